@@ -1,0 +1,489 @@
+"""Dims: integer shape expressions, an ``int`` or a sympy expression over symbols.
+
+sympy is untyped and has traps (its ``floor``, ``Mod``, ``Min``, ``simplify`` and ``subs`` cost up to
+minutes), so every use of it lives here behind typed functions. Go through these, not through sympy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import sympy
+
+from unity.errors import UnityError
+
+if TYPE_CHECKING:
+
+    class SymDim:
+        """The typed face of ``sympy.Expr``: what may be done with a symbolic dim."""
+
+        def __add__(self, other: int | SymDim) -> SymDim: ...
+        def __radd__(self, other: int) -> SymDim: ...
+        def __sub__(self, other: int | SymDim) -> SymDim: ...
+        def __rsub__(self, other: int) -> SymDim: ...
+        def __mul__(self, other: int | SymDim) -> SymDim: ...
+        def __rmul__(self, other: int) -> SymDim: ...
+        def __neg__(self) -> SymDim: ...
+        def __floordiv__(self, other: int | SymDim) -> SymDim: ...
+        def __rfloordiv__(self, other: int) -> SymDim: ...
+        def __mod__(self, other: int | SymDim) -> SymDim: ...
+        def __rmod__(self, other: int) -> SymDim: ...
+
+else:
+    SymDim = sympy.Expr
+
+Dim: TypeAlias = int | SymDim
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a symbol: an inclusive range and a divisor."""
+
+    min: int = 0
+    max: int | None = None
+    multiple_of: int = 1
+
+
+NO_FACTS = Facts()
+
+
+
+class Symbol(sympy.Symbol):
+    """A named non-negative integer unknown and its facts; make one with `dim`.
+
+    Equal symbols have equal names and equal facts. ``//`` and ``%`` build our `FloorDiv`, `FloorMod`.
+    """
+
+    __slots__ = ("facts",)
+    facts: Facts
+
+    def __new__(cls, name: str, facts: Facts = NO_FACTS) -> Symbol:
+        """Make the symbol (not cached by sympy; `dim` caches)."""
+        obj = sympy.Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
+        obj.facts = facts
+        return cast("Symbol", obj)
+
+    def _hashable_content(self) -> tuple[object, ...]:
+        return (self.name, self.facts.min, self.facts.max or -1, self.facts.multiple_of)
+
+    def __getnewargs_ex__(self) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Copy and pickle support."""
+        return (self.name, self.facts), {}
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return floordiv(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return floormod(self, other)
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return floormod(other, self)
+
+
+@lru_cache(maxsize=None)
+def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> Symbol:  # noqa: A002
+    """The symbol of this name: an unknown size.
+
+    Args:
+        name: A Python identifier.
+        min: Least value it may take.
+        max: Greatest value it may take, None for no limit.
+        multiple_of: A number it is always divisible by.
+
+    >>> dim("n") + 1
+    n + 1
+
+    Raises:
+        UnityError: The name is no identifier, or the facts contradict each other.
+    """
+    if not name.isidentifier():
+        raise UnityError(f"a dim's name must be an identifier, got {name!r}")
+    if min < 0 or multiple_of < 1 or (max is not None and max < min):
+        raise UnityError(
+            f"dim {name!r}: min={min}, max={max}, multiple_of={multiple_of} contradict",
+            hint="give 0 <= min <= max and multiple_of >= 1",
+        )
+    return Symbol(name, Facts(min, max, multiple_of))
+
+
+class FloorDiv(sympy.Function):
+    """``a // b`` rounding down, with integer rules only."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        """Constant folding, division by one and by a common factor."""
+        if b == 1 or a == 0:
+            return a
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) // int(b))
+        if a == b:
+            return sympy.Integer(1)
+        if isinstance(a, FloorDiv) and b.is_Integer and a.args[1].is_Integer and b > 0:
+            return FloorDiv(a.args[0], a.args[1] * b)
+        quotient, rest = _split(a, b)
+        if quotient == 0:
+            return None
+        return quotient if rest == 0 else quotient + FloorDiv(rest, b)
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        a, b = self.args
+        return True if a.is_nonnegative and b.is_nonnegative else None
+
+
+class FloorMod(sympy.Function):
+    """``a % b`` with the sign of ``b``, with integer rules only."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        """Constant folding and dropping of multiples of the divisor."""
+        if b == 1 or a == 0 or a == b:
+            return sympy.Integer(0)
+        if a.is_Integer and b.is_Integer:
+            return sympy.Integer(int(a) % int(b))
+        quotient, rest = _split(a, b)
+        if quotient == 0:
+            return None
+        return FloorMod(rest, b)
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if self.args[1].is_nonnegative else None
+
+
+class DimMin(sympy.Function):
+    """The smaller of two dims."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        """Decided by a constant difference, else ordered canonically."""
+        difference = a - b
+        if difference.is_nonnegative:
+            return b
+        if difference.is_nonpositive:
+            return a
+        return None if _ordered(a, b) else DimMin(b, a)
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if all(a.is_nonnegative for a in self.args) else None
+
+
+class DimMax(sympy.Function):
+    """The larger of two dims."""
+
+    nargs = (2,)
+    is_integer = True
+
+    @classmethod
+    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
+        """Decided by a constant difference, else ordered canonically."""
+        difference = a - b
+        if difference.is_nonnegative:
+            return a
+        if difference.is_nonpositive:
+            return b
+        return None if _ordered(a, b) else DimMax(b, a)
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if any(a.is_nonnegative for a in self.args) else None
+
+
+def _ordered(a: sympy.Expr, b: sympy.Expr) -> bool:
+    return bool(a.sort_key() <= b.sort_key())
+
+
+def _split(a: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """``a == quotient * b + rest``, moving into the quotient every term that `b` divides."""
+    quotient, rest = sympy.Integer(0), sympy.Integer(0)
+    divisor = int(b) if b.is_Integer else None
+    for term in sympy.Add.make_args(a):
+        coefficient, factors = term.as_coeff_Mul()
+        if divisor is not None:
+            whole = _known_divisor(term) // divisor if _known_divisor(term) % divisor == 0 else 0
+            if whole and int(coefficient) % divisor == 0:
+                quotient += sympy.Integer(int(coefficient) // divisor) * factors
+            elif factors == 1:
+                quotient += sympy.Integer(int(coefficient) // divisor)
+                rest += sympy.Integer(int(coefficient) % divisor)
+            else:
+                rest += term
+        elif b in sympy.Mul.make_args(factors):
+            quotient += coefficient * sympy.Mul(
+                *_without(list(sympy.Mul.make_args(factors)), b)
+            )
+        else:
+            rest += term
+    return quotient, rest
+
+
+def _without(factors: list[sympy.Expr], one: sympy.Expr) -> list[sympy.Expr]:
+    factors.remove(one)
+    return factors
+
+
+def _known_divisor(term: sympy.Expr) -> int:
+    """The largest number known to divide a product."""
+    coefficient, factors = term.as_coeff_Mul()
+    known = abs(int(coefficient))
+    for factor in sympy.Mul.make_args(factors):
+        if isinstance(factor, Symbol):
+            known *= factor.facts.multiple_of
+    return known
+
+
+def floordiv(a: Dim, b: Dim) -> Dim:
+    """``a // b`` rounding down.
+
+    >>> floordiv(dim("n") * 16 + 15, 16)
+    n
+    """
+    return as_dim(FloorDiv(sympy.sympify(a), sympy.sympify(b)))
+
+
+def floormod(a: Dim, b: Dim) -> Dim:
+    """``a % b`` with the sign of the divisor."""
+    return as_dim(FloorMod(sympy.sympify(a), sympy.sympify(b)))
+
+
+def ceildiv(a: Dim, b: Dim) -> Dim:
+    """``a / b`` rounded up."""
+    return floordiv(a + b - 1, b)
+
+
+def dim_min(a: Dim, b: Dim) -> Dim:
+    """The smaller of two dims."""
+    return as_dim(DimMin(sympy.sympify(a), sympy.sympify(b)))
+
+
+def dim_max(a: Dim, b: Dim) -> Dim:
+    """The larger of two dims."""
+    return as_dim(DimMax(sympy.sympify(a), sympy.sympify(b)))
+
+
+def as_dim(value: object) -> Dim:
+    """A dim of an integer, a numpy integer or a sympy expression, in our form.
+
+    sympy's ``floor(a / b)`` and ``Mod``, ``Min``, ``Max`` are turned into ours.
+
+    Raises:
+        UnityError: The value is no integer expression.
+    """
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, sympy.Expr):
+        if value.is_Integer:
+            return int(value)
+        if value.is_integer is not False and not value.is_Float:
+            return cast("Dim", _ours(value))
+    if hasattr(value, "__index__"):
+        return int(value.__index__())
+    raise UnityError(f"a dim must be an integer or an expression over dims, got {value!r}")
+
+
+def _ours(value: sympy.Expr) -> sympy.Expr:
+    if not value.has(sympy.floor, sympy.Mod, sympy.Min, sympy.Max):
+        return value
+    args = [_ours(arg) for arg in value.args]
+    match value:
+        case sympy.floor():
+            numerator, denominator = args[0].as_numer_denom()
+            return FloorDiv(numerator, denominator)
+        case sympy.Mod():
+            return FloorMod(*args)
+        case sympy.Min() | sympy.Max():
+            pick = DimMin if isinstance(value, sympy.Min) else DimMax
+            result = args[0]
+            for arg in args[1:]:
+                result = pick(result, arg)
+            return result
+        case _:
+            return value.func(*args) if args else value
+
+
+def symbols_of(*dims: Dim) -> frozenset[Symbol]:
+    """The symbols that occur in some dims."""
+    found: set[Symbol] = set()
+    for d in dims:
+        if not isinstance(d, int):
+            found |= {s for s in cast("sympy.Expr", d).free_symbols if isinstance(s, Symbol)}
+    return frozenset(found)
+
+
+def substitute(value: Dim, mapping: Mapping[Symbol, Dim]) -> Dim:
+    """The dim with symbols replaced, all at once."""
+    if isinstance(value, int) or not mapping:
+        return value
+    expr = cast("sympy.Expr", value)
+    if not any(s in mapping for s in expr.free_symbols):
+        return value
+    return as_dim(expr.xreplace({k: sympy.sympify(v) for k, v in mapping.items()}))
+
+
+def evaluate(value: Dim, mapping: Mapping[Symbol, int]) -> int:
+    """The number a dim stands for when every symbol has a value.
+
+    Raises:
+        UnityError: A symbol has no value.
+    """
+    result = substitute(value, cast("Mapping[Symbol, Dim]", mapping))
+    if isinstance(result, int):
+        return result
+    missing = ", ".join(sorted(s.name for s in symbols_of(result)))
+    raise UnityError(f"the dim {value} needs values for {missing}")
+
+
+@lru_cache(maxsize=65536)
+def equal(a: Dim, b: Dim) -> bool:
+    """Whether two dims are provably equal: structurally, or after expanding the difference."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if a == b:
+        return True
+    return bool(sympy.expand(sympy.sympify(a) - sympy.sympify(b)) == 0)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of dims; 1 of none."""
+    result: Dim = 1
+    for d in dims:
+        result = result * d
+    return as_dim(result)
+
+
+@lru_cache(maxsize=65536)
+def bounds(value: Dim) -> tuple[int | None, int | None]:
+    """An inclusive range that holds the dim, from its symbols' facts; None is no limit."""
+    return _bounds(sympy.sympify(value))
+
+
+def _bounds(e: sympy.Expr) -> tuple[int | None, int | None]:
+    match e:
+        case sympy.Integer():
+            return int(e), int(e)
+        case Symbol():
+            return e.facts.min, e.facts.max
+        case sympy.Add():
+            lows, highs = zip(*(_bounds(a) for a in e.args), strict=True)
+            return _sum(lows), _sum(highs)
+        case sympy.Mul():
+            result: tuple[int | None, int | None] = (1, 1)
+            for a in e.args:
+                result = _times(result, _bounds(a))
+            return result
+        case FloorDiv():
+            (low, high), (dlow, dhigh) = _bounds(e.args[0]), _bounds(e.args[1])
+            if low is None or low < 0 or dlow is None or dlow <= 0:
+                return None, None
+            return (0 if dhigh is None else low // dhigh), (None if high is None else high // dlow)
+        case FloorMod():
+            dlow, dhigh = _bounds(e.args[1])
+            if dlow is None or dlow <= 0:
+                return None, None
+            return 0, (None if dhigh is None else dhigh - 1)
+        case DimMin() | DimMax():
+            (al, ah), (bl, bh) = _bounds(e.args[0]), _bounds(e.args[1])
+            pick, strict = (min, isinstance(e, DimMin)) if isinstance(e, DimMin) else (max, False)
+            low = pick(al, bl) if al is not None and bl is not None else None
+            high = pick(ah, bh) if ah is not None and bh is not None else None
+            if strict and high is None:
+                high = ah if ah is not None else bh
+            if not strict and low is None:
+                low = al if al is not None else bl
+            return low, high
+        case _:
+            return None, None
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    total = 0
+    for v in values:
+        if v is None:
+            return None
+        total += v
+    return total
+
+
+def _times(
+    a: tuple[int | None, int | None], b: tuple[int | None, int | None]
+) -> tuple[int | None, int | None]:
+    (al, ah), (bl, bh) = a, b
+    if al is not None and al >= 0 and bl is not None and bl >= 0:
+        return al * bl, (None if ah is None or bh is None else ah * bh)
+    corners = [x * y for x in a for y in b if x is not None and y is not None]
+    if len(corners) == 4:
+        return min(corners), max(corners)
+    if al is not None and al == ah and al < 0:
+        return (None if bh is None else al * bh), (None if bl is None else al * bl)
+    if bl is not None and bl == bh and bl < 0:
+        return _times(b, a)
+    return None, None
+
+
+def always_ge(a: Dim, b: Dim) -> bool:
+    """Whether ``a >= b`` is provable from the symbols' facts."""
+    low, _ = bounds(as_dim(sympy.expand(sympy.sympify(a) - sympy.sympify(b))))
+    return low is not None and low >= 0
+
+
+def divisor(value: Dim) -> int:
+    """The largest number known to divide a dim (0 for the dim 0)."""
+    known = 0
+    for term in sympy.Add.make_args(sympy.expand(sympy.sympify(value))):
+        known = gcd(known, _known_divisor(term))
+    return known
+
+
+def dim_text(value: Dim) -> str:
+    """The dim as Python source, e.g. ``(n + 15) // 16``."""
+    return str(value) if isinstance(value, int) else _text(cast("sympy.Expr", value), 0)
+
+
+def _text(e: sympy.Expr, precedence: int) -> str:
+    match e:
+        case sympy.Integer() | sympy.Symbol():
+            text, level = str(e), (3 if e.is_Symbol or e >= 0 else 1)
+        case sympy.Add():
+            terms = sorted(e.args, key=lambda t: (t.is_Integer, t.sort_key()))
+            text, level = _text(terms[0], 1), 1
+            for term in terms[1:]:
+                coefficient, rest = term.as_coeff_Mul()
+                if coefficient < 0:
+                    text += f" - {_text(-coefficient * rest, 2)}"
+                else:
+                    text += f" + {_text(term, 1)}"
+        case sympy.Mul():
+            coefficient, rest = e.as_coeff_Mul()
+            factors = sorted(sympy.Mul.make_args(rest), key=lambda t: t.sort_key())
+            parts = [_text(f, 3) for f in factors]
+            text, level = " * ".join(parts), 2
+            if coefficient == -1:
+                text = f"-{parts[0]}" + "".join(f" * {p}" for p in parts[1:])
+            elif coefficient != 1:
+                text = f"{text} * {coefficient}" if coefficient > 0 else f"{coefficient} * {text}"
+        case sympy.Pow():
+            base = _text(e.base, 3)
+            text, level = " * ".join([base] * int(e.exp)), 2
+        case FloorDiv():
+            text, level = f"{_text(e.args[0], 2)} // {_text(e.args[1], 3)}", 2
+        case FloorMod():
+            text, level = f"{_text(e.args[0], 2)} % {_text(e.args[1], 3)}", 2
+        case DimMin() | DimMax():
+            name = "min" if isinstance(e, DimMin) else "max"
+            text, level = f"{name}({_text(e.args[0], 0)}, {_text(e.args[1], 0)})", 3
+        case _:
+            raise UnityError(f"no text for the dim {e!r}")
+    return f"({text})" if level < precedence else text

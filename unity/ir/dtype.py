@@ -1,0 +1,162 @@
+"""Data types: the one table of element types, shared by graph, tensors, runtime and artifacts.
+
+Imports numpy and ml_dtypes alone, so that the runtime can stand on this file without the compiler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from unity.errors import UnityError
+
+Kind: TypeAlias = Literal["float", "bfloat", "float8", "int", "uint", "bool", "handle"]
+Array: TypeAlias = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """An element type and, in lowered kernels, its vector lanes; make one with `dtype`."""
+
+    name: str
+    lanes: int = 1
+
+    @property
+    def kind(self) -> Kind:
+        """The family the type belongs to."""
+        return _ROWS[self.name].kind
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits."""
+        return _ROWS[self.name].bits
+
+    @property
+    def bytes(self) -> int:
+        """Bytes one element takes in memory (sub-byte integers take one)."""
+        return max(1, self.bits // 8)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are real numbers."""
+        return self.kind in ("float", "bfloat", "float8")
+
+    @property
+    def is_int(self) -> bool:
+        """Whether values are integers, signed or not (bool is neither)."""
+        return self.kind in ("int", "uint")
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        """The numpy type that stores one element."""
+        return _ROWS[self.name].numpy
+
+    def with_lanes(self, lanes: int) -> DType:
+        """The vector type of `lanes` such elements."""
+        return DType(self.name, lanes)
+
+    @property
+    def element(self) -> DType:
+        """The scalar type."""
+        return self if self.lanes == 1 else DType(self.name)
+
+    def __str__(self) -> str:
+        """The name, with ``xN`` for a vector."""
+        return self.name if self.lanes == 1 else f"{self.name}x{self.lanes}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    kind: Kind
+    bits: int
+    numpy: np.dtype[np.generic]
+
+
+_ROWS: dict[str, _Row] = {
+    "float16": _Row("float", 16, np.dtype(np.float16)),
+    "float32": _Row("float", 32, np.dtype(np.float32)),
+    "float64": _Row("float", 64, np.dtype(np.float64)),
+    "bfloat16": _Row("bfloat", 16, np.dtype(ml_dtypes.bfloat16)),
+    "float8_e4m3fn": _Row("float8", 8, np.dtype(ml_dtypes.float8_e4m3fn)),
+    "float8_e4m3fnuz": _Row("float8", 8, np.dtype(ml_dtypes.float8_e4m3fnuz)),
+    "float8_e5m2": _Row("float8", 8, np.dtype(ml_dtypes.float8_e5m2)),
+    "float8_e5m2fnuz": _Row("float8", 8, np.dtype(ml_dtypes.float8_e5m2fnuz)),
+    "int4": _Row("int", 4, np.dtype(ml_dtypes.int4)),
+    "int8": _Row("int", 8, np.dtype(np.int8)),
+    "int16": _Row("int", 16, np.dtype(np.int16)),
+    "int32": _Row("int", 32, np.dtype(np.int32)),
+    "int64": _Row("int", 64, np.dtype(np.int64)),
+    "uint4": _Row("uint", 4, np.dtype(ml_dtypes.uint4)),
+    "uint8": _Row("uint", 8, np.dtype(np.uint8)),
+    "uint16": _Row("uint", 16, np.dtype(np.uint16)),
+    "uint32": _Row("uint", 32, np.dtype(np.uint32)),
+    "uint64": _Row("uint", 64, np.dtype(np.uint64)),
+    "bool": _Row("bool", 8, np.dtype(np.bool_)),
+    "handle": _Row("handle", 64, np.dtype(np.uint64)),
+}
+_FROM_NUMPY: dict[np.dtype[np.generic], DType] = {
+    row.numpy: DType(name) for name, row in _ROWS.items() if name != "handle"
+}
+SHORT_NAMES: dict[str, str] = {
+    "f16": "float16",
+    "f32": "float32",
+    "f64": "float64",
+    "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+    "i4": "int4",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "u4": "uint4",
+    "u8": "uint8",
+    "u16": "uint16",
+    "u32": "uint32",
+    "u64": "uint64",
+    "boolean": "bool",
+}
+"""The names the language uses in annotations, ``f32[Tensor, n]``."""
+
+
+def dtype(of: str | DType | npt.DTypeLike) -> DType:
+    """The `DType` of a name, a numpy dtype or a `DType`.
+
+    >>> dtype("float32"), dtype(np.int8).bits, dtype("float32x16").lanes
+    (DType(name='float32', lanes=1), 8, 16)
+
+    Raises:
+        UnityError: The type is unknown.
+    """
+    if isinstance(of, DType):
+        return of
+    if isinstance(of, str):
+        name, _, lanes = of.partition("x")
+        name = SHORT_NAMES.get(name, name)
+        if name in _ROWS:
+            return DType(name, int(lanes) if lanes else 1)
+    try:
+        found = _FROM_NUMPY.get(np.dtype(of))
+    except TypeError:
+        found = None
+    if found is None:
+        raise UnityError(
+            f"unknown dtype {of!r}", hint=f"known dtypes: {', '.join(n for n in _ROWS)}"
+        )
+    return found
+
+
+BOOL = DType("bool")
+INT8 = DType("int8")
+INT32 = DType("int32")
+INT64 = DType("int64")
+UINT8 = DType("uint8")
+FLOAT16 = DType("float16")
+BFLOAT16 = DType("bfloat16")
+FLOAT32 = DType("float32")
+FLOAT64 = DType("float64")
+HANDLE = DType("handle")

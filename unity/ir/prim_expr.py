@@ -1,0 +1,280 @@
+"""Prim expressions: scalar (and, once lowered, vector) arithmetic inside prim funcs.
+
+Not sympy: a schedule rewrites thousands of these. `unity.ir.convert` turns dims into prim
+expressions and back; a symbol is the same variable on both sides (`SizeVar`).
+Every index and size is int64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from unity.errors import Span
+from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.dims import NO_FACTS, Facts
+from unity.ir.dtype import BOOL, INT64, DType
+
+if TYPE_CHECKING:
+    from unity.ir.stmt import Buffer
+
+BinaryOp: TypeAlias = Literal[
+    "add", "sub", "mul", "div", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max",
+    "and", "or", "xor", "shl", "shr",
+]  # fmt: skip
+CompareOp: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+
+
+class _Operators:
+    """Python's operators, each building one node and folding nothing (`unity.arith` simplifies)."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Operand) -> Binary:
+        return Binary("add", *_both(self, other))
+
+    def __radd__(self, other: Operand) -> Binary:
+        return Binary("add", *_both(other, self))
+
+    def __sub__(self, other: Operand) -> Binary:
+        return Binary("sub", *_both(self, other))
+
+    def __rsub__(self, other: Operand) -> Binary:
+        return Binary("sub", *_both(other, self))
+
+    def __mul__(self, other: Operand) -> Binary:
+        return Binary("mul", *_both(self, other))
+
+    def __rmul__(self, other: Operand) -> Binary:
+        return Binary("mul", *_both(other, self))
+
+    def __truediv__(self, other: Operand) -> Binary:
+        return Binary("div", *_both(self, other))
+
+    def __rtruediv__(self, other: Operand) -> Binary:
+        return Binary("div", *_both(other, self))
+
+    def __floordiv__(self, other: Operand) -> Binary:
+        return Binary("floordiv", *_both(self, other))
+
+    def __rfloordiv__(self, other: Operand) -> Binary:
+        return Binary("floordiv", *_both(other, self))
+
+    def __mod__(self, other: Operand) -> Binary:
+        return Binary("floormod", *_both(self, other))
+
+    def __rmod__(self, other: Operand) -> Binary:
+        return Binary("floormod", *_both(other, self))
+
+    def __neg__(self) -> Binary:
+        zero, value = _both(0, self)
+        return Binary("sub", zero, value)
+
+    def __lt__(self, other: Operand) -> Compare:
+        return Compare("lt", *_both(self, other))
+
+    def __le__(self, other: Operand) -> Compare:
+        return Compare("le", *_both(self, other))
+
+    def __gt__(self, other: Operand) -> Compare:
+        return Compare("gt", *_both(self, other))
+
+    def __ge__(self, other: Operand) -> Compare:
+        return Compare("ge", *_both(self, other))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrimVar(_Operators):
+    """A loop variable, block axis, let-bound value or scalar parameter. Equal by identity."""
+
+    name: str
+    dtype: DType = INT64
+    span: Span | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SizeVar(_Operators):
+    """A symbol of the graph level, by value: the same unknown as ``dim(name, **facts)``."""
+
+    name: str
+    facts: Facts = NO_FACTS
+
+    @property
+    def dtype(self) -> DType:
+        """Sizes are int64."""
+        return INT64
+
+
+@dataclass(frozen=True, slots=True)
+class Imm(_Operators):
+    """A literal: an int, float or bool of a dtype."""
+
+    value: int | float | bool
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(_Operators):
+    """Arithmetic on two values of one dtype.
+
+    ``div`` is for floats; integers have floor and truncating division. ``min`` and ``max`` of
+    floats give NaN when either is NaN. ``and``, ``or``, ``xor``, ``shl``, ``shr`` are bitwise, on
+    integers and bools (on bools they do not short-circuit).
+    """
+
+    op: BinaryOp
+    a: PrimExpr
+    b: PrimExpr
+
+    @property
+    def dtype(self) -> DType:
+        """The operands'."""
+        return self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(_Operators):
+    """A comparison of two values of one dtype; with NaN every one but ``ne`` is false."""
+
+    op: CompareOp
+    a: PrimExpr
+    b: PrimExpr
+
+    @property
+    def dtype(self) -> DType:
+        """Bool, of as many lanes as the operands."""
+        return BOOL.with_lanes(self.a.dtype.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Not(_Operators):
+    """Logical negation of a bool."""
+
+    a: PrimExpr
+
+    @property
+    def dtype(self) -> DType:
+        """Bool."""
+        return self.a.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Select(_Operators):
+    """`then` where `condition`, else `orelse`. Loads in the branch not taken are not performed."""
+
+    condition: PrimExpr
+    then: PrimExpr
+    orelse: PrimExpr
+
+    @property
+    def dtype(self) -> DType:
+        """The branches'."""
+        return self.then.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(_Operators):
+    """A conversion by numpy's rules; float to integer truncates."""
+
+    dtype: DType
+    value: PrimExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Load(_Operators):
+    """One element of a buffer; in lowered form one index may be a `Ramp`, giving a vector.
+
+    A false `predicate` lane reads nothing and yields zero.
+    """
+
+    buffer: Buffer
+    indices: tuple[PrimExpr, ...]
+    predicate: PrimExpr | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """The buffer's, with the lanes of the indices."""
+        lanes = max((i.dtype.lanes for i in self.indices), default=1)
+        return self.buffer.dtype.with_lanes(lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Intrinsic(_Operators):
+    """A call of a named scalar function (``exp``, ``sqrt``, ``tanh`` ...); the table is in `unity.ir.intrinsics`."""
+
+    name: str
+    args: tuple[PrimExpr, ...]
+    dtype: DType
+    attrs: Attrs = NO_ATTRS
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp(_Operators):
+    """The vector ``base, base + stride, ...``."""
+
+    base: PrimExpr
+    stride: PrimExpr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        """The base's, with lanes."""
+        return self.base.dtype.with_lanes(self.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast(_Operators):
+    """A vector of equal values."""
+
+    value: PrimExpr
+    lanes: int
+
+    @property
+    def dtype(self) -> DType:
+        """The value's, with lanes."""
+        return self.value.dtype.with_lanes(self.lanes)
+
+
+PrimExpr: TypeAlias = (
+    PrimVar
+    | SizeVar
+    | Imm
+    | Binary
+    | Compare
+    | Not
+    | Select
+    | Cast
+    | Load
+    | Intrinsic
+    | Ramp
+    | Broadcast
+)
+Operand: TypeAlias = "PrimExpr | int | float | bool | _Operators"
+
+
+def imm(value: int | float | bool, dtype: DType = INT64) -> Imm:
+    """A literal, its Python type made to fit the dtype."""
+    if dtype.kind == "bool":
+        return Imm(bool(value), dtype)
+    return Imm(float(value) if dtype.is_float else int(value), dtype)
+
+
+def as_prim_expr(value: Operand, like: DType = INT64) -> PrimExpr:
+    """A prim expression as it is; a Python number as a literal of the dtype `like`."""
+    if isinstance(value, bool | int | float):
+        return imm(value, like)
+    if isinstance(
+        value,
+        PrimVar | SizeVar | Imm | Binary | Compare | Not | Select | Cast | Load | Intrinsic | Ramp
+        | Broadcast,
+    ):  # fmt: skip
+        return value
+    raise TypeError(f"not a prim expression: {value!r}")
+
+
+def _both(a: Operand, b: Operand) -> tuple[PrimExpr, PrimExpr]:
+    if isinstance(a, bool | int | float):
+        right = as_prim_expr(b)
+        return imm(a, right.dtype), right
+    left = as_prim_expr(a)
+    return left, as_prim_expr(b, left.dtype)

@@ -1,0 +1,41 @@
+"""Targets: where code runs, as data. Detection of the host is in `unity.codegen.llvm.host`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+TargetKind: TypeAlias = Literal["cpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A machine to generate code for.
+
+    Attributes:
+        kind: Which default pipeline and code generator it takes.
+        triple: LLVM's target triple.
+        cpu: LLVM's cpu name, chosen from the features.
+        features: LLVM's feature names that are on, sorted.
+        vector_bits: Width of a vector register.
+        vector_registers: How many of them.
+        l1_bytes: Data cache of a core, first level.
+        l2_bytes: Second level.
+        l3_bytes: Last level, shared.
+        threads: How many threads a parallel loop may use.
+    """
+
+    kind: TargetKind
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    vector_bits: int = 128
+    vector_registers: int = 16
+    l1_bytes: int = 32 << 10
+    l2_bytes: int = 1 << 20
+    l3_bytes: int = 8 << 20
+    threads: int = 1
+
+    def has(self, feature: str) -> bool:
+        """Whether a feature is on."""
+        return feature in self.features

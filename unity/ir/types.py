@@ -1,0 +1,72 @@
+"""Types of graph values (what TVM calls struct info).
+
+The relations between types (subtype, join, unify, erase) are in `unity.ir.lattice`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from unity.ir.dims import Dim
+from unity.ir.dtype import DType
+
+Shape: TypeAlias = tuple[Dim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor: its shape is known (a tuple of dims), or only its rank (an int), or nothing (None)."""
+
+    shape: Shape | int | None
+    dtype: DType | None
+    device: str | None = None
+
+    @property
+    def ndim(self) -> int | None:
+        """The rank, if known."""
+        return len(self.shape) if isinstance(self.shape, tuple) else self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeType:
+    """A shape value: its dims are known, or only their number (an int), or nothing (None)."""
+
+    dims: Shape | int | None
+
+    @property
+    def ndim(self) -> int | None:
+        """The number of dims, if known."""
+        return len(self.dims) if isinstance(self.dims, tuple) else self.dims
+
+
+@dataclass(frozen=True, slots=True)
+class PrimType:
+    """A scalar in a register; an integer one may be known as a dim."""
+
+    dtype: DType
+    value: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """A tuple of values."""
+
+    fields: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FuncType:
+    """A graph function; symbols in the parameters are bound at each call."""
+
+    params: tuple[Type, ...]
+    result: Type
+    pure: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectType:
+    """Any value: the top of the lattice."""
+
+
+Type: TypeAlias = TensorType | ShapeType | PrimType | TupleType | FuncType | ObjectType

@@ -1,0 +1,170 @@
+"""What an operator is: one value with its rows. The table of all of them is `unity.op.table`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from unity.errors import Span, UnityError
+from unity.ir.attrs import Attrs, AttrValue
+from unity.ir.dims import Symbol, dim
+from unity.ir.dtype import Array
+from unity.ir.types import Type
+from unity.te import Tensor
+
+ParamKind: TypeAlias = Literal["tensor", "tensors", "shape", "attr"]
+"""An argument: a tensor, a tuple of tensors, a shape value, or a static attribute."""
+Pattern: TypeAlias = Literal[
+    "elementwise", "broadcast", "injective", "reduction", "out_fusable", "opaque"
+]
+"""How an op may fuse, from the most to the least freely (TVM's OpPatternKind)."""
+REQUIRED = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter of an operator; `default` is `REQUIRED`, or for a tensor None when it is optional."""
+
+    name: str
+    kind: ParamKind = "tensor"
+    default: object = REQUIRED
+
+
+@dataclass(slots=True)
+class Site:
+    """A call as a type rule sees it: the types of the arguments and the attributes.
+
+    A shape argument has a `ShapeType` (with dims where they are known), a tuple of tensors a
+    `TupleType`. An absent optional tensor is missing from the end of `args`.
+    """
+
+    op: OpDef
+    args: tuple[Type, ...]
+    attrs: Attrs
+    span: Span | None = None
+    fresh: Callable[[str], Symbol] = field(default=dim)
+
+    def error(self, message: str, hint: str | None = None) -> UnityError:
+        """An error at this call, to be raised by the rule."""
+        return UnityError(f"{self.op.name}: {message}", self.span, hint)
+
+
+TypeRule: TypeAlias = Callable[[Site], Type]
+ComputeArg: TypeAlias = "Tensor | tuple[Tensor, ...]"
+ComputeRule: TypeAlias = Callable[[Sequence[ComputeArg], Attrs, Type], "Tensor | tuple[Tensor, ...]"]
+"""(tensor arguments, attributes, result type) -> result; shape arguments are left out: the result
+type tells them."""
+RefArg: TypeAlias = "Array | tuple[Array, ...] | tuple[int, ...]"
+ReferenceRule: TypeAlias = Callable[[Sequence[RefArg], Attrs], "Array | tuple[Array, ...]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One generated call to test an op with: concrete arrays (or shapes, or tuples) and attributes."""
+
+    args: tuple[RefArg, ...]
+    attrs: Attrs
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef:
+    """An operator and its rows.
+
+    Attributes:
+        name: Its name, ``nn.conv2d``.
+        params: Its parameters in order: tensors and shapes become arguments of a `Call`, attributes
+            its attrs.
+        infer: The type rule.
+        reference: What it means, in numpy. Outputs have exactly the dtype of the type rule.
+        compute: What it means as a tensor expression; None for an op that is no kernel.
+        pattern: How it fuses.
+        pure: Whether it may be removed, duplicated and reordered.
+        samples: Generates calls for the tests: random shapes, dtypes, edge cases, empty tensors.
+        gradient, layout, precision: Rules that later passes read; None where there is none.
+        tolerance: Relative error allowed between compiled float32 code and the reference.
+        doc: What it computes, with shapes and the source of its semantics.
+    """
+
+    name: str
+    params: tuple[Param, ...]
+    infer: TypeRule
+    reference: ReferenceRule | None
+    doc: str
+    compute: ComputeRule | None = None
+    pattern: Pattern = "opaque"
+    pure: bool = True
+    samples: Callable[[int], Sequence[Sample]] | None = None
+    gradient: Callable[..., object] | None = None
+    layout: Callable[..., object] | None = None
+    precision: Literal["always", "follow", "never"] = "follow"
+    tolerance: float = 1e-5
+
+    def bind(
+        self, args: Sequence[object], kwargs: dict[str, object], span: Span | None = None
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Sort Python arguments into (call arguments, attributes), by position or name.
+
+        Raises:
+            UnityError: Too many, unknown, repeated or missing arguments.
+        """
+        if len(args) > len(self.params):
+            raise UnityError(
+                f"{self.name} takes {len(self.params)} arguments, got {len(args)}", span, self.usage
+            )
+        given = dict(zip((p.name for p in self.params), args, strict=False))
+        for name, value in kwargs.items():
+            if name not in {p.name for p in self.params}:
+                raise UnityError(f"{self.name} has no parameter {name!r}", span, self.usage)
+            if name in given:
+                raise UnityError(f"{self.name} got {name!r} twice", span, self.usage)
+            given[name] = value
+        call_args: list[object] = []
+        attrs: dict[str, object] = {}
+        for param in self.params:
+            value = given.get(param.name, param.default)
+            if value is REQUIRED:
+                raise UnityError(f"{self.name} needs {param.name!r}", span, self.usage)
+            if param.kind == "attr":
+                attrs[param.name] = value
+            elif value is not None:
+                call_args.append(value)
+        return tuple(call_args), attrs
+
+    @property
+    def usage(self) -> str:
+        """The signature, for messages."""
+        shown = (
+            p.name if p.default is REQUIRED else f"{p.name}={p.default!r}" for p in self.params
+        )
+        return f"{self.name}({', '.join(shown)})"
+
+
+def int_attr(attrs: Attrs, name: str) -> int:
+    """An attribute that is an int."""
+    value = attrs[name]
+    assert isinstance(value, int), (name, value)
+    return value
+
+
+def ints_attr(attrs: Attrs, name: str) -> tuple[int, ...]:
+    """An attribute that is a tuple of ints."""
+    value = attrs[name]
+    assert isinstance(value, tuple), (name, value)
+    return tuple(v for v in value if isinstance(v, int))
+
+
+def attr_value(value: object) -> AttrValue:
+    """A Python value as an attribute: lists become tuples.
+
+    Raises:
+        UnityError: The value can't be one.
+    """
+    from unity.ir.dims import SymDim
+    from unity.ir.dtype import DType
+
+    if isinstance(value, list | tuple):
+        return tuple(attr_value(v) for v in value)
+    if value is None or isinstance(value, bool | int | float | str | DType | SymDim):
+        return value
+    raise UnityError(f"an attribute can't hold {value!r}")
