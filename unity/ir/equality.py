@@ -1,0 +1,180 @@
+"""Structural equality: equal up to names of variables and buffers, spans, and order of definition.
+
+One walk over the dataclass fields serves every node family. Nodes that are equal by identity
+(variables, buffers) are matched up where they are first met. Symbols are values: their names and facts must agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+
+from unity.ir.attrs import Attrs
+from unity.ir.dims import SymDim, Symbol, equal, symbols_of
+from unity.ir.dtype import Array, DType
+from unity.ir.graph import Constant, Var
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Imm, PrimVar
+from unity.ir.stmt import Buffer
+
+_SKIPPED = frozenset({"span"})
+_NAMELESS = (Var, PrimVar, Buffer, Constant)
+
+
+def structural_equal(a: object, b: object) -> bool:
+    """Whether two modules, functions, expressions, statements or types are the same program."""
+    return first_difference(a, b) is None
+
+
+def first_difference(a: object, b: object) -> str | None:
+    """Where two programs first differ, as a path and what stands there; None if nowhere.
+
+    >>> from unity.ir.prim_expr import imm
+    >>> first_difference(imm(1) + 2, imm(1) + 3)
+    '.b.value: 2 is not 3'
+    """
+    return _Matcher().compare(a, b, "")
+
+
+class _Matcher:
+    """Carries which variable of one side stands for which of the other."""
+
+    def __init__(self) -> None:
+        self.left: dict[object, object] = {}
+        self.right: dict[object, object] = {}
+
+    def compare(self, a: object, b: object, path: str) -> str | None:
+        if isinstance(a, IRModule) and isinstance(b, IRModule):
+            return self._modules(a, b, path)
+        if isinstance(a, SymDim) or isinstance(b, SymDim):
+            return self._dims(a, b, path)
+        if type(a) is not type(b):
+            return f"{path}: {_brief(a)} is not {_brief(b)}"
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            return self._sequences(a, b, path)
+        if isinstance(a, Attrs) and isinstance(b, Attrs):
+            return self._mappings(a, b, path)
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            return None if _same_array(a.data, b.data) else f"{path}: the constants differ"
+        if isinstance(a, DType) or not is_dataclass(a):
+            return None if _same_leaf(a, b) else f"{path}: {_brief(a)} is not {_brief(b)}"
+        if isinstance(a, _NAMELESS):
+            if a in self.left or b in self.right:
+                same = self.left.get(a) is b and self.right.get(b) is a
+                return None if same else f"{path}: {_brief(a)} does not stand for {_brief(b)}"
+            self.left[a], self.right[b] = b, a
+        if isinstance(a, Imm) and isinstance(b, Imm) and a.dtype == b.dtype:
+            return None if _same_leaf(a.value, b.value) else f"{path}.value: {a.value} is not {b.value}"
+        for name in _field_names(a):
+            found = self.compare(getattr(a, name), getattr(b, name), f"{path}.{name}")
+            if found is not None:
+                return found
+        return None
+
+    def _dims(self, a: object, b: object, path: str) -> str | None:
+        if isinstance(a, SymDim) and isinstance(b, SymDim):
+            # Symbols are values, known to the user by name: no renaming.
+            if equal(a, b):
+                return None
+        return f"{path}: {a} is not {b}"
+
+    def _sequences(self, a: tuple[object, ...], b: tuple[object, ...], path: str) -> str | None:
+        for i, (x, y) in enumerate(zip(a, b, strict=False)):
+            found = self.compare(x, y, f"{path}[{i}]")
+            if found is not None:
+                return found
+        if len(a) != len(b):
+            return f"{path}: {len(a)} items, not {len(b)}"
+        return None
+
+    def _mappings(self, a: Mapping[str, object], b: Mapping[str, object], path: str) -> str | None:
+        if set(a) != set(b):
+            return f"{path}: {sorted(a)} is not {sorted(b)}"
+        for key in a:
+            found = self.compare(a[key], b[key], f"{path}.{key}")
+            if found is not None:
+                return found
+        return None
+
+    def _modules(self, a: IRModule, b: IRModule, path: str) -> str | None:
+        if set(a) != set(b):
+            return f"{path}: functions {sorted(a)} are not {sorted(b)}"
+        for name in a:
+            found = _Matcher().compare(a[name], b[name], f"{path}{name}")
+            if found is not None:
+                return found
+        return self._mappings(a.attrs, b.attrs, f"{path}.attrs")
+
+
+def structural_hash(of: object) -> int:
+    """Equal for structurally equal programs."""
+    return hash(tuple(_tokens(of, {})))
+
+
+def _tokens(of: object, seen: dict[object, int]) -> Iterator[object]:
+    match of:
+        case IRModule():
+            for name in sorted(of):
+                yield name
+                yield from _tokens(of[name], {})
+        case Symbol() | SymDim():
+            yield tuple(sorted(s.name for s in symbols_of(of)))
+        case Attrs():
+            for key, value in of.items():
+                yield key
+                yield from _tokens(value, seen)
+        case tuple():
+            yield len(of)
+            for item in of:
+                yield from _tokens(item, seen)
+        case Constant():
+            yield (of.data.dtype.str, of.data.shape, of.data.tobytes())
+        case DType():
+            yield of
+        case _ if is_dataclass(of) and not isinstance(of, type):
+            yield type(of).__name__
+            if isinstance(of, _NAMELESS):
+                if of in seen:
+                    yield seen[of]
+                    return
+                seen[of] = len(seen)
+            for name in _field_names(of):
+                yield from _tokens(getattr(of, name), seen)
+        case _:
+            yield type(of).__name__
+            yield repr(of)
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(node: object) -> tuple[str, ...]:
+    kind = type(node)
+    names = _FIELDS.get(kind)
+    if names is None:
+        assert is_dataclass(kind)
+        skipped = _SKIPPED | ({"name"} if issubclass(kind, _NAMELESS) else set())
+        names = tuple(f.name for f in fields(kind) if f.name not in skipped)
+        _FIELDS[kind] = names
+    return names
+
+
+def _same_leaf(a: object, b: object) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        if math.isnan(a) or math.isnan(b):
+            return math.isnan(a) and math.isnan(b)
+        return a == b and math.copysign(1.0, a) == math.copysign(1.0, b)
+    return bool(a == b)
+
+
+def _same_array(a: Array, b: Array) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _brief(value: object) -> str:
+    name = getattr(value, "name", None)
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__name__}({name})" if isinstance(name, str) else type(value).__name__
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."

@@ -1,0 +1,53 @@
+"""Walking and rewriting programs: one import for both levels."""
+
+from .visit_graph import (
+    bodies_of,
+    free_vars,
+    graph_children,
+    map_body,
+    map_expr,
+    map_type_dims,
+    substitute_symbols,
+    substitute_symbols_in_type,
+    substitute_vars,
+    type_symbols,
+    walk_bindings,
+)
+from .visit_prim import (
+    map_prim,
+    map_stmt,
+    prim_children,
+    rewrite_prim,
+    rewrite_stmt,
+    stmt_children,
+    stmt_exprs,
+    substitute_prim,
+    substitute_stmt,
+    walk_prim,
+    walk_stmt,
+)
+
+__all__ = [
+    "bodies_of",
+    "free_vars",
+    "graph_children",
+    "map_body",
+    "map_expr",
+    "map_prim",
+    "map_stmt",
+    "map_type_dims",
+    "prim_children",
+    "rewrite_prim",
+    "rewrite_stmt",
+    "stmt_children",
+    "stmt_exprs",
+    "substitute_prim",
+    "substitute_stmt",
+    "substitute_symbols",
+    "substitute_symbols_in_type",
+    "substitute_vars",
+    "type_symbols",
+    "walk_bindings",
+    "walk_prim",
+    "walk_stmt",
+]
