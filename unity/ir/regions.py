@@ -52,9 +52,9 @@ def block_regions(
 
     Accesses that agree in a dimension keep it exact, others take the dimension whole; loops inside
     the block widen an access over their extent. Dimensions indexed by anything but `axes_vars` and
-    sizes (a loaded value, a loop variable of the surroundings) are taken whole. A buffer that `init`
-    writes is an accumulator: reading it is implied and left out of the reads. Buffers allocated inside
-    are left out.
+    sizes (a loaded value, a loop variable of the surroundings) are taken whole. A buffer that
+    `init` writes is an accumulator: reading it is implied and left out of the reads. Buffers
+    allocated inside are left out.
 
     Args:
         body: The block's statement.
@@ -173,9 +173,7 @@ def _parts(expr: PrimExpr) -> Sequence[PrimExpr]:
 
 
 def _point(buffer: Buffer, indices: Sequence[PrimExpr]) -> Region:
-    return Region(
-        buffer, tuple(_index(i, n) for i, n in zip(indices, buffer.shape, strict=True))
-    )
+    return Region(buffer, tuple(_index(i, n) for i, n in zip(indices, buffer.shape, strict=True)))
 
 
 def _index(index: PrimExpr, size: PrimExpr) -> Range:
