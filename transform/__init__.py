@@ -1,0 +1,5 @@
+"""Passes, pipelines and what looks on; `pipeline("cpu")` is the default one as data."""
+
+from .passes import Context, Instrument, Pass, Pipeline, map_functions
+
+__all__ = ["Context", "Instrument", "Pass", "Pipeline", "map_functions"]

@@ -1,0 +1,8 @@
+"""What looks on while a pipeline runs: timing, printing, verification, numeric checks."""
+
+from .numeric import NumericCheck, bisect
+from .printing import Print
+from .timing import Timing
+from .verification import Verify
+
+__all__ = ["NumericCheck", "Print", "Timing", "Verify", "bisect"]

@@ -1,0 +1,137 @@
+"""Passes, what they are given, and pipelines of them.
+
+A `Pass` is a pure function from a verified module to a verified module, written as a frozen
+dataclass whose fields are its options. A `Pipeline` is a tuple of passes that users edit. What looks
+on (timing, printing, checking) are the `Context`'s instruments; a pass does not know of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from unity.errors import UnityError
+from unity.ir.graph import Function
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Pass(ABC):
+    """One rewriting of a module; subclasses are frozen dataclasses in a file each."""
+
+    @property
+    def name(self) -> str:
+        """What instruments call it: the class's name."""
+        return type(self).__name__
+
+    @abstractmethod
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """The module rewritten; the same object if there was nothing to do."""
+
+
+class Instrument(Protocol):
+    """What looks on while passes run."""
+
+    def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
+        """Called before `step` runs on `module`."""
+
+    def after(self, step: Pass, module: IRModule, ctx: Context) -> None:
+        """Called after `step` gave `module`; raises to stop the pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every pass is given: the machine to compile for, and who looks on."""
+
+    target: Target
+    instruments: tuple[Instrument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Pipeline:
+    """Passes in order, as data: every method gives a new pipeline."""
+
+    passes: tuple[Pass, ...] = ()
+
+    def run(self, module: IRModule, ctx: Context) -> IRModule:
+        """The module after all passes, each one seen by the context's instruments."""
+        for step in self.passes:
+            for instrument in ctx.instruments:
+                instrument.before(step, module, ctx)
+            module = step(module, ctx)
+            for instrument in ctx.instruments:
+                instrument.after(step, module, ctx)
+        return module
+
+    def insert_before(self, kind: type[Pass], *new: Pass) -> Pipeline:
+        """With passes put before the first of a kind.
+
+        Raises:
+            UnityError: There is none of that kind.
+        """
+        at = self._find(kind)
+        return Pipeline(self.passes[:at] + new + self.passes[at:])
+
+    def insert_after(self, kind: type[Pass], *new: Pass) -> Pipeline:
+        """With passes put after the last of a kind.
+
+        Raises:
+            UnityError: There is none of that kind.
+        """
+        self._find(kind)
+        at = max(i for i, p in enumerate(self.passes) if isinstance(p, kind)) + 1
+        return Pipeline(self.passes[:at] + new + self.passes[at:])
+
+    def replace(self, kind: type[Pass], *new: Pass) -> Pipeline:
+        """With every pass of a kind replaced by others.
+
+        Raises:
+            UnityError: There is none of that kind.
+        """
+        self._find(kind)
+        parts = (new if isinstance(p, kind) else (p,) for p in self.passes)
+        return Pipeline(tuple(p for part in parts for p in part))
+
+    def without(self, *kinds: type[Pass]) -> Pipeline:
+        """Lacking every pass of some kinds.
+
+        Raises:
+            UnityError: There is none of one of the kinds.
+        """
+        for kind in kinds:
+            self._find(kind)
+        return Pipeline(tuple(p for p in self.passes if not isinstance(p, kinds)))
+
+    def until(self, kind: type[Pass]) -> Pipeline:
+        """The passes before the first of a kind.
+
+        Raises:
+            UnityError: There is none of that kind.
+        """
+        return Pipeline(self.passes[: self._find(kind)])
+
+    def _find(self, kind: type[Pass]) -> int:
+        for i, step in enumerate(self.passes):
+            if isinstance(step, kind):
+                return i
+        known = ", ".join(dict.fromkeys(p.name for p in self.passes)) or "(nothing)"
+        raise UnityError(
+            f"the pipeline has no {kind.__name__}", hint=f"its passes, in order: {known}"
+        )
+
+    def __add__(self, other: Pipeline) -> Pipeline:
+        """One after the other."""
+        return Pipeline(self.passes + other.passes)
+
+    def __repr__(self) -> str:
+        """As the Python that makes it, one pass a line."""
+        lines = "".join(f"    {p!r},\n" for p in self.passes)
+        return f"Pipeline((\n{lines}))" if self.passes else "Pipeline(())"
+
+
+def map_functions(module: IRModule, rewrite: Callable[[Function], Function]) -> IRModule:
+    """The module with every graph function rewritten; the same object if none changed."""
+    return module.with_({k: rewrite(f) for k, f in module.graph_functions().items()})
