@@ -1,0 +1,142 @@
+"""The named scalar functions that an `Intrinsic` may call: one table, read by every layer.
+
+The interpreter runs `evaluate`, te and the parser read `arity` and `result_dtype`, the code
+generator has a row of its own for each name. Evaluation is numpy's, element by element, so a row
+holds for scalars and for vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.dtype import BOOL, Array, DType
+
+Accepts: TypeAlias = Literal["float", "int", "number", "any"]
+Gives: TypeAlias = Literal["same", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class IntrinsicDef:
+    """A scalar function.
+
+    Attributes:
+        name: Its name, as in ``T.exp``.
+        arity: How many arguments, all of one dtype.
+        evaluate: What it means, on numpy arrays.
+        accepts: The kinds of dtype it is defined on (``number`` is floats and integers).
+        gives: The dtype of the result: the arguments', or bool.
+    """
+
+    name: str
+    arity: int
+    evaluate: Callable[..., Array]
+    accepts: Accepts = "float"
+    gives: Gives = "same"
+
+    def result_dtype(self, args: Sequence[DType]) -> DType:
+        """The dtype of a call with arguments of these dtypes.
+
+        Raises:
+            UnityError: The number or the dtypes of the arguments do not fit.
+        """
+        if len(args) != self.arity:
+            raise UnityError(f"{self.name} takes {self.arity} arguments, got {len(args)}")
+        first = args[0]
+        if any(a != first for a in args):
+            raise UnityError(
+                f"{self.name} takes arguments of one dtype, got {', '.join(map(str, args))}",
+                hint="cast them to a common dtype",
+            )
+        fits = {
+            "float": first.is_float,
+            "int": first.is_int,
+            "number": first.is_float or first.is_int,
+            "any": True,
+        }
+        if not fits[self.accepts]:
+            raise UnityError(
+                f"{self.name} is defined on {self.accepts} dtypes, got {first}",
+                hint="cast the argument first",
+            )
+        return BOOL.with_lanes(first.lanes) if self.gives == "bool" else first
+
+
+def _in_double(fn: Callable[[float], float]) -> Callable[[Array], Array]:
+    """A function of `math` applied to each element, rounded back to the argument's dtype."""
+
+    def apply(x: Array) -> Array:
+        values = np.asarray(x)
+        flat = [fn(v) for v in values.astype(np.float64).ravel().tolist()]
+        return np.asarray(flat, dtype=np.float64).reshape(values.shape).astype(values.dtype)
+
+    return apply
+
+
+def _sigmoid(x: Array) -> Array:
+    values = np.asarray(x)
+    exact = values.astype(np.float64)
+    with np.errstate(over="ignore"):
+        return (1.0 / (1.0 + np.exp(-exact))).astype(values.dtype)
+
+
+def _rsqrt(x: Array) -> Array:
+    values = np.asarray(x)
+    with np.errstate(divide="ignore"):
+        return (1.0 / np.sqrt(values.astype(np.float64))).astype(values.dtype)
+
+
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    return np.asarray(np.add(np.multiply(a, b), c))
+
+
+def _same(x: Array) -> Array:
+    return np.asarray(x)
+
+
+_ROWS: tuple[IntrinsicDef, ...] = (
+    IntrinsicDef("exp", 1, np.exp),
+    IntrinsicDef("exp2", 1, np.exp2),
+    IntrinsicDef("expm1", 1, np.expm1),
+    IntrinsicDef("log", 1, np.log),
+    IntrinsicDef("log2", 1, np.log2),
+    IntrinsicDef("log10", 1, np.log10),
+    IntrinsicDef("log1p", 1, np.log1p),
+    IntrinsicDef("sqrt", 1, np.sqrt),
+    IntrinsicDef("rsqrt", 1, _rsqrt),
+    IntrinsicDef("sin", 1, np.sin),
+    IntrinsicDef("cos", 1, np.cos),
+    IntrinsicDef("tan", 1, np.tan),
+    IntrinsicDef("asin", 1, np.arcsin),
+    IntrinsicDef("acos", 1, np.arccos),
+    IntrinsicDef("atan", 1, np.arctan),
+    IntrinsicDef("atan2", 2, np.arctan2),
+    IntrinsicDef("sinh", 1, np.sinh),
+    IntrinsicDef("cosh", 1, np.cosh),
+    IntrinsicDef("tanh", 1, np.tanh),
+    IntrinsicDef("asinh", 1, np.arcsinh),
+    IntrinsicDef("acosh", 1, np.arccosh),
+    IntrinsicDef("atanh", 1, np.arctanh),
+    IntrinsicDef("erf", 1, _in_double(math.erf)),
+    IntrinsicDef("sigmoid", 1, _sigmoid),
+    IntrinsicDef("floor", 1, np.floor),
+    IntrinsicDef("ceil", 1, np.ceil),
+    IntrinsicDef("round", 1, np.rint),  # half to even, as ONNX and numpy
+    IntrinsicDef("trunc", 1, np.trunc),
+    IntrinsicDef("abs", 1, np.abs, "number"),
+    IntrinsicDef("sign", 1, np.sign, "number"),
+    IntrinsicDef("pow", 2, np.power, "number"),
+    IntrinsicDef("fmod", 2, np.fmod, "float"),  # sign of the dividend
+    IntrinsicDef("fma", 3, _fma),  # may be fused or not: the code generator's choice
+    IntrinsicDef("isnan", 1, np.isnan, "float", "bool"),
+    IntrinsicDef("isinf", 1, np.isinf, "float", "bool"),
+    IntrinsicDef("isfinite", 1, np.isfinite, "float", "bool"),
+    IntrinsicDef("popcount", 1, np.bitwise_count, "int"),
+    IntrinsicDef("likely", 1, _same, "any"),  # a hint: this bool is nearly always true
+)
+INTRINSICS: dict[str, IntrinsicDef] = {row.name: row for row in _ROWS}

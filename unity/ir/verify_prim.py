@@ -1,0 +1,152 @@
+"""The verifier of prim funcs: scoping, arity of accesses, dtypes of stores, block signatures."""
+
+from __future__ import annotations
+
+from unity.errors import UnityError
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, SizeVar
+from unity.ir.signature import size_params
+from unity.ir.stmt import (
+    Allocate,
+    Block,
+    Buffer,
+    For,
+    Let,
+    PrimFunc,
+    Region,
+    Stmt,
+    Store,
+)
+from unity.ir.visit_prim import map_stmt, prim_children, stmt_children
+
+_INDEXED = "indexed with {got} indices, its rank is {rank}"
+
+
+def verify_prim_func(name: str, func: PrimFunc) -> None:
+    """Check a prim func.
+
+    Raises:
+        UnityError: The first thing found wrong, naming the function and the place.
+    """
+    checker = _Checker(name, set(size_params(func)))
+    for param in func.params:
+        if isinstance(param, Buffer):
+            checker.buffers.add(param)
+        else:
+            checker.scope.add(param)
+    checker.stmt(func.body)
+
+
+class _Checker:
+    """Carries the variables and buffers in scope."""
+
+    def __init__(self, name: str, sizes: set[SizeVar]) -> None:
+        self.name = name
+        self.scope: set[PrimVar | SizeVar] = {*sizes}
+        self.buffers: set[Buffer] = set()
+        self.block: str | None = None
+
+    def error(self, message: str) -> UnityError:
+        place = self.name if self.block is None else f"{self.name}, block {self.block}"
+        return UnityError(f"{place}: {message}")
+
+    def stmt(self, s: Stmt) -> None:
+        match s:
+            case Block():
+                self._block(s)
+            case For():
+                self.expr(s.begin)
+                self.expr(s.extent)
+                self._within([s.var], [], s.body)
+            case Let():
+                self.expr(s.value)
+                self._within([s.var], [], s.body)
+            case Allocate():
+                for extent in s.buffer.shape:
+                    self.expr(extent)
+                self._within([], [s.buffer], s.body)
+            case _:
+                self._leaf(s)
+                for child in stmt_children(s):
+                    self.stmt(child)
+
+    def _leaf(self, s: Stmt) -> None:
+        if isinstance(s, Store):
+            self._access(s.buffer, s.indices)
+            stored, held = s.value.dtype.element, s.buffer.dtype
+            if stored != held:
+                raise self.error(f"stores {stored} into {s.buffer.name}, which holds {held}")
+
+        def note(e: PrimExpr) -> PrimExpr:
+            self.expr(e)
+            return e
+
+        map_stmt(s, lambda x: x, note)
+
+    def _block(self, s: Block) -> None:
+        for axis in s.axes:
+            for e in (axis.value, axis.domain.begin, axis.domain.extent):
+                self.expr(e)
+        if s.predicate is not None:
+            self.expr(s.predicate)
+        outer, self.block = self.block, s.name
+        if s.init is not None and not any(axis.kind == "R" for axis in s.axes):
+            raise self.error("has an init but no reduce axis")
+        axes = [axis.var for axis in s.axes]
+        self._enter(axes, list(s.allocations))
+        for region in (*s.reads, *s.writes):
+            self._region(region)
+        for child in stmt_children(s):
+            self.stmt(child)
+        self._leave(axes, list(s.allocations))
+        self.block = outer
+
+    def _region(self, region: Region) -> None:
+        if region.buffer not in self.buffers:
+            raise self.error(f"the region's buffer {region.buffer.name} is not in scope")
+        got, rank = len(region.ranges), len(region.buffer.shape)
+        if got != rank:
+            raise self.error(f"the region of {region.buffer.name} is " + _INDEXED.format(got=got, rank=rank))
+        for r in region.ranges:
+            self.expr(r.begin)
+            self.expr(r.extent)
+
+    def _within(self, vars: list[PrimVar], buffers: list[Buffer], body: Stmt) -> None:  # noqa: A002
+        self._enter(vars, buffers)
+        self.stmt(body)
+        self._leave(vars, buffers)
+
+    def _enter(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:  # noqa: A002
+        for v in vars:
+            if v in self.scope:
+                raise self.error(f"the variable {v.name} is bound twice")
+            self.scope.add(v)
+        for b in buffers:
+            if b in self.buffers:
+                raise self.error(f"the buffer {b.name} is allocated twice")
+            self.buffers.add(b)
+
+    def _leave(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:  # noqa: A002
+        self.scope.difference_update(vars)
+        self.buffers.difference_update(buffers)
+
+    def _access(self, buffer: Buffer, indices: tuple[PrimExpr, ...]) -> None:
+        if buffer not in self.buffers:
+            raise self.error(f"the buffer {buffer.name} is not in scope")
+        got, rank = len(indices), len(buffer.shape)
+        if got != rank:
+            raise self.error(f"{buffer.name} is " + _INDEXED.format(got=got, rank=rank))
+
+    def expr(self, e: PrimExpr) -> None:
+        match e:
+            case PrimVar() | SizeVar():
+                if e not in self.scope:
+                    raise self.error(f"the variable {e.name} is not in scope")
+            case Load():
+                self._access(e.buffer, e.indices)
+            case Binary() | Compare():
+                if e.a.dtype != e.b.dtype:
+                    raise self.error(f"{e.op} of {e.a.dtype} and {e.b.dtype}")
+            case _:
+                pass
+        for child in prim_children(e):
+            self.expr(child)
