@@ -8,13 +8,13 @@ from typing import Literal, TypeAlias
 
 from unity.errors import Span, UnityError
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import Symbol, dim
-from unity.ir.dtype import Array
+from unity.ir.dims import SymDim, Symbol, dim
+from unity.ir.dtype import Array, DType
 from unity.ir.types import Type
 from unity.te import Tensor
 
-ParamKind: TypeAlias = Literal["tensor", "tensors", "shape", "attr"]
-"""An argument: a tensor, a tuple of tensors, a shape value, or a static attribute."""
+ParamKind: TypeAlias = Literal["tensor", "tensors", "shape", "value", "attr"]
+"""An argument: a tensor, a tuple of tensors, a shape value, any value, or a static attribute."""
 Pattern: TypeAlias = Literal[
     "elementwise", "broadcast", "injective", "reduction", "out_fusable", "opaque"
 ]
@@ -49,10 +49,48 @@ class Site:
         """An error at this call, to be raised by the rule."""
         return UnityError(f"{self.op.name}: {message}", self.span, hint)
 
+    def integer(self, name: str) -> int:
+        """An attribute that must be an int."""
+        value = self.attrs[name]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.error(f"{name!r} must be an int, got {value!r}")
+        return value
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """An attribute that must be a tuple of ints (one int stands for a tuple of it)."""
+        value = self.attrs[name]
+        items = value if isinstance(value, tuple) else (value,)
+        if not all(isinstance(v, int) and not isinstance(v, bool) for v in items):
+            raise self.error(f"{name!r} must hold ints, got {value!r}")
+        return tuple(v for v in items if isinstance(v, int))
+
+    def flag(self, name: str) -> bool:
+        """An attribute that must be a bool."""
+        value = self.attrs[name]
+        if not isinstance(value, bool):
+            raise self.error(f"{name!r} must be True or False, got {value!r}")
+        return value
+
+    def number(self, name: str) -> float:
+        """An attribute that must be an int or a float."""
+        value = self.attrs[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"{name!r} must be a number, got {value!r}")
+        return value
+
+    def dtype(self, name: str = "dtype") -> DType:
+        """An attribute that must be a dtype."""
+        value = self.attrs[name]
+        if not isinstance(value, DType):
+            raise self.error(f"{name!r} must be a dtype, got {value!r}")
+        return value
+
 
 TypeRule: TypeAlias = Callable[[Site], Type]
 ComputeArg: TypeAlias = "Tensor | tuple[Tensor, ...]"
-ComputeRule: TypeAlias = Callable[[Sequence[ComputeArg], Attrs, Type], "Tensor | tuple[Tensor, ...]"]
+ComputeRule: TypeAlias = Callable[
+    [Sequence[ComputeArg], Attrs, Type], "Tensor | tuple[Tensor, ...]"
+]
 """(tensor arguments, attributes, result type) -> result; shape arguments are left out: the result
 type tells them."""
 RefArg: TypeAlias = "Array | tuple[Array, ...] | tuple[int, ...]"
@@ -160,11 +198,43 @@ def attr_value(value: object) -> AttrValue:
     Raises:
         UnityError: The value can't be one.
     """
-    from unity.ir.dims import SymDim
-    from unity.ir.dtype import DType
-
     if isinstance(value, list | tuple):
         return tuple(attr_value(v) for v in value)
     if value is None or isinstance(value, bool | int | float | str | DType | SymDim):
         return value
     raise UnityError(f"an attribute can't hold {value!r}")
+
+
+def axis_attr(attrs: Attrs, name: str, rank: int) -> int:
+    """An axis attribute, counted from the front, in a compute or reference rule."""
+    return int_attr(attrs, name) % rank
+
+
+def axes_attr(attrs: Attrs, name: str, rank: int) -> tuple[int, ...]:
+    """Axes (None means all, an int one), counted from the front, in a compute or reference rule."""
+    value = attrs[name]
+    if value is None:
+        return tuple(range(rank))
+    items = value if isinstance(value, tuple) else (value,)
+    return tuple(int(v) % rank for v in items if isinstance(v, int))
+
+
+def dtype_attr(attrs: Attrs, name: str = "dtype") -> DType:
+    """An attribute that is a dtype."""
+    value = attrs[name]
+    assert isinstance(value, DType), (name, value)
+    return value
+
+
+def number_attr(attrs: Attrs, name: str) -> int | float:
+    """An attribute that is a number."""
+    value = attrs[name]
+    assert isinstance(value, int | float), (name, value)
+    return value
+
+
+def flag_attr(attrs: Attrs, name: str) -> bool:
+    """An attribute that is a bool."""
+    value = attrs[name]
+    assert isinstance(value, bool), (name, value)
+    return value

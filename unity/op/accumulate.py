@@ -1,0 +1,42 @@
+"""In which dtype an op works: half-width floats widen to float32 in kernels, floats to float64 in references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from unity import te
+from unity.ir.dtype import FLOAT32, Array, DType, dtype
+from unity.ir.prim_expr import PrimExpr
+
+
+def working_dtype(of: DType) -> DType:
+    """The dtype a kernel works in: float32 for narrower floats, else the same."""
+    return FLOAT32 if of.is_float and of.bits < 32 else of
+
+
+def widened(value: PrimExpr) -> PrimExpr:
+    """A value in its working dtype."""
+    return converted(value, working_dtype(value.dtype))
+
+
+def converted(value: PrimExpr, to: DType) -> PrimExpr:
+    """A value as another dtype; itself if it has it."""
+    return value if value.dtype == to else te.cast(value, to)
+
+
+def exact(array: Array) -> Array:
+    """An array as a reference works on it: float64 for any float."""
+    return array.astype(np.float64) if dtype(array.dtype).is_float else array
+
+
+def rounded(array: Array, like: Array) -> Array:
+    """A result in the dtype of an argument."""
+    return np.asarray(array).astype(like.dtype)
+
+
+def unary(function: Callable[[Array], Array], array: Array) -> Array:
+    """An elementwise function applied in float64, rounded to the argument's dtype."""
+    with np.errstate(all="ignore"):
+        return rounded(function(exact(array)), array)

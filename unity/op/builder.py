@@ -1,0 +1,241 @@
+"""Building a graph function binding by binding, normalized and typed as it grows.
+
+Importers, passes and the parser stand on this: nested expressions are taken apart into A-normal
+form, every binding gets its inferred type, names are made unique, data-dependent sizes get fresh
+symbols.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from unity.errors import Span
+from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.dims import Symbol, dim
+from unity.ir.graph import (
+    Binding,
+    BindingBlock,
+    Body,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    If,
+    MatchCast,
+    Op,
+    PrimValue,
+    Scan,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+    VarBinding,
+    While,
+)
+from unity.ir.types import FuncType, Type
+from unity.ir.visit import map_expr, type_symbols
+
+from .call import call_op
+from .infer import infer_type
+from .table import OPS
+
+
+class GraphBuilder:
+    """Grows one body; `child` grows the body of a branch, a loop or a closure within it.
+
+    Args:
+        signatures: The types of the module's functions.
+        dataflow: Whether pure stretches become dataflow blocks.
+    """
+
+    def __init__(
+        self, signatures: Mapping[str, Type] | None = None, *, dataflow: bool = True
+    ) -> None:
+        self.signatures: dict[str, Type] = dict(signatures or {})
+        self.params: list[Var] = []
+        self.pure = True
+        self._dataflow = dataflow
+        self._blocks: list[BindingBlock] = []
+        self._bindings: list[Binding] = []
+        self._is_dataflow = dataflow
+        self._names: set[str] = set()
+        self._symbols: set[str] = set()
+
+    def child(self) -> GraphBuilder:
+        """A builder of a nested body: names and symbols stay unique over both."""
+        inner = GraphBuilder(self.signatures, dataflow=self._dataflow)
+        inner._names, inner._symbols = self._names, self._symbols
+        return inner
+
+    def param(self, name: str, kind: Type, span: Span | None = None) -> Var:
+        """A parameter, in order."""
+        var = self.new_var(name, kind, span)
+        self.params.append(var)
+        return var
+
+    def new_var(self, name: str, kind: Type, span: Span | None = None) -> Var:
+        """A variable under a name that nothing else here has (a loop's state, say)."""
+        self._symbols.update(s.name for s in type_symbols(kind))
+        return Var(self.unique(name), kind, span)
+
+    def unique(self, name: str) -> str:
+        """An identifier like `name` that was not given out before."""
+        base = identifier(name)
+        found, count = base, 0
+        while found in self._names:
+            count += 1
+            found = f"{base}_{count}"
+        self._names.add(found)
+        return found
+
+    def fresh(self, name: str) -> Symbol:
+        """A symbol like `name` that nothing here mentions."""
+        base = identifier(name)
+        found, count = base, 0
+        while found in self._symbols:
+            count += 1
+            found = f"{base}_{count}"
+        self._symbols.add(found)
+        return dim(found)
+
+    def reserve_symbols(self, *names: str) -> None:
+        """Keep `fresh` from giving out these names."""
+        self._symbols.update(names)
+
+    def op(self, name: str, *args: object, span: Span | None = None, **attrs: object) -> Var:
+        """Bind a call of an operator: `call_op`, then `emit`."""
+        call = call_op(name, *args, span=span, signatures=self.signatures, **attrs)
+        return self.emit(call, None, span)
+
+    def emit(self, expr: Expr, name: str | None = None, span: Span | None = None) -> Var:
+        """Bind an expression; a variable without a new name is returned as it is.
+
+        Raises:
+            UnityError: The expression is ill-typed.
+        """
+        if isinstance(expr, Var) and name is None:
+            return expr
+        value = map_expr(expr, self.atom)
+        kind = infer_type(value, self.signatures, self.fresh)
+        where = span or expr.span
+        var = self.new_var(name or _hint(value), kind, where)
+        self._append(VarBinding(var, value, where), self._may_flow(value))
+        return var
+
+    def match_cast(
+        self, value: Expr, kind: Type, name: str | None = None, span: Span | None = None
+    ) -> Var:
+        """Bind a value asserted at run time to have a type; its new symbols are in scope after."""
+        atom = self.atom(value)
+        var = self.new_var(name or _hint(atom), kind, span)
+        self._append(MatchCast(var, atom, kind, span), True)
+        return var
+
+    def atom(self, expr: Expr) -> Expr:
+        """The expression itself if it may be an operand (a tuple of atoms may), else a variable."""
+        match expr:
+            case Var() | Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op():
+                return expr
+            case Tuple():
+                return map_expr(expr, self.atom)
+            case _:
+                return self.emit(expr)
+
+    def body(self, result: Expr) -> Body:
+        """The body built so far, giving `result`."""
+        atom = self.emit(result) if isinstance(result, Tuple) else self.atom(result)
+        self._close()
+        return Body(tuple(self._blocks), atom)
+
+    def finish(
+        self,
+        result: Expr,
+        params: Sequence[Var] | None = None,
+        *,
+        result_type: Type | None = None,
+        pure: bool | None = None,
+        attrs: Attrs = NO_ATTRS,
+        span: Span | None = None,
+    ) -> Function:
+        """The function built so far.
+
+        Args:
+            result: What it returns.
+            params: Its parameters; by default those made by `param`.
+            result_type: Its declared type; by default the result's.
+            pure: Whether it is pure; by default what its bindings say.
+            attrs: Its attributes.
+            span: Where it is written.
+        """
+        given = tuple(self.params if params is None else params)
+        body = self.body(result)
+        found = result_type
+        if found is None:
+            found = infer_type(body.result, self.signatures)
+        return Function(given, body, found, self.pure if pure is None else pure, attrs, span)
+
+    def _append(self, binding: Binding, flows: bool) -> None:
+        wanted = self._dataflow and flows
+        if wanted != self._is_dataflow:
+            self._close()
+            self._is_dataflow = wanted
+        self._bindings.append(binding)
+
+    def _close(self) -> None:
+        if self._bindings:
+            self._blocks.append(BindingBlock(tuple(self._bindings), self._is_dataflow))
+            self._bindings = []
+
+    def _may_flow(self, value: Expr) -> bool:
+        """Whether a binding may be in a dataflow block: pure, and no control flow."""
+        match value:
+            case Call(Op(name)):
+                pure = OPS[name].pure
+            case Call(callee):
+                kind = infer_type(callee, self.signatures)
+                pure = isinstance(kind, FuncType) and kind.pure
+            case If() | While() | Scan() | Function():
+                return False
+            case _:
+                return True
+        self.pure = self.pure and pure
+        return pure
+
+
+def identifier(name: str) -> str:
+    """A Python identifier close to any text: ``layer1/conv:0`` becomes ``layer1_conv_0``.
+
+    >>> identifier("4195"), identifier("")
+    ('v4195', 'v')
+    """
+    text = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "v"
+    if text[0].isdigit():
+        text = f"v{text}"
+    return f"{text}_" if text in _RESERVED else text
+
+
+_RESERVED = frozenset(
+    "False None True and as assert async await break class continue def del elif else except "
+    "finally for from global if import in is lambda nonlocal not or pass raise return try while "
+    "with yield R T dim script min max range".split()
+)
+
+
+def _hint(value: Expr) -> str:
+    match value:
+        case Call(Op(name)):
+            return name.rpartition(".")[2]
+        case Call(FunctionRef(name)) | Call(Var(name)):
+            return f"{name}_out"
+        case Tuple():
+            return "pair" if len(value.fields) == 2 else "items"
+        case TupleGet(Var(name), index):
+            return f"{name}_{index}"
+        case Constant(_, str() as name):
+            return name
+        case Var(name):
+            return name
+        case _:
+            return "lv"

@@ -1,0 +1,190 @@
+"""Calls of operators from Python values, as the parser, the importers and people write them.
+
+Numbers given for tensors become scalar constants of the other operands' dtype, tuples given for
+shapes become shape values, tuples of expressions become tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+import numpy as np
+
+from unity.errors import Span, UnityError
+from unity.ir.attrs import Attrs, AttrValue
+from unity.ir.dims import SymDim, as_dim
+from unity.ir.dtype import BOOL, FLOAT32, INT64, DType, dtype
+from unity.ir.graph import (
+    Call,
+    CallEngine,
+    CallLibrary,
+    CallPython,
+    CallTir,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    If,
+    Op,
+    PrimValue,
+    Scan,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+    While,
+)
+from unity.ir.types import TensorType, Type
+
+from .infer import infer_type
+from .registry import OpDef, Param, attr_value
+from .table import OPS
+
+
+def call_op(
+    name: str,
+    *args: object,
+    span: Span | None = None,
+    signatures: Mapping[str, Type] | None = None,
+    **attrs: object,
+) -> Call:
+    """A call of an operator.
+
+    Args:
+        name: The operator's name, ``nn.relu``.
+        *args: Its arguments by position: expressions, or Python values as told above.
+        span: Where the call is written.
+        signatures: Types of the module's functions, if arguments are nested calls of them.
+        **attrs: Its arguments by name.
+
+    Raises:
+        UnityError: There is no such operator, or the arguments don't fit its parameters.
+    """
+    row = OPS.get(name)
+    if row is None:
+        raise UnityError(f"there is no operator {name!r}", span, _near(name))
+    values, named = row.bind(args, attrs, span)
+    params = [p for p in row.params if p.kind != "attr"]
+    bound = _given(row, params, values)
+    checked = Attrs({n: _attribute(row, n, v, span) for n, v in named.items()})
+    like = _common_dtype(bound, checked, signatures or {})
+    exprs = tuple(_argument(row, p, v, like, span) for p, v in bound)
+    return Call(Op(name, span), exprs, checked, span)
+
+
+def _given(
+    row: OpDef, params: Sequence[Param], values: Sequence[object]
+) -> list[tuple[Param, object]]:
+    """Each argument with its parameter (`bind` leaves out optional ones, which are last)."""
+    return list(zip(params, values, strict=False))
+
+
+def _attribute(row: OpDef, name: str, value: object, span: Span | None) -> AttrValue:
+    try:
+        if name.endswith("dtype") and value is not None:
+            return dtype(value) if isinstance(value, str | DType) else dtype(np.dtype(str(value)))
+        return attr_value(value)
+    except (UnityError, TypeError) as error:
+        message = error.message if isinstance(error, UnityError) else str(error)
+        raise UnityError(f"{row.name}: {name!r}: {message}", span) from None
+
+
+def _argument(
+    row: OpDef, param: Param, value: object, like: DType | None, span: Span | None
+) -> Expr:
+    if is_expr(value):
+        return value
+    match param.kind:
+        case "tensor" if isinstance(value, bool | int | float | np.ndarray | np.generic):
+            return scalar(value, like, span, f"{row.name}: {param.name!r}")
+        case "tensors" if isinstance(value, tuple | list):
+            items = [_argument(row, Param(param.name), v, like, span) for v in value]
+            return Tuple(tuple(items), span)
+        case "shape" if isinstance(value, tuple | list):
+            return ShapeValue(tuple(as_dim(_as_size(v)) for v in value), span)
+        case "value" if isinstance(value, int | float | SymDim):
+            return PrimValue(value, _python_dtype(value), span)
+        case _:
+            wanted = {"tensor": "a tensor", "tensors": "a tuple of tensors", "shape": "a shape"}
+            raise UnityError(
+                f"{row.name}: {param.name!r} must be {wanted.get(param.kind, 'a value')}, "
+                f"got {value!r}",
+                span,
+                row.usage,
+            )
+
+
+def _as_size(value: object) -> object:
+    return value.value if isinstance(value, PrimValue) else value
+
+
+def scalar(
+    value: bool | int | float | np.ndarray[tuple[int, ...], np.dtype[np.generic]] | np.generic,
+    like: DType | None,
+    span: Span | None = None,
+    what: str = "a number",
+) -> Constant:
+    """A number as a constant tensor of rank 0, of the dtype `like` or else Python's own.
+
+    Raises:
+        UnityError: The number is not one of that dtype.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return Constant(np.asarray(value), None, span)
+    target = like or _python_dtype(value)
+    fits = {"bool": isinstance(value, bool), "int": isinstance(value, int)}
+    if not (target.is_float or fits["bool" if target.kind == "bool" else "int"]):
+        raise UnityError(f"{what}: {value!r} is no {target}", span, "cast with R.astype")
+    try:
+        data = np.asarray(value).astype(target.numpy) if target.is_float else _exact(value, target)
+    except OverflowError:
+        raise UnityError(f"{what}: {value!r} does not fit {target}", span) from None
+    return Constant(data, None, span)
+
+
+def _exact(
+    value: bool | int | float, target: DType
+) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+    data = np.asarray(value).astype(target.numpy)
+    if int(data) != value:
+        raise OverflowError
+    return data
+
+
+def _python_dtype(value: object) -> DType:
+    if isinstance(value, bool):
+        return BOOL
+    return FLOAT32 if isinstance(value, float) else INT64
+
+
+def _common_dtype(
+    bound: Sequence[tuple[Param, object]], attrs: Attrs, signatures: Mapping[str, Type]
+) -> DType | None:
+    """The dtype that numbers among the arguments take."""
+    for param, value in reversed(bound):
+        if param.kind in ("tensor", "tensors") and param.name not in ("condition", "indices"):
+            items = value if isinstance(value, tuple | list) else (value,)
+            for item in items:
+                if is_expr(item):
+                    found = infer_type(item, signatures)
+                    if isinstance(found, TensorType) and found.dtype is not None:
+                        return found.dtype
+    target = attrs.get("dtype")
+    return target if isinstance(target, DType) else None
+
+
+def is_expr(value: object) -> TypeGuard[Expr]:
+    """Whether a Python value is a graph expression."""
+    return isinstance(
+        value,
+        Var | Constant | ShapeValue | PrimValue | FunctionRef | Op | Tuple | TupleGet | Call
+        | CallTir | CallLibrary | CallPython | CallEngine | If | While | Scan | Function,
+    )  # fmt: skip
+
+
+def _near(name: str) -> str | None:
+    short = name.rpartition(".")[2]
+    close = [known for known in OPS if known.rpartition(".")[2] == short]
+    close = close or [known for known in OPS if known[:4] == name[:4]]
+    return f"did you mean {', '.join(close[:4])}?" if close else None

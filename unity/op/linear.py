@@ -1,0 +1,138 @@
+"""Matrix multiplication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
+from unity.ir.dtype import Array, DType, dtype
+from unity.ir.prim_expr import PrimExpr
+from unity.ir.types import TensorType, Type
+
+from .accumulate import converted, working_dtype
+from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .sampling import Sampler, sample
+
+_PARAMS = (Param("x1"), Param("x2"), Param("out_dtype", "attr", None))
+
+
+def _infer(site: Site) -> Type:
+    a, b = tensor(site, 0), tensor(site, 1)
+    operand_dtype = common_dtype(site, (a, b))
+    given = site.attrs["out_dtype"]
+    out_dtype = dtype(given) if isinstance(given, str | DType) else operand_dtype
+    if a.ndim == 0 or b.ndim == 0:
+        raise site.error(
+            f"a scalar can't be multiplied as a matrix: {type_text(a)} and {type_text(b)}",
+            hint="use multiply",
+        )
+    if not isinstance(a.shape, tuple) or not isinstance(b.shape, tuple):
+        if a.ndim is None or b.ndim is None:
+            return TensorType(None, out_dtype)
+        return TensorType(max(a.ndim, b.ndim, 2) - (a.ndim == 1) - (b.ndim == 1), out_dtype)
+    require_equal(
+        site,
+        b.shape[-2] if len(b.shape) > 1 else b.shape[0],
+        a.shape[-1],
+        f"the inner dims of {type_text(a)} and {type_text(b)} differ",
+    )
+    batch = broadcast_shapes(site, (a.shape[:-2], b.shape[:-2]))
+    rows: tuple[Dim, ...] = a.shape[-2:-1]
+    columns: tuple[Dim, ...] = b.shape[-1:] if len(b.shape) > 1 else ()
+    return TensorType((*batch, *rows, *columns), out_dtype)
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    a, b = args
+    assert isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    given = attrs["out_dtype"]
+    out = dtype(given) if isinstance(given, str | DType) else dtype(a.dtype)
+    wide = np.dtype(np.float64) if out.is_float else out.numpy
+    return np.asarray(np.matmul(a.astype(wide), b.astype(wide))).astype(out.numpy)
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    a, b = args
+    assert isinstance(a, te.Tensor) and isinstance(b, te.Tensor)
+    assert isinstance(result, TensorType) and isinstance(result.shape, tuple) and result.dtype
+    return contraction(a, b, result.shape, result.dtype)
+
+
+def contraction(a: te.Tensor, b: te.Tensor, shape: Sequence[Dim], out: DType) -> te.Tensor:
+    """The matrix product of two tensors, numpy's rules for batch axes and vectors."""
+    wide = working_dtype(out)
+    k = te.reduce_axis(a.shape[-1], "k")
+    rows, columns = len(a.shape) > 1, len(b.shape) > 1
+    matrix_axes = rows + columns
+
+    def product(*index: PrimExpr) -> te.Reduce:
+        batch = index[: len(index) - matrix_axes]
+        row = index[len(batch) : len(batch) + 1] if rows else ()
+        column = index[-1:] if columns else ()
+        left = a[(*_batch_index(a, batch), *row, k.var)]
+        right = b[(*_batch_index(b, batch), k.var, *column)]
+        return te.sum(converted(left, wide) * converted(right, wide), axis=[k])
+
+    result = te.compute(shape, product, "matmul")
+    if wide == out:
+        return result
+    return te.compute(shape, lambda *i: te.cast(result[i], out), "cast")
+
+
+def _batch_index(t: te.Tensor, batch: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
+    own = t.shape[:-2]
+    used = batch[len(batch) - len(own) :]
+    return tuple(
+        te.const(0) if te.is_one(extent) else index for extent, index in zip(own, used, strict=True)
+    )
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    m, k, n, p, q = s.shape(5)
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
+        ((m, k), (k, n)),
+        ((k,), (k,)),
+        ((k,), (k, n)),
+        ((m, k), (k,)),
+        ((p, m, k), (p, k, n)),
+        ((p, m, k), (k, n)),
+        ((m, k), (p, k, n)),
+        ((p, 1, m, k), (q, k, n)),
+        ((q, p, m, k), (k,)),
+        ((0, k), (k, n)),
+        ((m, 0), (0, n)),
+    ]
+    kinds = ["float32", "float64", "float16", "int32"]
+    found = [
+        sample(_PARAMS, (s.array(a, kind), s.array(b, kind)))
+        for i, (a, b) in enumerate(shapes)
+        for kind in {"float32", kinds[i % len(kinds)]}
+    ]
+    wide = (s.array((m, k), "int8", -128, 127), s.array((k, n), "int8", -128, 127))
+    return [*found, sample(_PARAMS, wide, out_dtype="int32")]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "matmul",
+        _PARAMS,
+        _infer,
+        _reference,
+        """Matrix product: ``(..., m, k) x (..., k, n) -> (..., m, n)``.
+
+        Leading axes broadcast; a vector counts as a row on the left, as a column on the right, and
+        its axis is dropped (numpy.matmul, R.matmul, ONNX MatMul). float16 and bfloat16 accumulate
+        in float32; integers wrap in `out_dtype`, which is the operands' dtype unless given.
+        """,
+        compute=_compute,
+        pattern="out_fusable",
+        samples=_samples,
+        precision="always",
+    ),
+)

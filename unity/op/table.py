@@ -1,0 +1,19 @@
+"""The table of all operators, from the explicit list of families. Nothing registers itself."""
+
+from __future__ import annotations
+
+from .registry import OpDef
+
+FAMILIES: tuple[tuple[OpDef, ...], ...] = ()
+
+
+def _table(families: tuple[tuple[OpDef, ...], ...]) -> dict[str, OpDef]:
+    table: dict[str, OpDef] = {}
+    for family in families:
+        for op in family:
+            assert op.name not in table, f"two operators are named {op.name}"
+            table[op.name] = op
+    return table
+
+
+OPS: dict[str, OpDef] = _table(FAMILIES)
