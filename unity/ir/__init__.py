@@ -1,5 +1,5 @@
-"""What a program is: dims, dtypes, types, the nodes of both levels, the module, and ways to walk them.
+"""What a program is: dims, dtypes, types, nodes of both levels, the module, and walking them.
 
-Import from the files themselves (``from unity.ir.graph import Var``): this file stays empty, so that
-the runtime can use `unity.ir.dtype` without loading the compiler.
+Import from the files themselves (``from unity.ir.graph import Var``): this file stays empty, so
+that the runtime can use `unity.ir.dtype` without loading the compiler.
 """

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from unity.ir.dims import Dim
 from unity.ir.dtype import DType
 
-AttrValue: TypeAlias = "None | bool | int | float | str | DType | Dim | tuple[AttrValue, ...]"
+AttrValue: TypeAlias = "bool | int | float | str | DType | Dim | tuple[AttrValue, ...] | None"
 
 
 class Attrs(Mapping[str, AttrValue]):

@@ -8,10 +8,6 @@ import sympy
 
 from unity.ir.dims import (
     Dim,
-    DimMax,
-    DimMin,
-    FloorDiv,
-    FloorMod,
     Symbol,
     as_dim,
     dim,
@@ -21,6 +17,7 @@ from unity.ir.dims import (
     floormod,
 )
 from unity.ir.prim_expr import Binary, BinaryOp, Imm, PrimExpr, SizeVar, imm
+from unity.ir.sympy_nodes import DimMax, DimMin, FloorDiv, FloorMod
 
 _FUNCTIONS: dict[type, BinaryOp] = {
     FloorDiv: "floordiv",

@@ -1,20 +1,22 @@
 """Dims: integer shape expressions, an ``int`` or a sympy expression over symbols.
 
-sympy is untyped and has traps (its ``floor``, ``Mod``, ``Min``, ``simplify`` and ``subs`` cost up to
-minutes), so every use of it lives here behind typed functions. Go through these, not through sympy.
+sympy is untyped and has traps (its ``floor``, ``Mod``, ``Min``, ``simplify`` and ``subs`` cost up
+to minutes), so it lives behind the typed functions of this file. Go through these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import gcd
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 import sympy
 
 from unity.errors import UnityError
+
+from . import sympy_nodes
+from .sympy_nodes import DimMax, DimMin, Facts, FloorDiv, FloorMod, known_divisor
 
 if TYPE_CHECKING:
 
@@ -33,62 +35,23 @@ if TYPE_CHECKING:
         def __mod__(self, other: int | SymDim) -> SymDim: ...
         def __rmod__(self, other: int) -> SymDim: ...
 
+    class Symbol(SymDim):
+        """A named non-negative integer unknown and its facts; make one with `dim`."""
+
+        name: str
+        facts: Facts
+
+        def __init__(self, name: str, facts: Facts = ...) -> None: ...
+
 else:
     SymDim = sympy.Expr
+    Symbol = sympy_nodes.Symbol
 
 Dim: TypeAlias = int | SymDim
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a symbol: an inclusive range and a divisor."""
-
-    min: int = 0
-    max: int | None = None
-    multiple_of: int = 1
-
-
-NO_FACTS = Facts()
-
-
-
-class Symbol(sympy.Symbol):
-    """A named non-negative integer unknown and its facts; make one with `dim`.
-
-    Equal symbols have equal names and equal facts. ``//`` and ``%`` build our `FloorDiv`, `FloorMod`.
-    """
-
-    __slots__ = ("facts",)
-    facts: Facts
-
-    def __new__(cls, name: str, facts: Facts = NO_FACTS) -> Symbol:
-        """Make the symbol (not cached by sympy; `dim` caches)."""
-        obj = sympy.Symbol.__xnew__(cls, name, integer=True, nonnegative=True)
-        obj.facts = facts
-        return cast("Symbol", obj)
-
-    def _hashable_content(self) -> tuple[object, ...]:
-        return (self.name, self.facts.min, self.facts.max or -1, self.facts.multiple_of)
-
-    def __getnewargs_ex__(self) -> tuple[tuple[object, ...], dict[str, object]]:
-        """Copy and pickle support."""
-        return (self.name, self.facts), {}
-
-    def __floordiv__(self, other: Dim) -> Dim:
-        return floordiv(self, other)
-
-    def __rfloordiv__(self, other: Dim) -> Dim:
-        return floordiv(other, self)
-
-    def __mod__(self, other: Dim) -> Dim:
-        return floormod(self, other)
-
-    def __rmod__(self, other: Dim) -> Dim:
-        return floormod(other, self)
-
-
-@lru_cache(maxsize=None)
-def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> Symbol:  # noqa: A002
+@cache
+def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> Symbol:
     """The symbol of this name: an unknown size.
 
     Args:
@@ -111,138 +74,6 @@ def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1
             hint="give 0 <= min <= max and multiple_of >= 1",
         )
     return Symbol(name, Facts(min, max, multiple_of))
-
-
-class FloorDiv(sympy.Function):
-    """``a // b`` rounding down, with integer rules only."""
-
-    nargs = (2,)
-    is_integer = True
-
-    @classmethod
-    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        """Constant folding, division by one and by a common factor."""
-        if b == 1 or a == 0:
-            return a
-        if a.is_Integer and b.is_Integer:
-            return sympy.Integer(int(a) // int(b))
-        if a == b:
-            return sympy.Integer(1)
-        if isinstance(a, FloorDiv) and b.is_Integer and a.args[1].is_Integer and b > 0:
-            return FloorDiv(a.args[0], a.args[1] * b)
-        quotient, rest = _split(a, b)
-        if quotient == 0:
-            return None
-        return quotient if rest == 0 else quotient + FloorDiv(rest, b)
-
-    def _eval_is_nonnegative(self) -> bool | None:
-        a, b = self.args
-        return True if a.is_nonnegative and b.is_nonnegative else None
-
-
-class FloorMod(sympy.Function):
-    """``a % b`` with the sign of ``b``, with integer rules only."""
-
-    nargs = (2,)
-    is_integer = True
-
-    @classmethod
-    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        """Constant folding and dropping of multiples of the divisor."""
-        if b == 1 or a == 0 or a == b:
-            return sympy.Integer(0)
-        if a.is_Integer and b.is_Integer:
-            return sympy.Integer(int(a) % int(b))
-        quotient, rest = _split(a, b)
-        if quotient == 0:
-            return None
-        return FloorMod(rest, b)
-
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if self.args[1].is_nonnegative else None
-
-
-class DimMin(sympy.Function):
-    """The smaller of two dims."""
-
-    nargs = (2,)
-    is_integer = True
-
-    @classmethod
-    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        """Decided by a constant difference, else ordered canonically."""
-        difference = a - b
-        if difference.is_nonnegative:
-            return b
-        if difference.is_nonpositive:
-            return a
-        return None if _ordered(a, b) else DimMin(b, a)
-
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if all(a.is_nonnegative for a in self.args) else None
-
-
-class DimMax(sympy.Function):
-    """The larger of two dims."""
-
-    nargs = (2,)
-    is_integer = True
-
-    @classmethod
-    def eval(cls, a: sympy.Expr, b: sympy.Expr) -> sympy.Expr | None:
-        """Decided by a constant difference, else ordered canonically."""
-        difference = a - b
-        if difference.is_nonnegative:
-            return a
-        if difference.is_nonpositive:
-            return b
-        return None if _ordered(a, b) else DimMax(b, a)
-
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if any(a.is_nonnegative for a in self.args) else None
-
-
-def _ordered(a: sympy.Expr, b: sympy.Expr) -> bool:
-    return bool(a.sort_key() <= b.sort_key())
-
-
-def _split(a: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
-    """``a == quotient * b + rest``, moving into the quotient every term that `b` divides."""
-    quotient, rest = sympy.Integer(0), sympy.Integer(0)
-    divisor = int(b) if b.is_Integer else None
-    for term in sympy.Add.make_args(a):
-        coefficient, factors = term.as_coeff_Mul()
-        if divisor is not None:
-            whole = _known_divisor(term) // divisor if _known_divisor(term) % divisor == 0 else 0
-            if whole and int(coefficient) % divisor == 0:
-                quotient += sympy.Integer(int(coefficient) // divisor) * factors
-            elif factors == 1:
-                quotient += sympy.Integer(int(coefficient) // divisor)
-                rest += sympy.Integer(int(coefficient) % divisor)
-            else:
-                rest += term
-        elif b in sympy.Mul.make_args(factors):
-            quotient += coefficient * sympy.Mul(
-                *_without(list(sympy.Mul.make_args(factors)), b)
-            )
-        else:
-            rest += term
-    return quotient, rest
-
-
-def _without(factors: list[sympy.Expr], one: sympy.Expr) -> list[sympy.Expr]:
-    factors.remove(one)
-    return factors
-
-
-def _known_divisor(term: sympy.Expr) -> int:
-    """The largest number known to divide a product."""
-    coefficient, factors = term.as_coeff_Mul()
-    known = abs(int(coefficient))
-    for factor in sympy.Mul.make_args(factors):
-        if isinstance(factor, Symbol):
-            known *= factor.facts.multiple_of
-    return known
 
 
 def floordiv(a: Dim, b: Dim) -> Dim:
@@ -319,7 +150,8 @@ def symbols_of(*dims: Dim) -> frozenset[Symbol]:
     found: set[Symbol] = set()
     for d in dims:
         if not isinstance(d, int):
-            found |= {s for s in cast("sympy.Expr", d).free_symbols if isinstance(s, Symbol)}
+            free = cast("set[Symbol]", cast("sympy.Expr", d).free_symbols)
+            found |= free
     return frozenset(found)
 
 
@@ -443,7 +275,7 @@ def divisor(value: Dim) -> int:
     """The largest number known to divide a dim (0 for the dim 0)."""
     known = 0
     for term in sympy.Add.make_args(sympy.expand(sympy.sympify(value))):
-        known = gcd(known, _known_divisor(term))
+        known = gcd(known, known_divisor(term))
     return known
 
 

@@ -1,7 +1,8 @@
 """Structural equality: equal up to names of variables and buffers, spans, and order of definition.
 
 One walk over the dataclass fields serves every node family. Nodes that are equal by identity
-(variables, buffers) are matched up where they are first met. Symbols are values: their names and facts must agree.
+(variables, buffers) are matched up where they are first met. Symbols are values: their names and
+facts must agree.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
 from unity.ir.attrs import Attrs
-from unity.ir.dims import SymDim, Symbol, equal, symbols_of
+from unity.ir.dims import Symbol, SymDim, equal, symbols_of
 from unity.ir.dtype import Array, DType
 from unity.ir.graph import Constant, Var
 from unity.ir.module import IRModule
@@ -65,7 +66,11 @@ class _Matcher:
                 return None if same else f"{path}: {_brief(a)} does not stand for {_brief(b)}"
             self.left[a], self.right[b] = b, a
         if isinstance(a, Imm) and isinstance(b, Imm) and a.dtype == b.dtype:
-            return None if _same_leaf(a.value, b.value) else f"{path}.value: {a.value} is not {b.value}"
+            return (
+                None
+                if _same_leaf(a.value, b.value)
+                else f"{path}.value: {a.value} is not {b.value}"
+            )
         for name in _field_names(a):
             found = self.compare(getattr(a, name), getattr(b, name), f"{path}.{name}")
             if found is not None:
@@ -73,10 +78,9 @@ class _Matcher:
         return None
 
     def _dims(self, a: object, b: object, path: str) -> str | None:
-        if isinstance(a, SymDim) and isinstance(b, SymDim):
-            # Symbols are values, known to the user by name: no renaming.
-            if equal(a, b):
-                return None
+        # Symbols are values, known to the user by name: no renaming.
+        if isinstance(a, SymDim) and isinstance(b, SymDim) and equal(a, b):
+            return None
         return f"{path}: {a} is not {b}"
 
     def _sequences(self, a: tuple[object, ...], b: tuple[object, ...], path: str) -> str | None:

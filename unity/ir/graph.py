@@ -2,7 +2,7 @@
 
 A `Function` has a `Body`: blocks of bindings, then a result. In A-normal form every argument is an
 atom (`Atom`), every binding's right side is one expression over atoms, and each `Var` carries the
-type of what it is bound to. Dims inside types, shape values and attributes refer to symbols by value.
+type of what it is bound to. Dims in types, shape values and attributes name symbols by value.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from unity.ir.types import Type
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A value bound once: a parameter, a binding's left side or a loop's state. Equal by identity."""
+    """A value bound once: a parameter, a binding's left side, a loop's state. Equal by identity."""
 
     name: str
     type: Type
@@ -103,8 +103,8 @@ class Call:
 class CallTir:
     """Destination-passing call of a prim func: the compiler allocates what `out` says.
 
-    `out` are the types of the outputs (one: the value is a tensor; several: a tuple); `inplace[i]` is
-    the index in `args` that output i aliases, or -1; `sym_args` are extra dims for the kernel's
+    `out` are the types of the outputs (one: the value is a tensor; several: a tuple); `inplace[i]`
+    is the index in `args` that output i aliases, or -1; `sym_args` are extra dims for the kernel's
     trailing scalar parameters, those that no buffer shape gives.
     """
 
@@ -129,7 +129,7 @@ class CallLibrary:
 
 @dataclass(frozen=True, slots=True)
 class CallPython:
-    """Destination-passing call of an opaque Python function: ``fn(*inputs, *outputs)`` on arrays."""
+    """Destination-passing call of a Python function on arrays, ``fn(*inputs, *outputs)``."""
 
     function: Callable[..., None]
     args: tuple[Expr, ...]
@@ -232,7 +232,8 @@ class Function:
     """A graph function; as an expression, a closure over the vars of its surroundings.
 
     `result` is the declared type of the body's result. `attrs` may hold ``primitive`` (made by
-    fusion), ``engine``, ``source`` (the node it was imported from). Its name is its key in the module.
+    fusion), ``engine``, ``source`` (the node it was imported from). Its name is its key in
+    the module.
     """
 
     params: tuple[Var, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, Symbol, equal, substitute, symbols_of
@@ -156,7 +155,7 @@ def unify(params: Sequence[Type], args: Sequence[Type]) -> dict[Symbol, Dim]:
 
 def _provably_different(a: Dim, b: Dim) -> bool:
     difference = a - b
-    return isinstance(difference, int) and difference != 0 or _is_nonzero_integer(difference)
+    return (isinstance(difference, int) and difference != 0) or _is_nonzero_integer(difference)
 
 
 def _is_nonzero_integer(difference: Dim) -> bool:
@@ -182,8 +181,8 @@ def _pair(where: str, param: Type, arg: Type, pairs: list[tuple[str, Dim, Dim]])
                 pairs.append((where, param.value, arg.value))
         case TupleType(), TupleType():
             if len(param.fields) != len(arg.fields):
-                expected, got = len(param.fields), len(arg.fields)
-                raise UnityError(f"{where}: expected a tuple of {expected}, got one of {got}")
+                sizes = f"expected a tuple of {len(param.fields)}, got one of {len(arg.fields)}"
+                raise UnityError(f"{where}: {sizes}")
             for i, (p, a) in enumerate(zip(param.fields, arg.fields, strict=True)):
                 _pair(f"{where}[{i}]", p, a, pairs)
         case FuncType(), FuncType():
@@ -214,7 +213,7 @@ def atom_type(e: Expr) -> Type | None:
             return ShapeType(e.dims)
         case PrimValue():
             value = e.value if e.dtype.is_int and not isinstance(e.value, float) else None
-            return PrimType(e.dtype, cast("Dim | None", value))
+            return PrimType(e.dtype, value)
         case Tuple():
             fields = [atom_type(f) for f in e.fields]
             known = [f for f in fields if f is not None]

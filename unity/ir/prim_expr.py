@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.dims import NO_FACTS, Facts
 from unity.ir.dtype import BOOL, INT64, DType
+from unity.ir.sympy_nodes import NO_FACTS, Facts
 
 if TYPE_CHECKING:
     from unity.ir.stmt import Buffer
@@ -200,7 +200,7 @@ class Load(_Operators):
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic(_Operators):
-    """A call of a named scalar function (``exp``, ``sqrt``, ``tanh`` ...); the table is in `unity.ir.intrinsics`."""
+    """A call of a named scalar function (``exp``, ``sqrt`` ...), a row of `unity.ir.intrinsics`."""
 
     name: str
     args: tuple[PrimExpr, ...]
@@ -252,7 +252,7 @@ PrimExpr: TypeAlias = (
 Operand: TypeAlias = "PrimExpr | int | float | bool | _Operators"
 
 
-def imm(value: int | float | bool, dtype: DType = INT64) -> Imm:
+def imm(value: float | bool, dtype: DType = INT64) -> Imm:
     """A literal, its Python type made to fit the dtype."""
     if dtype.kind == "bool":
         return Imm(bool(value), dtype)

@@ -12,7 +12,7 @@ from unity.ir.stmt import Buffer, PrimFunc
 
 
 def size_params(func: PrimFunc) -> tuple[SizeVar, ...]:
-    """Symbols in order of first occurrence in the buffers' shapes and strides, then explicit ones."""
+    """Symbols in order of first occurrence in buffers' shapes and strides, then explicit ones."""
     found: dict[SizeVar, None] = {}
     for param in func.params:
         if isinstance(param, Buffer):

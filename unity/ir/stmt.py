@@ -83,7 +83,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """``for var in range(begin, begin + extent)``; `thread` names the axis of a thread-bound loop."""
+    """``for var in range(begin, begin + extent)``; `thread` names a thread-bound axis."""
 
     var: PrimVar
     begin: PrimExpr
@@ -97,7 +97,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """``buffer[indices] = value``; in lowered form one index may be a `Ramp`, with a lane predicate."""
+    """``buffer[indices] = value``; lowered, one index may be a `Ramp`, with a lane predicate."""
 
     buffer: Buffer
     indices: tuple[PrimExpr, ...]

@@ -16,7 +16,7 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A tensor: its shape is known (a tuple of dims), or only its rank (an int), or nothing (None)."""
+    """A tensor: its shape is known (a tuple of dims), only its rank (an int), or nothing (None)."""
 
     shape: Shape | int | None
     dtype: DType | None

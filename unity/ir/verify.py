@@ -2,7 +2,7 @@
 
 Checks scoping, A-normal form, declared types of leaf values, symbol scope, purity of dataflow
 blocks, references, and for prim funcs the scoping of variables and buffers, arity of accesses and
-block signatures. Types inferred by operators' rules are checked by `unity.op.infer.check_types`.
+block signatures. Types inferred by operators' rules are checked by `unity.op.check.check_types`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ class _Scope:
         return _Scope(self.function, self.module, set(self.vars), set(self.symbols), self.binding)
 
     def error(self, message: str, span: Span | None = None) -> UnityError:
-        place = self.function if self.binding is None else f"{self.function}, binding {self.binding}"
+        place = (
+            self.function if self.binding is None else f"{self.function}, binding {self.binding}"
+        )
         return UnityError(f"{place}: {message}", span)
 
 
@@ -87,7 +89,9 @@ def _check_function(function: Function, scope: _Scope) -> None:
     _check_body(function.body, scope)
     unknown = type_symbols(function.result) - scope.symbols
     if unknown:
-        raise scope.error(f"the result type mentions {_names(unknown)}, unknown here", function.span)
+        raise scope.error(
+            f"the result type mentions {_names(unknown)}, unknown here", function.span
+        )
     got = atom_type(function.body.result)
     scope.binding = None
     if got is not None and not _may_be(got, function.result):

@@ -105,17 +105,19 @@ class _Checker:
             raise self.error(f"the region's buffer {region.buffer.name} is not in scope")
         got, rank = len(region.ranges), len(region.buffer.shape)
         if got != rank:
-            raise self.error(f"the region of {region.buffer.name} is " + _INDEXED.format(got=got, rank=rank))
+            raise self.error(
+                f"the region of {region.buffer.name} is " + _INDEXED.format(got=got, rank=rank)
+            )
         for r in region.ranges:
             self.expr(r.begin)
             self.expr(r.extent)
 
-    def _within(self, vars: list[PrimVar], buffers: list[Buffer], body: Stmt) -> None:  # noqa: A002
+    def _within(self, vars: list[PrimVar], buffers: list[Buffer], body: Stmt) -> None:
         self._enter(vars, buffers)
         self.stmt(body)
         self._leave(vars, buffers)
 
-    def _enter(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:  # noqa: A002
+    def _enter(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:
         for v in vars:
             if v in self.scope:
                 raise self.error(f"the variable {v.name} is bound twice")
@@ -125,7 +127,7 @@ class _Checker:
                 raise self.error(f"the buffer {b.name} is allocated twice")
             self.buffers.add(b)
 
-    def _leave(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:  # noqa: A002
+    def _leave(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:
         self.scope.difference_update(vars)
         self.buffers.difference_update(buffers)
 

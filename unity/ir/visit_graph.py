@@ -1,4 +1,4 @@
-"""Walking and rewriting graph functions. Every rewriter returns the same object when nothing changed."""
+"""Walking and rewriting graph functions. What did not change is the same object."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar, assert_never, overload
 
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import Dim, SymDim, Symbol, substitute, symbols_of
+from unity.ir.dims import Dim, Symbol, SymDim, substitute, symbols_of
 from unity.ir.graph import (
     Binding,
     BindingBlock,
@@ -178,7 +178,9 @@ def map_expr(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
         case CallEngine():
             ref, args = fn(e.subgraph), map_all(e.args, fn)
             assert isinstance(ref, FunctionRef)
-            return e if ref is e.subgraph and args is e.args else replace(e, subgraph=ref, args=args)
+            return (
+                e if ref is e.subgraph and args is e.args else replace(e, subgraph=ref, args=args)
+            )
         case If():
             condition = fn(e.condition)
             return e if condition is e.condition else replace(e, condition=condition)
@@ -211,7 +213,9 @@ def map_bodies(e: Expr, fn: Callable[[Body], Body]) -> Expr:
             return e
 
 
-def map_body(body: Body, binding: Callable[[Binding], Binding], result: Callable[[Expr], Expr]) -> Body:
+def map_body(
+    body: Body, binding: Callable[[Binding], Binding], result: Callable[[Expr], Expr]
+) -> Body:
     """The body with `binding` applied to each binding (in order) and `result` to its result."""
 
     def on_block(block: BindingBlock) -> BindingBlock:

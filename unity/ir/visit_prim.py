@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias, assert_never, cast
+from typing import TypeAlias, assert_never
 
 from unity.ir.prim_expr import (
     Binary,
@@ -169,7 +169,7 @@ def map_stmt(
 ) -> Stmt:
     """The statement with the functions applied to what it holds directly.
 
-    `expr_fn` meets bounds, values, predicates, regions and domains; `var_fn` the variables it binds;
+    `expr_fn` meets bounds, values, predicates, regions, domains; `var_fn` the variables it binds;
     `buffer_fn` the buffers it names (not those inside expressions).
     """
     match s:
@@ -201,7 +201,11 @@ def map_stmt(
             same = var is s.var and begin is s.begin and extent is s.extent and body is s.body
             return s if same else replace(s, var=var, begin=begin, extent=extent, body=body)
         case Store():
-            buffer, indices, value = buffer_fn(s.buffer), map_all(s.indices, expr_fn), expr_fn(s.value)
+            buffer, indices, value = (
+                buffer_fn(s.buffer),
+                map_all(s.indices, expr_fn),
+                expr_fn(s.value),
+            )
             predicate = None if s.predicate is None else expr_fn(s.predicate)
             same = (
                 buffer is s.buffer
@@ -278,7 +282,9 @@ VarMap: TypeAlias = Mapping[PrimVar | SizeVar, PrimExpr]
 
 
 def substitute_prim(
-    e: PrimExpr, vars: VarMap, buffers: Mapping[Buffer, Buffer] = NO_BUFFERS  # noqa: A002
+    e: PrimExpr,
+    vars: VarMap,
+    buffers: Mapping[Buffer, Buffer] = NO_BUFFERS,
 ) -> PrimExpr:
     """The expression with variables and buffers replaced, all at once."""
 
@@ -294,7 +300,9 @@ def substitute_prim(
 
 
 def substitute_stmt(
-    s: Stmt, vars: VarMap, buffers: Mapping[Buffer, Buffer] = NO_BUFFERS  # noqa: A002
+    s: Stmt,
+    vars: VarMap,
+    buffers: Mapping[Buffer, Buffer] = NO_BUFFERS,
 ) -> Stmt:
     """The statement with variables and buffers replaced.
 
@@ -332,4 +340,4 @@ def substitute_stmt(
                 pass
         return map_stmt(x, go, on_expr, on_var, on_buffer)
 
-    return go(cast("Stmt", s))
+    return go(s)
