@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from math import gcd
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 
 import sympy
 
@@ -120,8 +120,8 @@ def as_dim(value: object) -> Dim:
             return int(value)
         if value.is_integer is not False and not value.is_Float:
             return cast("Dim", _ours(value))
-    if hasattr(value, "__index__"):
-        return int(value.__index__())
+    if isinstance(value, SupportsIndex):
+        return int(value)
     raise UnityError(f"a dim must be an integer or an expression over dims, got {value!r}")
 
 
