@@ -1,0 +1,358 @@
+"""Scalar functions for the bodies of computes: each builds one node.
+
+A Python number takes the dtype of the operand beside it.
+"""
+
+from __future__ import annotations
+
+from unity.ir.dtype import INT64, DType, dtype
+from unity.ir.intrinsics import INTRINSICS
+from unity.ir.prim_expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Imm,
+    Intrinsic,
+    Not,
+    Operand,
+    PrimExpr,
+    Select,
+    as_prim_expr,
+    imm,
+)
+
+
+def intrinsic(name: str, *args: Operand) -> Intrinsic:
+    """A call of the named function; literals take the dtype of the first expression.
+
+    Raises:
+        UnityError: The arguments do not fit the function.
+    """
+    values = _alike(*args)
+    return Intrinsic(name, values, INTRINSICS[name].result_dtype([v.dtype for v in values]))
+
+
+def _alike(*args: Operand) -> tuple[PrimExpr, ...]:
+    """The arguments as expressions, numbers in the dtype of the first that is no number."""
+    exprs = [a for a in args if not isinstance(a, bool | int | float)]
+    like = as_prim_expr(exprs[0]).dtype if exprs else INT64
+    return tuple(as_prim_expr(a, like) for a in args)
+
+
+def _binary(op: BinaryOp, a: Operand, b: Operand) -> Binary:
+    left, right = _alike(a, b)
+    return Binary(op, left, right)
+
+
+def _compare(op: CompareOp, a: Operand, b: Operand) -> Compare:
+    left, right = _alike(a, b)
+    return Compare(op, left, right)
+
+
+def cast(value: Operand, to: DType | str) -> PrimExpr:
+    """The value converted by numpy's rules; itself when it has the dtype already."""
+    expr, target = as_prim_expr(value), dtype(to)
+    if expr.dtype == target:
+        return expr
+    if isinstance(expr, Imm) and (target.is_float or (target.is_int and expr.dtype.is_int)):
+        return imm(expr.value, target)
+    return Cast(target, expr)
+
+
+def select(condition: PrimExpr, then: Operand, orelse: Operand) -> Select:
+    """`then` where the condition holds, else `orelse`; what is not taken is not loaded."""
+    a, b = _alike(then, orelse)
+    return Select(condition, a, b)
+
+
+def eq(a: Operand, b: Operand) -> Compare:
+    """Whether two values are equal."""
+    return _compare("eq", a, b)
+
+
+def ne(a: Operand, b: Operand) -> Compare:
+    """Whether two values differ."""
+    return _compare("ne", a, b)
+
+
+def min_(a: Operand, b: Operand) -> Binary:
+    """The smaller value; NaN when either is."""
+    return _binary("min", a, b)
+
+
+def max_(a: Operand, b: Operand) -> Binary:
+    """The larger value; NaN when either is."""
+    return _binary("max", a, b)
+
+
+def clamp(x: PrimExpr, low: Operand, high: Operand) -> PrimExpr:
+    """``min(max(x, low), high)``."""
+    return min_(max_(x, low), high)
+
+
+def and_(a: Operand, b: Operand) -> Binary:
+    """Bitwise and, of bools or integers."""
+    return _binary("and", a, b)
+
+
+def or_(a: Operand, b: Operand) -> Binary:
+    """Bitwise or, of bools or integers."""
+    return _binary("or", a, b)
+
+
+def xor(a: Operand, b: Operand) -> Binary:
+    """Bitwise exclusive or, of bools or integers."""
+    return _binary("xor", a, b)
+
+
+def not_(a: PrimExpr) -> Not:
+    """Logical negation of a bool."""
+    return Not(a)
+
+
+def all_true(*conditions: PrimExpr) -> PrimExpr:
+    """Whether every condition holds; true of none."""
+    result: PrimExpr = imm(True, dtype("bool"))
+    for i, condition in enumerate(conditions):
+        result = condition if i == 0 else Binary("and", result, condition)
+    return result
+
+
+def any_true(*conditions: PrimExpr) -> PrimExpr:
+    """Whether some condition holds; false of none."""
+    result: PrimExpr = imm(False, dtype("bool"))
+    for i, condition in enumerate(conditions):
+        result = condition if i == 0 else Binary("or", result, condition)
+    return result
+
+
+def shift_left(a: Operand, b: Operand) -> Binary:
+    """``a << b``."""
+    return _binary("shl", a, b)
+
+
+def shift_right(a: Operand, b: Operand) -> Binary:
+    """``a >> b``, keeping the sign of a signed value."""
+    return _binary("shr", a, b)
+
+
+def truncdiv(a: Operand, b: Operand) -> Binary:
+    """Integer division rounding towards zero, as C."""
+    return _binary("truncdiv", a, b)
+
+
+def truncmod(a: Operand, b: Operand) -> Binary:
+    """The rest of `truncdiv`, with the sign of the dividend."""
+    return _binary("truncmod", a, b)
+
+
+def exp(x: Operand) -> PrimExpr:
+    """Euler's number to the power of x."""
+    return intrinsic("exp", x)
+
+
+def exp2(x: Operand) -> PrimExpr:
+    """2 to the power of x."""
+    return intrinsic("exp2", x)
+
+
+def expm1(x: Operand) -> PrimExpr:
+    """``exp(x) - 1``, exact near zero."""
+    return intrinsic("expm1", x)
+
+
+def log(x: Operand) -> PrimExpr:
+    """The natural logarithm."""
+    return intrinsic("log", x)
+
+
+def log2(x: Operand) -> PrimExpr:
+    """The logarithm to base 2."""
+    return intrinsic("log2", x)
+
+
+def log10(x: Operand) -> PrimExpr:
+    """The logarithm to base 10."""
+    return intrinsic("log10", x)
+
+
+def log1p(x: Operand) -> PrimExpr:
+    """``log(1 + x)``, exact near zero."""
+    return intrinsic("log1p", x)
+
+
+def sqrt(x: Operand) -> PrimExpr:
+    """The square root."""
+    return intrinsic("sqrt", x)
+
+
+def rsqrt(x: Operand) -> PrimExpr:
+    """One over the square root."""
+    return intrinsic("rsqrt", x)
+
+
+def sin(x: Operand) -> PrimExpr:
+    """The sine."""
+    return intrinsic("sin", x)
+
+
+def cos(x: Operand) -> PrimExpr:
+    """The cosine."""
+    return intrinsic("cos", x)
+
+
+def tan(x: Operand) -> PrimExpr:
+    """The tangent."""
+    return intrinsic("tan", x)
+
+
+def asin(x: Operand) -> PrimExpr:
+    """The inverse sine."""
+    return intrinsic("asin", x)
+
+
+def acos(x: Operand) -> PrimExpr:
+    """The inverse cosine."""
+    return intrinsic("acos", x)
+
+
+def atan(x: Operand) -> PrimExpr:
+    """The inverse tangent."""
+    return intrinsic("atan", x)
+
+
+def atan2(y: Operand, x: Operand) -> PrimExpr:
+    """The angle of the point (x, y)."""
+    return intrinsic("atan2", y, x)
+
+
+def sinh(x: Operand) -> PrimExpr:
+    """The hyperbolic sine."""
+    return intrinsic("sinh", x)
+
+
+def cosh(x: Operand) -> PrimExpr:
+    """The hyperbolic cosine."""
+    return intrinsic("cosh", x)
+
+
+def tanh(x: Operand) -> PrimExpr:
+    """The hyperbolic tangent."""
+    return intrinsic("tanh", x)
+
+
+def asinh(x: Operand) -> PrimExpr:
+    """The inverse hyperbolic sine."""
+    return intrinsic("asinh", x)
+
+
+def acosh(x: Operand) -> PrimExpr:
+    """The inverse hyperbolic cosine."""
+    return intrinsic("acosh", x)
+
+
+def atanh(x: Operand) -> PrimExpr:
+    """The inverse hyperbolic tangent."""
+    return intrinsic("atanh", x)
+
+
+def erf(x: Operand) -> PrimExpr:
+    """The error function."""
+    return intrinsic("erf", x)
+
+
+def sigmoid(x: Operand) -> PrimExpr:
+    """``1 / (1 + exp(-x))``."""
+    return intrinsic("sigmoid", x)
+
+
+def floor(x: Operand) -> PrimExpr:
+    """Rounded down."""
+    return intrinsic("floor", x)
+
+
+def ceil(x: Operand) -> PrimExpr:
+    """Rounded up."""
+    return intrinsic("ceil", x)
+
+
+def round_(x: Operand) -> PrimExpr:
+    """Rounded to the nearest, halves to even."""
+    return intrinsic("round", x)
+
+
+def trunc(x: Operand) -> PrimExpr:
+    """Rounded towards zero."""
+    return intrinsic("trunc", x)
+
+
+def abs_(x: Operand) -> PrimExpr:
+    """The magnitude."""
+    return intrinsic("abs", x)
+
+
+def sign(x: Operand) -> PrimExpr:
+    """-1, 0 or 1; NaN of NaN."""
+    return intrinsic("sign", x)
+
+
+def power(x: Operand, y: Operand) -> PrimExpr:
+    """X to the power of y."""
+    return intrinsic("pow", x, y)
+
+
+def fmod(x: Operand, y: Operand) -> PrimExpr:
+    """The rest of a float division, with the sign of the dividend."""
+    return intrinsic("fmod", x, y)
+
+
+def fma(a: Operand, b: Operand, c: Operand) -> PrimExpr:
+    """``a * b + c``, rounded once or twice as the target likes."""
+    return intrinsic("fma", a, b, c)
+
+
+def isnan(x: Operand) -> PrimExpr:
+    """Whether x is NaN."""
+    return intrinsic("isnan", x)
+
+
+def isinf(x: Operand) -> PrimExpr:
+    """Whether x is an infinity."""
+    return intrinsic("isinf", x)
+
+
+def isfinite(x: Operand) -> PrimExpr:
+    """Whether x is neither NaN nor an infinity."""
+    return intrinsic("isfinite", x)
+
+
+def popcount(x: Operand) -> PrimExpr:
+    """The number of one bits of an integer."""
+    return intrinsic("popcount", x)
+
+
+def likely(condition: PrimExpr) -> PrimExpr:
+    """The bool itself, marked as nearly always true."""
+    return intrinsic("likely", condition)
+
+
+_LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
+"""The greatest finite value of the float types that have no infinity."""
+
+
+def min_value(of: DType) -> Imm:
+    """The least value of a dtype: minus infinity where there is one."""
+    if of.is_float:
+        return imm(-_LARGEST.get(of.name, float("inf")), of)
+    return imm(-(1 << (of.bits - 1)) if of.kind == "int" else 0, of)
+
+
+def max_value(of: DType) -> Imm:
+    """The greatest value of a dtype: infinity where there is one."""
+    if of.is_float:
+        return imm(_LARGEST.get(of.name, float("inf")), of)
+    if of.kind == "bool":
+        return imm(True, of)
+    return imm((1 << (of.bits - 1 if of.kind == "int" else of.bits)) - 1, of)
