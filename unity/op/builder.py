@@ -7,12 +7,14 @@ symbols.
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Mapping, Sequence
 
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import Symbol, dim
+from unity.ir.dtype import SHORT_NAMES
 from unity.ir.graph import (
     Binding,
     BindingBlock,
@@ -217,9 +219,8 @@ def identifier(name: str) -> str:
 
 
 _RESERVED = frozenset(
-    "False None True and as assert async await break class continue def del elif else except "
-    "finally for from global if import in is lambda nonlocal not or pass raise return try while "
-    "with yield R T dim script min max range".split()
+    [*keyword.kwlist, "R", "T", "dim", "script", "min", "max", "range", "Tensor", "Buffer"]
+    + list(SHORT_NAMES)
 )
 
 

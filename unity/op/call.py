@@ -120,7 +120,7 @@ def _as_size(value: object) -> object:
 
 
 def scalar(
-    value: bool | int | float | np.ndarray[tuple[int, ...], np.dtype[np.generic]] | np.generic,
+    value: bool | float | np.ndarray[tuple[int, ...], np.dtype[np.generic]] | np.generic,
     like: DType | None,
     span: Span | None = None,
     what: str = "a number",
@@ -143,9 +143,7 @@ def scalar(
     return Constant(data, None, span)
 
 
-def _exact(
-    value: bool | int | float, target: DType
-) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def _exact(value: bool | float, target: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
     data = np.asarray(value).astype(target.numpy)
     if int(data) != value:
         raise OverflowError

@@ -46,7 +46,7 @@ from unity.ir.types import (
 )
 from unity.ir.visit import substitute_symbols_in_type, type_symbols
 
-from .registry import OpDef, Param, Site
+from .registry import Param, Site
 from .table import OPS
 
 Fresh: TypeAlias = Callable[[str], Symbol]

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from unity.errors import Span, UnityError
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import SymDim, Symbol, dim
+from unity.ir.dims import Symbol, SymDim, dim
 from unity.ir.dtype import Array, DType
 from unity.ir.types import Type
 from unity.te import Tensor
@@ -94,7 +94,7 @@ ComputeRule: TypeAlias = Callable[
 """(tensor arguments, attributes, result type) -> result; shape arguments are left out: the result
 type tells them."""
 RefArg: TypeAlias = "Array | tuple[Array, ...] | tuple[int, ...]"
-ReferenceRule: TypeAlias = Callable[[Sequence[RefArg], Attrs], "Array | tuple[Array, ...]"]
+ReferenceRule: TypeAlias = Callable[[Sequence[RefArg], Attrs], RefArg]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from . import (
+    binary,
+    compare,
+    create,
+    datatype,
+    elementwise,
+    linear,
+    memory,
+    reduce,
+    search,
+    shape,
+)
 from .registry import OpDef
 
-FAMILIES: tuple[tuple[OpDef, ...], ...] = ()
+FAMILIES: tuple[tuple[OpDef, ...], ...] = (
+    elementwise.OPS,
+    binary.OPS,
+    compare.OPS,
+    reduce.OPS,
+    create.OPS,
+    datatype.OPS,
+    shape.OPS,
+    search.OPS,
+    linear.OPS,
+    memory.OPS,
+)
 
 
 def _table(families: tuple[tuple[OpDef, ...], ...]) -> dict[str, OpDef]:

@@ -1,0 +1,67 @@
+"""Comparisons of two tensors that broadcast; the result is bool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import BOOL, Array
+from unity.ir.prim_expr import Compare, CompareOp
+from unity.ir.types import TensorType, Type
+
+from .argument import common_dtype, tensor
+from .binary import BROADCASTS, map_pairs, pair_of_arrays
+from .broadcast import broadcast_types
+from .registry import OpDef, Param, RefArg, Sample, Site
+from .sampling import Sampler, sample
+
+_PARAMS = (Param("x1"), Param("x2"))
+
+
+def _infer(site: Site) -> Type:
+    types = (tensor(site, 0), tensor(site, 1))
+    if common_dtype(site, types) == BOOL and site.op.name not in ("equal", "not_equal"):
+        raise site.error("bools have no order", "compare with equal, or convert with astype")
+    return TensorType(broadcast_types(site, types), BOOL)
+
+
+def _op(name: str, node: CompareOp, reference: Callable[[Array, Array], Array], doc: str) -> OpDef:
+    kinds = ["float32", "int32", "float16", "int64", "uint8"]
+    if node in ("eq", "ne"):
+        kinds.append("bool")
+
+    def samples(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        return [
+            sample(_PARAMS, (s.array(a, kind, -1, 1), s.array(b, kind, -1, 1)))
+            for i, (a, b) in enumerate(BROADCASTS)
+            for kind in {"int32", kinds[i % len(kinds)]}
+        ]
+
+    def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:
+        return np.asarray(reference(*pair_of_arrays(args)))
+
+    return OpDef(
+        name,
+        _PARAMS,
+        _infer,
+        refer,
+        doc,
+        compute=lambda args, attrs, result: map_pairs(
+            args, result, lambda a, b: Compare(node, a, b), name
+        ),
+        pattern="broadcast",
+        samples=samples,
+    )
+
+
+OPS: tuple[OpDef, ...] = (
+    _op("equal", "eq", np.equal, "``x1 == x2``; NaN equals nothing."),
+    _op("not_equal", "ne", np.not_equal, "``x1 != x2``; true with NaN."),
+    _op("less", "lt", np.less, "``x1 < x2``."),
+    _op("less_equal", "le", np.less_equal, "``x1 <= x2``."),
+    _op("greater", "gt", np.greater, "``x1 > x2``."),
+    _op("greater_equal", "ge", np.greater_equal, "``x1 >= x2``."),
+)

@@ -1,0 +1,190 @@
+"""Selection and search: where, argmax, argmin, nonzero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import BOOL, INT64, Array
+from unity.ir.prim_expr import PrimExpr, Select, imm
+from unity.ir.types import TensorType, Type
+
+from .argument import common_dtype, tensor
+from .broadcast import broadcast_types, read_broadcast
+from .elementwise import accepts_dtype
+from .reduce import Reduction, infer_reduced, known, tensor_of
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, flag_attr
+from .sampling import Sampler, sample
+
+_WHERE = (Param("condition"), Param("x1"), Param("x2"))
+_ARG = (Param("x"), Param("axis", "attr", None), Param("keepdims", "attr", False))
+_X = (Param("x"),)
+
+
+def _infer_where(site: Site) -> Type:
+    condition, a, b = tensor(site, 0), tensor(site, 1), tensor(site, 2)
+    if condition.dtype not in (None, BOOL):
+        raise site.error(f"'condition' must be bool, got {condition.dtype}", "compare first")
+    return TensorType(broadcast_types(site, (condition, a, b)), common_dtype(site, (a, b)))
+
+
+def _compute_where(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    shape, _ = known(result)
+    condition, a, b = args
+    assert isinstance(condition, te.Tensor)
+    assert isinstance(a, te.Tensor)
+    assert isinstance(b, te.Tensor)
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        chosen = read_broadcast(condition, i)
+        return Select(chosen, read_broadcast(a, i), read_broadcast(b, i))
+
+    return te.compute(shape, element, "where")
+
+
+def _refer_where(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    condition, a, b = (x for x in args if isinstance(x, np.ndarray))
+    return np.where(condition.astype(np.bool_), a, b).astype(a.dtype)
+
+
+def _infer_arg(site: Site) -> Type:
+    x, axis = tensor(site, 0), site.attrs["axis"]
+    if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
+        raise site.error(f"'axis' must be an int or None, got {axis!r}")
+    if x.dtype is not None and not accepts_dtype("number", x.dtype):
+        raise site.error(f"'x' must be numbers, got {x.dtype}")
+    return infer_reduced(site, x, INT64)
+
+
+def _arg(
+    name: str,
+    combine: Callable[[PrimExpr, PrimExpr, Sequence[te.ReduceAxis]], te.Reduce],
+    reference: Callable[..., Array],
+    doc: str,
+) -> OpDef:
+    def compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+        shape, _ = known(result)
+        x = tensor_of(args)
+        r = Reduction(x, attrs)
+        reduced = r.axes()
+        if not reduced:
+            return te.compute(shape, lambda *_: imm(0), name)
+
+        def value(*out: PrimExpr) -> te.Reduce:
+            position: PrimExpr = imm(0)
+            for axis in reduced:
+                position = position * axis.domain.extent + axis.var
+            return combine(position, x[r.index(out, reduced)], reduced)
+
+        at, _ = te.compute_many(shape, value, (name, f"{name}_value"))
+        return at
+
+    def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:
+        (x,) = args
+        assert isinstance(x, np.ndarray)
+        axis = attrs["axis"]
+        assert axis is None or isinstance(axis, int)
+        if x.ndim == 0:
+            return np.zeros((), np.int64)
+        keepdims = flag_attr(attrs, "keepdims")
+        return np.asarray(reference(x, axis=axis, keepdims=keepdims)).astype(np.int64)
+
+    def samples(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        return [
+            sample(_ARG, (s.array((3, 4)),)),
+            sample(_ARG, (s.array((3, 4, 2)),), axis=1),
+            sample(_ARG, (s.array((3, 4, 2), "int32"),), axis=-1, keepdims=True),
+            sample(_ARG, (s.array((6,), "uint8", 0, 2),), axis=0),
+            sample(_ARG, (s.array((0, 3)),), axis=1),
+            sample(_ARG, (np.asarray([[1.0, np.nan, 2.0]], np.float32),), axis=1),
+            sample(_ARG, (s.array((5, 2), "float16"),), axis=0),
+        ]
+
+    return OpDef(
+        name,
+        _ARG,
+        _infer_arg,
+        refer,
+        doc,
+        compute=compute,
+        pattern="reduction",
+        samples=samples,
+    )
+
+
+def _infer_nonzero(site: Site) -> Type:
+    x = tensor(site, 0)
+    if x.ndim is None:
+        return TensorType(2, INT64)
+    return TensorType((x.ndim, site.fresh("nonzero")), INT64)
+
+
+def _refer_nonzero(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    if x.ndim == 0:
+        return np.zeros((0, int(bool(x))), np.int64)
+    return np.stack(np.nonzero(x)).astype(np.int64)
+
+
+def _where_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    shapes = (
+        ((3, 4), (3, 4), (3, 4)),
+        ((4,), (3, 1), ()),
+        ((2, 1, 3), (4, 1), (3,)),
+        ((0, 2), (1, 2), (2,)),
+    )
+    kinds = ("float32", "int64", "float16", "bool")
+    return [
+        sample(_WHERE, (s.array(c, "bool"), s.array(a, kind), s.array(b, kind)))
+        for (c, a, b), kind in zip(shapes, kinds, strict=True)
+    ]
+
+
+def _nonzero_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    return [
+        sample(_X, (s.array((3, 4), "int32", -1, 1),)),
+        sample(_X, (s.array((5,), "bool"),)),
+        sample(_X, (s.array((2, 0)),)),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "where",
+        _WHERE,
+        _infer_where,
+        _refer_where,
+        "`x1` where `condition`, else `x2`; all three broadcast.",
+        compute=_compute_where,
+        pattern="broadcast",
+        samples=_where_samples,
+    ),
+    _arg(
+        "argmax",
+        te.argmax,
+        np.argmax,
+        "Where the largest element is, as int64: the first of equals, NaN above all (R.argmax).",
+    ),
+    _arg(
+        "argmin",
+        te.argmin,
+        np.argmin,
+        "Where the smallest element is, as int64: the first of equals, NaN below all (R.argmin).",
+    ),
+    OpDef(
+        "nonzero",
+        _X,
+        _infer_nonzero,
+        _refer_nonzero,
+        "The indices of the elements that are not 0: (rank, count), in row-major order; the count is"
+        " a fresh symbol (ONNX NonZero).",
+        samples=_nonzero_samples,
+    ),
+)
