@@ -7,6 +7,7 @@ symbol and buffer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.interpreter.scalar import COMPARE, Held, binary, caster, hold, holder
-from unity.interpreter.storage import flat_view
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
     Binary,
@@ -103,7 +103,7 @@ def compile_expr(e: PrimExpr, slots: Slots) -> Eval:
             test = compile_expr(condition, slots)
             yes, no = compile_expr(then, slots), compile_expr(orelse, slots)
             if condition.dtype.lanes > 1:
-                return _vector_select(test, yes, no)
+                return _vector_select(test, yes, no, hold(0, e.dtype))
             return lambda frame: yes(frame) if test(frame) else no(frame)
         case Cast(dtype, value):
             inner, convert = compile_expr(value, slots), caster(value.dtype, dtype)
@@ -128,16 +128,23 @@ def _same_dtype(what: str, a: PrimExpr, b: PrimExpr) -> None:
         raise UnityError(f"{what!r} joins values of {a.dtype} and {b.dtype}")
 
 
-def _vector_select(test: Eval, yes: Eval, no: Eval) -> Eval:
+def _vector_select(test: Eval, yes: Eval, no: Eval, zero: Held) -> Eval:
     """Each branch runs with the lanes of the other masked, so that it loads nothing for them."""
+
+    def masked_by(mask: npt.NDArray[np.bool_], branch: Eval, frame: Frame) -> Held:
+        if not mask.any():
+            return zero
+        outer = frame[MASK]
+        frame[MASK] = mask
+        result = branch(frame)
+        frame[MASK] = outer
+        return result
 
     def select(frame: Frame) -> Held:
         condition, outer = test(frame), frame[MASK]
-        frame[MASK] = condition if outer is None else condition & outer
-        then = yes(frame)
-        frame[MASK] = ~condition if outer is None else ~condition & outer
-        orelse = no(frame)
-        frame[MASK] = outer
+        active = np.ones_like(condition) if outer is None else outer
+        then = masked_by(condition & active, yes, frame)
+        orelse = masked_by(~condition & active, no, frame)
         return np.where(condition, then, orelse)
 
     return select
@@ -159,34 +166,67 @@ def _intrinsic(e: Intrinsic, slots: Slots) -> Eval:
 
 
 def _load(e: Load, slots: Slots) -> Eval:
-    buffer, dtype = e.buffer, e.dtype
-    slot, place = slots.of(buffer), compile_indices(buffer, e.indices, slots)
+    slot, index_of = slots.of(e.buffer), compile_index(e.buffer, e.indices, slots)
     keep = None if e.predicate is None else compile_expr(e.predicate, slots)
-    zero = hold(0, dtype)
-    if dtype.lanes > 1:
-        return _vector_load(slot, place, keep, buffer)
-    read = holder(dtype)
+    if e.dtype.lanes > 1:
+        return _vector_load(e.buffer, slot, index_of, keep)
+    name, read, zero = e.buffer.name, holder(e.buffer.dtype), hold(0, e.buffer.dtype)
 
     def load(frame: Frame) -> Held:
         if keep is not None and not keep(frame):
             return zero
-        array, index = place(frame[slot], frame)
-        return read(array[index])
+        array, index = frame[slot], index_of(frame)
+        try:
+            if min(index, default=0) >= 0:
+                return read(array[index])
+        except IndexError:
+            pass
+        raise out_of_bounds(name, array, index)
 
     return load
 
 
-def _vector_load(slot: int, place: Place, keep: Eval | None, buffer: Buffer) -> Eval:
+def _vector_load(buffer: Buffer, slot: int, index_of: IndexOf, keep: Eval | None) -> Eval:
     def load(frame: Frame) -> Held:
-        active = active_lanes(keep, frame)
-        array, index = place(frame[slot], frame, active)
+        array, index, active = frame[slot], index_of(frame), active_lanes(keep, frame)
         if active is None:
+            check_lanes(buffer.name, array, index)
             return array[index]
+        check_lanes(buffer.name, array, masked(index, active))
         result = np.zeros(active.shape, buffer.dtype.numpy)
         result[active] = array[masked(index, active)]
         return result
 
     return load
+
+
+IndexOf: TypeAlias = Callable[[Frame], tuple[Held, ...]]
+
+
+def compile_index(buffer: Buffer, indices: Sequence[PrimExpr], slots: Slots) -> IndexOf:
+    """The closure that evaluates an index; checking it is the access's part."""
+    if len(indices) != len(buffer.shape):
+        raise UnityError(
+            f"buffer {buffer.name!r} of rank {len(buffer.shape)} has {len(indices)} indices"
+        )
+    if len(indices) > 1 and all(isinstance(i, PrimVar | SizeVar) for i in indices):
+        # the common case, in one step
+        return itemgetter(*(slots.of(i) for i in indices if isinstance(i, PrimVar | SizeVar)))
+    parts = [compile_expr(i, slots) for i in indices]
+    return lambda frame: tuple([part(frame) for part in parts])
+
+
+def check_lanes(name: str, array: npt.NDArray[Any], index: tuple[Held, ...]) -> None:
+    """Refuse an index of which any lane is outside."""
+    for i, n in zip(index, array.shape, strict=True):
+        if not np.all((i >= 0) & (i < n)):
+            raise out_of_bounds(name, array, index)
+
+
+def out_of_bounds(name: str, array: npt.NDArray[Any], index: tuple[Held, ...]) -> UnityError:
+    """The error of an access outside its buffer."""
+    shown = ", ".join(str(i) for i in index)
+    return UnityError(f"buffer {name!r} of shape {array.shape} is indexed by [{shown}]")
 
 
 def active_lanes(keep: Eval | None, frame: Frame) -> npt.NDArray[np.bool_] | None:
@@ -201,43 +241,3 @@ def active_lanes(keep: Eval | None, frame: Frame) -> npt.NDArray[np.bool_] | Non
 def masked(index: tuple[Held, ...], active: npt.NDArray[np.bool_]) -> tuple[Held, ...]:
     """The index of the active lanes alone."""
     return tuple(i[active] if isinstance(i, np.ndarray) else i for i in index)
-
-
-Place: TypeAlias = Callable[..., tuple[npt.NDArray[Any], tuple[Held, ...]]]
-"""(array, frame, active lanes or None) -> the array to index and a checked index."""
-
-
-def compile_indices(buffer: Buffer, indices: Sequence[PrimExpr], slots: Slots) -> Place:
-    """The closure that evaluates and checks an index.
-
-    One index into a buffer of another rank is an offset into its storage, the lowered form.
-    """
-    parts = [compile_expr(i, slots) for i in indices]
-    flat = len(parts) == 1 and len(buffer.shape) != 1
-    if not flat and len(parts) != len(buffer.shape):
-        raise UnityError(
-            f"buffer {buffer.name!r} of rank {len(buffer.shape)} has {len(parts)} indices"
-        )
-    vector = any(i.dtype.lanes > 1 for i in indices)
-
-    def place(
-        array: npt.NDArray[Any], frame: Frame, active: npt.NDArray[np.bool_] | None = None
-    ) -> tuple[npt.NDArray[Any], tuple[Held, ...]]:
-        if flat:
-            array = flat_view(array)
-        index = tuple([part(frame) for part in parts])
-        if vector:
-            checked = index if active is None else masked(index, active)
-            inside = all(
-                np.all((i >= 0) & (i < n)) for i, n in zip(checked, array.shape, strict=True)
-            )
-        else:
-            inside = all(0 <= i < n for i, n in zip(index, array.shape, strict=True))
-        if not inside:
-            shown = ", ".join(str(i) for i in index)
-            raise UnityError(
-                f"buffer {buffer.name!r} of shape {array.shape} is indexed by [{shown}]"
-            )
-        return array, index
-
-    return place

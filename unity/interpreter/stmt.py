@@ -17,15 +17,18 @@ from unity.interpreter.expr import (
     Frame,
     Slots,
     active_lanes,
+    check_lanes,
     compile_expr,
-    compile_indices,
+    compile_index,
     masked,
+    out_of_bounds,
 )
 from unity.interpreter.storage import fresh, fresh_strided
 from unity.ir.stmt import (
     Allocate,
     Assert,
     Block,
+    BlockAxis,
     Buffer,
     Evaluate,
     For,
@@ -153,38 +156,56 @@ def _store(s: Store, slots: Slots) -> Run:
         raise UnityError(
             f"a value of {s.value.dtype} is stored in {buffer.name!r} of {buffer.dtype}", s.span
         )
-    slot, place = slots.of(buffer), compile_indices(buffer, s.indices, slots)
+    if all(i.dtype.lanes == 1 for i in s.indices):
+        return _scalar_store(s, slots)
+    slot, index_of = slots.of(buffer), compile_index(buffer, s.indices, slots)
     value = compile_expr(s.value, slots)
     keep = None if s.predicate is None else compile_expr(s.predicate, slots)
-    lanes = max((i.dtype.lanes for i in s.indices), default=1)
-    if lanes == 1 and s.value.dtype.lanes > 1:
-        raise UnityError(f"a vector is stored in one element of {buffer.name!r}", s.span)
+
+    def store(frame: Frame) -> None:
+        array, index, active = frame[slot], index_of(frame), active_lanes(keep, frame)
+        held = value(frame)
+        if active is not None:
+            index, held = masked(index, active), np.broadcast_to(held, active.shape)[active]
+        check_lanes(buffer.name, array, index)
+        array[index] = held
+
+    return store
+
+
+def _scalar_store(s: Store, slots: Slots) -> Run:
+    name, slot = s.buffer.name, slots.of(s.buffer)
+    if s.value.dtype.lanes > 1:
+        raise UnityError(f"a vector is stored in one element of {name!r}", s.span)
+    index_of, value = compile_index(s.buffer, s.indices, slots), compile_expr(s.value, slots)
+    keep = None if s.predicate is None else compile_expr(s.predicate, slots)
 
     def store(frame: Frame) -> None:
         if keep is not None and not keep(frame):
             return
-        array, index = place(frame[slot], frame)
-        array[index] = value(frame)
+        array, index, held = frame[slot], index_of(frame), value(frame)
+        try:
+            if min(index, default=0) >= 0:
+                array[index] = held
+                return
+        except IndexError:
+            pass
+        raise out_of_bounds(name, array, index)
 
-    def store_vector(frame: Frame) -> None:
-        active = active_lanes(keep, frame)
-        array, index = place(frame[slot], frame, active)
-        held = value(frame)
-        if active is None:
-            array[index] = held
-        else:
-            array[masked(index, active)] = np.broadcast_to(held, active.shape)[active]
-
-    return store if lanes == 1 else store_vector
+    return store
 
 
 def _block(s: Block, slots: Slots) -> Run:
     keep = None if s.predicate is None else compile_expr(s.predicate, slots)
-    axes = []
-    for axis in s.axes:
-        begin, extent = (compile_expr(e, slots) for e in (axis.domain.begin, axis.domain.extent))
-        axes.append((axis, compile_expr(axis.value, slots), begin, extent))
-    slot_of = [slots.define(axis.var) for axis in s.axes]
+    axes = [_axis(axis, slots) for axis in s.axes]
+    for axis in s.axes:  # defined late: no axis is in scope in another one's value
+        slots.define(axis.var)
+    binders = [(slots.of(axis.var), *parts) for axis, parts in zip(s.axes, axes, strict=True)]
+    reduces = [
+        (slots.of(axis.var), parts[1])
+        for axis, parts in zip(s.axes, axes, strict=True)
+        if axis.kind == "R"
+    ]
     allocations = [_allocate(buffer, slots) for buffer in s.allocations]
     init = None if s.init is None else compile_stmt(s.init, slots)
     body = compile_stmt(s.body, slots)
@@ -192,21 +213,31 @@ def _block(s: Block, slots: Slots) -> Run:
     def run(frame: Frame) -> None:
         if keep is not None and not keep(frame):
             return
-        first = True
-        for slot, (axis, value, begin, extent) in zip(slot_of, axes, strict=True):
-            at, low, size = value(frame), begin(frame), extent(frame)
-            if not low <= at < low + size:
-                raise UnityError(
-                    f"block {s.name!r}: axis {axis.var.name!r} is {at}, "
-                    f"outside its domain [{low}, {low + size})",
-                    s.span,
-                )
+        for slot, value, begin, extent in binders:
+            at, low = value(frame), begin(frame)
+            if not 0 <= at - low < extent(frame):
+                raise _outside(s, slot, at, low, extent(frame))
             frame[slot] = at
-            first = first and (axis.kind != "R" or at == low)
         for allocate in allocations:
             allocate(frame)
-        if init is not None and first:
+        if init is not None and all(frame[slot] == begin(frame) for slot, begin in reduces):
             init(frame)
         body(frame)
 
+    def _outside(block: Block, slot: int, at: int, low: int, size: int) -> UnityError:
+        name = next(a.var.name for a in block.axes if slots.of(a.var) == slot)
+        return UnityError(
+            f"block {block.name!r}: axis {name!r} is {at}, "
+            f"outside its domain [{low}, {low + size})",
+            block.span,
+        )
+
     return run
+
+
+def _axis(axis: BlockAxis, slots: Slots) -> tuple[Eval, Eval, Eval]:
+    return (
+        compile_expr(axis.value, slots),
+        compile_expr(axis.domain.begin, slots),
+        compile_expr(axis.domain.extent, slots),
+    )

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, DType
@@ -59,17 +57,3 @@ def arena_view(arena: Array, offset: int, shape: Sequence[int], dtype: DType) ->
     if offset % dtype.bytes:
         raise UnityError(f"a view of {dtype} at offset {offset} is not aligned")
     return arena[offset : offset + nbytes].view(dtype.numpy).reshape(tuple(shape))
-
-
-def flat_view(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The storage of an array as one dimension, gaps between strided rows included."""
-    if array.flags.c_contiguous:
-        return array.reshape(-1)
-    if array.size == 0:
-        return array.reshape(-1)
-    step = array.itemsize
-    if any(s < 0 or s % step for s in array.strides):
-        raise UnityError(f"an array with byte strides {array.strides} has no flat storage")
-    steps = zip(array.shape, array.strides, strict=True)
-    span = 1 + sum((n - 1) * (s // step) for n, s in steps)
-    return np.lib.stride_tricks.as_strided(array, (span,), (step,))
