@@ -1,0 +1,155 @@
+"""The commands and their options. Imports nothing heavy: ``unity --help`` must be quick.
+
+Each command's work is in the file of its name and is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unity.errors import UnityError
+
+app = typer.Typer(
+    name="unity",
+    help="A machine-learning compiler: import a model, compile it, run it, look inside.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Model = Annotated[Path, typer.Argument(help="An ONNX model.", show_default=False)]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", "-i", help="NAME=FILE.npy, or FILE.npz with an array for each input."),
+]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option("--dim", help="SYMBOL=SIZE for generated inputs, e.g. batch=4."),
+]
+Threads = Annotated[int | None, typer.Option(help="Threads to use; the number of cores.")]
+Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
+
+
+@app.command()
+def run(
+    model: Model,
+    inputs: Inputs = None,
+    dim: Dims = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the outputs here, as .npz.")
+    ] = None,
+    threads: Threads = None,
+    seed: Seed = 0,
+) -> None:
+    """Compile a model and run it once; inputs not given are generated from a seed."""
+    from .run import run_model
+
+    run_model(model, inputs or [], dim or [], output, threads, seed)
+
+
+@app.command("compile")
+def compile_(
+    model: Model,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A folder for the IR, LLVM and assembly as text."),
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Compile a model and report what came out: kernels, time, memory."""
+    from .compile import compile_model
+
+    compile_model(model, output, threads)
+
+
+@app.command()
+def bench(
+    model: Model,
+    inputs: Inputs = None,
+    dim: Dims = None,
+    repeat: Annotated[int, typer.Option(help="Timed runs.")] = 50,
+    vs: Annotated[
+        str, typer.Option(help="Peers to compare with, comma-separated: onnxruntime.")
+    ] = "",
+    profile: Annotated[bool, typer.Option(help="Time every kernel as well.")] = False,
+    threads: Threads = None,
+    seed: Seed = 0,
+) -> None:
+    """Time a model, interleaved with other runtimes if asked."""
+    from .bench import bench_model
+
+    peers = [p for p in vs.split(",") if p]
+    bench_model(model, inputs or [], dim or [], repeat, peers, profile, threads, seed)
+
+
+@app.command()
+def inspect(
+    model: Model,
+    passes: Annotated[
+        bool, typer.Option("--passes", help="List the pipeline and what each pass leaves.")
+    ] = False,
+    after: Annotated[
+        str | None, typer.Option(help="Print the module after this pass, e.g. FuseOps.")
+    ] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="Print one kernel: its IR, LLVM and assembly.")
+    ] = None,
+) -> None:
+    """Print a model's program: as imported, after a pass, or one kernel down to assembly."""
+    from .inspect import inspect_model
+
+    inspect_model(model, passes, after, kernel)
+
+
+@app.command()
+def check(
+    model: Model,
+    inputs: Inputs = None,
+    dim: Dims = None,
+    tolerance: Annotated[float, typer.Option(help="Relative error allowed.")] = 1e-4,
+    seed: Seed = 0,
+) -> None:
+    """Compare a compiled model with the ONNX reference implementation."""
+    from .check import check_model
+
+    check_model(model, inputs or [], dim or [], tolerance, seed)
+
+
+@app.command()
+def doctor() -> None:
+    """Tell what this machine has: cpu features, caches, libraries, the state of the cache."""
+    from .doctor import examine
+
+    examine()
+
+
+@app.command()
+def demo(
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the program in both levels of the IR.")
+    ] = False,
+) -> None:
+    """Compile the digits model that ships with Unity and classify images it has never seen."""
+    from unity.demo.digits import run_demo
+
+    run_demo(show)
+
+
+def main() -> None:
+    """The entry point: errors of ours are printed without a traceback, and exit with 1."""
+    try:
+        app()
+    except UnityError as error:
+        from rich.console import Console
+
+        Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
+        print(error, file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""`unity bench`: a model's latency, interleaved with other runtimes in one process."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from unity.compiler import load
+from unity.errors import UnityError
+from unity.ir.dtype import Array
+
+from .feeds import feeds_for, main_function
+from .run import compiled
+
+Run = Callable[[], object]
+
+
+def bench_model(
+    model: Path,
+    files: list[str],
+    dims: list[str],
+    repeat: int,
+    peers: list[str],
+    profile: bool,
+    threads: int | None,
+    seed: int,
+) -> None:
+    """Time and print minimum and median in milliseconds, with ratios against Unity."""
+    console = Console(highlight=False)
+    feeds = feeds_for(main_function(load(model)), files, dims, seed)
+    executable, imported, took = compiled(model, threads, console)
+    console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
+    contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}
+    for peer in peers:
+        contestants[peer] = _peer(peer, model, feeds, threads)
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for run in contestants.values():
+        run()
+    with console.status("timing"):
+        for _ in range(repeat):
+            for name, run in contestants.items():
+                start = time.perf_counter()
+                run()
+                times[name].append((time.perf_counter() - start) * 1e3)
+    table = Table("runtime", "min ms", "median ms", "min / unity")
+    base = min(times["unity"])
+    for name, values in times.items():
+        low = min(values)
+        table.add_row(name, f"{low:.3f}", f"{statistics.median(values):.3f}", f"{low / base:.2f}")
+    console.print(table)
+    if profile:
+        console.print(executable.profile(**feeds))
+
+
+def _peer(name: str, model: Path, feeds: dict[str, Array], threads: int | None) -> Run:
+    if name != "onnxruntime":
+        raise UnityError(f"no peer {name!r}", hint="known peers: onnxruntime")
+    try:
+        import onnxruntime
+    except ImportError:
+        raise UnityError("onnxruntime is not installed", hint="pip install onnxruntime") from None
+    options = onnxruntime.SessionOptions()
+    if threads is not None:
+        options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, feeds)

@@ -1,0 +1,69 @@
+"""`unity check`: a compiled model against the ONNX reference implementation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from unity.compiler import load
+from unity.errors import UnityError
+from unity.ir.dtype import Array
+
+from .feeds import feeds_for, main_function
+from .run import compiled
+
+
+def check_model(
+    model: Path, files: list[str], dims: list[str], tolerance: float, seed: int
+) -> None:
+    """Compare every output and print the largest differences.
+
+    Raises:
+        UnityError: An output differs by more than `tolerance` relative to its largest value.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    console = Console(highlight=False)
+    feeds = feeds_for(main_function(load(model)), files, dims, seed)
+    executable, _, _ = compiled(model, None, console)
+    results = executable.run(feeds)
+    with console.status("running the ONNX reference implementation"):
+        reference = ReferenceEvaluator(str(model))
+        expected = reference.run(None, feeds)
+    table = Table("output", "shape", "max abs", "max rel", "")
+    wrong: list[str] = []
+    for name, got, want in zip(reference.output_names, results.values(), expected, strict=True):
+        worst, relative = difference(np.asarray(got), np.asarray(want))
+        fits = relative <= tolerance
+        if not fits:
+            wrong.append(str(name))
+        verdict = "[green]equal" if fits else "[red]differs"
+        table.add_row(str(name), str(list(got.shape)), f"{worst:.3g}", f"{relative:.3g}", verdict)
+    console.print(table)
+    if wrong:
+        raise UnityError(
+            f"{', '.join(wrong)} differ by more than {tolerance:g}",
+            hint="`compile(..., check=True)` finds the first pass after which numbers differ",
+        )
+
+
+def difference(got: Array, want: Array) -> tuple[float, float]:
+    """Largest absolute difference, and the same relative to the largest expected value."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return float("inf"), float("inf")
+    if not want.size:
+        return 0.0, 0.0
+    if want.dtype.kind not in "fV":
+        worst = float(np.count_nonzero(got != want))
+        return worst, worst
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return float("inf"), float("inf")
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return float("inf"), float("inf")
+    worst = float(np.abs(a[finite] - b[finite]).max(initial=0.0))
+    return worst, worst / max(float(np.abs(b[finite]).max(initial=0.0)), 1e-30)

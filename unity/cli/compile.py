@@ -1,0 +1,28 @@
+"""`unity compile`: what compiling a model gives, as a report and as text files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from .run import compiled
+
+
+def compile_model(model: Path, output: Path | None, threads: int | None) -> None:
+    """Compile and report; write the generated text into the folder `output`."""
+    console = Console(highlight=False)
+    executable, imported, took = compiled(model, threads, console)
+    console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
+    console.print(str(executable))
+    if output is None:
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "ir.py": executable.ir(),
+        "kernels.ll": executable.llvm(),
+        "kernels.s": executable.asm(),
+    }
+    for name, text in texts.items():
+        (output / name).write_text(text)
+        console.print(f"wrote {output / name}: {len(text.splitlines())} lines")

@@ -1,0 +1,52 @@
+"""`unity doctor`: what this machine has, and whether Unity works on it."""
+
+from __future__ import annotations
+
+import platform
+from importlib import metadata
+
+from rich.console import Console
+from rich.table import Table
+
+from unity.codegen.llvm.host import host_target
+
+NEEDED = ("numpy", "llvmlite", "onnx", "sympy", "ml_dtypes", "safetensors", "typer", "rich")
+OPTIONAL = ("onnxruntime", "torch", "scikit-learn")
+SHOWN = ("avx2", "fma", "avx512f", "avx512bf16", "avx512fp16", "avx512vnni", "amx-bf16", "amx-int8")
+
+
+def examine() -> None:
+    """Print the report; compiles and runs one kernel as a test."""
+    console = Console(highlight=False)
+    table = Table("what", "found", show_header=False)
+    table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
+    for name in (*NEEDED, *OPTIONAL):
+        try:
+            table.add_row(name, metadata.version(name))
+        except metadata.PackageNotFoundError:
+            table.add_row(name, "[red]missing" if name in NEEDED else "not installed (optional)")
+    target = host_target()
+    table.add_row("target", f"{target.cpu}, {target.triple}, {target.threads} threads")
+    table.add_row("vectors", f"{target.vector_bits} bits, {target.vector_registers} registers")
+    table.add_row("features", ", ".join(f for f in SHOWN if target.has(f)) or "none of note")
+    caches = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
+    table.add_row("caches", ", ".join(f"L{i} {c >> 10} KiB" for i, c in enumerate(caches, 1)))
+    table.add_row("a kernel", _try_kernel())
+    console.print(table)
+
+
+def _try_kernel() -> str:
+    import numpy as np
+
+    from unity.compiler import compile as unity_compile
+    from unity.script import parse
+
+    module = parse(
+        'n = dim("n")\n'
+        "@script.function\n"
+        "def main(x: f32[Tensor, n]) -> f32[Tensor, n]:\n"
+        "    return R.exp(x)\n"
+    )
+    x = np.linspace(-2, 2, 1000, dtype=np.float32)
+    fits = np.allclose(unity_compile(module)(x), np.exp(x), rtol=1e-5)
+    return "[green]compiles, runs and is right" if fits else "[red]gives a wrong answer"

@@ -1,0 +1,55 @@
+"""`unity inspect`: a model's program, at any point of the pipeline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from unity.codegen.llvm.host import host_target
+from unity.compiler import compile as unity_compile
+from unity.compiler import load
+from unity.errors import UnityError
+from unity.ir.module import IRModule
+from unity.script import show
+from unity.transform import Context, pipeline
+
+
+def inspect_model(model: Path, passes: bool, after: str | None, kernel: str | None) -> None:
+    """Print what was asked for; the module as imported if nothing was."""
+    module = load(model)
+    if kernel is not None:
+        _print_kernel(module, kernel)
+    elif passes or after is not None:
+        _run_passes(module, after)
+    else:
+        show(module)
+
+
+def _run_passes(module: IRModule, after: str | None) -> None:
+    console = Console(highlight=False)
+    context = Context(host_target())
+    table = Table("pass", "graph functions", "prim funcs", "bindings")
+    names = [each.name for each in pipeline("cpu").passes]
+    if after is not None and after not in names:
+        raise UnityError(f"the pipeline has no pass {after!r}", hint=f"it has {', '.join(names)}")
+    for each in pipeline("cpu").passes:
+        module = each(module, context)
+        graphs = module.graph_functions()
+        bindings = sum(len(b.bindings) for f in graphs.values() for b in f.body.blocks)
+        table.add_row(each.name, str(len(graphs)), str(len(module.prim_funcs())), str(bindings))
+        if each.name == after:
+            show(module)
+            return
+    console.print(table)
+
+
+def _print_kernel(module: IRModule, kernel: str) -> None:
+    executable = unity_compile(module)
+    for title, text in (
+        ("TensorIR", executable.ir(kernel)),
+        ("LLVM", executable.llvm(kernel)),
+        ("assembly", executable.asm(kernel)),
+    ):
+        print(f"# --- {title}\n{text}\n")
