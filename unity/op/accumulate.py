@@ -18,12 +18,7 @@ def working_dtype(of: DType) -> DType:
 
 def widened(value: PrimExpr) -> PrimExpr:
     """A value in its working dtype."""
-    return converted(value, working_dtype(value.dtype))
-
-
-def converted(value: PrimExpr, to: DType) -> PrimExpr:
-    """A value as another dtype; itself if it has it."""
-    return value if value.dtype == to else te.cast(value, to)
+    return te.cast(value, working_dtype(value.dtype))
 
 
 def exact(array: Array) -> Array:

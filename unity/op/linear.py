@@ -10,10 +10,10 @@ from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import Array, DType, dtype
-from unity.ir.prim_expr import PrimExpr
+from unity.ir.prim_expr import Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import converted, working_dtype
+from .accumulate import working_dtype
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
@@ -76,7 +76,7 @@ def contraction(a: te.Tensor, b: te.Tensor, shape: Sequence[Dim], out: DType) ->
         column = index[-1:] if columns else ()
         left = a[(*_batch_index(a, batch), *row, k.var)]
         right = b[(*_batch_index(b, batch), k.var, *column)]
-        return te.sum(converted(left, wide) * converted(right, wide), axis=[k])
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[k])
 
     result = te.compute(shape, product, "matmul")
     if wide == out:
@@ -88,7 +88,7 @@ def _batch_index(t: te.Tensor, batch: tuple[PrimExpr, ...]) -> tuple[PrimExpr, .
     own = t.shape[:-2]
     used = batch[len(batch) - len(own) :]
     return tuple(
-        te.const(0) if te.is_one(extent) else index for extent, index in zip(own, used, strict=True)
+        imm(0) if isinstance(extent, Imm) and extent.value == 1 else index for extent, index in zip(own, used, strict=True)
     )
 
 

@@ -1,0 +1,216 @@
+"""Convolutions over one, two or three spatial axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim, dim_text
+from unity.ir.dtype import Array, DType, dtype
+from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.types import TensorType, Type
+
+from .accumulate import working_dtype
+from .argument import common_dtype, ranked, require_equal, type_text
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
+from .sampling import Sampler, sample
+from .window import (
+    all_taps,
+    check_steps,
+    dims_of,
+    pad_reference,
+    pad_spatial,
+    position,
+    spatial,
+    tap_reference,
+    taps,
+)
+
+_LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
+
+
+def _params(rank: int) -> tuple[Param, ...]:
+    data, kernel = _LAYOUTS[rank]
+    return (
+        Param("x"),
+        Param("weight"),
+        Param("strides", "attr", 1),
+        Param("padding", "attr", 0),
+        Param("dilation", "attr", 1),
+        Param("groups", "attr", 1),
+        Param("data_layout", "attr", data),
+        Param("kernel_layout", "attr", kernel),
+        Param("out_dtype", "attr", None),
+    )
+
+
+def out_dtype(attrs: Attrs, operands: DType | None) -> DType | None:
+    """The dtype of the result: `out_dtype`, or the operands'."""
+    given = attrs["out_dtype"]
+    return dtype(given) if isinstance(given, str | DType) else operands
+
+
+def require_layouts(site: Site, data: str, kernel: str) -> None:
+    """Check that the layouts are the ones there is code for.
+
+    Raises:
+        UnityError: They are others.
+    """
+    for name, only in (("data_layout", data), ("kernel_layout", kernel)):
+        if site.attrs[name] != only:
+            raise site.error(
+                f"{name} must be {only!r}, got {site.attrs[name]!r}",
+                hint="transpose with permute_dims",
+            )
+
+
+def groups_of(site: Site, channels: Dim, outputs: Dim) -> int:
+    """The number of groups.
+
+    Raises:
+        UnityError: It does not divide the channels.
+    """
+    groups = site.attrs["groups"]
+    if not isinstance(groups, int) or groups < 1:
+        raise site.error(f"groups must be a positive int, got {groups!r}")
+    for what, count in (("input channels", channels), ("output channels", outputs)):
+        if isinstance(count, int) and count % groups:
+            raise site.error(f"groups={groups} does not divide the {count} {what}")
+        if groups > 1 and not isinstance(count, int):
+            raise site.error(f"groups={groups} needs known channels, got {dim_text(count)} {what}")
+    return groups
+
+
+def _infer(rank: int) -> TypeRule:
+    def rule(site: Site) -> Type:
+        require_layouts(site, *_LAYOUTS[rank])
+        x, w = ranked(site, 0, rank + 2), ranked(site, 1, rank + 2)
+        result = out_dtype(site.attrs, common_dtype(site, (x, w)))
+        if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
+            return TensorType(rank + 2, result)
+        groups = groups_of(site, x.shape[1], w.shape[0])
+        require_equal(
+            site,
+            w.shape[1] * groups,
+            x.shape[1],
+            f"the weight {type_text(w)} with groups={groups} takes another number of input "
+            f"channels than {type_text(x)} has",
+        )
+        windows = spatial(site.attrs, w.shape[2:], error=site.error)
+        check_steps(site, windows, x.shape[2:])
+        steps = [win.steps(e) for win, e in zip(windows, x.shape[2:], strict=True)]
+        return TensorType((x.shape[0], w.shape[0], *steps), result)
+
+    return rule
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, w = args
+    assert isinstance(x, te.Tensor) and isinstance(w, te.Tensor)
+    assert isinstance(result, TensorType) and isinstance(result.shape, tuple) and result.dtype
+    wide = working_dtype(result.dtype)
+    extents, kernel = dims_of(x), dims_of(w)
+    windows = spatial(attrs, kernel[2:])
+    padded = pad_spatial(x, windows, extents[2:], imm(0, x.dtype))
+    groups = int_attr(attrs, "groups")
+    taken, made = kernel[1], kernel[0]
+    k, c = taps(windows), te.reduce_axis(taken, "ci")
+
+    def channel(o: PrimExpr) -> PrimExpr:
+        """The input channel that output channel `o` sees at step `c`."""
+        if groups == 1:
+            return c.var
+        assert isinstance(made, int) and isinstance(taken, int)
+        per_group = made // groups
+        group = o if per_group == 1 else o // per_group
+        return group if taken == 1 else group * taken + c.var
+
+    def product(*i: PrimExpr) -> te.Reduce:
+        at = [position(s, t.var, win) for s, t, win in zip(i[2:], k, windows, strict=True)]
+        left = padded[(i[0], channel(i[1]), *at)]
+        right = w[(i[1], 0 if depthwise else c.var, *(t.var for t in k))]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=k if depthwise else [c, *k])
+
+    depthwise = taken == 1 and groups > 1
+    total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
+    if wide == result.dtype:
+        return total
+    return te.compute(result.shape, lambda *i: te.cast(total[i], result.dtype), "cast")
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, w = args
+    assert isinstance(x, np.ndarray) and isinstance(w, np.ndarray)
+    out = out_dtype(attrs, dtype(x.dtype))
+    assert out is not None
+    wide = np.dtype(np.float64) if out.is_float else out.numpy
+    groups = int_attr(attrs, "groups")
+    windows = spatial(attrs, w.shape[2:])
+    padded = pad_reference(x.astype(wide), windows, 0)
+    weights = w.astype(wide).reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    total: Array | None = None
+    for tap in all_taps(windows):
+        seen = tap_reference(padded, windows, tap)
+        grouped = seen.reshape(len(x), groups, x.shape[1] // groups, *seen.shape[2:])
+        part = np.einsum("ngc...,goc->ngo...", grouped, weights[(..., *tap)])
+        total = part if total is None else total + part
+    assert total is not None
+    return np.asarray(total.reshape(len(x), w.shape[0], *total.shape[3:])).astype(out.numpy)
+
+
+def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
+    params = _params(rank)
+
+    def rule(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        n, c, o = s.shape(3)
+        size = s.shape(rank, 5, 8)
+        ones, threes = (1,) * rank, (3,) * rank
+
+        def call(
+            channels: int, weight: tuple[int, ...], kind: str = "float32", **attrs: object
+        ) -> Sample:
+            x = s.array((n, channels, *size), kind)
+            return sample(params, (x, s.array(weight, kind)), **attrs)
+
+        return [
+            call(c, (o, c, *threes)),
+            call(c, (o, c, *threes), padding=1, strides=2),
+            call(c, (o, c, *ones), "float16"),
+            call(c, (o, c, *ones), strides=2),
+            call(c, (o, c, *(2,) * rank), padding=tuple(range(2 * rank)), dilation=2),
+            call(2 * c, (2 * c, 1, *threes), groups=2 * c, padding=1),
+            call(3, (6, 1, *threes), groups=3, padding=1, strides=2),
+            call(4, (6, 2, *threes), "float64", groups=2, padding=1),
+            call(c, (o, c, *threes), "int8", out_dtype="int32", padding=1),
+            sample(params, (s.array((0, c, *size)), s.array((o, c, *threes)))),
+        ]
+
+    return rule
+
+
+def _row(rank: int) -> OpDef:
+    data, kernel = _LAYOUTS[rank]
+    return OpDef(
+        f"nn.conv{rank}d",
+        _params(rank),
+        _infer(rank),
+        _reference,
+        f"""Cross-correlation over {rank} spatial axes ({data} x {kernel} -> {data}).
+
+        x ``(n, c, ...)``, weight ``(o, c / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding` is
+        one int, one for each axis, or all begins then all ends (R.nn.conv{rank}d, ONNX Conv).
+        Half-width floats accumulate in float32, integers in `out_dtype`.
+        """,
+        compute=_compute,
+        pattern="out_fusable",
+        samples=_samples(rank),
+        precision="always",
+    )
+
+
+OPS: tuple[OpDef, ...] = (_row(1), _row(2), _row(3))

@@ -1,0 +1,257 @@
+"""Pooling: the maximum or mean over sliding windows, or over a fixed number of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import Dim
+from unity.ir.dtype import Array, dtype
+from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.types import TensorType, Type
+
+from .accumulate import exact, rounded, working_dtype
+from .argument import float_tensor, ranked
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule
+from .sampling import Sampler, sample
+from .window import (
+    Window,
+    all_taps,
+    check_steps,
+    dims_of,
+    pad_reference,
+    pad_spatial,
+    per_axis,
+    position,
+    spatial,
+    tap_reference,
+    taps,
+)
+
+_LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+
+
+def _params(rank: int, *more: Param) -> tuple[Param, ...]:
+    return (
+        Param("x"),
+        Param("pool_size", "attr", (1,) * rank),
+        Param("strides", "attr", 1),
+        Param("padding", "attr", 0),
+        Param("dilation", "attr", 1),
+        Param("ceil_mode", "attr", False),
+        *more,
+        Param("layout", "attr", _LAYOUTS[rank]),
+    )
+
+
+def _windows(site_or_attrs: Site | Attrs, rank: int) -> tuple[Window, ...]:
+    if isinstance(site_or_attrs, Site):
+        attrs, error = site_or_attrs.attrs, site_or_attrs.error
+        kernel = per_axis("pool_size", attrs["pool_size"], rank, 1, error)
+        return spatial(attrs, kernel, ceil=attrs["ceil_mode"] is True, error=error)
+    kernel = per_axis("pool_size", site_or_attrs["pool_size"], rank, 1)
+    return spatial(site_or_attrs, kernel, ceil=site_or_attrs["ceil_mode"] is True)
+
+
+def _require_layout(site: Site, rank: int) -> None:
+    if site.attrs["layout"] != _LAYOUTS[rank]:
+        raise site.error(
+            f"layout must be {_LAYOUTS[rank]!r}, got {site.attrs['layout']!r}",
+            hint="transpose with permute_dims",
+        )
+
+
+def _infer(rank: int, *, floats: bool) -> TypeRule:
+    def rule(site: Site) -> Type:
+        _require_layout(site, rank)
+        if floats:
+            float_tensor(site, 0)
+        x = ranked(site, 0, rank + 2)
+        windows = _windows(site, rank)
+        for window in windows:
+            if max(window.before, window.after) >= window.reach:
+                raise site.error(
+                    f"padding {max(window.before, window.after)} makes windows of padding alone",
+                    hint=f"it must be less than the window, which reaches over {window.reach}",
+                )
+        if not isinstance(x.shape, tuple):
+            return TensorType(rank + 2, x.dtype)
+        check_steps(site, windows, x.shape[2:])
+        steps = [w.steps(e) for w, e in zip(windows, x.shape[2:], strict=True)]
+        return TensorType((*x.shape[:2], *steps), x.dtype)
+
+    return rule
+
+
+def _shape(result: Type) -> tuple[Dim, ...]:
+    assert isinstance(result, TensorType) and isinstance(result.shape, tuple)
+    return result.shape
+
+
+def _max_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    (x,) = args
+    assert isinstance(x, te.Tensor)
+    windows = _windows(attrs, x.ndim - 2)
+    padded = pad_spatial(x, windows, dims_of(x)[2:], te.min_value(x.dtype))
+    k = taps(windows)
+
+    def best(*i: PrimExpr) -> te.Reduce:
+        at = [position(s, t.var, w) for s, t, w in zip(i[2:], k, windows, strict=True)]
+        return te.max(padded[(*i[:2], *at)], axis=k)
+
+    return te.compute(_shape(result), best, "max_pool")
+
+
+def _avg_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    (x,) = args
+    assert isinstance(x, te.Tensor)
+    windows, extents = _windows(attrs, x.ndim - 2), dims_of(x)[2:]
+    wide = working_dtype(x.dtype)
+    padded = pad_spatial(x, windows, extents, imm(0, x.dtype))
+    k = taps(windows)
+
+    def total(*i: PrimExpr) -> te.Reduce:
+        at = [position(s, t.var, w) for s, t, w in zip(i[2:], k, windows, strict=True)]
+        return te.sum(te.cast(padded[(*i[:2], *at)], wide), axis=k)
+
+    summed = te.compute(_shape(result), total, "pool_sum")
+    counted = attrs["count_include_pad"] is True
+
+    def mean(*i: PrimExpr) -> PrimExpr:
+        size: int = 1
+        varying: PrimExpr | None = None
+        for step, w, e in zip(i[2:], windows, extents, strict=True):
+            if w.ceil or (not counted and w.before + w.after > 0):
+                count = _count(step, w, e, counted)
+                varying = count if varying is None else varying * count
+            else:
+                assert isinstance(w.kernel, int)
+                size *= w.kernel
+        if varying is None:
+            return te.cast(summed[i] * (1 / size), x.dtype)
+        divisor = varying if size == 1 else varying * size
+        return te.cast(summed[i] / te.cast(divisor, wide), x.dtype)
+
+    return te.compute(_shape(result), mean, "avg_pool")
+
+
+def _count(step: PrimExpr, window: Window, extent: Dim, counted: bool) -> PrimExpr:
+    """How many taps of a window lie in the input, or in the input and its padding if `counted`."""
+    start = step * window.stride
+    begin = 0 if counted else window.before
+    end = to_prim_expr(extent + window.before + (window.after if counted else 0))
+    last = te.min_((end - 1 - start) // window.dilation, to_prim_expr(window.kernel - 1))
+    if begin == 0:
+        return last + 1
+    first = te.max_((begin - start + window.dilation - 1) // window.dilation, 0)
+    return last - first + 1
+
+
+def _max_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    windows = _windows(attrs, x.ndim - 2)
+    least = te.min_value(dtype(x.dtype)).value
+    padded = pad_reference(x, windows, least)
+    seen = [tap_reference(padded, windows, tap) for tap in all_taps(windows)]
+    return np.asarray(np.stack(seen).max(axis=0))
+
+
+def _avg_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    windows = _windows(attrs, x.ndim - 2)
+    counted = pad_reference(np.ones_like(exact(x)), windows, 0)
+    if attrs["count_include_pad"] is True:
+        inner = tuple(
+            slice(0, e + w.before + w.after) for e, w in zip(x.shape[2:], windows, strict=True)
+        )
+        counted[(..., *inner)] = 1
+    padded = pad_reference(exact(x), windows, 0)
+    taken = list(all_taps(windows))
+    total = np.stack([tap_reference(padded, windows, tap) for tap in taken]).sum(axis=0)
+    count = np.stack([tap_reference(counted, windows, tap) for tap in taken]).sum(axis=0)
+    return rounded(total / count, x)
+
+
+def _samples(rank: int, kinds: Sequence[str]) -> Callable[[int], Sequence[Sample]]:
+    params = _params(rank)
+
+    def rule(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        n, c = s.shape(2, 1, 3)
+        size = s.shape(rank, 6, 9)
+
+        def call(kind: str = "float32", **attrs: object) -> Sample:
+            return sample(params, (s.array((n, c, *size), kind),), **attrs)
+
+        found = [
+            call(pool_size=2, strides=2),
+            call(pool_size=3, strides=2, padding=1),
+            call(pool_size=3, strides=2, padding=1, ceil_mode=True),
+            call(pool_size=2, strides=3, ceil_mode=True),
+            call(pool_size=2, dilation=2, padding=(0,) * rank + (1,) * rank),
+            sample(params, (s.array((0, c, *size)),), pool_size=2),
+        ]
+        return found + [call(kind, pool_size=2) for kind in kinds]
+
+    return rule
+
+
+def _avg_samples(rank: int) -> Callable[[int], Sequence[Sample]]:
+    plain = _samples(rank, ("float64", "float16"))
+
+    def rule(seed: int) -> Sequence[Sample]:
+        found = plain(seed)
+        return [
+            Sample(s.args, s.attrs.with_(count_include_pad=included))
+            for s in found
+            for included in (False, True)
+        ]
+
+    return rule
+
+
+def _max_row(rank: int) -> OpDef:
+    return OpDef(
+        f"nn.max_pool{rank}d",
+        _params(rank),
+        _infer(rank, floats=False),
+        _max_reference,
+        f"""The maximum over sliding windows of {rank} spatial axes ({_LAYOUTS[rank]}).
+
+        With `ceil_mode` a last window may stick out at the end, but none starts behind the input
+        (R.nn.max_pool{rank}d, ONNX MaxPool, torch). Padding never wins.
+        """,
+        compute=_max_compute,
+        pattern="reduction",
+        samples=_samples(rank, ("float64", "float16", "int8")),
+    )
+
+
+def _avg_row(rank: int) -> OpDef:
+    return OpDef(
+        f"nn.avg_pool{rank}d",
+        _params(rank, Param("count_include_pad", "attr", False)),
+        _infer(rank, floats=True),
+        _avg_reference,
+        f"""The mean over sliding windows of {rank} spatial axes ({_LAYOUTS[rank]}).
+
+        The divisor is the number of taps in the input, or with `count_include_pad` in the input and
+        its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool{rank}d, ONNX
+        AveragePool, torch).
+        """,
+        compute=_avg_compute,
+        pattern="reduction",
+        samples=_avg_samples(rank),
+    )
+
+
+OPS: tuple[OpDef, ...] = (
+    *(_max_row(rank) for rank in (1, 2, 3)),
+    *(_avg_row(rank) for rank in (1, 2, 3)),
+)
