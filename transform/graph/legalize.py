@@ -1,0 +1,198 @@
+"""LegalizeOps: calls of operators become calls of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+
+from unity.errors import UnityError
+from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var, symbol_of, to_dim, to_prim_expr
+from unity.ir.dims import Dim, Symbol
+from unity.ir.graph import Call, CallTir, Constant, Expr, FunctionRef, Op, TupleGet, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import SizeVar
+from unity.ir.stmt import PrimFunc
+from unity.ir.types import TensorType, TupleType, Type
+from unity.op.registry import ComputeArg, OpDef
+from unity.op.table import OPS
+from unity.te import Tensor, create_prim_func, placeholder
+
+from ..passes import Context, Pass
+from .inline_scalars import inline_scalars
+from .names import Names
+from .rewriter import BodyRewriter
+from .symbols import Renaming, hidden_symbols, is_concrete, tensor_fields
+from .views import VIEWS
+
+
+@dataclass(frozen=True, slots=True)
+class LegalizeOps(Pass):
+    """Turns every call of an op with a compute row into a `CallTir` of a prim func made from it.
+
+    Sites that agree in op, attributes and argument types up to the names of symbols share one prim
+    func, named after the op. Scalar constants become literals in the kernel. Views (reshape and
+    its kin) and ops without a compute row stay as they are.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """All graph functions, with one table of kernels."""
+        kernels = _Kernels(Names(module))
+        functions = {
+            name: _Legalizer(module, kernels).function(f)
+            for name, f in module.graph_functions().items()
+        }
+        return module.with_({**functions, **kernels.made})
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """A prim func of the module, and its extra sizes as numbered symbols."""
+
+    name: str
+    sizes: tuple[Symbol, ...]
+
+
+@dataclass(slots=True)
+class _Kernels:
+    """Carries the kernels made so far, by what they compute."""
+
+    names: Names
+    made: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
+    known: dict[Hashable, _Kernel] = field(default_factory=dict[Hashable, _Kernel])
+
+
+class _Legalizer(BodyRewriter):
+    """Carries the kernels from function to function."""
+
+    def __init__(self, module: IRModule, kernels: _Kernels) -> None:
+        super().__init__(module)
+        self.kernels = kernels
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        if not isinstance(value, Call) or not isinstance(value.callee, Op):
+            return value
+        op = OPS[value.callee.name]
+        if op.compute is None or op.name in VIEWS:
+            return value
+        return self.call(op, value, var) or value
+
+    def call(self, op: OpDef, call: Call, var: Var) -> Expr | None:
+        """The kernel call; None if a type is not known well enough."""
+        types = [_known(a) for a in call.args]
+        out = tensor_fields(var.type)
+        inputs = [(a, t) for a, t in zip(call.args, types, strict=True) if tensor_fields(t) is not None]
+        flat = [f for _, t in inputs for f in tensor_fields(t) or ()]
+        if out is None or not all(map(is_concrete, (*flat, *out))):
+            return None
+        args = [part for a, t in inputs for part in self.parts(a, t)]
+        scalars = {i: a for i, a in enumerate(args) if isinstance(a, Constant) and _is_scalar(a)}
+        kernel, names = self.kernel(op, call.attrs, [t for _, t in inputs], var.type, scalars)
+        original = {number: symbol for symbol, number in names.items()}
+        return CallTir(
+            FunctionRef(kernel.name, call.span),
+            tuple(a for i, a in enumerate(args) if i not in scalars),
+            out,
+            tuple(original[s] for s in kernel.sizes),
+            span=call.span,
+        )
+
+    def parts(self, arg: Expr, t: Type) -> list[Expr]:
+        """A tuple's fields as arguments of their own."""
+        if isinstance(t, TensorType):
+            return [arg]
+        assert isinstance(t, TupleType)
+        found: list[Expr] = []
+        for i, inner in enumerate(t.fields):
+            part = self.field(TupleGet(arg, i))
+            if isinstance(part, TupleGet):
+                part = self.emit(part, f"{arg.name if isinstance(arg, Var) else 'part'}_{i}")
+            found += self.parts(part, inner)
+        return found
+
+    def kernel(
+        self,
+        op: OpDef,
+        attrs: Attrs,
+        inputs: Sequence[Type],
+        result: Type,
+        scalars: dict[int, Constant],
+    ) -> tuple[_Kernel, dict[Symbol, Dim]]:
+        """The kernel of a site and how the site's symbols are numbered."""
+        renaming = Renaming()
+        key = (
+            op.name,
+            tuple(renaming.type(t) for t in inputs),
+            renaming.type(result),
+            renaming.attrs(attrs),
+            tuple((i, c.data.tobytes()) for i, c in scalars.items()),
+        )
+        known = self.kernels.known.get(key)
+        if known is None:
+            func = make_kernel(op, attrs, inputs, result)
+            func = inline_scalars(func, {i: c.data for i, c in scalars.items()})
+            hidden = _explicit_sizes(func, (*inputs, result))
+            func = replace(func, params=(*func.buffers, *map(size_var, hidden)))
+            name = self.kernels.names.fresh(op.name.rpartition(".")[2])
+            self.kernels.made[name] = func
+            sizes = [renaming.names[s] for s in hidden]
+            known = _Kernel(name, tuple(s for s in sizes if isinstance(s, Symbol)))
+            self.kernels.known[key] = known
+        return known, renaming.names
+
+
+def make_kernel(op: OpDef, attrs: Attrs, inputs: Sequence[Type], result: Type) -> PrimFunc:
+    """The prim func that an op's compute row gives for argument types.
+
+    Args:
+        op: An op with a compute row.
+        attrs: The call's attributes.
+        inputs: The types of its tensor arguments (tensors, or tuples of them), dims known.
+        result: The result's type.
+    """
+    assert op.compute is not None
+    params = [p.name for p in op.params if p.kind in ("tensor", "tensors")]
+    args = [_placeholders(t, name) for t, name in zip(inputs, params, strict=False)]
+    try:
+        outputs = op.compute(args, attrs, result)
+    except UnityError as error:
+        raise UnityError(f"{op.name}: {error.message}", error.span, error.hint) from error
+    given = [t for a in args for t in _flat(a)]
+    marks = Attrs(pattern=op.pattern, op=op.name, private=True)
+    return create_prim_func([*given, *_flat(outputs)], marks)
+
+
+def _placeholders(t: Type, name: str) -> ComputeArg:
+    if isinstance(t, TensorType):
+        assert isinstance(t.shape, tuple)
+        assert t.dtype is not None
+        return placeholder([to_prim_expr(d) for d in t.shape], t.dtype, name)
+    fields = tensor_fields(t)
+    assert fields is not None
+    parts = [_placeholders(f, f"{name}_{i}") for i, f in enumerate(fields)]
+    return tuple(p for p in parts if isinstance(p, Tensor))
+
+
+def _flat(value: ComputeArg) -> tuple[Tensor, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _known(arg: Expr) -> Type:
+    found = atom_type(arg)
+    assert found is not None, arg
+    return found
+
+
+def _is_scalar(c: Constant) -> bool:
+    return c.data.size == 1 and c.data.dtype.kind in "fiub"
+
+
+def _explicit_sizes(func: PrimFunc, types: Sequence[Type]) -> tuple[Symbol, ...]:
+    """The symbols that must be parameters: no shape gives them, or only within a larger formula."""
+    given: list[Type] = []
+    for buffer in func.buffers:
+        dims = [to_dim(extent) for extent in buffer.shape]
+        given.append(TensorType(tuple(d for d in dims if d is not None), buffer.dtype))
+    named = {symbol_of(p) for p in func.params if isinstance(p, SizeVar)}
+    return tuple(sorted(named | set(hidden_symbols(types, given)), key=lambda s: s.name))
