@@ -24,6 +24,7 @@ from unity.interpreter.expr import (
     out_of_bounds,
 )
 from unity.interpreter.storage import fresh, fresh_strided
+from unity.ir.empty_reduction import init_of_empty
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -121,11 +122,15 @@ def _allocate(buffer: Buffer, slots: Slots) -> Run:
 def _loop(s: For, slots: Slots) -> Run:
     begin, extent = compile_expr(s.begin, slots), compile_expr(s.extent, slots)
     slot = slots.define(s.var)
+    instead = init_of_empty(s)
+    empty = None if instead is None else compile_stmt(instead, slots)
     body = compile_stmt(s.body, slots)
 
     def run(frame: Frame) -> None:
-        first = begin(frame)
-        for i in range(first, first + extent(frame)):
+        first, count = begin(frame), extent(frame)
+        if empty is not None and count <= 0:
+            empty(frame)
+        for i in range(first, first + count):
             frame[slot] = i
             body(frame)
 

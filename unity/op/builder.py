@@ -219,8 +219,8 @@ def identifier(name: str) -> str:
 
 
 _RESERVED = frozenset(
-    [*keyword.kwlist, "R", "T", "dim", "script", "min", "max", "range", "Tensor", "Buffer"]
-    + list(SHORT_NAMES)
+    {*keyword.kwlist, *SHORT_NAMES, "R", "T", "dim", "script", "min", "max", "range"}
+    | {"Tensor", "Buffer"}
 )
 
 

@@ -345,8 +345,8 @@ OPS: tuple[OpDef, ...] = (
         _refer_arange,
         """``start, start + step, ...`` up to but not including `end`; ``arange(n)`` starts at 0.
 
-        Bounds may be dims: the length is ``max(0, ceil((end - start) / step))``. The dtype is int64,
-        or float32 if a bound is a float (R.arange).
+        Bounds may be dims: the length is ``max(0, ceil((end - start) / step))``. The dtype is
+        int64, or float32 if a bound is a float (R.arange).
         """,
         compute=_compute_arange,
         pattern="elementwise",

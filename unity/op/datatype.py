@@ -64,7 +64,7 @@ OPS: tuple[OpDef, ...] = (
         _PARAMS,
         _infer,
         _refer,
-        "`x` as another dtype by numpy's rules: floats truncate to integers, what is not 0 is True.",
+        "`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True.",
         compute=_compute,
         pattern="elementwise",
         samples=_samples,

@@ -247,7 +247,7 @@ OPS: tuple[OpDef, ...] = (
         _CLIP,
         _infer_clip,
         _refer_clip,
-        "``min(max(x, min), max)``; a bound of None does not bind, NaN stays NaN (R.clip, ONNX Clip).",
+        "``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip).",
         compute=_compute_clip,
         pattern="elementwise",
         samples=_clip_samples,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
 from unity.errors import Span, UnityError
+from unity.ir.attrs import Attrs
 from unity.ir.dims import Symbol, dim, equal
 from unity.ir.dtype import dtype
 from unity.ir.graph import (
@@ -46,7 +47,7 @@ from unity.ir.types import (
 )
 from unity.ir.visit import substitute_symbols_in_type, type_symbols
 
-from .registry import Param, Site
+from .registry import OpDef, Param, Site
 from .table import OPS
 
 Fresh: TypeAlias = Callable[[str], Symbol]
@@ -131,7 +132,22 @@ def infer_op(call: Call, op: Op, types: tuple[Type, ...], fresh: Fresh) -> Type:
     row = OPS.get(op.name)
     if row is None:
         raise UnityError(f"there is no operator {op.name!r}", op.span or call.span)
-    site = Site(row, types, call.attrs, call.span, fresh)
+    return infer_call(row, types, call.attrs, call.span, fresh)
+
+
+def infer_call(
+    row: OpDef,
+    types: Sequence[Type],
+    attrs: Attrs,
+    span: Span | None = None,
+    fresh: Fresh = dim,
+) -> Type:
+    """The type of a call of an operator, told by its row.
+
+    Raises:
+        UnityError: The arguments don't fit it.
+    """
+    site = Site(row, tuple(types), attrs, span, fresh)
     params = tuple(p for p in row.params if p.kind != "attr")
     needed = sum(p.default is not None for p in params)
     if not needed <= len(types) <= len(params):
@@ -139,7 +155,7 @@ def infer_op(call: Call, op: Op, types: tuple[Type, ...], fresh: Fresh) -> Type:
     for param, found in zip(params, types, strict=False):
         _check_argument(site, param, found)
     for name in (p.name for p in row.params if p.kind == "attr"):
-        if name not in call.attrs:
+        if name not in attrs:
             raise site.error(f"lacks the attribute {name!r}", row.usage)
     return row.infer(site)
 

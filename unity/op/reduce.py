@@ -27,6 +27,7 @@ _CASES: tuple[tuple[tuple[int, ...], object, bool], ...] = (
     ((5,), (0,), False),
     ((), None, False),
     ((2, 0, 3), (0,), False),
+    ((2, 0, 3), (1,), False),
     ((2, 3), (), False),
 )
 
@@ -206,6 +207,16 @@ def _compute_variance(args: Sequence[ComputeArg], attrs: Attrs, result: Type) ->
     return finish(te.compute(shape, lambda *i: total[i] / _count(r, wide), "variance"), out)
 
 
+def _ref_mean(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    count = np.prod([x.shape[i] for i in axis], dtype=np.float64)
+    return np.asarray(np.divide(np.sum(x, axis=axis, keepdims=keepdims), count))
+
+
+def _ref_variance(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
+    centred = np.subtract(x, _ref_mean(x, axis, True))
+    return _ref_mean(np.square(centred), axis, keepdims)
+
+
 def _ref_any(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
     return np.asarray(np.any(x, axis=axis, keepdims=keepdims))
 
@@ -248,8 +259,14 @@ OPS: tuple[OpDef, ...] = (
         "number",
         f"The smallest element {_AXES}; NaN if there is one, the greatest value if there is none.",
     ),
-    _op("mean", np.mean, _compute_mean, "float", f"The mean {_AXES}; NaN of nothing."),
-    _op("variance", np.var, _compute_variance, "float", f"The mean squared deviation {_AXES}."),
+    _op("mean", _ref_mean, _compute_mean, "float", f"The mean {_AXES}; NaN of nothing."),
+    _op(
+        "variance",
+        _ref_variance,
+        _compute_variance,
+        "float",
+        f"The mean squared deviation {_AXES}.",
+    ),
     _op("any", _ref_any, _fold_of("any"), "bool", f"Whether any element is true, {_AXES}."),
     _op("all", _ref_all, _fold_of("all"), "bool", f"Whether every element is true, {_AXES}."),
 )

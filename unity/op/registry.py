@@ -24,7 +24,7 @@ REQUIRED = object()
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of an operator; `default` is `REQUIRED`, or for a tensor None when it is optional."""
+    """A parameter of an operator; `default` is `REQUIRED`; an optional tensor has None."""
 
     name: str
     kind: ParamKind = "tensor"
@@ -99,7 +99,7 @@ ReferenceRule: TypeAlias = Callable[[Sequence[RefArg], Attrs], RefArg]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One generated call to test an op with: concrete arrays (or shapes, or tuples) and attributes."""
+    """One generated call to test an op with: concrete arrays (or shapes, tuples), attributes."""
 
     args: tuple[RefArg, ...]
     attrs: Attrs

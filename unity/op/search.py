@@ -183,8 +183,8 @@ OPS: tuple[OpDef, ...] = (
         _X,
         _infer_nonzero,
         _refer_nonzero,
-        "The indices of the elements that are not 0: (rank, count), in row-major order; the count is"
-        " a fresh symbol (ONNX NonZero).",
+        "The indices of the elements that are not 0: (rank, count), in row-major order; the count"
+        " is a fresh symbol (ONNX NonZero).",
         samples=_nonzero_samples,
     ),
 )

@@ -1,0 +1,247 @@
+"""Every operator of the table: its rows are complete, and its compute means what its reference does.
+
+A compute is turned into a prim func through te and run by the interpreter, which knows nothing of
+the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from unity import te
+from unity.errors import UnityError
+from unity.interpreter import run_prim_func
+from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, Symbol, dim, evaluate
+from unity.ir.dtype import Array, DType, dtype
+from unity.ir.types import ShapeType, TensorType, TupleType, Type
+from unity.op.infer import infer_call
+from unity.op.registry import ComputeArg, OpDef, RefArg, Sample
+from unity.op.table import OPS
+
+NO_KERNEL = {"shape_of", "tensor_to_shape", "shape_to_tensor", "nonzero"}
+"""What the machine does itself, or what has a size that only its data tells."""
+COMPUTED = sorted(name for name, op in OPS.items() if op.compute is not None)
+SymbolicOf = Callable[[int], Dim]
+
+
+def type_of(arg: RefArg, size: SymbolicOf) -> Type:
+    if isinstance(arg, np.ndarray):
+        return TensorType(tuple(size(n) for n in arg.shape), dtype(arg.dtype))
+    arrays = [a for a in arg if isinstance(a, np.ndarray)]
+    if arrays:
+        return TupleType(tuple(type_of(a, size) for a in arrays))
+    return ShapeType(tuple(size(int(n)) for n in arg if isinstance(n, int)))
+
+
+def kernel_of(op: OpDef, sample: Sample, size: SymbolicOf) -> tuple[te.Tensor, ...]:
+    """The inputs' placeholders, then the outputs."""
+    assert op.compute is not None
+    types = [type_of(a, size) for a in sample.args]
+    result = infer_call(op, types, sample.attrs)
+    inputs: list[te.Tensor] = []
+
+    def hold(kind: TensorType) -> te.Tensor:
+        assert isinstance(kind.shape, tuple)
+        assert kind.dtype is not None
+        inputs.append(te.placeholder(kind.shape, kind.dtype, f"x{len(inputs)}"))
+        return inputs[-1]
+
+    args: list[ComputeArg] = []
+    for kind in types:
+        match kind:
+            case TensorType():
+                args.append(hold(kind))
+            case TupleType(fields):
+                args.append(tuple(hold(f) for f in fields if isinstance(f, TensorType)))
+            case _:
+                pass
+    made = op.compute(args, sample.attrs, result)
+    return (*inputs, *(made if isinstance(made, tuple) else (made,)))
+
+
+def arrays_of(args: Sequence[RefArg]) -> list[Array]:
+    found: list[Array] = []
+    for arg in args:
+        items = (arg,) if isinstance(arg, np.ndarray) else arg
+        found += [a for a in items if isinstance(a, np.ndarray)]
+    return found
+
+
+def outputs_of(value: RefArg) -> tuple[Array, ...]:
+    return (value,) if isinstance(value, np.ndarray) else tuple(arrays_of((value,)))
+
+
+def assert_close(op: OpDef, got: Array, expected: Array) -> None:
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    kind = dtype(expected.dtype)
+    if kind.is_float:
+        # One unit in the last place of the narrow dtypes, else what the op allows.
+        allowed = {"float16": 2e-3, "bfloat16": 2e-2}.get(kind.name, op.tolerance)
+        np.testing.assert_allclose(
+            got.astype(np.float64), expected.astype(np.float64), rtol=allowed, atol=allowed
+        )
+    else:
+        np.testing.assert_array_equal(got, expected)
+
+
+def run(op: OpDef, sample: Sample, size: SymbolicOf, values: dict[Symbol, int]) -> None:
+    tensors = kernel_of(op, sample, size)
+    func = te.create_prim_func(tensors)
+    sizes = {size_var(s): n for s, n in values.items()}
+    got = run_prim_func(func, arrays_of(sample.args), sizes)
+    assert op.reference is not None
+    expected = outputs_of(op.reference(sample.args, sample.attrs))
+    assert len(got) == len(expected)
+    for mine, theirs in zip(got, expected, strict=True):
+        assert_close(op, mine, theirs)
+
+
+def samples_of(name: str) -> Sequence[Sample]:
+    samples = OPS[name].samples
+    assert samples is not None
+    return samples(7)
+
+
+@pytest.mark.parametrize("name", sorted(OPS))
+def test_rows_are_complete(name: str) -> None:
+    op = OPS[name]
+    assert op.name == name
+    assert op.doc.strip()
+    names = [p.name for p in op.params]
+    assert len(set(names)) == len(names)
+    if name.startswith("memory."):
+        assert op.compute is None
+        assert not op.pure
+        return
+    assert op.reference is not None
+    assert op.samples is not None
+    assert op.samples(0), "an operator is tested by its samples"
+    assert (op.compute is None) == (name in NO_KERNEL)
+    assert op.pure
+
+
+@pytest.mark.parametrize("name", sorted(n for n in OPS if OPS[n].reference is not None))
+def test_the_reference_has_the_type_of_the_rule(name: str) -> None:
+    op = OPS[name]
+    assert op.reference is not None
+    for sample in samples_of(name):
+        result = infer_call(op, [type_of(a, lambda n: n) for a in sample.args], sample.attrs)
+        value = op.reference(sample.args, sample.attrs)
+        if isinstance(result, ShapeType):
+            assert isinstance(value, tuple)
+            assert result.ndim in (None, len(value))
+            continue
+        declared = result.fields if isinstance(result, TupleType) else (result,)
+        for kind, array in zip(declared, outputs_of(value), strict=True):
+            assert isinstance(kind, TensorType)
+            assert kind.dtype == dtype(array.dtype)
+            if name != "nonzero":
+                assert kind.shape == array.shape
+            else:
+                assert kind.ndim == array.ndim
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_the_compute_equals_the_reference(name: str) -> None:
+    for sample in samples_of(name):
+        run(OPS[name], sample, lambda n: n, {})
+
+
+STATIC_ONLY: dict[str, str] = {
+    "arange": "its samples have numbers for attributes",
+    "dims": "its samples have numbers for attributes",
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_the_compute_equals_the_reference_with_symbolic_dims(name: str) -> None:
+    ran = 0
+    for sample in samples_of(name):
+        values: dict[Symbol, int] = {}
+
+        def size(n: int, values: dict[Symbol, int] = values) -> Dim:
+            if n == 1:
+                return 1  # a symbol does not broadcast
+            symbol = dim(f"s{n}")
+            values[symbol] = n
+            return symbol
+
+        try:
+            types = [type_of(a, size) for a in sample.args]
+            result = infer_call(OPS[name], types, sample.attrs)
+        except UnityError:
+            continue  # what holds of these numbers is not provable of all
+        if not values or not has_known_shape(result):
+            continue
+        run(OPS[name], sample, size, values)
+        ran += 1
+    if name not in STATIC_ONLY:
+        assert ran, "no sample is generic enough for symbols"
+
+
+def has_known_shape(result: Type) -> bool:
+    fields = result.fields if isinstance(result, TupleType) else (result,)
+    return all(isinstance(f, TensorType) and isinstance(f.shape, tuple) for f in fields)
+
+
+def test_arange_and_dims_take_symbols() -> None:
+    p, t = dim("p"), dim("t")
+    for name, attrs, expected in (
+        ("arange", {"start": p, "end": p + t, "step": 1, "dtype": None}, [5, 6, 7]),
+        ("arange", {"start": 0, "end": p, "step": 2, "dtype": DType("float32")}, [0.0, 2.0, 4.0]),
+        ("dims", {"values": (p, p + t, 7), "dtype": DType("int64")}, [5, 8, 7]),
+    ):
+        op = OPS[name]
+        sample = Sample((), Attrs(attrs))
+        result = infer_call(op, (), sample.attrs)
+        assert isinstance(result, TensorType)
+        func = te.create_prim_func(kernel_of(op, sample, lambda n: n))
+        (got,) = run_prim_func(func, (), {size_var(p): 5, size_var(t): 3})
+        np.testing.assert_array_equal(got, expected)
+        assert isinstance(result.shape, tuple)
+        assert tuple(evaluate(d, {p: 5, t: 3}) for d in result.shape) == got.shape
+
+
+def test_the_length_of_a_range_is_a_plain_sum() -> None:
+    p, t = dim("p"), dim("t")
+    attrs = Attrs({"start": p, "end": p + t, "step": 1, "dtype": None})
+    assert infer_call(OPS["arange"], (), attrs) == TensorType((t,), DType("int64"))
+
+
+def test_where_ops_are_called_wrongly_the_message_names_op_and_types() -> None:
+    n = dim("n")
+    f32, i64 = DType("float32"), DType("int64")
+
+    def tensor(*shape: Dim, of: DType = f32) -> TensorType:
+        return TensorType(tuple(shape), of)
+
+    for name, types, attrs, said in (
+        ("add", (tensor(3), tensor(4)), {}, "add: shapes (3,) and (4,) do not broadcast"),
+        ("add", (tensor(n, 3), tensor(n + 1, 3)), {}, "(n, 3) and (n + 1, 3) do not broadcast"),
+        ("add", (tensor(3), tensor(3, of=i64)), {}, "one dtype, got float32, int64"),
+        ("exp", (tensor(3, of=i64),), {}, "exp: 'x' must be of float dtype, got int64"),
+        ("sum", (tensor(3),), {"axis": (1,), "keepdims": False}, "axis 1 is out of range"),
+        ("sum", (tensor(3),), {"axis": (0, 0), "keepdims": False}, "name an axis twice"),
+        ("sum", (tensor(3),), {"axis": None, "keepdims": 1}, "must be True or False, got 1"),
+        ("where", (tensor(3), tensor(3), tensor(3)), {}, "'condition' must be bool, got float32"),
+        ("add", (tensor(3), ShapeType((3,))), {}, "'x2' must be a tensor, got a shape"),
+        ("add", (tensor(3),), {}, "add: got 1 arguments"),
+        ("astype", (tensor(3),), {}, "lacks the attribute 'dtype'"),
+    ):
+        with pytest.raises(UnityError) as caught:
+            infer_call(OPS[name], types, Attrs(attrs))
+        assert said in caught.value.message
+
+
+def test_unknown_shapes_stay_unknown() -> None:
+    f32 = DType("float32")
+    known, ranked, unknown = TensorType((2, 3), f32), TensorType(3, f32), TensorType(None, f32)
+    add = OPS["add"]
+    assert infer_call(add, (known, ranked), Attrs()) == TensorType(3, f32)
+    assert infer_call(add, (known, unknown), Attrs()) == TensorType(None, f32)

@@ -1,0 +1,63 @@
+"""What a reduction over nothing leaves behind: the init, once for each point of the spatial axes.
+
+A loop that only drives reduce axes may turn out to have no iterations (a symbolic extent that is 0
+at run time). No step of it runs then, yet the output must hold the init. The interpreter and the
+lowering of blocks both take the statement made here for that case.
+"""
+
+from __future__ import annotations
+
+from .prim_expr import PrimExpr, PrimVar
+from .stmt import Block, For, Seq, Stmt
+from .visit_prim import walk_prim
+
+
+def init_of_empty(loop: For) -> Stmt | None:
+    """What to run in place of `loop` where its extent is 0; None if it is no such reduction.
+
+    >>> from unity import te
+    >>> a = te.placeholder((4, 8), "float32", "a")
+    >>> k = te.reduce_axis(8, "k")
+    >>> func = te.create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], [k]), "b")])
+    >>> outer = func.body
+    >>> init_of_empty(outer) is None, type(init_of_empty(outer.body)).__name__
+    (True, 'Block')
+    """
+    return _only_init(loop.body, {loop.var}) if _reduces(loop.body, loop.var) else None
+
+
+def _mentions(e: PrimExpr, variables: set[PrimVar]) -> bool:
+    return any(isinstance(x, PrimVar) and x in variables for x in walk_prim(e))
+
+
+def _reduces(s: Stmt, var: PrimVar) -> bool:
+    """Whether below are only loops and blocks with an init, and `var` drives only reduce axes."""
+    match s:
+        case For():
+            return _reduces(s.body, var)
+        case Seq(stmts):
+            return bool(stmts) and all(_reduces(each, var) for each in stmts)
+        case Block():
+            driven = {axis.kind for axis in s.axes if _mentions(axis.value, {var})}
+            return s.init is not None and driven == {"R"}
+        case _:
+            return False
+
+
+def _only_init(s: Stmt, gone: set[PrimVar]) -> Stmt:
+    match s:
+        case For():
+            if _reduces(s.body, s.var):
+                return _only_init(s.body, gone | {s.var})
+            body = _only_init(s.body, gone)
+            return For(s.var, s.begin, s.extent, body, s.kind, s.thread, s.attrs, s.span)
+        case Seq(stmts):
+            return Seq(tuple(_only_init(each, gone) for each in stmts))
+        case Block():
+            assert s.init is not None
+            axes = tuple(axis for axis in s.axes if axis.kind != "R")
+            kept = s.predicate is not None and not _mentions(s.predicate, gone)
+            predicate = s.predicate if kept else None
+            return Block(f"{s.name}_init", axes, (), s.writes, s.init, None, predicate)
+        case _:
+            raise AssertionError(s)
