@@ -1,0 +1,62 @@
+"""The benchmark models by name: how to build each one, and seeded inputs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from . import cnn, transformer
+
+Array = npt.NDArray[np.generic]
+Feeds = dict[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model: `build()` makes it, `feeds(length)` makes inputs; `lengths` are worth trying."""
+
+    build: Callable[[], onnx.ModelProto]
+    feeds: Callable[[int], Feeds]
+    lengths: tuple[int, ...] = (1,)
+
+
+def images(batch: int) -> Feeds:
+    """A batch of noise the size of ImageNet's images."""
+    rng = np.random.default_rng(1)
+    return {"image": rng.standard_normal((batch, 3, 224, 224), np.float32)}
+
+
+def tokens(length: int, vocab: int = 30522) -> Feeds:
+    """A sentence of random words, none masked."""
+    ids = np.random.default_rng(1).integers(0, vocab, (1, length))
+    return {"input_ids": ids, "attention_mask": np.ones((1, length), np.int64)}
+
+
+def decoder_step(
+    past: int, layers: int = 12, heads: int = 12, size: int = 64, vocab: int = 50257
+) -> Feeds:
+    """One new token after `past` cached ones."""
+    rng = np.random.default_rng(1)
+    feeds: Feeds = {"input_ids": rng.integers(0, vocab, (1, 1))}
+    for i in range(layers):
+        for which in "kv":
+            cache = rng.standard_normal((1, heads, past, size), np.float32)
+            feeds[f"past_{which}{i}"] = cache * np.float32(0.5)
+    return feeds
+
+
+MODELS: Mapping[str, Model] = {
+    "mlp": Model(cnn.mlp, lambda n: {"x": np.ones((n, 784), np.float32)}),
+    "resnet18": Model(lambda: cnn.resnet(18), images),
+    "resnet50": Model(lambda: cnn.resnet(50), images),
+    "mobilenetv2": Model(cnn.mobilenetv2, images),
+    "bert_base": Model(transformer.bert, tokens, (128,)),
+    "bert_base_dynamic": Model(
+        lambda: transformer.bert(length="S"), tokens, (16, 64, 100, 128, 200, 384)
+    ),
+    "gpt2_decode": Model(transformer.gpt2, decoder_step, (16, 64, 128, 300, 512, 1000)),
+}
