@@ -1,0 +1,1 @@
+"""Code generation: lowered prim funcs to machine code, graph functions to VM programs."""

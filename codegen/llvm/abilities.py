@@ -1,0 +1,51 @@
+"""What a target can do natively: the gate before every instruction that not all targets have.
+
+LLVM ends the whole process on an intrinsic the target cannot select, and turns others into calls
+of a C library that is not there, so every such choice asks here first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unity.ir.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """The answers for one target.
+
+    Attributes:
+        arch: The first part of the triple.
+        rounding: Vector floor, ceil, trunc and round-to-even are instructions.
+        half: Conversions between ``half`` and ``float`` are instructions.
+        nan_minmax: ``llvm.minimum`` and ``maximum`` are single instructions.
+        scale: ``llvm.ldexp`` on vectors is an instruction (``vscalefps``).
+        fma: Multiply-add is an instruction.
+        pool: The threads of `pool` work there; elsewhere parallel loops run serially.
+    """
+
+    arch: str
+    rounding: bool
+    half: bool
+    nan_minmax: bool
+    scale: bool
+    fma: bool
+    pool: bool
+
+
+def abilities(target: Target) -> Abilities:
+    """The abilities of a target, from its triple and its features."""
+    arch = target.triple.split("-")[0]
+    x86 = arch in ("x86_64", "i386", "i686")
+    arm = arch in ("aarch64", "arm64")
+    linux = "linux" in target.triple
+    return Abilities(
+        arch=arch,
+        rounding=arm or (x86 and target.has("sse4.1")) or arch.startswith("wasm"),
+        half=arm or (x86 and target.has("f16c")),
+        nan_minmax=arm,
+        scale=x86 and target.has("avx512f") and target.has("avx512vl"),
+        fma=arm or arch.startswith("riscv") or (x86 and target.has("fma")),
+        pool=linux and arch in ("x86_64", "aarch64"),
+    )

@@ -1,0 +1,119 @@
+"""Facts about index expressions that choose an instruction: ramps, and values that are not negative."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Imm,
+    Intrinsic,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+    imm,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """The lanes ``base, base + stride, ...``; the stride is a number where it is constant."""
+
+    base: PrimExpr
+    stride: int | PrimExpr
+
+
+def as_ramp(e: PrimExpr) -> Affine | None:
+    """A vector of indices as a ramp, seen through sums and products with uniform values."""
+    match e:
+        case Ramp(base, Imm(stride)):
+            return Affine(base, int(stride))
+        case Ramp(base, stride):
+            return Affine(base, stride)
+        case Broadcast(value):
+            return Affine(value, 0)
+        case Imm(value, dtype):
+            return Affine(imm(int(value), dtype.element), 0)
+        case Binary("add" | "sub" as op, a, b):
+            x, y = _or_uniform(a), _or_uniform(b)
+            if x is None or y is None:
+                return None
+            stride = _combine(op, x.stride, y.stride)
+            return None if stride is None else Affine(_sum(op, x.base, y.base), stride)
+        case Binary("mul", a, b):
+            x, y = _or_uniform(a), _or_uniform(b)
+            if x is None or y is None:
+                return None
+            if x.stride == 0:
+                x, y = y, x
+            if y.stride != 0:
+                return None
+            return Affine(Binary("mul", x.base, y.base), _scale(x.stride, y.base))
+        case _:
+            return None
+
+
+def _sum(op: str, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    if isinstance(b, Imm) and b.value == 0:
+        return a
+    return Binary("add" if op == "add" else "sub", a, b)
+
+
+def _or_uniform(e: PrimExpr) -> Affine | None:
+    return Affine(e, 0) if e.dtype.lanes == 1 else as_ramp(e)
+
+
+def _combine(op: str, a: int | PrimExpr, b: int | PrimExpr) -> int | PrimExpr | None:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b if op == "add" else a - b
+    if b == 0:
+        return a
+    return b if a == 0 and op == "add" else None
+
+
+def _scale(stride: int | PrimExpr, factor: PrimExpr) -> int | PrimExpr:
+    if stride == 0:
+        return 0
+    if isinstance(stride, int):
+        if isinstance(factor, Imm):
+            return stride * int(factor.value)
+        return factor if stride == 1 else Binary("mul", factor, imm(stride))
+    return Binary("mul", stride, factor)
+
+
+def is_nonnegative(e: PrimExpr, variables: Set[PrimVar]) -> bool:
+    """Whether an integer is certainly not negative, given the variables that are not."""
+    if e.dtype.kind == "uint":
+        return True
+    match e:
+        case Imm(value):
+            return value >= 0
+        case SizeVar():
+            return True
+        case PrimVar():
+            return e in variables
+        case Binary("add" | "mul" | "floordiv" | "truncdiv" | "min" | "and", a, b):
+            return is_nonnegative(a, variables) and is_nonnegative(b, variables)
+        case Binary("floormod", _, b):
+            return is_nonnegative(b, variables)
+        case Binary("truncmod" | "shr", a, _):
+            return is_nonnegative(a, variables)
+        case Binary("max", a, b):
+            return is_nonnegative(a, variables) or is_nonnegative(b, variables)
+        case Ramp(base, stride):
+            return is_nonnegative(base, variables) and is_nonnegative(stride, variables)
+        case Broadcast(value):
+            return is_nonnegative(value, variables)
+        case Select(_, a, b):
+            return is_nonnegative(a, variables) and is_nonnegative(b, variables)
+        case Cast(_, value):
+            return value.dtype.kind in ("uint", "bool") and e.dtype.bits > value.dtype.bits
+        case Intrinsic("popcount", _):
+            return True
+        case _:
+            return False

@@ -1,0 +1,177 @@
+"""Binary operations and comparisons on registers: wrapping integers, Python's division, NaN rules."""
+
+from __future__ import annotations
+
+from unity.ir.dtype import DType
+from unity.ir.prim_expr import BinaryOp, CompareOp
+
+from .emitter import Emitter, int_text
+from .narrow import round_to
+from .types import Ty, is_narrow, value_type
+
+_FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INT_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+_FLOAT_TESTS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_INT_TESTS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+
+
+def float_binary(em: Emitter, op: BinaryOp, dtype: DType, a: str, b: str, flags: str) -> str:
+    """Arithmetic on floats; `flags` are fast-math flags."""
+    t = value_type(dtype)
+    match op:
+        case "min" | "max":
+            return minmax(em, op, t, a, b)
+        case "add" | "sub" | "mul" | "div":
+            value = em.pure(f"{_FLOAT_OPS[op]} {flags}{t.text} {a}, {b}")
+        case _:
+            raise AssertionError(f"{op} of {dtype}")
+    return round_to(em, dtype, value) if is_narrow(dtype) else value
+
+
+def minmax(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
+    """The smaller or greater float; NaN when either is NaN."""
+    if em.unit.abilities.nan_minmax:
+        return em.intrinsic("minimum" if op == "min" else "maximum", t, a, b)
+    test = "olt" if op == "min" else "ogt"
+    if b[0] != "%":
+        # `select(a < b, a, b)` is one instruction that gives b for NaN: let the constant be a.
+        a, b = b, a
+    less = em.pure(f"fcmp {test} {t.text} {a}, {b}")
+    value = em.pure(f"select {t.mask.text} {less}, {t.text} {a}, {t.text} {b}")
+    if a[0] != "%":
+        return value
+    nan = em.pure(f"fcmp uno {t.text} {a}, {a}")
+    return em.pure(f"select {t.mask.text} {nan}, {t.text} {a}, {t.text} {value}")
+
+
+def int_binary(
+    em: Emitter, op: BinaryOp, dtype: DType, a: str, b: str, *, nonnegative: bool = False
+) -> str:
+    """Arithmetic on integers; `nonnegative` promises that both operands of a division are."""
+    t = value_type(dtype)
+    signed = dtype.kind == "int"
+    match op:
+        case "add" | "sub" | "mul" | "and" | "or" | "xor":
+            value = em.pure(f"{_INT_OPS[op]} {t.text} {a}, {b}")
+        case "min" | "max":
+            return em.intrinsic(f"{'s' if signed else 'u'}{op}", t, a, b)
+        case "shl" | "shr":
+            value = _shift(em, op, t, a, b, signed=signed, bits=dtype.bits)
+        case "floordiv" | "floormod" | "truncdiv" | "truncmod":
+            value = _divide(em, op, t, a, b, signed=signed and not nonnegative)
+        case _:
+            raise AssertionError(f"{op} of {dtype}")
+    return in_range(em, dtype, value)
+
+
+def in_range(em: Emitter, dtype: DType, value: str) -> str:
+    """A 4-bit integer brought back into range; others as they are."""
+    if dtype.bits >= 8:
+        return value
+    t = value_type(dtype)
+    if dtype.kind == "uint":
+        return em.pure(f"and {t.text} {value}, {int_text(15, t)}")
+    high = em.pure(f"shl {t.text} {value}, {int_text(4, t)}")
+    return em.pure(f"ashr {t.text} {high}, {int_text(4, t)}")
+
+
+def _shift(
+    em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool, bits: int
+) -> str:
+    """A shift by any amount: past the width gives zero, or the sign on the way right."""
+    last = int_text(bits - 1, t)
+    if op == "shr" and signed:
+        amount = em.intrinsic("umin", t, b, last)
+        return em.pure(f"ashr {t.text} {a}, {amount}")
+    fits = em.pure(f"icmp ule {t.text} {b}, {last}")
+    amount = em.pure(f"select {t.mask.text} {fits}, {t.text} {b}, {t.text} {int_text(0, t)}")
+    shifted = em.pure(f"{'shl' if op == 'shl' else 'lshr'} {t.text} {a}, {amount}")
+    return em.pure(
+        f"select {t.mask.text} {fits}, {t.text} {shifted}, {t.text} {int_text(0, t)}"
+    )
+
+
+def _constant(text: str) -> int | None:
+    """The integer of a constant's text, a splat included."""
+    if text[0] == "%":
+        return None
+    digits = text[text.rindex(" ") + 1 : -1] if text.startswith("splat") else text
+    return int(digits) if digits.lstrip("-").isdigit() else None
+
+
+def _divide(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool) -> str:
+    """Division that cannot trap: by zero gives zero, the least integer by -1 wraps."""
+    floor, want_quotient = op.startswith("floor"), op.endswith("div")
+    divisor = _constant(b)
+    if divisor is not None and divisor > 0:
+        return _divide_by(em, t, a, b, divisor, signed, floor, want_quotient)
+    zero, one = int_text(0, t), int_text(1, t)
+    none = em.pure(f"icmp eq {t.text} {b}, {zero}")
+    unsafe = none
+    if signed:
+        minus = em.pure(f"icmp eq {t.text} {b}, {int_text(-1, t)}")
+        unsafe = em.pure(f"or {t.mask.text} {none}, {minus}")
+    safe = em.pure(f"select {t.mask.text} {unsafe}, {t.text} {one}, {t.text} {b}")
+    value = _divide_plain(em, t, a, safe, signed, floor, want_quotient)
+    if signed and want_quotient:
+        negated = em.pure(f"sub {t.text} {zero}, {a}")
+        value = em.pure(f"select {t.mask.text} {minus}, {t.text} {negated}, {t.text} {value}")
+    return em.pure(f"select {t.mask.text} {none}, {t.text} {zero}, {t.text} {value}")
+
+
+def _divide_by(
+    em: Emitter, t: Ty, a: str, b: str, divisor: int, signed: bool, floor: bool, quotient: bool
+) -> str:
+    """Division by a positive constant."""
+    if divisor & (divisor - 1) == 0 and (floor or not signed):
+        if quotient:
+            shift = int_text(divisor.bit_length() - 1, t)
+            return em.pure(f"{'ashr' if signed else 'lshr'} {t.text} {a}, {shift}")
+        return em.pure(f"and {t.text} {a}, {int_text(divisor - 1, t)}")
+    return _divide_plain(em, t, a, b, signed, floor, quotient)
+
+
+def _divide_plain(
+    em: Emitter, t: Ty, a: str, b: str, signed: bool, floor: bool, quotient: bool
+) -> str:
+    """Division where no operand traps."""
+    if not signed:
+        return em.pure(f"{'udiv' if quotient else 'urem'} {t.text} {a}, {b}")
+    if not floor:
+        return em.pure(f"{'sdiv' if quotient else 'srem'} {t.text} {a}, {b}")
+    zero = int_text(0, t)
+    rest = em.pure(f"srem {t.text} {a}, {b}")
+    differ = em.pure(f"xor {t.text} {rest}, {b}")
+    opposite = em.pure(f"icmp slt {t.text} {differ}, {zero}")
+    some = em.pure(f"icmp ne {t.text} {rest}, {zero}")
+    fix = em.pure(f"and {t.mask.text} {opposite}, {some}")
+    if quotient:
+        truncated = em.pure(f"sdiv {t.text} {a}, {b}")
+        down = em.pure(f"sext {t.mask.text} {fix} to {t.text}")
+        return em.pure(f"add {t.text} {truncated}, {down}")
+    up = em.pure(f"add {t.text} {rest}, {b}")
+    return em.pure(f"select {t.mask.text} {fix}, {t.text} {up}, {t.text} {rest}")
+
+
+def bool_binary(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
+    """Arithmetic on bools, as numpy does it: add is or, multiply is and."""
+    match op:
+        case "and" | "mul" | "min":
+            return em.pure(f"and {t.text} {a}, {b}")
+        case "or" | "add" | "max":
+            return em.pure(f"or {t.text} {a}, {b}")
+        case "xor":
+            return em.pure(f"xor {t.text} {a}, {b}")
+        case _:
+            raise AssertionError(f"{op} of bool")
+
+
+def compare(em: Emitter, op: CompareOp, dtype: DType, a: str, b: str) -> str:
+    """A comparison; with NaN every one but ``ne`` is false."""
+    t = value_type(dtype)
+    if dtype.is_float:
+        return em.pure(f"fcmp {_FLOAT_TESTS[op]} {t.text} {a}, {b}")
+    test = _INT_TESTS[op]
+    if op not in ("eq", "ne"):
+        test = ("s" if dtype.kind == "int" else "u") + test
+    return em.pure(f"icmp {test} {t.text} {a}, {b}")

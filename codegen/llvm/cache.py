@@ -1,0 +1,93 @@
+"""The disk cache of object code: bytes by a key that names everything they depend on.
+
+An entry is checked when read and rewritten when damaged; entries appear whole or not at all; the
+oldest go when the folder has grown too big. A cache that cannot be written is no error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+_MAGIC = b"UNITYOBJ1\n"
+_DIGEST = 32
+LIMIT = 1 << 30
+"""Bytes the folder may take."""
+
+
+def default_folder() -> Path:
+    """Where the cache lies unless the entry point says otherwise."""
+    return Path.home() / ".cache" / "unity"
+
+
+def key_of(*parts: str) -> str:
+    """A key naming all the parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)}:".encode())
+        digest.update(part.encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectCache:
+    """Objects in a folder.
+
+    Attributes:
+        folder: Where; made when first written to.
+        limit: Bytes it may take before the oldest entries go.
+    """
+
+    folder: Path
+    limit: int = LIMIT
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key[2:]}.o"
+
+    def get(self, key: str) -> bytes | None:
+        """The bytes stored under a key; None if there are none or they are damaged."""
+        path = self._path(key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        start = len(_MAGIC) + _DIGEST
+        body = data[start:]
+        if data[:start] != _MAGIC + hashlib.sha256(body).digest():
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)  # what is used stays
+        return body
+
+    def put(self, key: str, body: bytes) -> None:
+        """Store bytes under a key, unless the folder cannot be written."""
+        path = self._path(key)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                os.replace(name, path)
+            except OSError:
+                os.unlink(name)
+                raise
+
+    def trim(self) -> None:
+        """Remove the entries used longest ago until the folder is within its limit."""
+        entries: list[tuple[float, int, Path]] = []
+        for path in self.folder.glob("*/*.o"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                entries.append((status.st_mtime, status.st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= self.limit:
+                return
+            with contextlib.suppress(OSError):
+                path.unlink()
+                total -= size

@@ -1,0 +1,88 @@
+"""How much work a loop body is, as an expression over sizes: what a parallel loop's chunks are cut by."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from unity.ir.prim_expr import Binary, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.stmt import (
+    Allocate,
+    Assert,
+    Block,
+    Evaluate,
+    For,
+    IfThen,
+    Let,
+    PrimWhile,
+    Seq,
+    Stmt,
+    Store,
+)
+from unity.ir.visit_prim import prim_children
+
+UNKNOWN_TRIPS = 16
+"""How often a loop is taken to run whose extent depends on the iteration."""
+_INTRINSIC = 8
+_LOAD = 2
+
+
+def work(s: Stmt) -> PrimExpr:
+    """Roughly how many simple operations a statement performs; over sizes and integers only."""
+    match s:
+        case For():
+            return _times(_trips(s.extent), _plus(work(s.body), imm(1)))
+        case Seq():
+            total: PrimExpr = imm(0)
+            for child in s.stmts:
+                total = _plus(total, work(child))
+            return total
+        case Store():
+            return imm(2 + _cost(s.value) + sum(_cost(i) for i in s.indices))
+        case IfThen():
+            then = _plus(work(s.then), imm(_cost(s.condition)))
+            return then if s.orelse is None else _plus(then, work(s.orelse))
+        case Let():
+            return _plus(work(s.body), imm(_cost(s.value)))
+        case Allocate():
+            return work(s.body)
+        case PrimWhile():
+            return _times(imm(UNKNOWN_TRIPS), work(s.body))
+        case Assert():
+            return imm(_cost(s.condition))
+        case Evaluate():
+            return imm(_cost(s.value))
+        case Block():
+            raise AssertionError("a block in lowered code")
+        case _:
+            assert_never(s)
+
+
+def _cost(e: PrimExpr) -> int:
+    own = _INTRINSIC if isinstance(e, Intrinsic) else _LOAD if isinstance(e, Load) else 1
+    return own + sum(_cost(c) for c in prim_children(e))
+
+
+def _trips(extent: PrimExpr) -> PrimExpr:
+    return extent if _is_known(extent) else imm(UNKNOWN_TRIPS)
+
+
+def _is_known(e: PrimExpr) -> bool:
+    match e:
+        case Imm() | SizeVar():
+            return True
+        case PrimVar() | Load():
+            return False
+        case _:
+            return all(_is_known(c) for c in prim_children(e))
+
+
+def _plus(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    if isinstance(a, Imm) and isinstance(b, Imm):
+        return imm(int(a.value) + int(b.value))
+    return Binary("add", a, b)
+
+
+def _times(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    if isinstance(a, Imm) and isinstance(b, Imm):
+        return imm(int(a.value) * int(b.value))
+    return Binary("mul", a, b)

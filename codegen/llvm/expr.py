@@ -1,0 +1,424 @@
+"""Prim expressions to instructions: one method a node, the current lane mask as the only context.
+
+A `Select` whose branches load is evaluated lazily: on a scalar condition by a branch, on a vector
+condition by masking the loads with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+from unity.ir.dtype import INT64, DType
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Imm,
+    Intrinsic,
+    Load,
+    Not,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+)
+from unity.ir.stmt import Buffer
+from unity.ir.visit_prim import prim_children
+
+from .affine import as_ramp, is_nonnegative
+from .arithmetic import bool_binary, compare, float_binary, int_binary
+from .cast import cast
+from .emitter import Emitter, float_text, int_text
+from .math.table import intrinsic
+from .memory import At, Place, Run, Scattered, all_lanes, any_lane, both, load
+from .narrow import round_to
+from .types import I64, Ty, is_narrow, value_type
+
+OUT_OF_BOUNDS = -2
+"""What a kernel built with `checks` returns when an index is outside its buffer."""
+
+CONTRACT = "contract "
+REASSOCIATE = "reassoc contract "
+
+
+class Expressions:
+    """Lowering of expressions within one LLVM function.
+
+    Attributes:
+        em: Where instructions go.
+        values: The register of each variable in scope.
+        pointers: The base pointer of each buffer in scope.
+        counters: Variables that are loop counters or sizes: sums and products of them as
+            indices do not overflow.
+        nonnegative: Variables known not to be negative.
+        fail: Emits the code that leaves the function with a result, ending the block.
+        checks: Whether every access asserts its index.
+    """
+
+    __slots__ = (
+        "_loads",
+        "_mask",
+        "_mask_lanes",
+        "_sizes",
+        "checks",
+        "counters",
+        "em",
+        "fail",
+        "nonnegative",
+        "pointers",
+        "values",
+    )
+
+    def __init__(self, em: Emitter, fail: Callable[[str], None], *, checks: bool) -> None:
+        self.em = em
+        self.fail = fail
+        self.checks = checks
+        self.values: dict[PrimVar | SizeVar, str] = {}
+        self.pointers: dict[Buffer, str] = {}
+        self.counters: set[PrimVar] = set()
+        self.nonnegative: set[PrimVar] = set()
+        self._mask: str | None = None
+        self._mask_lanes = 1
+        self._loads: dict[int, tuple[PrimExpr, bool]] = {}
+        self._sizes: dict[Buffer, str] = {}
+
+    def expr(self, e: PrimExpr) -> str:
+        """The register (or constant) of an expression's value."""
+        match e:
+            case PrimVar() | SizeVar():
+                return self.values[e]
+            case Imm():
+                return self._imm(e)
+            case Binary():
+                return self._binary(e, CONTRACT)
+            case Load():
+                return self._load(e)
+            case Compare():
+                a, b, dtype = self._pair(e.a, e.b)
+                return compare(self.em, e.op, dtype, a, b)
+            case Select():
+                return self._select(e)
+            case Cast():
+                target = e.dtype.with_lanes(e.value.dtype.lanes)
+                value = cast(self.em, e.value.dtype, target, self.expr(e.value))
+                return self._widened(value, target, e.dtype.lanes)
+            case Intrinsic():
+                return self._intrinsic(e)
+            case Not():
+                t = value_type(e.dtype)
+                return self.em.pure(f"xor {t.text} {self.expr(e.a)}, {int_text(1, t)}")
+            case Broadcast():
+                return self.em.splat(self.expr(e.value), value_type(e.dtype))
+            case Ramp():
+                return self._ramp(e)
+            case _:
+                assert_never(e)
+
+    def reduction(self, e: Binary) -> str:
+        """The value of ``old + x`` (any operation) that updates a reduction: may be reassociated."""
+        if e.op in ("min", "max") and e.dtype.is_float and e.dtype.lanes == 1:
+            # The one form of a NaN-propagating minimum that LLVM's vectorizer reduces.
+            t = value_type(e.dtype)
+            name = "minimum" if e.op == "min" else "maximum"
+            return self.em.intrinsic(name, t, self.expr(e.a), self.expr(e.b))
+        return self._binary(e, REASSOCIATE)
+
+    def index(self, e: PrimExpr) -> str:
+        """The value of an int64 expression used as an index or a bound."""
+        return self._index(e)[0]
+
+    def _index(self, e: PrimExpr) -> tuple[str, bool]:
+        """The value, and whether it is made of counters only (its arithmetic does not overflow)."""
+        match e:
+            case SizeVar():
+                return self.values[e], True
+            case PrimVar():
+                return self.values[e], e in self.counters
+            case Imm():
+                return str(int(e.value)), True
+            case Binary("add" | "sub" | "mul" as op, a, b) if e.dtype == INT64:
+                (x, sure_x), (y, sure_y) = self._index(a), self._index(b)
+                sure = sure_x and sure_y
+                flags = "nsw " if sure else ""
+                if op == "add":
+                    return self.em.add(x, y, flags), sure
+                if op == "mul":
+                    return self.em.mul(x, y, flags), sure
+                if y[0] != "%":
+                    return self.em.add(x, str(-int(y)), flags), sure
+                return self.em.pure(f"sub {flags}i64 {x}, {y}"), sure
+            case _:
+                return self.expr(e), self._is_counted(e)
+
+    def _is_counted(self, e: PrimExpr) -> bool:
+        match e:
+            case PrimVar():
+                return e in self.counters
+            case Binary(_, a, b):
+                return self._is_counted(a) and self._is_counted(b)
+            case _:
+                return isinstance(e, Imm | SizeVar)
+
+    def _imm(self, e: Imm) -> str:
+        t = value_type(e.dtype)
+        if t.is_float:
+            text = float_text(float(e.value), t)
+            return round_to(self.em, e.dtype, text) if is_narrow(e.dtype) else text
+        return int_text(int(e.value), t)
+
+    def _widened(self, value: str, dtype: DType, lanes: int) -> str:
+        """A scalar splat to the lanes of what it meets."""
+        if dtype.lanes == lanes:
+            return value
+        assert dtype.lanes == 1, f"{dtype} where {lanes} lanes are needed"
+        return self.em.splat(value, value_type(dtype.with_lanes(lanes)))
+
+    def _pair(self, a: PrimExpr, b: PrimExpr) -> tuple[str, str, DType]:
+        """Both operands, of equal lanes."""
+        x, y = a.dtype, b.dtype
+        assert x.name == y.name, f"operands of {x} and {y}"
+        lanes = max(x.lanes, y.lanes)
+        return (
+            self._widened(self.expr(a), x, lanes),
+            self._widened(self.expr(b), y, lanes),
+            x.with_lanes(lanes),
+        )
+
+    def _binary(self, e: Binary, flags: str) -> str:
+        if e.dtype.is_float:
+            if e.op in ("add", "sub") and not is_narrow(e.dtype):
+                fused = self._multiply_add(e, flags)
+                if fused is not None:
+                    return fused
+            a, b, dtype = self._pair(e.a, e.b)
+            return float_binary(self.em, e.op, dtype, a, b, "" if e.op == "div" else flags)
+        a, b, dtype = self._pair(e.a, e.b)
+        if dtype.kind == "bool":
+            return bool_binary(self.em, e.op, value_type(dtype), a, b)
+        if dtype == INT64 and e.op in ("add", "mul"):
+            return self.em.add(a, b, "") if e.op == "add" else self.em.mul(a, b, "")
+        divides = e.op.endswith(("div", "mod"))
+        plain = divides and self.is_nonnegative(e.a) and self.is_nonnegative(e.b)
+        return int_binary(self.em, e.op, dtype, a, b, nonnegative=plain)
+
+    def is_nonnegative(self, e: PrimExpr) -> bool:
+        """Whether an index expression is certainly not negative."""
+        return is_nonnegative(e, self.nonnegative)
+
+    def _multiply_add(self, e: Binary, flags: str) -> str | None:
+        """``a * b + c`` in one call; None where there is no product."""
+        minus = e.op == "sub"
+        match e:
+            case Binary(_, c, Binary("mul", a, b)):
+                negate_product = minus
+                negate_addend = False
+            case Binary(_, Binary("mul", a, b), c):
+                negate_product = False
+                negate_addend = minus
+            case _:
+                return None
+        lanes = max(a.dtype.lanes, b.dtype.lanes, c.dtype.lanes)
+        dtype = c.dtype.with_lanes(lanes)
+        t = value_type(dtype)
+        x, y, z = (self._widened(self.expr(v), v.dtype, lanes) for v in (a, b, c))
+        if negate_product:
+            x = self.em.pure(f"fneg {t.text} {x}")
+        if negate_addend:
+            z = self.em.pure(f"fneg {t.text} {z}")
+        return self.em.intrinsic("fmuladd", t, x, y, z, flags=flags)
+
+    def _intrinsic(self, e: Intrinsic) -> str:
+        lanes = max((a.dtype.lanes for a in e.args), default=1)
+        args = [self._widened(self.expr(a), a.dtype, lanes) for a in e.args]
+        dtype = e.args[0].dtype if e.args else e.dtype
+        return intrinsic(self.em, e.name, dtype.with_lanes(lanes), args)
+
+    def _ramp(self, e: Ramp) -> str:
+        t = value_type(e.dtype)
+        numbers = self._steps(t)
+        stride = self.em.splat(self.expr(e.stride), t)
+        if isinstance(e.stride, Imm):
+            numbers = self._steps(t, int(e.stride.value))
+        else:
+            numbers = self.em.pure(f"mul {t.text} {numbers}, {stride}")
+        base = self.em.splat(self.expr(e.base), t)
+        return self.em.pure(f"add {t.text} {base}, {numbers}")
+
+    def _steps(self, t: Ty, stride: int = 1) -> str:
+        return f"<{', '.join(f'{t.element} {i * stride}' for i in range(t.lanes))}>"
+
+    # Memory
+
+    def place(self, indices: tuple[PrimExpr, ...], lanes: int) -> Place:
+        """Where an access with this flat index goes."""
+        assert len(indices) <= 1, "an access of several indices: flatten buffers first"
+        if not indices:
+            return At("0")
+        e = indices[0]
+        if lanes == 1:
+            return At(self.index(e))
+        ramp = as_ramp(e)
+        if ramp is None:
+            return Scattered(self.expr(e))
+        base = self.index(ramp.base)
+        match ramp.stride:
+            case 0:
+                return At(base)
+            case 1 | -1:
+                return Run(base, backwards=ramp.stride == -1)
+            case int():
+                return Scattered(self._steps(value_type(INT64.with_lanes(lanes)), ramp.stride), base)
+            case _:
+                t = value_type(INT64.with_lanes(lanes))
+                stride = self.em.splat(self.index(ramp.stride), t)
+                return Scattered(self.em.pure(f"mul {t.text} {self._steps(t)}, {stride}"), base)
+
+    def _load(self, e: Load) -> str:
+        lanes = e.dtype.lanes
+        outer = (self._mask, self._mask_lanes)
+        if e.predicate is not None:
+            self._narrow_mask(self.expr(e.predicate), e.predicate.dtype.lanes)
+        place = self.place(e.indices, lanes)
+        mask = self.mask_of(1 if isinstance(place, At) else lanes)
+        self._mask, self._mask_lanes = outer
+        if self.checks:
+            self.check(e.buffer, place, lanes, mask)
+        value = load(self.em, self.pointers[e.buffer], e.buffer.dtype.with_lanes(lanes), place, mask)
+        if mask is not None and lanes > 1 and isinstance(place, At):
+            return self._zero_off(value, e, lanes)
+        return value
+
+    def _zero_off(self, value: str, e: Load, lanes: int) -> str:
+        """Lanes that its predicate turned off made zero, in a value loaded once for all lanes."""
+        if e.predicate is None or e.predicate.dtype.lanes == 1:
+            return value
+        t = value_type(e.dtype.with_lanes(lanes))
+        zero = float_text(0.0, t) if t.is_float else int_text(0, t)
+        on = self.expr(e.predicate)
+        return self.em.pure(f"select {t.mask.text} {on}, {t.text} {value}, {t.text} {zero}")
+
+    @contextmanager
+    def masked(self, mask: str | None, lanes: int) -> Iterator[None]:
+        """Evaluate what follows for the lanes of a mask only."""
+        outer = (self._mask, self._mask_lanes)
+        if mask is not None:
+            self._narrow_mask(mask, lanes)
+        yield
+        self._mask, self._mask_lanes = outer
+
+    def _narrow_mask(self, mask: str, lanes: int) -> None:
+        """Add a condition to the mask."""
+        if self._mask is None:
+            self._mask, self._mask_lanes = mask, lanes
+            return
+        most = max(lanes, self._mask_lanes)
+        t = value_type(DType("bool", most))
+        a = mask if lanes == most else self.em.splat(mask, t)
+        b = self._mask if self._mask_lanes == most else self.em.splat(self._mask, t)
+        self._mask, self._mask_lanes = both(self.em, a, b, t), most
+
+    def mask_of(self, lanes: int) -> str | None:
+        """The current mask for an access of so many lanes."""
+        if self._mask is None or lanes == self._mask_lanes:
+            return self._mask
+        one = any_lane(self.em, self._mask, value_type(DType("bool", self._mask_lanes)))
+        return self.em.splat(one, value_type(DType("bool", lanes)))
+
+    def check(self, buffer: Buffer, place: Place, lanes: int, mask: str | None) -> None:
+        """Leave the kernel if the access is outside the buffer."""
+        em, t = self.em, value_type(INT64.with_lanes(lanes))
+        size = self.size(buffer)
+        match place:
+            case At(index):
+                t = I64
+                where = index
+            case Run(index, backwards):
+                steps = self._steps(t, -1 if backwards else 1)
+                where = em.pure(f"add {t.text} {em.splat(index, t)}, {steps}")
+            case Scattered(indices, base):
+                where = em.pure(f"add {t.text} {em.splat(base, t)}, {indices}")
+            case _:
+                assert_never(place)
+        inside = em.pure(f"icmp ult {t.text} {where}, {em.splat(size, t)}")
+        if mask is not None:
+            off = em.pure(f"xor {t.mask.text} {mask}, {int_text(1, t.mask)}")
+            inside = em.pure(f"or {t.mask.text} {inside}, {off}")
+        self.require(all_lanes(em, inside, t.mask), OUT_OF_BOUNDS)
+
+    def require(self, condition: str, code: int) -> None:
+        """Leave the function with a code unless a bit is set."""
+        bad, good = self.em.new_label("bad"), self.em.new_label("good")
+        self.em.branch_if(condition, good, bad)
+        self.em.label(bad)
+        mark = self.em.mark()
+        self.fail(str(code))
+        self.em.forget(mark)
+        self.em.label(good)
+
+    def size(self, buffer: Buffer) -> str:
+        """How many elements a buffer spans."""
+        if buffer.strides is None:
+            total = "1"
+            for extent in buffer.shape:
+                total = self.em.mul(total, self.index(extent), "")
+            return total
+        last = "1"
+        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
+            steps = self.em.add(self.index(extent), "-1", "")
+            last = self.em.add(last, self.em.mul(steps, self.index(stride), ""), "")
+        return last
+
+    # Select
+
+    def _has_load(self, e: PrimExpr) -> bool:
+        known = self._loads.get(id(e))
+        if known is None:
+            found = isinstance(e, Load) or any(self._has_load(c) for c in prim_children(e))
+            known = self._loads[id(e)] = (e, found)  # the node is kept, so its id stays its own
+        return known[1]
+
+    def _select(self, e: Select) -> str:
+        dtype = e.then.dtype
+        lanes = max(dtype.lanes, e.orelse.dtype.lanes, e.condition.dtype.lanes)
+        result = dtype.with_lanes(lanes)
+        t = value_type(result)
+        condition = e.condition.value if isinstance(e.condition, Broadcast) else e.condition
+        wide = condition.dtype.lanes
+        bit = self.expr(condition)
+        lazy = self._has_load(e.then) or self._has_load(e.orelse)
+        if lazy and wide == 1:
+            return self._branch(bit, e, result)
+        mask, mask_lanes = self._mask, self._mask_lanes
+        if lazy:
+            self._narrow_mask(bit, wide)
+        a = self._widened(self.expr(e.then), e.then.dtype, lanes)
+        if lazy:
+            self._mask, self._mask_lanes = mask, mask_lanes
+            bits = value_type(condition.dtype)
+            self._narrow_mask(self.em.pure(f"xor {bits.text} {bit}, {int_text(1, bits)}"), wide)
+        b = self._widened(self.expr(e.orelse), e.orelse.dtype, lanes)
+        self._mask, self._mask_lanes = mask, mask_lanes
+        selector = t.mask.text if wide > 1 else "i1"
+        return self.em.pure(f"select {selector} {bit}, {t.text} {a}, {t.text} {b}")
+
+    def _branch(self, bit: str, e: Select, dtype: DType) -> str:
+        em, t = self.em, value_type(dtype)
+        then, orelse, after = em.new_label("then"), em.new_label("else"), em.new_label("joined")
+        em.branch_if(bit, then, orelse)
+        ends: list[tuple[str, str]] = []
+        for label, branch in ((then, e.then), (orelse, e.orelse)):
+            em.label(label)
+            mark = em.mark()
+            value = self._widened(self.expr(branch), branch.dtype, dtype.lanes)
+            em.forget(mark)
+            ends.append((value, em.block))
+            em.branch(after)
+        em.label(after)
+        (a, a_end), (b, b_end) = ends
+        return em.effect(f"phi {t.text} [ {a}, %{a_end} ], [ {b}, %{b_end} ]")
+
+

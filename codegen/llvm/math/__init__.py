@@ -1,0 +1,1 @@
+"""Our own elementary functions: vectorized, without a C library, each with a documented error bound."""

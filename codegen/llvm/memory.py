@@ -1,0 +1,193 @@
+"""Loads and stores: where an access goes (one element, a run, anywhere) and under which mask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from unity.ir.dtype import DType
+
+from .arithmetic import in_range
+from .emitter import Emitter, int_text
+from .narrow import narrow, widen
+from .types import I1, Ty, is_narrow, memory_type, value_type
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One element, for all lanes: its index (i64)."""
+
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive elements: the index of the first, and whether they go backwards from there."""
+
+    index: str
+    backwards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """An element for each lane: the vector of indices (i64), counted from the element `base`."""
+
+    indices: str
+    base: str = "0"
+
+
+Place: TypeAlias = At | Run | Scattered
+
+
+def load(em: Emitter, pointer: str, dtype: DType, place: Place, mask: str | None) -> str:
+    """The value at a place, as a register's value; masked lanes read nothing and are zero.
+
+    Args:
+        em: Where to emit.
+        pointer: The buffer's.
+        dtype: The access's, with lanes; an `At` place gives a scalar load, splat to the lanes.
+        place: Which elements.
+        mask: One bit a lane (for `At`, a single bit), None for all.
+    """
+    element, m = memory_type(dtype.element), memory_type(dtype)
+    zero = int_text(0, m) if not m.is_float else "zeroinitializer"
+    match place:
+        case At(index):
+            raw = _load_one(em, em.address(pointer, index, element, inbounds=mask is None), element,
+                            dtype.bytes, mask)  # fmt: skip
+            return em.splat(_decode(em, dtype.element, raw), value_type(dtype))
+        case Run(index, backwards):
+            first = _first(em, index, dtype.lanes, backwards)
+            address = em.address(pointer, first, element, inbounds=mask is None)
+            if mask is None:
+                raw = em.effect(f"load {m.text}, ptr {address}, align {dtype.bytes}")
+            else:
+                lanes = _reversed(em, mask, m.mask) if backwards else mask
+                raw = em.effect(
+                    f"call {m.text} @llvm.masked.load.{m.suffix}.p0(ptr align {dtype.bytes} "
+                    f"{address}, {m.mask.text} {lanes}, {m.text} {zero})"
+                )
+            return _decode(em, dtype, _reversed(em, raw, m) if backwards else raw)
+        case Scattered(indices, base):
+            pointer = em.address(pointer, base, element, inbounds=False)
+            raw = em.effect(
+                f"call {m.text} @llvm.masked.gather.{m.suffix}.v{m.lanes}p0("
+                f"{_pointers(em, pointer, indices, element, m, dtype.bytes)}, "
+                f"{m.mask.text} {mask or int_text(1, m.mask)}, {m.text} {zero})"
+            )
+            return _decode(em, dtype, raw)
+
+
+def store(
+    em: Emitter, pointer: str, dtype: DType, place: Place, value: str, mask: str | None
+) -> None:
+    """Write a register's value; masked lanes write nothing."""
+    element, m = memory_type(dtype.element), memory_type(dtype)
+    raw = _encode(em, dtype, value)
+    match place:
+        case At(index):
+            address = em.address(pointer, index, element, inbounds=mask is None)
+            text = f"store {m.text} {raw}, ptr {address}, align {dtype.bytes}"
+            if mask is None:
+                em.do(text)
+                return
+            then, after = em.new_label("store"), em.new_label("after")
+            em.branch_if(mask, then, after)
+            em.label(then)
+            em.do(text)
+            em.branch(after)
+            em.label(after)
+        case Run(index, backwards):
+            first = _first(em, index, dtype.lanes, backwards)
+            address = em.address(pointer, first, element, inbounds=mask is None)
+            ordered = _reversed(em, raw, m) if backwards else raw
+            if mask is None:
+                em.do(f"store {m.text} {ordered}, ptr {address}, align {dtype.bytes}")
+                return
+            lanes = _reversed(em, mask, m.mask) if backwards else mask
+            em.do(
+                f"call void @llvm.masked.store.{m.suffix}.p0({m.text} {ordered}, "
+                f"ptr align {dtype.bytes} {address}, {m.mask.text} {lanes})"
+            )
+        case Scattered(indices, base):
+            pointer = em.address(pointer, base, element, inbounds=False)
+            em.do(
+                f"call void @llvm.masked.scatter.{m.suffix}.v{m.lanes}p0({m.text} {raw}, "
+                f"{_pointers(em, pointer, indices, element, m, dtype.bytes)}, "
+                f"{m.mask.text} {mask or int_text(1, m.mask)})"
+            )
+
+
+def _load_one(em: Emitter, address: str, t: Ty, align: int, mask: str | None) -> str:
+    text = f"load {t.text}, ptr {address}, align {align}"
+    if mask is None:
+        return em.effect(text)
+    then, after, before = em.new_label("load"), em.new_label("after"), em.block
+    em.branch_if(mask, then, after)
+    em.label(then)
+    value = em.effect(text)
+    em.branch(after)
+    em.label(after)
+    zero = "0.0" if t.is_float else "0"
+    return em.effect(f"phi {t.text} [ {value}, %{then} ], [ {zero}, %{before} ]")
+
+
+def any_lane(em: Emitter, mask: str, t: Ty) -> str:
+    """Whether any lane of a mask is on."""
+    if t.lanes == 1:
+        return mask
+    return em.pure(f"call i1 @llvm.vector.reduce.or.{t.suffix}({t.text} {mask})")
+
+
+def all_lanes(em: Emitter, mask: str, t: Ty) -> str:
+    """Whether every lane of a mask is on."""
+    if t.lanes == 1:
+        return mask
+    return em.pure(f"call i1 @llvm.vector.reduce.and.{t.suffix}({t.text} {mask})")
+
+
+def both(em: Emitter, a: str | None, b: str | None, t: Ty = I1) -> str | None:
+    """The conjunction of two masks, where None is all."""
+    if a is None or b is None:
+        return b if a is None else a
+    return em.pure(f"and {t.text} {a}, {b}")
+
+
+def _first(em: Emitter, index: str, lanes: int, backwards: bool) -> str:
+    return em.add(index, str(1 - lanes)) if backwards else index
+
+
+def _reversed(em: Emitter, value: str, t: Ty) -> str:
+    order = ", ".join(f"i32 {i}" for i in range(t.lanes - 1, -1, -1))
+    return em.pure(
+        f"shufflevector {t.text} {value}, {t.text} poison, <{t.lanes} x i32> <{order}>"
+    )
+
+
+def _pointers(em: Emitter, pointer: str, indices: str, element: Ty, m: Ty, align: int) -> str:
+    addresses = em.pure(
+        f"getelementptr {element.text}, ptr {pointer}, <{m.lanes} x i64> {indices}"
+    )
+    return f"<{m.lanes} x ptr> align {align} {addresses}"
+
+
+def _decode(em: Emitter, dtype: DType, raw: str) -> str:
+    """A register's value from what memory holds."""
+    m = memory_type(dtype)
+    if is_narrow(dtype):
+        return widen(em, dtype, raw)
+    if dtype.kind == "bool":
+        return em.pure(f"icmp ne {m.text} {raw}, {int_text(0, m)}")
+    return in_range(em, dtype, raw)
+
+
+def _encode(em: Emitter, dtype: DType, value: str) -> str:
+    """What memory is to hold, from a register's value."""
+    m = memory_type(dtype)
+    if is_narrow(dtype):
+        return narrow(em, dtype, value)
+    if dtype.kind == "bool":
+        return em.pure(f"zext {value_type(dtype).text} {value} to {m.text}")
+    if dtype.bits < 8:
+        return em.pure(f"and {m.text} {value}, {int_text(15, m)}")
+    return value

@@ -1,0 +1,432 @@
+"""Statements to instructions: loops, conditionals, storage, asserts; parallel loops become tasks."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from unity.ir.dtype import INT64
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar
+from unity.ir.signature import sizes_of
+from unity.ir.stmt import (
+    Allocate,
+    Assert,
+    Block,
+    Buffer,
+    Evaluate,
+    For,
+    IfThen,
+    Let,
+    PrimWhile,
+    Seq,
+    Stmt,
+    Store,
+)
+from unity.ir.visit_prim import stmt_exprs, walk_prim, walk_stmt
+
+from .cost import work
+from .emitter import Emitter, Unit
+from .expr import Expressions
+from .memory import At, store
+from .types import I64, PTR, Ty, memory_type, value_type
+
+OUT_OF_MEMORY = -1
+"""What a kernel returns when it cannot allocate."""
+STACK_LOCAL = 256 << 10
+"""Bytes up to which a buffer of scope ``local`` lives on the stack; of other scopes, STACK_OTHER."""
+STACK_OTHER = 16 << 10
+TASK_WORK = 16_000
+"""Simple operations a task should have at least: some microseconds, ten times a fork and join."""
+TASKS_A_THREAD = 4
+
+
+class Statements:
+    """Lowering of statements within one LLVM function.
+
+    Attributes:
+        em: Where instructions go.
+        expressions: Lowering of the expressions in them.
+        name: The function's name; tasks outlined from it are named after it.
+        messages: What each assert of the kernel says, in the order of their codes.
+    """
+
+    __slots__ = ("_heap", "_read_only", "checks", "em", "expressions", "messages", "name")
+
+    def __init__(
+        self,
+        unit: Unit,
+        name: str,
+        messages: list[str],
+        read_only: frozenset[Buffer],
+        *,
+        checks: bool,
+    ) -> None:
+        self.em = Emitter(unit)
+        self.name = name
+        self.messages = messages
+        self.checks = checks
+        self.expressions = Expressions(self.em, self._leave, checks=checks)
+        self._read_only = read_only
+        self._heap: list[str] = []
+
+    def stmt(self, s: Stmt) -> None:
+        """Emit a statement."""
+        match s:
+            case Store():
+                self._store(s)
+            case For():
+                self._for(s)
+            case Seq():
+                for child in s.stmts:
+                    self.stmt(child)
+            case Let():
+                self._let(s)
+            case IfThen():
+                self._if(s)
+            case Allocate():
+                self._allocate(s)
+            case PrimWhile():
+                self._while(s)
+            case Assert():
+                self.messages.append(s.message)
+                condition = self.expressions.expr(s.condition)
+                self.expressions.require(condition, len(self.messages))
+            case Evaluate():
+                self.expressions.expr(s.value)
+            case Block():
+                raise AssertionError(f"the block {s.name!r} was not lowered")
+            case _:
+                assert_never(s)
+
+    def finish(self) -> None:
+        """End the function: success."""
+        self.em.do("ret i32 0")
+
+    def _leave(self, code: str) -> None:
+        for pointer in reversed(self._heap):
+            self.em.do(f"call void @free(ptr {pointer})")
+        self.em.do(f"ret i32 {code}")
+
+    def _store(self, s: Store) -> None:
+        x = self.expressions
+        lanes = max(
+            s.value.dtype.lanes,
+            max((i.dtype.lanes for i in s.indices), default=1),
+            1 if s.predicate is None else s.predicate.dtype.lanes,
+        )
+        dtype = s.buffer.dtype.with_lanes(lanes)
+        if s.predicate is not None and s.predicate.dtype.lanes == 1:
+            # Nothing of a store that is off may be evaluated: its operands may be out of bounds.
+            self._if(IfThen(s.predicate, Store(s.buffer, s.indices, s.value)))
+            return
+        mask = None if s.predicate is None else x.expr(s.predicate)
+        with x.masked(mask, lanes):
+            if isinstance(s.value, Binary) and _updates(s, s.value):
+                value = x.reduction(s.value)
+            else:
+                value = x.expr(s.value)
+            place = x.place(s.indices, lanes)
+        if s.value.dtype.lanes != lanes:
+            value = self.em.splat(value, value_type(dtype))
+        if isinstance(place, At) and lanes > 1:
+            raise AssertionError("a store of several lanes to one element")
+        if x.checks:
+            x.check(s.buffer, place, lanes, mask)
+        store(self.em, x.pointers[s.buffer], dtype, place, value, mask)
+
+    def _let(self, s: Let) -> None:
+        x = self.expressions
+        counted = s.var.dtype == INT64 and s.value.dtype == INT64
+        x.values[s.var] = x.index(s.value) if counted else x.expr(s.value)
+        if counted and x.is_nonnegative(s.value):
+            x.nonnegative.add(s.var)
+        self.stmt(s.body)
+
+    def _if(self, s: IfThen) -> None:
+        em = self.em
+        condition = self.expressions.expr(s.condition)
+        then, after = em.new_label("if"), em.new_label("endif")
+        orelse = after if s.orelse is None else em.new_label("else")
+        em.branch_if(condition, then, orelse)
+        for label, body in ((then, s.then), (orelse, s.orelse)):
+            if body is not None:
+                em.label(label)
+                mark = em.mark()
+                self.stmt(body)
+                em.forget(mark)
+                em.branch(after)
+        em.label(after)
+
+    def _while(self, s: PrimWhile) -> None:
+        em = self.em
+        head, body, after = em.new_label("while"), em.new_label("body"), em.new_label("endwhile")
+        em.branch(head)
+        em.label(head)
+        mark = em.mark()
+        condition = self.expressions.expr(s.condition)
+        em.branch_if(condition, body, after)
+        em.label(body)
+        self.stmt(s.body)
+        em.branch(head)
+        em.forget(mark)
+        em.label(after)
+
+    # Storage
+
+    def _allocate(self, s: Allocate) -> None:
+        em, buffer = self.em, s.buffer
+        element = memory_type(buffer.dtype)
+        count = self.expressions.size(buffer)
+        limit = STACK_LOCAL if buffer.scope.startswith("local") else STACK_OTHER
+        if count[0] != "%" and int(count) * buffer.dtype.bytes <= limit:
+            self.expressions.pointers[buffer] = em.alloca(
+                element.text, max(1, int(count)), max(buffer.align, buffer.dtype.bytes)
+            )
+            self.stmt(s.body)
+            return
+        size = em.mul(count, str(buffer.dtype.bytes), "")
+        room = em.add(size, str(buffer.align), "")
+        block = em.effect(f"call noalias ptr @malloc(i64 {room})")
+        none = em.pure(f"icmp ne ptr {block}, null")
+        self.expressions.require(none, OUT_OF_MEMORY)
+        number = em.pure(f"ptrtoint ptr {block} to i64")
+        past = em.pure(f"and i64 {number}, {buffer.align - 1}")
+        gap = em.pure(f"sub i64 {buffer.align}, {past}")
+        self.expressions.pointers[buffer] = em.pure(f"getelementptr i8, ptr {block}, i64 {gap}")
+        self._heap.append(block)
+        self.stmt(s.body)
+        self._heap.pop()
+        em.do(f"call void @free(ptr {block})")
+
+    # Loops
+
+    def _for(self, s: For) -> None:
+        x = self.expressions
+        if s.kind == "parallel" and not (isinstance(s.extent, Imm) and s.extent.value <= 1):
+            self._parallel(s)
+            return
+        begin, extent = x.index(s.begin), x.index(s.extent)
+        if x.is_nonnegative(s.begin):
+            x.nonnegative.add(s.var)
+        if extent[0] != "%" and int(extent) <= 1:
+            if int(extent) == 1:
+                x.values[s.var] = self._counter(begin, s.var)
+                if x.is_nonnegative(s.begin):
+                    x.nonnegative.add(s.var)
+                self.stmt(s.body)
+            return
+        x.counters.add(s.var)
+        end = self.em.add(begin, extent)
+        self._loop(s, begin, end, sure=extent[0] != "%")
+
+    def _counter(self, value: str, var: PrimVar) -> str:
+        """The i64 counter as the variable's dtype."""
+        t = value_type(var.dtype)
+        if t == I64 or value[0] != "%":
+            return value
+        return self.em.pure(f"trunc i64 {value} to {t.text}")
+
+    def _loop(self, s: For, begin: str, end: str, *, sure: bool) -> None:
+        """A loop with its test at the end; guarded unless it surely runs."""
+        em = self.em
+        head, after = em.new_label("for"), em.new_label("endfor")
+        mark = em.mark()
+        if sure:
+            em.branch(head)
+        else:
+            some = em.pure(f"icmp slt i64 {begin}, {end}")
+            em.branch_if(some, head, after)
+        before = em.block
+        em.label(head)
+        counter, following = em.register(), em.register()
+        phi = len(em.lines)
+        em.lines.append("")
+        self.expressions.values[s.var] = self._counter(counter, s.var)
+        self.stmt(s.body)
+        em.lines[phi] = f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{em.block} ]"
+        em.do(f"{following} = add nsw i64 {counter}, 1")
+        again = em.effect(f"icmp slt i64 {following}, {end}")
+        em.branch_if(again, head, after, self._loop_metadata(s))
+        em.forget(mark)
+        em.label(after)
+
+    def _loop_metadata(self, s: For) -> str:
+        """Vector code was unrolled as far as is good; loops marked so are unrolled by LLVM."""
+        unit = self.em.unit
+        if s.kind == "unrolled":
+            hint = '!{!"llvm.loop.unroll.full"}'
+        elif _has_vectors(s.body):
+            hint = '!{!"llvm.loop.unroll.disable"}'
+        else:
+            return ""
+        node = unit.metadata_node(f"distinct !{{{{self}}, {unit.metadata_node(hint)}}}")
+        return f", !llvm.loop {node}"
+
+    # Parallel loops
+
+    def _parallel(self, s: For) -> None:
+        """Outline the body as a task over a part of the range, and run the tasks on the pool."""
+        em, x = self.em, self.expressions
+        begin, extent = x.index(s.begin), x.index(s.extent)
+        captured = self._captured(s)
+        mark = em.mark()
+        run, after = em.new_label("parallel"), em.new_label("endparallel")
+        some = em.pure(f"icmp sgt i64 {extent}, 0")
+        em.branch_if(some, run, after)
+        em.label(run)
+        tasks = self._task_count(s, extent)
+        fields: list[tuple[Ty, str]] = [(I64, begin), (I64, extent), (I64, "0")]
+        fields += [(t, value) for _, t, value in captured]
+        env = em.alloca("i64", len(fields), 8)
+        slots: list[str] = []
+        for k, (t, value) in enumerate(fields):
+            slot = em.pure(f"getelementptr inbounds i64, ptr {env}, i64 {k}")
+            slots.append(slot)
+            em.do(f"store {t.text} {value}, ptr {slot}, align 8")
+        task = self._task(s, captured)
+        em.do(f"call void @unity_parallel_for(ptr @{task}, ptr {env}, i64 {tasks})")
+        code = em.effect(f"load i32, ptr {slots[2]}, align 8")
+        good, bad = em.new_label("good"), em.new_label("bad")
+        failed = em.effect(f"icmp ne i32 {code}, 0")
+        em.branch_if(failed, bad, good)
+        em.label(bad)
+        self._leave(code)
+        em.label(good)
+        em.branch(after)
+        em.forget(mark)
+        em.label(after)
+
+    def _task_count(self, s: For, extent: str) -> str:
+        """Enough tasks for balance, none so small that handing it out costs more than running it."""
+        em = self.em
+        threads = em.effect("call i32 @unity_thread_count()")
+        wide = em.pure(f"zext i32 {threads} to i64")
+        most = em.pure(f"mul i64 {wide}, {TASKS_A_THREAD}")
+        total = em.mul(extent, self.expressions.index(work(s.body)), "")
+        by_work = (
+            str(max(1, int(total) // TASK_WORK))
+            if total[0] != "%"
+            else em.intrinsic("smax", I64, em.pure(f"udiv i64 {total}, {TASK_WORK}"), "1")
+        )
+        return em.intrinsic("smin", I64, em.intrinsic("smin", I64, most, by_work), extent)
+
+    def _captured(self, s: For) -> list[tuple[Buffer | PrimVar | SizeVar, Ty, str]]:
+        """What the body uses from outside: the variable, its type in the environment, its value."""
+        x = self.expressions
+        used: dict[Buffer | PrimVar | SizeVar, None] = {}
+        for part in walk_stmt(s.body):
+            if isinstance(part, Store):
+                used[part.buffer] = None
+            if isinstance(part, Allocate):
+                for extent in part.buffer.shape:
+                    used.update(dict.fromkeys(sizes_of(extent)))
+            for root in stmt_exprs(part):
+                for e in walk_prim(root):
+                    if isinstance(e, Load):
+                        used[e.buffer] = None
+                    elif isinstance(e, PrimVar | SizeVar):
+                        used[e] = None
+        if self.checks:
+            for key in list(used):
+                if isinstance(key, Buffer):
+                    for extent in (*key.shape, *(key.strides or ())):
+                        used.update(dict.fromkeys(sizes_of(extent)))
+        found: list[tuple[Buffer | PrimVar | SizeVar, Ty, str]] = []
+        for key in used:
+            if isinstance(key, Buffer):
+                if key in x.pointers:
+                    found.append((key, PTR, x.pointers[key]))
+            elif key in x.values and key is not s.var:
+                found.append((key, value_type(key.dtype), x.values[key]))
+        return found
+
+    def _task(self, s: For, captured: list[tuple[Buffer | PrimVar | SizeVar, Ty, str]]) -> str:
+        """Emit the body's function and the task that unpacks the environment; the task's name."""
+        unit = self.em.unit
+        name = f"{self.name}.task{len(unit.functions)}"
+        unit.functions[name] = ""  # takes its place before the functions outlined from it
+        inner = Statements(unit, f"{name}.body", self.messages, self._read_only, checks=self.checks)
+        params: list[str] = []
+        for k, (key, t, _) in enumerate(captured):
+            inner.bind(key, f"%c{k}")
+            params.append(f"{self.parameter(key)} %c{k}")
+            if isinstance(key, PrimVar):
+                if key in self.expressions.counters:
+                    inner.expressions.counters.add(key)
+                if key in self.expressions.nonnegative:
+                    inner.expressions.nonnegative.add(key)
+        if self.expressions.is_nonnegative(s.begin):
+            inner.expressions.nonnegative.add(s.var)
+        inner.expressions.counters.add(s.var)
+        inner._loop(s, "%first", "%last", sure=True)  # noqa: SLF001
+        inner.finish()
+        header = f"define internal i32 @{name}.body({', '.join([*params, 'i64 %first', 'i64 %last'])})"
+        unit.functions[f"{name}.body"] = inner.em.function(f"{header} {unit.attributes}")
+        unit.functions[name] = _task_text(name, captured, unit.attributes)
+        return name
+
+    def parameter(self, key: Buffer | PrimVar | SizeVar) -> str:
+        """The type and attributes of a parameter of an internal function."""
+        if not isinstance(key, Buffer):
+            return value_type(key.dtype).text
+        return "ptr noalias readonly" if key in self._read_only else "ptr noalias"
+
+    def bind(self, key: Buffer | PrimVar | SizeVar, value: str) -> None:
+        """Make a parameter known under its register."""
+        if isinstance(key, Buffer):
+            self.expressions.pointers[key] = value
+        else:
+            self.expressions.values[key] = value
+
+
+def _task_text(
+    name: str, captured: list[tuple[Buffer | PrimVar | SizeVar, Ty, str]], attributes: str
+) -> str:
+    """The function the pool calls: ``void task(ptr env, i64 task, i64 tasks)``."""
+    lines = [
+        f"define internal void @{name}(ptr %env, i64 %task, i64 %tasks) {attributes} {{",
+        "  %begin = load i64, ptr %env, align 8",
+        "  %extentp = getelementptr inbounds i64, ptr %env, i64 1",
+        "  %extent = load i64, ptr %extentp, align 8",
+        "  %errorp = getelementptr inbounds i64, ptr %env, i64 2",
+        "  %low = mul i64 %task, %extent",
+        "  %high = add i64 %low, %extent",
+        "  %low1 = udiv i64 %low, %tasks",
+        "  %high1 = udiv i64 %high, %tasks",
+        "  %first = add i64 %begin, %low1",
+        "  %last = add i64 %begin, %high1",
+    ]
+    args: list[str] = []
+    for k, (_, t, _) in enumerate(captured):
+        lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %env, i64 {k + 3}")
+        lines.append(f"  %c{k} = load {t.text}, ptr %p{k}, align 8")
+        args.append(f"{t.text} %c{k}")
+    lines += [
+        f"  %code = call i32 @{name}.body({', '.join([*args, 'i64 %first', 'i64 %last'])})",
+        "  %failed = icmp ne i32 %code, 0",
+        "  br i1 %failed, label %bad, label %good",
+        "bad:",
+        "  store atomic i32 %code, ptr %errorp monotonic, align 8",
+        "  br label %good",
+        "good:",
+        "  ret void",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _updates(s: Store, value: Binary) -> bool:
+    """Whether a store's value is an operation on the element it replaces."""
+    return any(
+        isinstance(side, Load) and side.buffer is s.buffer and side.indices == s.indices
+        for side in (value.a, value.b)
+    )
+
+
+def _has_vectors(s: Stmt) -> bool:
+    return any(
+        isinstance(part, Store)
+        and (part.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in part.indices))
+        for part in walk_stmt(s)
+    )
+
