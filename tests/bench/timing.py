@@ -1,0 +1,38 @@
+"""Interleaved timing: contestants take turns, so that a busy machine slows them alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds a call: the least and the median."""
+
+    min: float
+    median: float
+
+
+def interleaved(runs: Mapping[str, Run], seconds: float = 3.0, least: int = 5) -> dict[str, Times]:
+    """Time each run in turn until `seconds` are spent; very short runs are timed in batches."""
+    batch: dict[str, int] = {}
+    for name, run in runs.items():
+        run()
+        start = time.perf_counter()
+        run()
+        batch[name] = max(1, int(2e-4 / max(time.perf_counter() - start, 1e-9)))
+    taken: dict[str, list[float]] = {name: [] for name in runs}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or min(len(t) for t in taken.values()) < least:
+        for name, run in runs.items():
+            count = batch[name]
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            taken[name].append((time.perf_counter() - start) / count)
+    return {name: Times(min(t), statistics.median(t)) for name, t in taken.items()}
