@@ -1,0 +1,231 @@
+"""The simplifier against brute force: same value on every point of the ranges."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unity.arith import Analyzer, bounds, prove, simplify
+from unity.ir.dims import Facts
+from unity.ir.dtype import BOOL, FLOAT32, INT64
+from unity.ir.prim_expr import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Compare,
+    CompareOp,
+    Imm,
+    Load,
+    Not,
+    PrimExpr,
+    PrimVar,
+    Select,
+    SizeVar,
+    imm,
+)
+from unity.ir.stmt import Buffer
+
+X, J, K = PrimVar("i"), PrimVar("j"), PrimVar("k")
+N, M = SizeVar("n"), SizeVar("m")
+RANGES: dict[PrimVar | SizeVar, tuple[int | None, int | None]] = {
+    X: (0, 7),
+    J: (-3, 4),
+    K: (0, 2),
+    N: (1, 3),
+}
+
+
+def value_of(e: PrimExpr, env: dict[PrimVar | SizeVar, int]) -> int:
+    match e:
+        case PrimVar() | SizeVar():
+            return env[e]
+        case Imm(value):
+            return int(value)
+        case Binary(op, a, b):
+            return binary(op, value_of(a, env), value_of(b, env))
+        case Compare(op, a, b):
+            return compare(op, value_of(a, env), value_of(b, env))
+        case Not(a):
+            return 1 - value_of(a, env)
+        case Select(c, a, b):
+            return value_of(a, env) if value_of(c, env) else value_of(b, env)
+        case Cast(_, a):
+            return value_of(a, env)
+        case _:
+            raise AssertionError(e)
+
+
+def binary(op: BinaryOp, a: int, b: int) -> int:
+    match op:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "floordiv":
+            return a // b
+        case "floormod":
+            return a % b
+        case "min":
+            return min(a, b)
+        case "max":
+            return max(a, b)
+        case "and":
+            return a & b
+        case "or":
+            return a | b
+        case "truncdiv":
+            return int(a / b)
+        case "truncmod":
+            return a - b * int(a / b)
+        case _:
+            raise AssertionError(op)
+
+
+def compare(op: CompareOp, a: int, b: int) -> int:
+    return int(
+        {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[op]
+    )
+
+
+LEAVES = st.sampled_from([X, J, K, N]) | st.integers(-9, 9).map(imm)
+
+
+def combined(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:
+    ring = st.sampled_from(["add", "sub", "mul", "add", "add", "min", "max"])
+    divisors = st.sampled_from([1, 2, 3, 4, 6, 8, 12]).map(imm) | st.just(N)
+    divide = st.sampled_from(
+        ["floordiv", "floormod", "floordiv", "floormod", "truncdiv", "truncmod"]
+    )
+    scaled = st.builds(lambda a, c: Binary("mul", a, imm(c)), inner, st.sampled_from([2, 3, 4, 8]))
+    return (
+        st.builds(Binary, ring, inner, inner)
+        | st.builds(Binary, divide, inner, divisors)
+        | scaled
+        | st.builds(Select, conditions(inner), inner, inner)
+    )
+
+
+def conditions(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:
+    ops = st.sampled_from(["eq", "ne", "lt", "le", "gt", "ge"])
+    plain = st.builds(Compare, ops, inner, inner)
+    joined = st.builds(Binary, st.sampled_from(["and", "or"]), plain, plain)
+    return plain | joined | st.builds(Not, joined)
+
+
+INDICES: st.SearchStrategy[PrimExpr] = st.recursive(LEAVES, combined, max_leaves=10)
+
+
+def points() -> list[dict[PrimVar | SizeVar, int]]:
+    spans = [range(low or 0, (high or 0) + 1) for low, high in RANGES.values()]
+    return [dict(zip(RANGES, values, strict=True)) for values in product(*spans)]
+
+
+POINTS = points()
+
+
+@settings(max_examples=300, deadline=None)
+@given(INDICES)
+def test_value_stays_and_lies_in_the_bounds(e: PrimExpr) -> None:
+    simple = simplify(e, RANGES)
+    low, high = bounds(e, RANGES)
+    for env in POINTS:
+        value = value_of(e, env)
+        assert value_of(simple, env) == value
+        assert low is None or low <= value
+        assert high is None or value <= high
+
+
+@settings(max_examples=150, deadline=None)
+@given(conditions(INDICES))
+def test_conditions_keep_their_truth_and_proofs_are_sound(e: PrimExpr) -> None:
+    simple = simplify(e, RANGES)
+    proved = prove(e, RANGES)
+    for env in POINTS:
+        truth = value_of(e, env)
+        assert value_of(simple, env) == truth
+        assert truth or not proved
+
+
+@settings(max_examples=150, deadline=None)
+@given(INDICES)
+def test_simplifying_twice_changes_nothing(e: PrimExpr) -> None:
+    once = simplify(e, RANGES)
+    again = simplify(once, RANGES)
+    assert simplify(again, RANGES) is again
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (X + J - X, J),
+        ((X + 1) * 4 - X * 4, imm(4)),
+        (J + X, simplify(X + J)),
+        ((N * 8 + X) // 8, N),
+        ((N * 8 + X) % 8, X),
+        ((N * 16 + X) // 8, N * 2),
+        ((N // 4) // 8, N // 32),
+        ((N // 4 + 3) // 8, (N + 12) // 32),
+        ((N * 4 + K) // 8, N // 2),
+        ((N // 8) * 8 + N % 8, N),
+        ((N // 64) * 64 + (N % 64) // 8 * 8 + N % 8, N),
+        ((N % 64) % 8, N % 8),
+        (Binary("min", X, imm(7)), X),
+        (Binary("max", J, imm(10)), imm(10)),
+        (Binary("min", N + 3, N), N),
+        (X < 8, imm(True, BOOL)),
+        (X > 7, imm(False, BOOL)),
+        (X * 4 + 3 < N * 4, X < N),
+        (Select(X < 8, J, K), J),
+        (Select(J < 2, X, X), X),
+        (Not(X < N), Compare("lt", N, X + 1)),
+        (Binary("and", X < 8, J < 2), J < 2),
+        (Compare("eq", X * 2, imm(3)), imm(False, BOOL)),
+        (Binary("truncdiv", N * 8 + X, imm(8)), N),
+    ],
+)
+def test_rule(before: PrimExpr, after: PrimExpr) -> None:
+    assert simplify(before, {X: (0, 7), J: (-3, 4), K: (0, 2)}) == after
+
+
+def test_symbolic_extents_decide_divisions() -> None:
+    f = PrimVar("f")
+    known = Analyzer().with_extent(X, imm(0), N).with_extent(J, imm(0), M)
+    known = known.with_extent(f, imm(0), N * M)
+    assert known.simplify((X * M + J) // M) is X
+    assert known.simplify((X * M + J) % M) is J
+    assert known.simplify((f // M) * M + f % M) is f
+    assert known.prove(f // M < N)
+    assert known.prove(f % M < M)
+    assert known.prove(X * M + J < N * M)
+    assert not known.prove(X * M + J + 1 < N * M)
+
+
+def test_loop_limits_follow_outer_loops() -> None:
+    known = Analyzer().with_extent(X, imm(0), N).with_extent(J, X, N - X)
+    assert known.prove(J < N)
+    assert known.prove(J >= X)
+    assert not known.prove(J > X)
+
+
+def test_facts_of_sizes() -> None:
+    n = SizeVar("n", Facts(min=4, max=64, multiple_of=8))
+    assert simplify(n % 4) == imm(0)
+    assert bounds(n * 2 + 1) == (9, 129)
+    assert prove(n > 3)
+
+
+def test_data_and_floats_keep_their_arithmetic() -> None:
+    x = Load(Buffer("x", (imm(4),), FLOAT32), (X + 0,))
+    assert simplify(x - x) == Load(x.buffer, (X,)) - Load(x.buffer, (X,))
+    index = Load(Buffer("t", (imm(4),), INT64), (X,))
+    assert simplify(index * 2 // 2) == index * 2 // 2  # may wrap
+
+
+def test_unchanged_expressions_are_the_same_objects() -> None:
+    e = simplify(X * 64 + J * 8 + K)
+    assert simplify(e) is e

@@ -1,0 +1,87 @@
+"""The questions asked of index arithmetic, under what is known of the variables in scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from unity.ir.prim_expr import Binary, Imm, Not, PrimExpr, PrimVar, SizeVar
+
+from . import polynomial as poly
+from .interval import Interval
+from .known import Known
+from .rewrite import Rewriter
+
+Ranges: TypeAlias = (
+    Mapping[PrimVar, Interval] | Mapping[SizeVar, Interval] | Mapping["PrimVar | SizeVar", Interval]
+)
+
+
+class Analyzer:
+    """Simplifies, bounds and proves under known ranges of variables.
+
+    Never changed: `with_range` and `with_extent` give an analyzer that knows more.
+    """
+
+    def __init__(self, known: Known | None = None) -> None:
+        self._known = Known() if known is None else known
+        self._rewriter = Rewriter(self._known)
+
+    def with_range(self, var: PrimVar | SizeVar, low: int | None, high: int | None) -> Analyzer:
+        """Knowing ``low <= var <= high``."""
+        known = self._known
+        return Analyzer(Known({**known.ranges, var: (low, high)}, known.limits))
+
+    def with_extent(self, var: PrimVar, begin: PrimExpr, extent: PrimExpr) -> Analyzer:
+        """Knowing ``begin <= var < begin + extent``, as inside a loop."""
+        known, first = self._known, self._rewriter.poly(begin)
+        last = poly.add(poly.add(first, self._rewriter.poly(extent)), poly.constant(-1))
+        ranges = {**known.ranges, var: (known.poly_bounds(first)[0], known.poly_bounds(last)[1])}
+        symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
+        limits = {**known.limits, var: (first, last)} if symbolic else known.limits
+        return Analyzer(Known(ranges, limits))
+
+    def simplify(self, e: PrimExpr) -> PrimExpr:
+        """The expression in normal form; the same object when it is in it already."""
+        return self._rewriter.simplify(e)
+
+    def bounds(self, e: PrimExpr) -> Interval:
+        """Inclusive constant bounds of an int64 expression, None where there is no limit."""
+        return self._known.poly_bounds(self._rewriter.poly(e))
+
+    def equal(self, a: PrimExpr, b: PrimExpr) -> bool:
+        """Whether two int64 expressions provably have one value."""
+        return not poly.add(self._rewriter.poly(a), self._rewriter.poly(b), -1)
+
+    def prove(self, condition: PrimExpr) -> bool:
+        """Whether a condition provably holds wherever the variables lie in their ranges."""
+        match self.simplify(condition):
+            case Imm(value):
+                return bool(value)
+            case Binary("and", a, b):
+                return self.prove(a) and self.prove(b)
+            case Binary("or", a, b):
+                return self.prove(a) or self.prove(b)
+            case Not(Binary("or", a, b)):
+                return self.prove(Not(a)) and self.prove(Not(b))
+            case _:
+                return False
+
+
+def simplify(e: PrimExpr, ranges: Ranges | None = None) -> PrimExpr:
+    """The expression in normal form, given the ranges of variables."""
+    return _under(ranges).simplify(e)
+
+
+def bounds(e: PrimExpr, ranges: Ranges | None = None) -> Interval:
+    """Inclusive constant bounds of an int64 expression, None where there is no limit."""
+    return _under(ranges).bounds(e)
+
+
+def prove(condition: PrimExpr, ranges: Ranges | None = None) -> bool:
+    """Whether a condition provably always holds."""
+    return _under(ranges).prove(condition)
+
+
+def _under(ranges: Ranges | None) -> Analyzer:
+    return Analyzer(Known(dict(ranges.items()) if ranges else {}))

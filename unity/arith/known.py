@@ -1,0 +1,107 @@
+"""What is known of the variables in scope, and the constant bounds that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unity.ir.dtype import DType
+from unity.ir.prim_expr import Binary, Cast, Imm, Intrinsic, PrimExpr, PrimVar, Select, SizeVar
+
+from . import interval as iv
+from . import polynomial as poly
+from .interval import ANYTHING, Interval
+from .polynomial import Poly
+
+_SMALL_BITS = 32  # wider data is taken as unbounded: its limits would only overflow what uses them
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Ranges of variables: constant ones, and limits ``low <= var <= high`` over others."""
+
+    ranges: dict[PrimVar | SizeVar, Interval] = field(
+        default_factory=dict[PrimVar | SizeVar, Interval]
+    )
+    limits: dict[PrimVar, tuple[Poly, Poly]] = field(
+        default_factory=dict[PrimVar, tuple[Poly, Poly]]
+    )
+
+    def bounds(self, e: PrimExpr) -> Interval:
+        """Inclusive constant bounds of an integer or bool expression."""
+        match e:
+            case Imm(value):
+                return (int(value), int(value)) if not e.dtype.is_float else ANYTHING
+            case PrimVar():
+                return self.ranges.get(e) or _of_dtype(e.dtype)
+            case SizeVar():
+                return self.ranges.get(e) or (e.facts.min, e.facts.max)
+            case Binary():
+                return self._of_binary(e)
+            case Select():
+                return iv.union(self.bounds(e.then), self.bounds(e.orelse))
+            case Cast() if e.dtype.is_int:
+                inner = self.bounds(e.value)
+                fits, target = inner, _of_dtype(e.dtype)
+                if e.dtype.bits == 64 and not e.value.dtype.is_float and e.dtype.kind == "int":
+                    return fits
+                return target
+            case Intrinsic("likely", (a,)):
+                return self.bounds(a)
+            case _:
+                return _of_dtype(e.dtype)
+
+    def _of_binary(self, e: Binary) -> Interval:
+        if e.dtype.is_float or e.dtype.bits < 64:
+            return _of_dtype(e.dtype)
+        a, b = self.bounds(e.a), self.bounds(e.b)
+        match e.op:
+            case "add":
+                return iv.add(a, b)
+            case "sub":
+                return iv.add(a, iv.scale(b, -1))
+            case "mul":
+                return iv.multiply(a, b)
+            case "floordiv":
+                return iv.floordiv(a, b)
+            case "floormod":
+                return iv.floormod(a, b)
+            case "min":
+                return iv.minimum(a, b)
+            case "max":
+                return iv.maximum(a, b)
+            case "truncdiv" if a[0] is not None and a[0] >= 0:
+                return iv.floordiv(a, b)
+            case "truncmod" if a[0] is not None and a[0] >= 0:
+                return iv.floormod(a, b)
+            case _:
+                return ANYTHING
+
+    def poly_bounds(self, p: Poly) -> Interval:
+        """Inclusive constant bounds of a normal form."""
+        total: Interval = (0, 0)
+        for monomial, coefficient in p.items():
+            term: Interval = (1, 1)
+            for atom in monomial:
+                term = iv.multiply(term, self.bounds(atom))
+            total = iv.add(total, iv.scale(term, coefficient))
+            if total == ANYTHING:
+                break
+        return total
+
+    def divisor(self, monomial: poly.Monomial) -> int:
+        """A number known to divide a product, from the facts of sizes."""
+        known = 1
+        for atom in monomial:
+            if isinstance(atom, SizeVar):
+                known *= atom.facts.multiple_of
+        return known
+
+
+def _of_dtype(dtype: DType) -> Interval:
+    if dtype.kind == "bool":
+        return 0, 1
+    if not dtype.is_int or dtype.bits > _SMALL_BITS:
+        return (0, None) if dtype.kind == "uint" else ANYTHING
+    if dtype.kind == "uint":
+        return 0, (1 << dtype.bits) - 1
+    return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1

@@ -1,0 +1,205 @@
+"""The normal form of index expressions: integer polynomials over atoms.
+
+A `Poly` maps monomials to coefficients; a monomial is a sorted tuple of atoms, which are prim
+expressions that are no sum, difference or product (variables, divisions, loads ...). Two sums that
+differ in order or grouping have one normal form. Polys are never changed once made.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TypeAlias
+
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Imm,
+    Intrinsic,
+    Load,
+    Not,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+    imm,
+)
+
+Monomial: TypeAlias = tuple[PrimExpr, ...]
+Poly: TypeAlias = dict[Monomial, int]
+ONE: Monomial = ()
+
+
+def constant(value: int) -> Poly:
+    """The poly of an integer; zero has no terms."""
+    return {ONE: value} if value else {}
+
+
+def of_atom(atom: PrimExpr) -> Poly:
+    """The poly of one atom."""
+    return {(atom,): 1}
+
+
+def as_constant(p: Poly) -> int | None:
+    """The integer that a poly is, if it is one."""
+    if not p:
+        return 0
+    return p.get(ONE) if len(p) == 1 else None
+
+
+def as_atom(p: Poly) -> PrimExpr | None:
+    """The atom that a poly is, if it is one."""
+    if len(p) != 1:
+        return None
+    ((monomial, coefficient),) = p.items()
+    return monomial[0] if coefficient == 1 and len(monomial) == 1 else None
+
+
+def add(p: Poly, q: Poly, factor: int = 1) -> Poly:
+    """``p + factor * q``."""
+    if not q or not factor:
+        return p
+    result = dict(p)
+    for monomial, coefficient in q.items():
+        total = result.get(monomial, 0) + factor * coefficient
+        if total:
+            result[monomial] = total
+        else:
+            result.pop(monomial, None)
+    return result
+
+
+def scale(p: Poly, factor: int) -> Poly:
+    """``factor * p``."""
+    if factor == 1:
+        return p
+    return {m: c * factor for m, c in p.items()} if factor else {}
+
+
+def multiply(p: Poly, q: Poly) -> Poly:
+    """``p * q``."""
+    for a, b in ((p, q), (q, p)):
+        value = as_constant(a)
+        if value is not None:
+            return scale(b, value)
+    result: Poly = {}
+    for m, c in p.items():
+        result = add(result, {_join(m, n): d for n, d in q.items()}, c)
+    return result
+
+
+def _join(m: Monomial, n: Monomial) -> Monomial:
+    if not m or not n:
+        return m or n
+    return tuple(sorted(m + n, key=key))
+
+
+def content(p: Poly) -> int:
+    """The greatest common divisor of the coefficients, the constant term's left out."""
+    found = 0
+    for monomial, coefficient in p.items():
+        if monomial:
+            found = gcd(found, coefficient)
+    return found
+
+
+def divide_monomial(monomial: Monomial, by: Monomial) -> Monomial | None:
+    """The monomial with the factors of another taken out; None if it lacks one."""
+    if not by:
+        return monomial
+    rest = list(monomial)
+    for atom in by:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return tuple(rest)
+
+
+def to_expr(p: Poly) -> PrimExpr:
+    """The expression: high degrees first, then large coefficients, the constant last.
+
+    Index expressions come out as one writes them: ``i * 64 + j * 8 + k``.
+    """
+    if not p:
+        return imm(0)
+    terms = sorted(p.items(), key=_order) if len(p) > 1 else list(p.items())
+    monomial, coefficient = terms[0]
+    result = _term(monomial, coefficient)
+    for monomial, coefficient in terms[1:]:
+        if coefficient < 0:
+            result = Binary("sub", result, _term(monomial, -coefficient))
+        else:
+            result = Binary("add", result, _term(monomial, coefficient))
+    return result
+
+
+def _order(term: tuple[Monomial, int]) -> tuple[bool, bool, int, int, str]:
+    monomial, coefficient = term
+    names = ",".join([key(a) for a in monomial])
+    return (not monomial, coefficient < 0, -len(monomial), -abs(coefficient), names)
+
+
+def _term(monomial: Monomial, coefficient: int) -> PrimExpr:
+    if not monomial:
+        return imm(coefficient)
+    result = monomial[0]
+    for atom in monomial[1:]:
+        result = Binary("mul", result, atom)
+    return result if coefficient == 1 else Binary("mul", result, imm(coefficient))
+
+
+def key(e: PrimExpr) -> str:
+    """A text that orders expressions; variables of one name fall back on their identity."""
+    match e:
+        case PrimVar():
+            return f"{e.name}.{id(e)}"
+        case SizeVar():
+            return e.name
+        case Imm():
+            return str(e.value)
+        case Binary() | Compare():
+            return f"~{e.op}({key(e.a)},{key(e.b)})"
+        case Not():
+            return f"~not({key(e.a)})"
+        case Select():
+            return f"~select({key(e.condition)},{key(e.then)},{key(e.orelse)})"
+        case Cast() | Broadcast():
+            return f"~{e.dtype}({key(e.value)})"
+        case Load():
+            return f"~{e.buffer.name}[{','.join([key(i) for i in e.indices])}]"
+        case Intrinsic():
+            return f"~{e.name}({','.join([key(a) for a in e.args])})"
+        case Ramp():
+            return f"~ramp({key(e.base)},{key(e.stride)})"
+
+
+def from_expr(e: PrimExpr) -> Poly:
+    """The poly of an expression whose atoms are taken as they stand."""
+    match e:
+        case Imm(int() as value):
+            return constant(value)
+        case Binary("add", a, b):
+            return add(from_expr(a), from_expr(b))
+        case Binary("sub", a, b):
+            return add(from_expr(a), from_expr(b), -1)
+        case Binary("mul", a, b):
+            return multiply(from_expr(a), from_expr(b))
+        case _:
+            return of_atom(e)
+
+
+def split_linear(p: Poly, atom: PrimExpr) -> tuple[Poly, Poly | None]:
+    """``p == rest + factor * atom``; the factor is None where `p` is not linear in the atom."""
+    rest: Poly = {}
+    factor: Poly = {}
+    for monomial, coefficient in p.items():
+        others = divide_monomial(monomial, (atom,))
+        if others is None:
+            rest[monomial] = coefficient
+        elif atom in others:
+            return p, None
+        else:
+            factor[others] = coefficient
+    return rest, factor

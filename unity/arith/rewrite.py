@@ -1,0 +1,303 @@
+"""The simplifier: prim expressions into normal form.
+
+Int64 arithmetic goes through polynomials (`unity.arith.polynomial`); conditions are decided by
+bounds; everything else is rebuilt from simplified parts. Results are remembered per node object,
+since substitution makes expressions share parts.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from unity.ir.dtype import BOOL, INT64
+from unity.ir.prim_expr import (
+    Binary,
+    Cast,
+    Compare,
+    CompareOp,
+    Imm,
+    Intrinsic,
+    Load,
+    Not,
+    PrimExpr,
+    Select,
+    imm,
+)
+from unity.ir.visit import map_prim
+
+from . import polynomial as poly
+from .division import floordiv, floormod, is_nonnegative
+from .known import Known
+from .polynomial import ONE, Poly
+
+TRUE, FALSE = imm(True, BOOL), imm(False, BOOL)
+_INVERSE: dict[CompareOp, CompareOp] = {
+    "eq": "ne",
+    "ne": "eq",
+    "lt": "ge",
+    "le": "gt",
+    "gt": "le",
+    "ge": "lt",
+}
+
+
+class Rewriter:
+    """One set of known facts and what has been simplified under it."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self._exprs: dict[int, tuple[PrimExpr, PrimExpr]] = {}
+        self._polys: dict[int, tuple[PrimExpr, Poly]] = {}
+
+    def simplify(self, e: PrimExpr) -> PrimExpr:
+        """The expression in normal form; the same object if it is in it already."""
+        if isinstance(e, Imm):
+            return e
+        found = self._exprs.get(id(e))
+        if found is None:
+            # the key's object is kept, so that its id stays its own
+            result = self._simplify(e)
+            result = e if result == e else result
+            self._exprs[id(e)] = found = (e, result)
+            self._exprs[id(result)] = (result, result)
+        return found[1]
+
+    def poly(self, e: PrimExpr) -> Poly:
+        """The normal form of an int64 expression."""
+        found = self._polys.get(id(e))
+        if found is None:
+            self._polys[id(e)] = found = (e, self._poly(e))
+        return found[1]
+
+    def _simplify(self, e: PrimExpr) -> PrimExpr:
+        if e.dtype == INT64:
+            return poly.to_expr(self.poly(e))
+        match e:
+            case Compare():
+                return self._compare(e)
+            case Not():
+                return self._not(self.simplify(e.a))
+            case Select():
+                return self._select(e)
+            case Binary("and" | "or") if e.dtype == BOOL:
+                return self._logical(e)
+            case Intrinsic("likely", (a,)):
+                inner = self.simplify(a)
+                return inner if isinstance(inner, Imm) else map_prim(e, self.simplify)
+            case Cast():
+                return self._cast(e)
+            case Binary():
+                return self._data(e)
+            case _:
+                return map_prim(e, self.simplify)
+
+    def _poly(self, e: PrimExpr) -> Poly:
+        match e:
+            case Imm(int() as value):
+                return poly.constant(value)
+            case Binary("add", a, b):
+                return self._joined(poly.add(self.poly(a), self.poly(b)))
+            case Binary("sub", a, b):
+                return self._joined(poly.add(self.poly(a), self.poly(b), -1))
+            case Binary("mul", a, b):
+                return self._joined(poly.multiply(self.poly(a), self.poly(b)))
+            case Binary("floordiv" | "floormod" as op, a, b) if not _holds_data(e):
+                divide = floordiv if op == "floordiv" else floormod
+                return self._joined(divide(self.poly(a), self.poly(b), self.known))
+            case Binary("truncdiv" | "truncmod" as op, a, b) if not _holds_data(e):
+                return self._trunc(e, op)
+            case Binary("min" | "max" as op, a, b):
+                return self._extreme(op, a, b)
+            case Select():
+                chosen = self._select(e)
+                return poly.of_atom(chosen) if isinstance(chosen, Select) else self.poly(chosen)
+            case Cast() if e.value.dtype == INT64:
+                return self.poly(e.value)
+            case Cast(_, Imm(int() as value)):
+                return poly.constant(int(value))
+            case _:
+                return poly.of_atom(map_prim(e, self.simplify))
+
+    def _joined(self, p: Poly) -> Poly:
+        """With ``k * c * (x // c) + k * (x % c)`` joined to ``k * x``."""
+        if len(p) < 2:
+            return p
+        for term, k in p.items():
+            rests = [a for a in term if isinstance(a, Binary) and a.op == "floormod"]
+            for atom in rests:
+                others = poly.divide_monomial(term, (atom,))
+                assert others is not None
+                d, x = poly.from_expr(atom.b), poly.from_expr(atom.a)
+                share: Poly = {others: k}
+                wanted = poly.multiply(poly.multiply(floordiv(x, d, self.known), d), share)
+                if wanted and all(p.get(t) == c for t, c in wanted.items()):
+                    p = poly.add(poly.add(p, wanted, -1), {term: k}, -1)
+                    return self._joined(poly.add(p, poly.multiply(x, share)))
+        return p
+
+    def _trunc(self, e: Binary, op: str) -> Poly:
+        a, b = self.poly(e.a), self.poly(e.b)
+        low, divisor_low = self.known.poly_bounds(a)[0], self.known.poly_bounds(b)[0]
+        if low is not None and low >= 0 and divisor_low is not None and divisor_low >= 0:
+            divide = floordiv if op == "truncdiv" else floormod
+            return self._joined(divide(a, b, self.known))
+        return poly.of_atom(map_prim(e, self.simplify))
+
+    def _extreme(self, op: str, a: PrimExpr, b: PrimExpr) -> Poly:
+        p, q = self.poly(a), self.poly(b)
+        difference = poly.add(p, q, -1)
+        if is_nonnegative(difference, self.known):
+            return q if op == "min" else p
+        if is_nonnegative(poly.scale(difference, -1), self.known):
+            return p if op == "min" else q
+        x, y = poly.to_expr(p), poly.to_expr(q)
+        if poly.key(y) < poly.key(x):
+            x, y = y, x
+        return poly.of_atom(Binary("min" if op == "min" else "max", x, y))
+
+    def _select(self, e: Select) -> PrimExpr:
+        condition = self.simplify(e.condition)
+        if isinstance(condition, Imm):
+            return self.simplify(e.then if condition.value else e.orelse)
+        then, orelse = self.simplify(e.then), self.simplify(e.orelse)
+        if then == orelse:
+            return then
+        if isinstance(condition, Not):
+            condition, then, orelse = condition.a, orelse, then
+        return Select(condition, then, orelse)
+
+    def _compare(self, e: Compare) -> PrimExpr:
+        if e.a.dtype != INT64:
+            return self._compare_data(e)
+        op, p = e.op, poly.add(self.poly(e.a), self.poly(e.b), -1)
+        if op in ("gt", "ge"):
+            op, p = ("lt" if op == "gt" else "le"), poly.scale(p, -1)
+        if op == "le":  # integers: a <= b is a < b + 1
+            op, p = "lt", poly.add(p, {ONE: -1})
+        if op == "lt":
+            return self._below_zero(p)
+        return self._equals_zero(op, p)
+
+    def _compare_data(self, e: Compare) -> PrimExpr:
+        a, b = self.simplify(e.a), self.simplify(e.b)
+        if isinstance(a, Imm) and isinstance(b, Imm) and a.dtype.lanes == 1:
+            return TRUE if _holds(e.op, a.value, b.value) else FALSE
+        return e if a is e.a and b is e.b else Compare(e.op, a, b)
+
+    def _below_zero(self, p: Poly) -> PrimExpr:
+        """``p < 0`` decided, or written with the positive terms on the left."""
+        if is_nonnegative(p, self.known):
+            return FALSE
+        if is_nonnegative(poly.add(poly.scale(p, -1), {ONE: -1}), self.known):
+            return TRUE
+        g = poly.content(p)
+        offset = p.get(ONE, 0)
+        if g > 1:  # g * x + offset < 0  is  x < ceil(-offset / g)
+            limit = -(offset // g)
+            p = {t: k // g for t, k in p.items() if t}
+            offset = -limit
+            p = poly.add(p, poly.constant(offset))
+        return _between("lt", p)
+
+    def _equals_zero(self, op: CompareOp, p: Poly) -> PrimExpr:
+        low, high = self.known.poly_bounds(p)
+        if not p:
+            return TRUE if op == "eq" else FALSE
+        g = poly.content(p)
+        never = (low is not None and low > 0) or (high is not None and high < 0)
+        if never or (g and p.get(ONE, 0) % g) or _apart(p, self.known):
+            return FALSE if op == "eq" else TRUE
+        whole = gcd(g, p.get(ONE, 0))
+        p = {t: k // whole for t, k in p.items()}
+        terms = sorted((t for t in p if t), key=lambda t: [poly.key(a) for a in t])
+        if p[terms[0]] < 0:
+            p = poly.scale(p, -1)
+        return _between(op, p)
+
+    def _not(self, a: PrimExpr) -> PrimExpr:
+        match a:
+            case Imm():
+                return FALSE if a.value else TRUE
+            case Not():
+                return a.a
+            case Compare() if not a.a.dtype.is_float or a.op in ("eq", "ne"):
+                return self.simplify(Compare(_INVERSE[a.op], a.a, a.b))
+            case _:
+                return Not(a)
+
+    def _logical(self, e: Binary) -> PrimExpr:
+        a, b = self.simplify(e.a), self.simplify(e.b)
+        neutral = e.op == "and"
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, Imm):
+                return y if bool(x.value) == neutral else x
+        if a == b:
+            return a
+        return e if a is e.a and b is e.b else Binary(e.op, a, b)
+
+    def _cast(self, e: Cast) -> PrimExpr:
+        value = self.simplify(e.value)
+        if value.dtype == e.dtype:
+            return value
+        match value:
+            case Imm(int() | bool() as number) if e.dtype.is_float and e.dtype.bits >= 32:
+                if abs(number) <= 1 << 24:
+                    return imm(float(number), e.dtype)
+            case Imm(int() | bool() as number) if e.dtype.kind == "int":
+                if -(1 << (e.dtype.bits - 1)) <= number < 1 << (e.dtype.bits - 1):
+                    return imm(number, e.dtype)
+            case _:
+                pass
+        return e if value is e.value else Cast(e.dtype, value)
+
+    def _data(self, e: Binary) -> PrimExpr:
+        """Arithmetic on data: only what is exact for every value, NaN and minus zero included."""
+        a, b = self.simplify(e.a), self.simplify(e.b)
+        if e.op in ("mul", "div") and isinstance(b, Imm) and b.value == 1:
+            return a
+        if e.op == "mul" and isinstance(a, Imm) and a.value == 1:
+            return b
+        if e.op in ("add", "sub") and e.dtype.is_int and isinstance(b, Imm) and b.value == 0:
+            return a
+        return e if a is e.a and b is e.b else Binary(e.op, a, b)
+
+
+def _holds_data(e: PrimExpr) -> bool:
+    """Whether a value comes from memory: its sums may wrap, so only ring laws hold for it."""
+    match e:
+        case Load() | Intrinsic():
+            return True
+        case Binary():
+            return _holds_data(e.a) or _holds_data(e.b)
+        case Cast():
+            return e.value.dtype == INT64 and _holds_data(e.value)
+        case Select():
+            return _holds_data(e.then) or _holds_data(e.orelse)
+        case _:
+            return False
+
+
+def _apart(p: Poly, known: Known) -> bool:
+    if is_nonnegative(poly.add(p, {ONE: -1}), known):
+        return True
+    return is_nonnegative(poly.add(poly.scale(p, -1), {ONE: -1}), known)
+
+
+def _between(op: CompareOp, p: Poly) -> Compare:
+    """``p op 0`` with positive terms on the left and the others, negated, on the right."""
+    left = {t: k for t, k in p.items() if k > 0}
+    right = {t: -k for t, k in p.items() if k < 0}
+    if ONE in left and len(left) > 1:  # constants stand on the right, unless all else does
+        right = poly.add(right, {ONE: -left.pop(ONE)})
+    return Compare(op, poly.to_expr(left), poly.to_expr(right))
+
+
+def _holds(op: CompareOp, a: float, b: float) -> bool:
+    return {
+        "eq": a == b,
+        "ne": a != b,
+        "lt": a < b,
+        "le": a <= b,
+        "gt": a > b,
+        "ge": a >= b,
+    }[op]
