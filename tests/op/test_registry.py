@@ -1,4 +1,4 @@
-"""Every operator of the table: its rows are complete, and its compute means what its reference does.
+"""Every operator of the table: its rows are complete, its compute means what its reference does.
 
 A compute is turned into a prim func through te and run by the interpreter, which knows nothing of
 the operator.
@@ -14,7 +14,7 @@ import pytest
 from unity import te
 from unity.errors import UnityError
 from unity.interpreter import run_prim_func
-from unity.ir.attrs import Attrs
+from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate
 from unity.ir.dtype import Array, DType, dtype
@@ -192,11 +192,12 @@ def has_known_shape(result: Type) -> bool:
 
 def test_arange_and_dims_take_symbols() -> None:
     p, t = dim("p"), dim("t")
-    for name, attrs, expected in (
+    cases: list[tuple[str, dict[str, AttrValue], list[float]]] = [
         ("arange", {"start": p, "end": p + t, "step": 1, "dtype": None}, [5, 6, 7]),
         ("arange", {"start": 0, "end": p, "step": 2, "dtype": DType("float32")}, [0.0, 2.0, 4.0]),
         ("dims", {"values": (p, p + t, 7), "dtype": DType("int64")}, [5, 8, 7]),
-    ):
+    ]
+    for name, attrs, expected in cases:
         op = OPS[name]
         sample = Sample((), Attrs(attrs))
         result = infer_call(op, (), sample.attrs)
@@ -221,7 +222,7 @@ def test_where_ops_are_called_wrongly_the_message_names_op_and_types() -> None:
     def tensor(*shape: Dim, of: DType = f32) -> TensorType:
         return TensorType(tuple(shape), of)
 
-    for name, types, attrs, said in (
+    cases: list[tuple[str, tuple[Type, ...], dict[str, AttrValue], str]] = [
         ("add", (tensor(3), tensor(4)), {}, "add: shapes (3,) and (4,) do not broadcast"),
         ("add", (tensor(n, 3), tensor(n + 1, 3)), {}, "(n, 3) and (n + 1, 3) do not broadcast"),
         ("add", (tensor(3), tensor(3, of=i64)), {}, "one dtype, got float32, int64"),
@@ -233,7 +234,8 @@ def test_where_ops_are_called_wrongly_the_message_names_op_and_types() -> None:
         ("add", (tensor(3), ShapeType((3,))), {}, "'x2' must be a tensor, got a shape"),
         ("add", (tensor(3),), {}, "add: got 1 arguments"),
         ("astype", (tensor(3),), {}, "lacks the attribute 'dtype'"),
-    ):
+    ]
+    for name, types, attrs, said in cases:
         with pytest.raises(UnityError) as caught:
             infer_call(OPS[name], types, Attrs(attrs))
         assert said in caught.value.message

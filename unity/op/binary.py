@@ -163,7 +163,8 @@ def _ref_divide(a: Array, b: Array) -> Array:
         return np.asarray(np.divide(a, b))
     down = np.floor_divide(a, b)
     rest = np.subtract(a, np.multiply(down, b))
-    inexact = (rest != 0) & ((a < 0) != (b < 0)) & (b != 0)
+    differ = np.not_equal(np.less(a, 0), np.less(b, 0))
+    inexact = np.not_equal(rest, 0) & differ & np.not_equal(b, 0)
     return np.asarray(np.add(down, inexact.astype(down.dtype)))
 
 

@@ -164,11 +164,8 @@ def _bounds(attrs: Attrs, kind: DType) -> tuple[float | None, float | None]:
     assert high is None or isinstance(high, int | float)
     if not kind.is_int:
         return low, high
-    limits = np.iinfo(kind.numpy)
-    inside = [
-        None if b is None else max(int(limits.min), min(int(limits.max), int(b)))
-        for b in (low, high)
-    ]
+    least, most = int(te.min_value(kind).value), int(te.max_value(kind).value)
+    inside = [None if b is None else max(least, min(most, int(b))) for b in (low, high)]
     return inside[0], inside[1]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import Array, DType
+from unity.ir.dtype import Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Shape, TensorType, Type
 
@@ -231,12 +231,9 @@ def _ref_extreme(
     """Numpy's max or min, with the identity where there is nothing to reduce."""
 
     def refer(x: Array, axis: tuple[int, ...], keepdims: bool) -> Array:
-        if x.dtype.kind == "f":
-            start = -np.inf if lowest else np.inf
-        else:
-            limits = np.iinfo(x.dtype)
-            start = limits.min if lowest else limits.max
-        return np.asarray(which(x, axis=axis, keepdims=keepdims, initial=start))
+        kind = dtype(x.dtype)
+        start = te.min_value(kind) if lowest else te.max_value(kind)
+        return np.asarray(which(x, axis=axis, keepdims=keepdims, initial=start.value))
 
     return refer
 
@@ -265,7 +262,7 @@ OPS: tuple[OpDef, ...] = (
         _ref_variance,
         _compute_variance,
         "float",
-        f"The mean squared deviation {_AXES}.",
+        f"Mean squared deviation {_AXES}.",
     ),
     _op("any", _ref_any, _fold_of("any"), "bool", f"Whether any element is true, {_AXES}."),
     _op("all", _ref_all, _fold_of("all"), "bool", f"Whether every element is true, {_AXES}."),
