@@ -1,0 +1,58 @@
+"""The language: decorated Python functions become graph functions and prim funcs, and print back."""
+
+from . import graph_names as R  # noqa: N812
+from . import prim_names as T  # noqa: N812
+from .annotations import (
+    Buffer,
+    Tensor,
+    bf16,
+    boolean,
+    dim,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    u4,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from .decorators import prim_func
+from .program import ScriptFunction, ScriptPrimFunc, module, set_compiler
+
+__all__ = [
+    "Buffer",
+    "R",
+    "ScriptFunction",
+    "ScriptPrimFunc",
+    "T",
+    "Tensor",
+    "bf16",
+    "boolean",
+    "dim",
+    "f8e4m3",
+    "f8e5m2",
+    "f16",
+    "f32",
+    "f64",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "module",
+    "prim_func",
+    "set_compiler",
+    "u4",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+]

@@ -1,0 +1,277 @@
+"""What annotations are made of: ``f32[Tensor, n, 128]`` and its parts.
+
+Python evaluates them to types (`unity.ir.types`) and parameter specifications. A type checker sees
+``typing.Annotated``, so that ``f32[Tensor, n]`` is to it a `Tensor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import EllipsisType
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from unity.errors import UnityError
+from unity.ir import dims as _dims
+from unity.ir.dims import Dim, SymDim, as_dim
+from unity.ir.dtype import SHORT_NAMES, DType, dtype
+from unity.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from typing import Annotated as bf16  # noqa: N813
+    from typing import Annotated as boolean  # noqa: N813
+    from typing import Annotated as f8e4m3  # noqa: N813
+    from typing import Annotated as f8e5m2  # noqa: N813
+    from typing import Annotated as f16  # noqa: N813
+    from typing import Annotated as f32  # noqa: N813
+    from typing import Annotated as f64  # noqa: N813
+    from typing import Annotated as i4  # noqa: N813
+    from typing import Annotated as i8  # noqa: N813
+    from typing import Annotated as i16  # noqa: N813
+    from typing import Annotated as i32  # noqa: N813
+    from typing import Annotated as i64  # noqa: N813
+    from typing import Annotated as u4  # noqa: N813
+    from typing import Annotated as u8  # noqa: N813
+    from typing import Annotated as u16  # noqa: N813
+    from typing import Annotated as u32  # noqa: N813
+    from typing import Annotated as u64  # noqa: N813
+
+    Number: TypeAlias = "Scalar | SymDim | int | float | bool"
+    Index: TypeAlias = "Scalar | SymDim | int"
+    Operand: TypeAlias = "Tensor | int | float | bool"
+
+    class Scalar:
+        """A scalar inside a prim func: a loop variable, an element of a buffer, a sum of them."""
+
+        def __add__(self, other: Number) -> Scalar: ...
+        def __radd__(self, other: Number) -> Scalar: ...
+        def __sub__(self, other: Number) -> Scalar: ...
+        def __rsub__(self, other: Number) -> Scalar: ...
+        def __mul__(self, other: Number) -> Scalar: ...
+        def __rmul__(self, other: Number) -> Scalar: ...
+        def __truediv__(self, other: Number) -> Scalar: ...
+        def __rtruediv__(self, other: Number) -> Scalar: ...
+        def __floordiv__(self, other: Number) -> Scalar: ...
+        def __rfloordiv__(self, other: Number) -> Scalar: ...
+        def __mod__(self, other: Number) -> Scalar: ...
+        def __rmod__(self, other: Number) -> Scalar: ...
+        def __neg__(self) -> Scalar: ...
+        def __abs__(self) -> Scalar: ...
+        def __and__(self, other: Number) -> Scalar: ...
+        def __or__(self, other: Number) -> Scalar: ...
+        def __xor__(self, other: Number) -> Scalar: ...
+        def __lshift__(self, other: Number) -> Scalar: ...
+        def __rshift__(self, other: Number) -> Scalar: ...
+        def __lt__(self, other: Number) -> bool: ...
+        def __le__(self, other: Number) -> bool: ...
+        def __gt__(self, other: Number) -> bool: ...
+        def __ge__(self, other: Number) -> bool: ...
+
+    class Buffer:
+        """A piece of memory that a prim func reads and writes by index."""
+
+        def __getitem__(self, index: Index | slice | tuple[Index | slice, ...]) -> Scalar: ...
+        def __setitem__(self, index: Index | tuple[Index, ...], value: Number) -> None: ...
+
+    class Tensor:
+        """A value of a graph function: a tensor or a tuple of tensors."""
+
+        def __add__(self, other: Operand) -> Tensor: ...
+        def __radd__(self, other: Operand) -> Tensor: ...
+        def __sub__(self, other: Operand) -> Tensor: ...
+        def __rsub__(self, other: Operand) -> Tensor: ...
+        def __mul__(self, other: Operand) -> Tensor: ...
+        def __rmul__(self, other: Operand) -> Tensor: ...
+        def __truediv__(self, other: Operand) -> Tensor: ...
+        def __rtruediv__(self, other: Operand) -> Tensor: ...
+        def __floordiv__(self, other: Operand) -> Tensor: ...
+        def __mod__(self, other: Operand) -> Tensor: ...
+        def __pow__(self, other: Operand) -> Tensor: ...
+        def __matmul__(self, other: Tensor) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __lt__(self, other: Operand) -> Tensor: ...
+        def __le__(self, other: Operand) -> Tensor: ...
+        def __gt__(self, other: Operand) -> Tensor: ...
+        def __ge__(self, other: Operand) -> Tensor: ...
+        def __getitem__(self, index: int) -> Tensor: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+
+else:
+
+    class Scalar:
+        """A scalar inside a prim func: a loop variable, an element of a buffer, a sum of them."""
+
+    class Buffer:
+        """A piece of memory that a prim func reads and writes by index."""
+
+    class Tensor:
+        """A value of a graph function: a tensor or a tuple of tensors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """``R.rank(2)`` in place of a shape: only the number of dims is known."""
+
+    ndim: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strides:
+    """``T.strides(s0, s1)``: a buffer's strides, in elements."""
+
+    values: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """``T.scope("shared")``: which memory a buffer is in."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Align:
+    """``T.align(16)``: a buffer's alignment in bytes."""
+
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSpec:
+    """A prim func's buffer parameter, as its annotation says it."""
+
+    shape: tuple[object, ...]
+    dtype: DType
+    strides: tuple[object, ...] | None = None
+    scope: str = "global"
+    align: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSpec:
+    """A prim func's scalar parameter: ``T.scalar("float32")``."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSpec:
+    """A prim func's size parameter: ``T.size``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A dtype that is subscripted: ``f32[Tensor, n]`` is a type, ``f32[Buffer, n]`` a parameter.
+
+    >>> Element(dtype("float32"))[Tensor, 2, 3]
+    TensorType(shape=(2, 3), dtype=DType(name='float32', lanes=1), device=None)
+    """
+
+    dtype: DType | None
+
+    def __getitem__(self, items: object) -> TensorType | BufferSpec | ScalarSpec:
+        """The annotation's meaning.
+
+        Raises:
+            UnityError: It has none.
+        """
+        parts: tuple[object, ...] = items if isinstance(items, tuple) else (items,)
+        kind, rest = parts[0], parts[1:]
+        if kind is Tensor:
+            return TensorType(_tensor_shape(rest), self.dtype)
+        if self.dtype is None:
+            raise UnityError("only a Tensor may have an unknown dtype")
+        if kind is Buffer:
+            return _buffer_spec(rest, self.dtype)
+        if kind is Scalar:
+            return ScalarSpec(self.dtype)
+        raise UnityError(
+            f"the first thing in the brackets must be Tensor, Buffer or T.Scalar, got {kind!r}",
+            hint="write f32[Tensor, n, 128] in a function, f32[Buffer, n, 128] in a prim_func",
+        )
+
+
+def _tensor_shape(rest: Sequence[object]) -> tuple[Dim, ...] | int | None:
+    match rest:
+        case () | (EllipsisType(),):
+            return None
+        case (Rank(ndim),):
+            return ndim
+        case ((),):
+            return ()
+        case _:
+            return tuple(as_dim(value) for value in rest)
+
+
+def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
+    spec = BufferSpec((), element)
+    for part in rest:
+        match part:
+            case Strides(values):
+                spec = replace(spec, strides=values)
+            case Scope(name):
+                spec = replace(spec, scope=name)
+            case Align(count):
+                spec = replace(spec, align=count)
+            case ():
+                pass
+            case _:
+                spec = replace(spec, shape=(*spec.shape, as_dim(part)))
+    return spec
+
+
+def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> SymDim:
+    """The symbol of this name: an unknown size, to be used in shapes.
+
+    Args:
+        name: A Python identifier.
+        min: Least value it may take.
+        max: Greatest value it may take, None for no limit.
+        multiple_of: A number it is always divisible by.
+
+    Raises:
+        UnityError: The name is no identifier, or the facts contradict each other.
+    """
+    symbol: object = _dims.dim(name, min=min, max=max, multiple_of=multiple_of)
+    return cast("SymDim", symbol)
+
+
+if not TYPE_CHECKING:
+    bf16, boolean, f8e4m3, f8e5m2, f16, f32, f64 = (
+        Element(dtype(SHORT_NAMES[short]))
+        for short in ("bf16", "boolean", "f8e4m3", "f8e5m2", "f16", "f32", "f64")
+    )
+    i4, i8, i16, i32, i64 = (Element(dtype(f"int{bits}")) for bits in (4, 8, 16, 32, 64))
+    u4, u8, u16, u32, u64 = (Element(dtype(f"uint{bits}")) for bits in (4, 8, 16, 32, 64))
+
+__all__ = [
+    "Align",
+    "Buffer",
+    "BufferSpec",
+    "Element",
+    "Rank",
+    "Scalar",
+    "ScalarSpec",
+    "Scope",
+    "SizeSpec",
+    "Strides",
+    "Tensor",
+    "bf16",
+    "boolean",
+    "dim",
+    "f8e4m3",
+    "f8e5m2",
+    "f16",
+    "f32",
+    "f64",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "u4",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+]

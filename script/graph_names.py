@@ -1,0 +1,156 @@
+"""``R``: the names of graph functions, typed for editors and type checkers.
+
+At run time nearly every name is a `Marker` that the parser reads; those of annotations are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeAlias
+
+from unity.errors import UnityError
+from unity.ir.dims import as_dim
+from unity.ir.dtype import dtype
+from unity.ir.types import (
+    FuncType,
+    ObjectType,
+    PrimType,
+    ShapeType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+from .annotations import Element, Rank, Tensor
+from .marker import Marker
+
+__all__ = ["Func", "Object", "Prim", "Shape", "Tuple", "any_dtype", "rank"]
+
+
+def rank(ndim: int) -> Rank:
+    """In place of a shape: only the number of dims is known."""
+    return Rank(ndim)
+
+
+def Shape(*dims: object) -> ShapeType:  # noqa: N802
+    """The type of a shape: ``R.Shape(n, 4)``, ``R.Shape(R.rank(2))``, ``R.Shape(...)``."""
+    if len(dims) == 1:
+        if isinstance(dims[0], Rank):
+            return ShapeType(dims[0].ndim)
+        if dims[0] is ...:
+            return ShapeType(None)
+    return ShapeType(tuple(as_dim(d) for d in dims))
+
+
+def Prim(name: str, value: object = None) -> PrimType:  # noqa: N802
+    """The type of a scalar: ``R.Prim("int64")``, or with its value, ``R.Prim("int64", n)``."""
+    return PrimType(dtype(name), None if value is None else as_dim(value))
+
+
+def Tuple(*fields: object) -> TupleType:  # noqa: N802
+    """The type of a tuple."""
+    return TupleType(tuple(as_type(f) for f in fields))
+
+
+def Func(params: Sequence[object], result: object, pure: bool = True) -> FuncType:  # noqa: N802
+    """The type of a graph function: ``R.Func([f32[Tensor, n]], f32[Tensor, n])``."""
+    return FuncType(tuple(as_type(p) for p in params), as_type(result), pure)
+
+
+def as_type(value: object) -> Type:
+    """A value found in an annotation, as a type.
+
+    Raises:
+        UnityError: It is none.
+    """
+    if isinstance(value, TensorType | ShapeType | PrimType | TupleType | FuncType | ObjectType):
+        return value
+    raise UnityError(f"expected a type, got {value!r}", hint="types look like f32[Tensor, n, 128]")
+
+
+if TYPE_CHECKING:
+    from typing import Annotated as any_dtype  # noqa: N813
+
+    Object: TypeAlias = Tensor
+    Size: TypeAlias = object
+
+    def call_tir(
+        callee: object,
+        args: Tensor | tuple[Tensor | float, ...],
+        out: object,
+        *,
+        sym_args: tuple[Size, ...] = (),
+        inplace: tuple[int, ...] = (),
+    ) -> Tensor:
+        """A call of a prim func; the compiler allocates what `out` says."""
+        ...
+
+    def call_library(
+        symbol: str,
+        args: tuple[Tensor, ...],
+        out: object,
+        *,
+        attrs: Mapping[str, object] | None = None,
+    ) -> Tensor:
+        """A call of a C function."""
+        ...
+
+    def call_python(function: object, args: tuple[Tensor, ...], out: object) -> Tensor:
+        """A call of ``function(*inputs, *outputs)`` on arrays."""
+        ...
+
+    def call_engine(
+        engine: str,
+        subgraph: object,
+        args: tuple[Tensor, ...],
+        out: object,
+        *,
+        attrs: Mapping[str, object] | None = None,
+    ) -> Tensor:
+        """A call of a graph function that an external runtime runs."""
+        ...
+
+    def match_cast(value: Tensor, type: object) -> Tensor:
+        """Assert a type at run time and bind its new symbols."""
+        ...
+
+    def dataflow() -> AbstractContextManager[None]:
+        """A stretch of pure bindings that passes may rewrite."""
+        ...
+
+    def shape(*dims: Size) -> Tensor:
+        """A shape as a value."""
+        ...
+
+    def prim(value: Size, dtype: str = "") -> Tensor:
+        """A scalar as a value."""
+        ...
+
+    def const(value: object, dtype: str = "") -> Tensor:
+        """An array known at compile time: a value, an array, or the name of one."""
+        ...
+
+    def scan(
+        body: object, *, init: tuple[Tensor, ...] = (), inputs: tuple[Tensor, ...] = ()
+    ) -> Tensor:
+        """A loop over the leading axis of `inputs`."""
+        ...
+
+    def __getattr__(name: str) -> Operator: ...
+
+    class Operator:
+        """An operator, or a family of them: ``R.matmul``, ``R.nn.relu``."""
+
+        def __call__(self, *args: object, **attrs: object) -> Tensor: ...
+        def __getattr__(self, name: str) -> Operator: ...
+
+else:
+    any_dtype = Element(None)
+    Object = ObjectType()
+
+    def __getattr__(name: str) -> Marker:
+        """The marker of any other name."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Marker(f"R.{name}")

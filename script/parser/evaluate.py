@@ -1,0 +1,347 @@
+"""What Python itself computes while parsing: captured values, dims, types, attributes.
+
+The prim and the graph parser give expressions their meaning; everything below an expression that
+is no part of the program (an annotation, ``attrs``, a captured constant) is evaluated here. Only a
+few functions are run: no code of a user runs because a program is parsed.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir import dtype as _dtypes
+from unity.ir.dims import SymDim, as_dim, ceildiv, dim_max, dim_min, floordiv, floormod
+
+from .. import annotations, graph_names, prim_names
+from ..annotations import Element, Tensor
+from ..graph_names import as_type
+from ..marker import Marker
+from .scope import MISSING, Scope
+from .source import Source
+
+_RUNNABLE: tuple[object, ...] = tuple(
+    [
+        *(abs, bool, float, int, len, list, math.ceil, math.exp, math.floor, math.log, math.log2),
+        *(math.prod, math.sqrt, range, round, str, sum, tuple),
+        *(annotations.dim, ceildiv, _dtypes.dtype),
+        *(prim_names.strides, prim_names.scope, prim_names.align, prim_names.scalar),
+        *(graph_names.rank, graph_names.Shape, graph_names.Prim, graph_names.Tuple),
+        graph_names.Func,
+    ]
+)
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+_DIM_ARITHMETIC: Mapping[type[ast.operator], Callable[[SymDim | int, SymDim | int], object]] = {
+    ast.Add: lambda a, b: as_dim(a + b),
+    ast.Sub: lambda a, b: as_dim(a - b),
+    ast.Mult: lambda a, b: as_dim(a * b),
+    ast.FloorDiv: floordiv,
+    ast.Mod: floormod,
+}
+_COMPARE: Mapping[type[ast.cmpop], Callable[[object, object], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class Evaluator:
+    """Evaluates syntax to Python values in a scope; parsers of programs override what differs."""
+
+    def __init__(self, source: Source, scope: Scope) -> None:
+        self.source = source
+        self.scope = scope
+
+    def constant(self, node: ast.expr) -> object:
+        """The Python value of an expression, whatever a subclass makes of expressions.
+
+        Raises:
+            UnityError: It has none, at its place.
+        """
+        return Evaluator(self.source, self.scope).value(node)
+
+    def value(self, node: ast.expr) -> object:
+        """The meaning of an expression.
+
+        Raises:
+            UnityError: It has none, at its place.
+        """
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self.name(node)
+            case ast.Attribute():
+                return self.attribute(node)
+            case ast.Tuple() | ast.List():
+                items = self.items(node.elts)
+                return tuple(items) if isinstance(node, ast.Tuple) else items
+            case ast.Dict():
+                return self.dictionary(node)
+            case ast.Subscript():
+                return self.subscript(node)
+            case ast.Call():
+                return self.call(node)
+            case ast.BinOp():
+                return self.binary(node)
+            case ast.UnaryOp():
+                return self.unary(node)
+            case ast.Compare():
+                return self.compare(node)
+            case _:
+                raise self.unsupported(node)
+
+    def unsupported(self, node: ast.AST) -> UnityError:
+        """The error for syntax that is no part of the language."""
+        what = _SYNTAX.get(type(node), type(node).__name__)
+        return self.source.error(node, f"{what} can't be used here", _SYNTAX_HINTS.get(type(node)))
+
+    def items(self, nodes: list[ast.expr]) -> list[object]:
+        """The values of several expressions; ``*captured`` is spliced in."""
+        values: list[object] = []
+        for node in nodes:
+            if not isinstance(node, ast.Starred):
+                values.append(self.value(node))
+                continue
+            spliced = self.value(node.value)
+            if not isinstance(spliced, tuple | list | range):
+                raise self.source.error(node, f"* needs a captured tuple, got {shown(spliced)}")
+            values.extend(spliced)
+        return values
+
+    def name(self, node: ast.Name) -> object:
+        """The value of a name."""
+        found = self.scope.lookup(node.id)
+        if found is MISSING:
+            raise self.source.error(node, f"unknown name {node.id!r}", self.scope.near(node.id))
+        return found
+
+    def attribute(self, node: ast.Attribute) -> object:
+        """An attribute of a name of the language, a module, or a captured value."""
+        base = self.value(node.value)
+        if isinstance(base, ModuleType | Marker | np.dtype | np.ndarray | type) or not callable(
+            base
+        ):
+            found = getattr(base, node.attr, MISSING)
+            if found is not MISSING:
+                return found
+        raise self.source.error(node, f"{shown(base)} has no attribute {node.attr!r}")
+
+    def subscript(self, node: ast.Subscript) -> object:
+        """A type (``f32[Tensor, n]``) or a field of a captured tuple, list or dict."""
+        base = self.value(node.value)
+        index = self.value(node.slice)
+        if base is tuple:
+            fields = index if isinstance(index, tuple) else (index,)
+            return graph_names.Tuple(*fields)
+        if isinstance(base, Element | tuple | list | dict):
+            return self.run(node, base.__getitem__, index)
+        found = getattr(base, "__metadata__", MISSING)
+        if found is not MISSING:
+            raise self.source.error(node, f"can't take a part of {shown(base)}")
+        raise self.source.error(node, f"{shown(base)} can't be subscripted")
+
+    def dictionary(self, node: ast.Dict) -> dict[str, object]:
+        """A dict with strings as keys."""
+        found: dict[str, object] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            name = None if key is None else self.constant(key)
+            if not isinstance(name, str):
+                raise self.source.error(key or node, "the keys must be strings")
+            found[name] = self.constant(value)
+        return found
+
+    def call(self, node: ast.Call) -> object:
+        """A call of one of the few functions that run while parsing."""
+        function = self.value(node.func)
+        args = self.items(node.args)
+        named = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}
+        if function is min or function is max:
+            return self.extreme(node, function is min, args)
+        if isinstance(function, Marker):
+            raise self.source.error(node, f"{function.path} can't be used here")
+        if not callable(function) or not any(function is known for known in _RUNNABLE):
+            raise self.not_runnable(node, function)
+        return self.run(node, function, *args, **named)
+
+    def not_runnable(self, node: ast.Call, function: object) -> UnityError:
+        """The error for a call of a function that parsing doesn't run."""
+        name = ast.unparse(node.func)
+        if not callable(function):
+            return self.source.error(node.func, f"{name!r} is {shown(function)}, not a function")
+        return self.source.error(
+            node,
+            f"{name!r} is a plain Python function: it can't be called in a program",
+            "decorate it with @script.function or @script.prim_func, or compute its value "
+            "outside and use that by name",
+        )
+
+    def extreme(self, node: ast.Call, smaller: bool, args: list[object]) -> object:
+        """``min`` or ``max`` of numbers and dims."""
+        values = [a for a in args if isinstance(a, int | float | SymDim)]
+        if not values or len(values) != len(args):
+            raise self.source.error(node, "min and max here take numbers and dims")
+        result: object = values[0]
+        for value in values[1:]:
+            if isinstance(result, SymDim) or isinstance(value, SymDim):
+                pick = dim_min if smaller else dim_max
+                result = self.run(node, pick, as_dim(result), as_dim(value))
+            else:
+                result = self.run(node, min if smaller else max, result, value)
+        return result
+
+    def run(
+        self, node: ast.expr, function: Callable[..., object], *args: object, **named: object
+    ) -> object:
+        """Run a function; what it raises becomes an error at the node."""
+        try:
+            return function(*args, **named)
+        except UnityError as error:
+            raise UnityError(error.message, self.source.span(node), error.hint) from None
+        except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise self.source.error(node, f"{type(error).__name__}: {error}") from None
+
+    def binary(self, node: ast.BinOp) -> object:
+        """Arithmetic of numbers and dims."""
+        return self.combine(node, self.value(node.left), self.value(node.right))
+
+    def combine(self, node: ast.BinOp, left: object, right: object) -> object:
+        """One arithmetic operation on Python values."""
+        if isinstance(left, SymDim) or isinstance(right, SymDim):
+            rule = _DIM_ARITHMETIC.get(type(node.op))
+            dims = [v for v in (left, right) if isinstance(v, int | SymDim)]
+            if rule is None or len(dims) != 2:
+                raise self.source.error(
+                    node,
+                    f"a dim must be an integer expression, got {ast.unparse(node)!r}",
+                    "dims take + - * // % and min, max with integers and other dims",
+                )
+            return self.run(node, rule, *dims)
+        arithmetic = _ARITHMETIC.get(type(node.op))
+        if arithmetic is None:
+            raise self.unsupported(node.op)
+        return self.run(node, arithmetic, left, right)
+
+    def unary(self, node: ast.UnaryOp) -> object:
+        """Negation of a number or a dim."""
+        value = self.value(node.operand)
+        match node.op, value:
+            case ast.USub(), int() | float():
+                return -value
+            case ast.USub(), SymDim():
+                return as_dim(-value)
+            case ast.Not(), bool():
+                return not value
+            case _:
+                raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
+
+    def compare(self, node: ast.Compare) -> object:
+        """A comparison of two captured values."""
+        if len(node.ops) != 1 or type(node.ops[0]) not in _COMPARE:
+            raise self.unsupported(node)
+        left, right = self.value(node.left), self.value(node.comparators[0])
+        return self.run(node, _COMPARE[type(node.ops[0])], left, right)
+
+    def type(self, node: ast.expr) -> object:
+        """The meaning of an annotation: strings are parsed, ``Annotated[x, m]`` is ``m``."""
+        match node:
+            case ast.Constant(str() as text):
+                try:
+                    inner = ast.parse(text.strip(), mode="eval").body
+                except SyntaxError:
+                    raise self.source.error(node, f"not an annotation: {text!r}") from None
+                for part in ast.walk(inner):
+                    ast.copy_location(part, node)
+                return self.type(inner)
+            case ast.Subscript(ast.Name("Annotated"), ast.Tuple(elts=[_, meaning, *_])):
+                return self.type(meaning)
+            case ast.Subscript(value, ast.Tuple() as fields) if self._is_tuple(value):
+                return graph_names.Tuple(*(as_type(self.type(f)) for f in fields.elts))
+            case _:
+                found = self.constant(node)
+                return graph_names.Object if found is Tensor else found
+
+    def _is_tuple(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and self.scope.lookup(node.id) is tuple
+
+
+def shown(value: object) -> str:
+    """A Python value in a message: its kind, shortly."""
+    if isinstance(value, Marker):
+        return value.path
+    if isinstance(value, ModuleType):
+        return f"the module {value.__name__}"
+    if isinstance(value, str | int | float | bool | SymDim) or value is None:
+        return repr(value)
+    return f"a {type(value).__name__}"
+
+
+_SYNTAX: Mapping[type[ast.AST], str] = {
+    ast.Lambda: "lambda",
+    ast.Try: "try",
+    ast.TryStar: "try",
+    ast.Raise: "raise",
+    ast.Global: "global",
+    ast.Nonlocal: "nonlocal",
+    ast.Delete: "del",
+    ast.Import: "import",
+    ast.ImportFrom: "import",
+    ast.ClassDef: "class",
+    ast.AsyncFunctionDef: "async def",
+    ast.AsyncFor: "async for",
+    ast.AsyncWith: "async with",
+    ast.Await: "await",
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield from",
+    ast.ListComp: "a comprehension",
+    ast.SetComp: "a comprehension",
+    ast.DictComp: "a comprehension",
+    ast.GeneratorExp: "a generator",
+    ast.NamedExpr: "the := operator",
+    ast.JoinedStr: "an f-string",
+    ast.Match: "match",
+    ast.Break: "break",
+    ast.Continue: "continue",
+    ast.Set: "a set",
+    ast.Starred: "*",
+    ast.Slice: "a slice",
+    ast.IfExp: "a conditional expression",
+    ast.BoolOp: "and, or",
+    ast.MatMult: "the @ operator",
+    ast.For: "for",
+    ast.While: "while",
+    ast.FunctionDef: "a nested function",
+    ast.With: "with",
+    ast.If: "if",
+    ast.Assert: "assert",
+    ast.Return: "return",
+}
+_SYNTAX_HINTS: Mapping[type[ast.AST], str] = {
+    ast.Lambda: "write a nested function decorated with @script.function",
+    ast.ListComp: "build the list outside the function and use it by name",
+    ast.For: "a function loops with while, or R.scan; a prim_func with T.grid, T.serial ...",
+    ast.Break: "put the condition into a while",
+    ast.Global: "a program only reads the names around it",
+    ast.Nonlocal: "a program only reads the names around it",
+    ast.Try: "a program has no exceptions; check with assert in a prim_func",
+    ast.JoinedStr: "build the string outside the function and use it by name",
+}

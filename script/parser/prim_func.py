@@ -1,0 +1,179 @@
+"""A prim func from its definition: parameters by annotation, then the body."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from unity.errors import UnityError
+from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.dims import Symbol
+from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
+from unity.ir.signature import size_params
+from unity.ir.stmt import Buffer, Param, PrimFunc
+from unity.ir.verify_prim import verify_prim_func
+from unity.op.registry import attr_value
+
+from .. import annotations
+from ..annotations import Align, BufferSpec, Element, ScalarSpec, SizeSpec, Strides
+from .evaluate import shown
+from .prim_stmt import StmtParser
+from .scope import Scope
+from .source import Source
+
+_PARAM_HINT = (
+    'write a: f32[Buffer, n, 128] for a buffer, s: T.scalar("float32") for a scalar, '
+    "k: T.size for a size"
+)
+
+
+def parse_prim_func(
+    source: Source,
+    node: ast.FunctionDef,
+    captured: Sequence[Mapping[str, object]],
+    attrs: Attrs = NO_ATTRS,
+) -> PrimFunc:
+    """Parse a prim func.
+
+    Args:
+        source: Where it is written.
+        node: Its definition.
+        captured: The names it sees, innermost first.
+        attrs: Its attributes.
+
+    Raises:
+        UnityError: A mistake, at its place.
+    """
+    parser = StmtParser(source, Scope(captured))
+    parser.scope.push()
+    _check_signature(parser, node)
+    params = tuple(_param(parser, arg) for arg in node.args.args)
+    func = PrimFunc(params, parser.suite(node.body), attrs, source.span(node))
+    _check_sizes(parser, node, func)
+    try:
+        verify_prim_func(node.name, func)
+    except UnityError as error:
+        raise UnityError(error.message, error.span or source.span(node), error.hint) from None
+    return func
+
+
+def _check_signature(parser: StmtParser, node: ast.FunctionDef) -> None:
+    given = node.args
+    rest = [*given.posonlyargs, *given.kwonlyargs, *given.defaults]
+    rest += [a for a in (given.vararg, given.kwarg) if a is not None]
+    if rest:
+        raise parser.source.error(rest[0], "a prim_func's parameters are plain: no *, no defaults")
+    if node.returns is not None and parser.type(node.returns) is not None:
+        raise parser.source.error(
+            node.returns,
+            "a prim_func returns nothing",
+            "write -> None, and a buffer parameter for each output",
+        )
+
+
+def _param(parser: StmtParser, arg: ast.arg) -> Param:
+    if arg.annotation is None:
+        raise parser.source.error(arg, f"the parameter {arg.arg!r} has no annotation", _PARAM_HINT)
+    param = _annotated(parser, arg, arg.annotation)
+    name = ast.Name(arg.arg)
+    ast.copy_location(name, arg)
+    parser.define(name, param, "parameter")
+    if isinstance(param, PrimVar):
+        parser.visible.append(param)
+    return param
+
+
+def _annotated(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Param:
+    span = parser.source.span(arg)
+    buffer = _buffer(parser, arg, annotation)
+    if buffer is not None:
+        return buffer
+    match parser.type(annotation):
+        case BufferSpec() as spec:
+            return _from_spec(parser, arg, annotation, spec)
+        case ScalarSpec(element):
+            return PrimVar(arg.arg, element, span)
+        case SizeSpec():
+            known = parser.scope.lookup(arg.arg)
+            facts = {"facts": known.facts} if isinstance(known, Symbol) else {}
+            return SizeVar(arg.arg, **facts)
+        case other:
+            raise parser.source.error(
+                annotation,
+                f"{shown(other)} is no parameter of a prim_func, expected a buffer",
+                _PARAM_HINT,
+            )
+
+
+def _buffer(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Buffer | None:
+    """A buffer written out as ``f32[Buffer, ...]``; its extents keep the form they have."""
+    if not isinstance(annotation, ast.Subscript) or not isinstance(annotation.slice, ast.Tuple):
+        return None
+    element = parser.constant(annotation.value)
+    first, *rest = annotation.slice.elts
+    if not isinstance(element, Element) or parser.constant(first) is not annotations.Buffer:
+        return None
+    if element.dtype is None:
+        raise parser.source.error(annotation, "a buffer needs a dtype")
+    buffer = Buffer(arg.arg, (), element.dtype, span=parser.source.span(arg))
+    for part in rest:
+        if isinstance(part, ast.Tuple) and not part.elts:
+            continue
+        extra = parser.constant(part) if isinstance(part, ast.Call) else None
+        match extra:
+            case Strides():
+                assert isinstance(part, ast.Call)
+                strides = tuple(_extent(parser, a) for a in part.args)
+                buffer = replace(buffer, strides=strides)
+            case annotations.Scope(name):
+                buffer = replace(buffer, scope=name)
+            case Align(count):
+                buffer = replace(buffer, align=count)
+            case _:
+                buffer = replace(buffer, shape=(*buffer.shape, _extent(parser, part)))
+    return buffer
+
+
+def _extent(parser: StmtParser, node: ast.expr) -> PrimExpr:
+    value = parser.value(node)
+    if isinstance(value, float):
+        raise parser.source.error(node, f"a dim must be an integer, got {value!r}")
+    if isinstance(value, ast.Constant | str | Buffer):
+        raise parser.source.error(node, f"a dim must be an integer expression, got {value!r}")
+    return parser.index(node)
+
+
+def _from_spec(parser: StmtParser, arg: ast.arg, node: ast.expr, spec: BufferSpec) -> Buffer:
+    shape = tuple(parser.typed(node, extent) for extent in spec.shape)
+    strides = spec.strides
+    return Buffer(
+        arg.arg,
+        shape,
+        spec.dtype,
+        None if strides is None else tuple(parser.typed(node, s) for s in strides),
+        spec.scope,
+        spec.align,
+        parser.source.span(arg),
+    )
+
+
+def _check_sizes(parser: StmtParser, node: ast.FunctionDef, func: PrimFunc) -> None:
+    """Every symbol of the body must come with a parameter."""
+    bound = {size.name for size in size_params(func)}
+    for name, mention in parser.mentions.items():
+        if name not in bound:
+            raise parser.source.error(
+                mention,
+                f"the symbol {name!r} is undefined: no parameter's shape has it",
+                f"use it in a buffer's shape, or add a parameter {name}: T.size",
+            )
+
+
+def attrs_of(values: Mapping[str, object]) -> Attrs:
+    """Attributes from a Python dict.
+
+    Raises:
+        UnityError: A value can't be one.
+    """
+    return Attrs({name: attr_value(value) for name, value in values.items()})

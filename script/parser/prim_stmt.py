@@ -1,0 +1,428 @@
+"""Statements of prim funcs from syntax: loops, blocks, stores, lets, allocations."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from unity.ir.attrs import NO_ATTRS
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import (
+    Allocate,
+    Assert,
+    Buffer,
+    Evaluate,
+    For,
+    ForKind,
+    IfThen,
+    Let,
+    PrimWhile,
+    Range,
+    Seq,
+    Stmt,
+    Store,
+)
+
+from ..marker import Marker
+from .evaluate import shown
+from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
+from .prim_expr import PrimEvaluator
+from .scope import MISSING, Scope
+from .source import Source
+
+_LOOPS: Mapping[str, ForKind] = {
+    "T.serial": "serial",
+    "T.parallel": "parallel",
+    "T.vectorized": "vectorized",
+    "T.unroll": "unrolled",
+    "T.thread": "thread",
+}
+_LOOPS_HINT = "loop over T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(8), T.unroll(4)"
+
+
+class StmtParser(PrimEvaluator):
+    """Parses suites; carries the loops, the blocks and the names in scope."""
+
+    def __init__(self, source: Source, scope: Scope) -> None:
+        super().__init__(source, scope)
+        self.loops: dict[PrimVar, Range] = {}
+        self.visible: list[PrimVar] = []  # what the regions of an inner block may be over
+
+    def suite(self, nodes: Sequence[ast.stmt], head: BlockHead | None = None) -> Stmt:
+        """A suite as one statement; `head` collects the declarations of a block's own suite."""
+        parts = self.statements(nodes, head)
+        return parts[0] if len(parts) == 1 else Seq(tuple(parts))
+
+    def statements(self, nodes: Sequence[ast.stmt], head: BlockHead | None = None) -> list[Stmt]:
+        """The statements of a suite; a let or an allocation holds those after it."""
+        parts: list[Stmt] = []
+        for k, node in enumerate(nodes):
+            target, value = self._sides(node)
+            if value is None:
+                parts += self._statement(node, head)
+            elif isinstance(target, ast.Subscript):
+                parts.append(self._store(target, value, node))
+            else:
+                opened = self._declaration(node, target, value, head)
+                if opened is not None:
+                    return [*parts, opened(self.suite(nodes[k + 1 :], head))]
+        return parts
+
+    def _statement(self, node: ast.stmt, head: BlockHead | None) -> list[Stmt]:
+        span = self.source.span(node)
+        match node:
+            case ast.For():
+                return [self._for(node)]
+            case ast.With():
+                return self._with(node, head)
+            case ast.AugAssign():
+                return [self._augmented(node)]
+            case ast.If():
+                condition = self.condition(node.test)
+                orelse = self._scoped(node.orelse) if node.orelse else None
+                return [IfThen(condition, self._scoped(node.body), orelse, span)]
+            case ast.While():
+                if node.orelse:
+                    raise self.source.error(node.orelse[0], "while has no else here")
+                return [PrimWhile(self.condition(node.test), self._scoped(node.body), span)]
+            case ast.Assert():
+                message = "" if node.msg is None else self.text(node.msg)
+                return [Assert(self.condition(node.test), message, span)]
+            case ast.Expr(ast.Call() as call):
+                return self._call_statement(node, call, head)
+            case ast.Pass() | ast.Expr(ast.Constant()):
+                return []
+            case ast.Return():
+                raise self.source.error(
+                    node,
+                    "a prim_func returns nothing",
+                    "store into an output buffer: c[i, j] = ...",
+                )
+            case _:
+                raise self.unsupported(node)
+
+    def _scoped(self, nodes: Sequence[ast.stmt]) -> Stmt:
+        self.scope.push()
+        stmt = self.suite(nodes)
+        self.scope.pop()
+        return stmt
+
+    def define(self, node: ast.Name, value: object, what: str = "name") -> None:
+        """Bind a name, which must be new in the program."""
+        if self.scope.local(node.id) is not MISSING:
+            raise self.source.error(
+                node,
+                f"the {what} {node.id!r} is defined twice",
+                "names in a prim_func stand for one value; keep changing values in a buffer",
+            )
+        self.scope.bind(node.id, value)
+
+    def marker(self, node: ast.expr) -> str | None:
+        """The path of a call's function if it is a name of the language."""
+        if not isinstance(node, ast.Call):
+            return None
+        if not isinstance(node.func, ast.Name | ast.Attribute):
+            return None
+        found = self.value(node.func)
+        return found.path if isinstance(found, Marker) else None
+
+    def _sides(self, node: ast.stmt) -> tuple[ast.expr, ast.expr] | tuple[None, None]:
+        """An assignment's target and value."""
+        if isinstance(node, ast.Assign):
+            if len(node.targets) != 1:
+                raise self.source.error(node, "assign to one target at a time")
+            return node.targets[0], node.value
+        if isinstance(node, ast.AnnAssign):
+            if node.value is None:
+                raise self.source.error(node, "a declaration needs a value")
+            return node.target, node.value
+        return None, None
+
+    def _declaration(
+        self, node: ast.stmt, target: ast.expr, value: ast.expr, head: BlockHead | None
+    ) -> Callable[[Stmt], Stmt] | None:
+        """What a declaration opens over the rest of its suite; None for a part of a block's head."""
+        names = _names(target)
+        if names is None:
+            raise self.source.error(
+                target, f"can't assign to {ast.unparse(target)!r}", "assign to an element: c[i]"
+            )
+        path = self.marker(value)
+        if path is not None and isinstance(value, ast.Call):
+            if is_axis(path):
+                self._axes(value, path, names, head)
+                return None
+            if path == "T.block_alloc":
+                self._need_head(value, head).allocations.append(self._alloc(value, names))
+                return None
+            if path == "T.alloc":
+                buffer = self._alloc(value, names)
+                span = self.source.span(node)
+                return lambda rest: Allocate(buffer, rest, span)
+        return self._let(node, names, value, path)
+
+    def _let(
+        self,
+        node: ast.stmt,
+        names: list[ast.Name],
+        value: ast.expr,
+        path: str | None,
+    ) -> Callable[[Stmt], Stmt]:
+        if len(names) != 1:
+            raise self.source.error(node, "several names need T.axis.remap on the right")
+        like = None
+        if path == "T.let" and isinstance(value, ast.Call):
+            parts = self.arguments(value, 1, 2)
+            given = parts[1] if len(parts) == 2 else _keyword(value, "dtype")
+            like = None if given is None else self.dtype(given)
+            value = parts[0]
+        if isinstance(found := self.value(value), Buffer):
+            raise self.source.error(value, f"{found.name} is a buffer; a name is given to scalars")
+        expr = self.expr(value, like)
+        if like is not None and expr.dtype != like:
+            raise self.source.error(
+                value, f"the value is {expr.dtype}, expected {like}", f'T.cast("{like}", ...)'
+            )
+        var = PrimVar(names[0].id, expr.dtype, self.source.span(names[0]))
+        self.define(names[0], var)
+        self.visible.append(var)
+        span = self.source.span(node)
+        return lambda rest: Let(var, expr, rest, span)
+
+    def _axes(
+        self, node: ast.Call, path: str, names: list[ast.Name], head: BlockHead | None
+    ) -> None:
+        block = self._need_head(node, head)
+        for name, axis in zip(names, parse_axes(self, node, path, names, self.loops), strict=True):
+            self.define(name, axis.var, "axis")
+            self.visible.append(axis.var)
+            block.axes.append(axis)
+
+    def _need_head(self, node: ast.Call, head: BlockHead | None) -> BlockHead:
+        if head is None:
+            raise self.source.error(
+                node,
+                f"{ast.unparse(node.func)} belongs directly in a block",
+                'write it first inside with T.block("name"):',
+            )
+        return head
+
+    def _alloc(self, node: ast.Call, names: list[ast.Name]) -> Buffer:
+        shape, element = self.arguments(node, 2)
+        if not isinstance(shape, ast.Tuple | ast.List):
+            raise self.source.error(shape, "the shape must be a tuple", "write (n, 4), or (n,)")
+        if len(names) != 1:
+            raise self.source.error(node, "an allocation makes one buffer")
+        buffer = Buffer(
+            names[0].id,
+            tuple(self.index(extent) for extent in shape.elts),
+            self.dtype(element),
+            span=self.source.span(names[0]),
+        )
+        for keyword in node.keywords:
+            match keyword.arg, keyword.value:
+                case "scope", value:
+                    buffer = replace(buffer, scope=self.text(value))
+                case "align", value:
+                    buffer = replace(buffer, align=self.integer(value))
+                case "strides", ast.Tuple(elts=values):
+                    buffer = replace(buffer, strides=tuple(self.index(v) for v in values))
+                case _:
+                    raise self.source.error(keyword, f"T.alloc has no {keyword.arg!r}")
+        self.define(names[0], buffer)
+        return buffer
+
+    def _store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> Store:
+        buffer = self._target(target)
+        indices = self.indices(target.slice, buffer)
+        return Store(
+            buffer, indices, self._stored(buffer, indices, value), None, self.source.span(node)
+        )
+
+    def _target(self, target: ast.Subscript) -> Buffer:
+        found = self.value(target.value)
+        if not isinstance(found, Buffer):
+            raise self.source.error(
+                target.value,
+                f"can't store into {ast.unparse(target.value)!r}: it is "
+                f"{shown(found)}, expected a buffer",
+                "declare it as a parameter f32[Buffer, ...] or with T.alloc",
+            )
+        return found
+
+    def _stored(self, buffer: Buffer, indices: tuple[PrimExpr, ...], value: ast.expr) -> PrimExpr:
+        lanes = max((i.dtype.lanes for i in indices), default=1)
+        expr = self.expr(value, buffer.dtype.with_lanes(lanes))
+        if expr.dtype.element != buffer.dtype:
+            raise self.source.error(
+                value,
+                f"the value is {expr.dtype}, {buffer.name} holds {buffer.dtype}",
+                f'convert it: T.cast("{buffer.dtype}", ...)',
+            )
+        return expr
+
+    def _augmented(self, node: ast.AugAssign) -> Store:
+        if not isinstance(node.target, ast.Subscript):
+            raise self.source.error(
+                node,
+                f"can't change {ast.unparse(node.target)!r}: names stand for one value",
+                "keep changing values in a buffer: c[i] += ...",
+            )
+        buffer = self._target(node.target)
+        indices = self.indices(node.target.slice, buffer)
+        binary = ast.BinOp(node.target, node.op, node.value)
+        ast.copy_location(binary, node)
+        value = self.combine(binary, Load(buffer, indices), self.value(node.value))
+        return Store(buffer, indices, self.typed(node, value), None, self.source.span(node))
+
+    def _call_statement(self, node: ast.Expr, call: ast.Call, head: BlockHead | None) -> list[Stmt]:
+        span = self.source.span(node)
+        match self.marker(call):
+            case "T.where":
+                block = self._need_head(call, head)
+                block.predicate = self.condition(self.arguments(call, 1)[0])
+            case "T.reads":
+                self._need_head(call, head).reads = parse_regions(self, call)
+            case "T.writes":
+                self._need_head(call, head).writes = parse_regions(self, call)
+            case "T.store":
+                target, index, value, predicate = self.arguments(call, 4)
+                buffer = self.buffer(target)
+                indices = self.indices(index, buffer)
+                stored = self._stored(buffer, indices, value)
+                return [Store(buffer, indices, stored, self.condition(predicate), span)]
+            case "T.evaluate":
+                return [Evaluate(self.expr(self.arguments(call, 1)[0]), span)]
+            case "T.assert_":
+                condition, message = self.arguments(call, 2)
+                return [Assert(self.condition(condition), self.text(message), span)]
+            case None:
+                self.value(call)
+                raise self.source.error(call, "the value of this call is not used")
+            case _:
+                return [Evaluate(self.expr(call), span)]
+        return []
+
+    def _for(self, node: ast.For) -> Stmt:
+        if node.orelse:
+            raise self.source.error(node.orelse[0], "for has no else here")
+        call, names = node.iter, _names(node.target)
+        path = self.marker(call)
+        if not isinstance(call, ast.Call) or names is None:
+            raise self.source.error(call, f"can't loop over {ast.unparse(call)!r}", _LOOPS_HINT)
+        if path == "T.grid":
+            extents = [Range(imm(0), e) for e in self._grid(call)]
+            if len(extents) != len(names):
+                raise self.source.error(
+                    node.target,
+                    f"T.grid gives {len(extents)} loop variables, got {len(names)} names",
+                )
+            return self._nest(node, names, extents)
+        is_range = isinstance(call.func, ast.Name) and self.value(call.func) is range
+        if path not in _LOOPS and not is_range:
+            raise self.source.error(call, f"can't loop over {ast.unparse(call)!r}", _LOOPS_HINT)
+        if len(names) != 1:
+            raise self.source.error(node.target, f"one loop variable expected, got {len(names)}")
+        return self._single(node, names[0], call, _LOOPS.get(path or "", "serial"))
+
+    def _grid(self, call: ast.Call) -> list[PrimExpr]:
+        extents: list[PrimExpr] = []
+        for arg in call.args:
+            if isinstance(arg, ast.Starred):
+                extents += [self.typed(arg, v) for v in self.items([arg])]
+            else:
+                extents.append(self.index(arg))
+        return extents
+
+    def _nest(self, node: ast.For, names: list[ast.Name], extents: list[Range]) -> Stmt:
+        self.scope.push()
+        span = self.source.span(node)
+        loops = [self._loop_var(n, r) for n, r in zip(names, extents, strict=True)]
+        body = self.suite(node.body)
+        self.scope.pop()
+        for var, extent in zip(reversed(loops), reversed(extents), strict=True):
+            body = For(var, extent.begin, extent.extent, body, span=span)
+        return body
+
+    def _loop_var(self, name: ast.Name, extent: Range) -> PrimVar:
+        var = PrimVar(name.id, span=self.source.span(name))
+        self.loops[var] = extent
+        self.define(name, var, "loop variable")
+        return var
+
+    def _single(self, node: ast.For, name: ast.Name, call: ast.Call, kind: ForKind) -> Stmt:
+        args = list(call.args)
+        thread = self.text(args.pop()) if kind == "thread" and args else None
+        if len(args) not in (1, 2):
+            raise self.source.error(
+                call, f"a loop takes an extent or begin and end, got {len(args)} arguments"
+            )
+        given = Range(imm(0), self.index(args[0])) if len(args) == 1 else self.interval(*args)
+        attrs = _keyword(call, "attrs")
+        self.scope.push()
+        var = self._loop_var(name, given)
+        body = self.suite(node.body)
+        self.scope.pop()
+        named = NO_ATTRS if attrs is None else self.attrs(attrs)
+        span = self.source.span(node)
+        return For(var, given.begin, given.extent, body, kind, thread, named, span)
+
+    def _with(self, node: ast.With, head: BlockHead | None) -> list[Stmt]:
+        call = node.items[0].context_expr
+        path = self.marker(call)
+        if len(node.items) != 1 or not isinstance(call, ast.Call):
+            raise self.source.error(node, "with takes one of T.block, T.init, T.suite, T.seq")
+        self.scope.push()
+        try:
+            match path:
+                case "T.block" | "T.sblock":
+                    return [self._block(node, call)]
+                case "T.init":
+                    block = self._need_head(call, head)
+                    if block.init is not None:
+                        raise self.source.error(call, "the block has two inits")
+                    block.init = self.suite(node.body)
+                    return []
+                case "T.suite":
+                    return [self.suite(node.body)]
+                case "T.seq":
+                    return [Seq(tuple(self.statements(node.body)))]
+                case _:
+                    raise self.source.error(
+                        call,
+                        f"with {ast.unparse(call)!r} has no meaning in a prim_func",
+                        "with takes one of T.block, T.init, T.suite, T.seq",
+                    )
+        finally:
+            self.scope.pop()
+
+    def _block(self, node: ast.With, call: ast.Call) -> Stmt:
+        name = self.text(call.args[0]) if call.args else ""
+        attrs = _keyword(call, "attrs")
+        named = NO_ATTRS if attrs is None else self.attrs(attrs)
+        head = BlockHead(name, named, self.source.span(node))
+        outer = len(self.visible)
+        body = self.suite(node.body, head)
+        block = head.finish(body, tuple(self.visible[:outer]))
+        del self.visible[outer:]
+        if block.init is not None and not any(axis.kind == "R" for axis in block.axes):
+            raise self.source.error(
+                call,
+                f"the block {name!r} has an init but no reduce axis",
+                "make an axis of kind R: T.axis.reduce(extent, k)",
+            )
+        return block
+
+
+def _names(target: ast.expr) -> list[ast.Name] | None:
+    parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    names = [p for p in parts if isinstance(p, ast.Name)]
+    return names if len(names) == len(parts) else None
+
+
+def _keyword(node: ast.Call, name: str) -> ast.expr | None:
+    for keyword in node.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    return None

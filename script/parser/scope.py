@@ -1,0 +1,82 @@
+"""What names mean: those bound while parsing, then those of the surrounding Python code."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import sys
+from collections.abc import Iterable, Mapping
+from types import CellType, FunctionType
+
+MISSING = object()
+
+
+class Scope:
+    """Frames of names bound by the program, over the names it captures."""
+
+    def __init__(self, captured: Iterable[Mapping[str, object]]) -> None:
+        self._captured = tuple(captured)
+        self._frames: list[dict[str, object]] = []
+
+    def push(self) -> None:
+        """Enter a suite."""
+        self._frames.append({})
+
+    def pop(self) -> dict[str, object]:
+        """Leave a suite; its names are forgotten (and given back)."""
+        return self._frames.pop()
+
+    def bind(self, name: str, value: object) -> None:
+        """Give a name a meaning in the innermost suite."""
+        self._frames[-1][name] = value
+
+    def lookup(self, name: str) -> object:
+        """The meaning of a name, or `MISSING`."""
+        found = self.local(name)
+        if found is not MISSING:
+            return found
+        for names in self._captured:
+            if name in names:
+                return names[name]
+        return MISSING
+
+    def local(self, name: str) -> object:
+        """The meaning that the program itself gave to a name, or `MISSING`."""
+        for frame in reversed(self._frames):
+            if name in frame:
+                return frame[name]
+        return MISSING
+
+    def innermost(self) -> Mapping[str, object]:
+        """The names of the innermost suite."""
+        return self._frames[-1]
+
+    def near(self, name: str) -> str | None:
+        """A hint with names like the unknown one."""
+        known = {k for names in (*self._frames, *self._captured) for k in names}
+        close = difflib.get_close_matches(name, sorted(known), n=2)
+        return f"did you mean {' or '.join(close)}?" if close else None
+
+
+def captured_by(function: FunctionType) -> list[Mapping[str, object]]:
+    """The names a function sees: closure cells, the suites it is defined in, globals, builtins.
+
+    The suites are read from the running frames: a name that only an annotation mentions is in no
+    closure cell.
+    """
+    names: list[Mapping[str, object]] = []
+    cells: tuple[CellType, ...] = function.__closure__ or ()
+    closure: dict[str, object] = {}
+    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+        try:
+            closure[name] = cell.cell_contents
+        except ValueError:  # a cell still empty: defined below
+            continue
+    names.append(closure)
+    frame, code = sys._getframe(1), function.__code__
+    while frame is not None:
+        if code in frame.f_code.co_consts and frame.f_locals is not function.__globals__:
+            names.append(dict(frame.f_locals))
+            code = frame.f_code
+        frame = frame.f_back
+    return [*names, function.__globals__, vars(builtins)]

@@ -1,0 +1,109 @@
+"""Where a function's text is: its syntax tree, and spans and errors by absolute position."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType
+
+from unity.errors import Span, UnityError
+
+_TEXTS_KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file (or a notebook cell, or a text) as lines."""
+
+    file: str
+    lines: tuple[str, ...]
+
+    def span(self, node: ast.AST) -> Span | None:
+        """The stretch a node takes."""
+        if not isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
+            return None
+        end_line = node.end_lineno or node.lineno
+        return Span(
+            self.file,
+            node.lineno,
+            self._column(node.lineno, node.col_offset),
+            end_line,
+            self._column(end_line, node.end_col_offset or node.col_offset),
+        )
+
+    def error(self, node: ast.AST, message: str, hint: str | None = None) -> UnityError:
+        """An error at a node, to be raised."""
+        return UnityError(message, self.span(node), hint)
+
+    def _column(self, line: int, offset: int) -> int:
+        """Python counts UTF-8 bytes; people count characters."""
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def of_text(text: str) -> tuple[Source, ast.Module]:
+    """The source of a text given as a string; errors show its lines.
+
+    Raises:
+        UnityError: The text is not Python.
+    """
+    name = f"<script {hash(text) & 0xFFFFFFFF:08x}>"
+    lines = text.splitlines(keepends=True)
+    _remember(name, text, lines)
+    return Source(name, tuple(lines)), _tree(name, text)
+
+
+def of_function(function: FunctionType) -> tuple[Source, ast.FunctionDef]:
+    """The source of a function and its definition, in a file, a notebook cell or a doctest.
+
+    Raises:
+        UnityError: Python does not know the text (it came from a bare ``exec`` or ``python -c``).
+    """
+    code = function.__code__
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise UnityError(
+            f"the source text of {function.__name__!r} is not available ({code.co_filename})",
+            hint="write it in a file or a notebook, or give the text to script.parse",
+        )
+    tree = _tree(code.co_filename, "".join(lines))
+    for node in _functions(tree):
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        if first == code.co_firstlineno and node.name == code.co_name:
+            if isinstance(node, ast.AsyncFunctionDef):
+                source = Source(code.co_filename, tuple(lines))
+                raise source.error(node, f"{node.name!r} is async", "use a plain def")
+            return Source(code.co_filename, tuple(lines)), node
+    raise UnityError(
+        f"can't find {function.__name__!r} at {code.co_filename}:{code.co_firstlineno}",
+        hint="if the file changed since it was imported, start Python anew",
+    )
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@lru_cache(maxsize=32)
+def _tree(file: str, text: str) -> ast.Module:
+    try:
+        tree = compile(text, file, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except SyntaxError as error:
+        line, column = error.lineno or 1, (error.offset or 1) - 1
+        span = Span(file, line, column, error.end_lineno or line, error.end_offset or column + 1)
+        raise UnityError(f"not Python: {error.msg}", span) from None
+    assert isinstance(tree, ast.Module)
+    return tree
+
+
+def _remember(name: str, text: str, lines: Sequence[str]) -> None:
+    """Let errors show the lines of the latest texts."""
+    kept = [n for n in linecache.cache if n.startswith("<script ")]
+    for old in kept[: max(0, len(kept) - _TEXTS_KEPT + 1)]:
+        del linecache.cache[old]
+    linecache.cache[name] = (len(text), None, list(lines), name)

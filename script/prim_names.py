@@ -1,0 +1,262 @@
+"""``T``: the names of prim funcs, typed for editors and type checkers.
+
+At run time nearly every name is a `Marker` that the parser reads; those of annotations are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, TypeAlias, overload
+
+from unity.ir.dims import SymDim
+from unity.ir.dtype import dtype
+
+from .annotations import Align, Buffer, Scalar, ScalarSpec, Scope, SizeSpec, Strides
+from .marker import Marker
+
+__all__ = ["Buffer", "Scalar", "align", "scalar", "scope", "size", "strides"]
+
+
+def strides(*values: object) -> Strides:
+    """A buffer's strides, in elements: ``f32[Buffer, n, 4, T.strides(s, 1)]``."""
+    return Strides(values)
+
+
+def scope(name: str) -> Scope:
+    """Which memory a buffer is in: ``"global"``, ``"shared"``, ``"local"``."""
+    return Scope(name)
+
+
+def align(count: int) -> Align:
+    """A buffer's alignment in bytes."""
+    return Align(count)
+
+
+def scalar(name: str) -> ScalarSpec:
+    """The annotation of a scalar parameter; ``f32[T.Scalar, ()]`` where types are checked."""
+    return ScalarSpec(dtype(name))
+
+
+if TYPE_CHECKING:
+    size: TypeAlias = Scalar
+    Size: TypeAlias = Scalar | SymDim | int
+    Value: TypeAlias = Scalar | SymDim | int | float | bool
+    Domain: TypeAlias = Size | tuple[Size, Size]
+    Attributes: TypeAlias = Mapping[str, object] | None
+
+    @overload
+    def grid(a: Size, /) -> Iterator[Scalar]: ...
+    @overload
+    def grid(a: Size, b: Size, /) -> Iterator[tuple[Scalar, Scalar]]: ...
+    @overload
+    def grid(a: Size, b: Size, c: Size, /) -> Iterator[tuple[Scalar, Scalar, Scalar]]: ...
+    @overload
+    def grid(
+        a: Size, b: Size, c: Size, d: Size, /
+    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar]]: ...
+    @overload
+    def grid(
+        a: Size, b: Size, c: Size, d: Size, e: Size, /
+    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
+    @overload
+    def grid(
+        a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, /
+    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
+    @overload
+    def grid(
+        a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, g: Size, /
+    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
+    def grid(*extents: Size) -> Iterator[object]:
+        """A nest of serial loops, outermost first."""
+        ...
+
+    def serial(
+        begin: Size, end: Size | None = None, *, attrs: Attributes = None
+    ) -> Iterator[Scalar]:
+        """A loop that runs in order."""
+        ...
+
+    def parallel(
+        begin: Size, end: Size | None = None, *, attrs: Attributes = None
+    ) -> Iterator[Scalar]:
+        """A loop whose iterations run on threads."""
+        ...
+
+    def vectorized(
+        begin: Size, end: Size | None = None, *, attrs: Attributes = None
+    ) -> Iterator[Scalar]:
+        """A loop that becomes one vector instruction."""
+        ...
+
+    def unroll(
+        begin: Size, end: Size | None = None, *, attrs: Attributes = None
+    ) -> Iterator[Scalar]:
+        """A loop that is written out."""
+        ...
+
+    def thread(
+        begin: Size, end: Size | str, axis: str = "", *, attrs: Attributes = None
+    ) -> Iterator[Scalar]:
+        """A loop over a device's threads: ``T.thread(n, "threadIdx.x")``."""
+        ...
+
+    class axis:  # noqa: N801
+        """Iteration variables of a block."""
+
+        @staticmethod
+        def spatial(domain: Domain, value: Size) -> Scalar:
+            """An axis whose iterations are independent."""
+            ...
+
+        @staticmethod
+        def reduce(domain: Domain, value: Size) -> Scalar:
+            """An axis that is summed (or otherwise reduced) over."""
+            ...
+
+        @staticmethod
+        def opaque(domain: Domain, value: Size) -> Scalar:
+            """An axis of which nothing is known."""
+            ...
+
+        @overload
+        @staticmethod
+        def remap(kinds: str, a: Scalar, /) -> Scalar: ...
+        @overload
+        @staticmethod
+        def remap(kinds: str, a: Scalar, b: Scalar, /) -> tuple[Scalar, Scalar]: ...
+        @overload
+        @staticmethod
+        def remap(
+            kinds: str, a: Scalar, b: Scalar, c: Scalar, /
+        ) -> tuple[Scalar, Scalar, Scalar]: ...
+        @overload
+        @staticmethod
+        def remap(
+            kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, /
+        ) -> tuple[Scalar, Scalar, Scalar, Scalar]: ...
+        @overload
+        @staticmethod
+        def remap(
+            kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, /
+        ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+        @overload
+        @staticmethod
+        def remap(
+            kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, f: Scalar, /
+        ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+        @overload
+        @staticmethod
+        def remap(
+            kinds: str,
+            a: Scalar,
+            b: Scalar,
+            c: Scalar,
+            d: Scalar,
+            e: Scalar,
+            f: Scalar,
+            g: Scalar,
+            /,
+        ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+        @staticmethod
+        def remap(kinds: str, *loops: Scalar) -> object:
+            """One axis per loop, of these kinds (``"SSR"``), over the loop's range."""
+            ...
+
+    def block(name: str = "", *, attrs: Attributes = None) -> AbstractContextManager[None]:
+        """A unit of computation."""
+        ...
+
+    def init() -> AbstractContextManager[None]:
+        """What a block does before the first step of its reduction."""
+        ...
+
+    def suite() -> AbstractContextManager[None]:
+        """Braces: lets and allocations inside end with it."""
+        ...
+
+    def seq() -> AbstractContextManager[None]:
+        """A sequence that stays one, even of a single statement."""
+        ...
+
+    def where(condition: object) -> None:
+        """The block runs only where this holds."""
+        ...
+
+    def reads(*regions: Scalar) -> None:
+        """What the block reads; inferred when absent."""
+        ...
+
+    def writes(*regions: Scalar) -> None:
+        """What the block writes; inferred when absent."""
+        ...
+
+    def alloc(
+        shape: tuple[Size, ...],
+        dtype: str,
+        *,
+        scope: str = "global",
+        strides: tuple[Size, ...] | None = None,
+        align: int = 64,
+    ) -> Buffer:
+        """A buffer that lives until the end of the enclosing suite."""
+        ...
+
+    def block_alloc(
+        shape: tuple[Size, ...],
+        dtype: str,
+        *,
+        scope: str = "global",
+        strides: tuple[Size, ...] | None = None,
+        align: int = 64,
+    ) -> Buffer:
+        """A buffer that belongs to the block."""
+        ...
+
+    def let(value: Value, dtype: str = "") -> Scalar:
+        """A name for a value."""
+        ...
+
+    def store(buffer: Buffer, index: tuple[Size, ...], value: Value, predicate: object) -> None:
+        """A store in the lanes where the predicate holds."""
+        ...
+
+    def load(buffer: Buffer, index: tuple[Size, ...], predicate: object) -> Scalar:
+        """A load in the lanes where the predicate holds, zero elsewhere."""
+        ...
+
+    def evaluate(value: Value) -> None:
+        """An expression for its effect."""
+        ...
+
+    def assert_(condition: object, message: str) -> None:
+        """Stop the kernel unless the condition holds."""
+        ...
+
+    def imm(dtype: str, value: float | str) -> Scalar:
+        """A literal of a dtype; ``"inf"``, ``"-inf"``, ``"nan"`` are floats."""
+        ...
+
+    def cast(dtype: str, value: Value) -> Scalar:
+        """A conversion by numpy's rules."""
+        ...
+
+    def call(name: str, *args: Value, dtype: str = "", attrs: Attributes = None) -> Scalar:
+        """A call of a scalar function by name."""
+        ...
+
+    def __getattr__(name: str) -> Intrinsic: ...
+
+    class Intrinsic:
+        """A scalar function: ``T.exp``, ``T.min``, ``T.select`` ..."""
+
+        def __call__(self, *args: Value) -> Scalar: ...
+
+else:
+    size = SizeSpec()
+
+    def __getattr__(name: str) -> Marker:
+        """The marker of any other name."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Marker(f"T.{name}")

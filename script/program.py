@@ -1,0 +1,187 @@
+"""What a decorator leaves in place of a function: its IR, what it refers to, and calls on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+
+from unity.errors import UnityError
+from unity.ir.graph import Binding, Body, Expr, Function, FunctionRef
+from unity.ir.module import Definition, IRModule
+from unity.ir.stmt import PrimFunc
+from unity.ir.visit import map_body, map_expr
+from unity.ir.visit_graph import map_bodies
+
+P = ParamSpec("P")
+T_co = TypeVar("T_co", covariant=True)
+ArrayLike: TypeAlias = object
+"""numpy arrays, anything with DLPack, numbers."""
+
+
+class Compiler(Protocol):
+    """Turns a module into something that runs; `unity.compiler` provides it."""
+
+    def __call__(self, module: IRModule, name: str, /) -> Callable[..., object]:
+        """What runs the function `name`.
+
+        Of a graph function: takes its arguments, returns its results. Of a prim func: takes every
+        parameter in order and writes the outputs in place.
+        """
+        ...
+
+
+_compilers: list[Compiler] = []
+
+
+def set_compiler(compiler: Compiler) -> None:
+    """Say how decorated functions run when they are called with arrays."""
+    _compilers[:] = [compiler]
+
+
+@dataclass(slots=True)
+class _Runner:
+    """What runs a program, made at its first call."""
+
+    run: Callable[..., object] | None = None
+
+    def call(self, program: Program, args: Sequence[object], named: Mapping[str, object]) -> object:
+        if self.run is None:
+            if not _compilers:
+                raise UnityError(
+                    f"{program.name!r} can't run: no compiler is set",
+                    hint="import unity, which sets one",
+                )
+            module, name = _linked([program])
+            self.run = _compilers[0](module, name[0])
+        return self.run(*args, **named)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptPrimFunc(Generic[P]):
+    """A prim func written with ``@script.prim_func``."""
+
+    name: str
+    func: PrimFunc
+    _runner: _Runner = field(default_factory=_Runner, repr=False)
+
+    def module(self) -> IRModule:
+        """A module of this function alone."""
+        return module(self)
+
+    def show(self) -> None:
+        """Print it."""
+        _show(self.module())
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
+    @overload
+    def __call__(self, *args: ArrayLike) -> None: ...
+    def __call__(self, *args: object, **kwargs: object) -> None:
+        """Run it on arrays (inputs, then outputs, which are written); compiled at the first call."""
+        self._runner.call(self, args, kwargs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScriptFunction(Generic[P, T_co]):
+    """A graph function written with ``@script.function``.
+
+    `refers` holds the decorated functions that `func` names.
+    """
+
+    name: str
+    func: Function
+    refers: Mapping[str, Program]
+    _runner: _Runner = field(default_factory=_Runner, repr=False)
+
+    def module(self) -> IRModule:
+        """The module of this function and everything it names."""
+        return module(self)
+
+    def show(self) -> None:
+        """Print it and everything it names."""
+        _show(self.module())
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
+    @overload
+    def __call__(self, *args: ArrayLike, **kwargs: ArrayLike) -> object: ...
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Run it on arrays; compiled at the first call."""
+        return self._runner.call(self, args, kwargs)
+
+
+Program: TypeAlias = "ScriptFunction[..., object] | ScriptPrimFunc[...]"
+
+
+def module(*programs: Program) -> IRModule:
+    """The module of some decorated functions and everything they name.
+
+    Two different functions of one name are told apart by a number: ``scale``, ``scale_1``.
+    """
+    return _linked(programs)[0]
+
+
+def _linked(programs: Sequence[Program]) -> tuple[IRModule, list[str]]:
+    """The module and the names of the given programs in it."""
+    names: dict[Program, str] = {}
+    order: list[Program] = []
+    for program in programs:
+        if not isinstance(program, ScriptFunction | ScriptPrimFunc):
+            raise UnityError(
+                f"a module is made of decorated functions, got {program!r}",
+                hint="decorate it with @script.function or @script.prim_func",
+            )
+        names.setdefault(program, _free(program.name, names))
+    for program in programs:
+        _collect(program, names, order)
+    return IRModule({names[p]: _definition(p, names) for p in order}), [names[p] for p in programs]
+
+
+def _free(name: str, names: Mapping[Program, str]) -> str:
+    taken, found, count = set(names.values()), name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
+
+
+def _collect(program: Program, names: dict[Program, str], order: list[Program]) -> None:
+    """Callees first."""
+    if program in order:
+        return
+    if isinstance(program, ScriptFunction):
+        for other in program.refers.values():
+            if other not in names:
+                names[other] = _free(other.name, names)
+            _collect(other, names, order)
+    order.append(program)
+
+
+def _definition(program: Program, names: Mapping[Program, str]) -> Definition:
+    if isinstance(program, ScriptPrimFunc):
+        return program.func
+    renamed = {local: names[other] for local, other in program.refers.items()}
+    renamed[program.name] = names[program]
+    changed = {old: new for old, new in renamed.items() if old != new}
+    return _rename(program.func, changed) if changed else program.func
+
+
+def _rename(function: Function, names: Mapping[str, str]) -> Function:
+    def on_expr(e: Expr) -> Expr:
+        if isinstance(e, FunctionRef):
+            return FunctionRef(names[e.name], e.span) if e.name in names else e
+        return map_bodies(map_expr(e, on_expr), on_body)
+
+    def on_binding(binding: Binding) -> Binding:
+        value = on_expr(binding.value)
+        return binding if value is binding.value else replace(binding, value=value)
+
+    def on_body(body: Body) -> Body:
+        return map_body(body, on_binding, on_expr)
+
+    return replace(function, body=on_body(function.body))
+
+
+def _show(of: IRModule) -> None:
+    raise NotImplementedError(of)
