@@ -32,6 +32,7 @@ from unity.op.builder import GraphBuilder, identifier
 from unity.op.call import call_op
 from unity.op.check import check_types
 from unity.op.infer import infer_type
+from unity.op.table import OPS
 
 n, m = dim("n"), dim("m")
 MATRIX = TensorType((n, 4), FLOAT32)
@@ -209,6 +210,6 @@ def test_call_arguments_are_sorted_and_checked() -> None:
         ((x,), {"x1": x}, "got 'x1' twice"),
     ):
         with pytest.raises(UnityError, match=said):
-            call_op("add", *args, **attrs)
+            OPS["add"].bind(args, dict(attrs))
     with pytest.raises(UnityError, match=r"no operator 'nn\.exp'"):
         call_op("nn.exp", x)
