@@ -15,7 +15,9 @@ n = dim("n")
 m = dim("m", min=2, max=64, multiple_of=2)
 
 @script.function
-def main(x: f32[Tensor, n, 4], w: f32[Tensor, n, 4], v: f32[Tensor, m]) -> R.Tuple(f32[Tensor, n, 4], f32[Tensor, m]):
+def main(
+    x: f32[Tensor, n, 4], w: f32[Tensor, n, 4], v: f32[Tensor, m]
+) -> R.Tuple(f32[Tensor, n, 4], f32[Tensor, m]):
     a = R.add(x, w)
     b = R.exp(v)
     return (a, b)
