@@ -166,8 +166,8 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
 
     def rule(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
-        n, c, o = s.shape(3)
-        size = s.shape(rank, 5, 8)
+        n, c, o = s.shape(3, 1, 5 - rank)
+        size = s.shape(rank, 5, 9 - rank)
         ones, threes = (1,) * rank, (3,) * rank
 
         def call(
@@ -181,7 +181,7 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
             call(c, (o, c, *threes), padding=1, strides=2),
             call(c, (o, c, *ones), "float16"),
             call(c, (o, c, *ones), strides=2),
-            call(c, (o, c, *(2,) * rank), padding=tuple(range(2 * rank)), dilation=2),
+            call(c, (o, c, *(2,) * rank), padding=tuple(range(2 * rank)), dilation=(1,) * (rank - 1) + (2,)),
             call(2 * c, (2 * c, 1, *threes), groups=2 * c, padding=1),
             call(3, (6, 1, *threes), groups=3, padding=1, strides=2),
             call(4, (6, 2, *threes), "float64", groups=2, padding=1),

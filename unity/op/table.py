@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from . import (
+    activation,
+    adaptive_pool,
+    arrange,
     binary,
     compare,
+    conv,
     create,
     datatype,
     elementwise,
     linear,
     memory,
+    norm,
+    pool,
     reduce,
     search,
     shape,
+    softmax,
+    view,
 )
 from .registry import OpDef
 
@@ -26,6 +34,14 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     shape.OPS,
     search.OPS,
     linear.OPS,
+    conv.OPS,
+    pool.OPS,
+    adaptive_pool.OPS,
+    norm.OPS,
+    activation.OPS,
+    softmax.OPS,
+    view.OPS,
+    arrange.OPS,
     memory.OPS,
 )
 
