@@ -6,6 +6,7 @@ the operator.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -162,13 +163,13 @@ STATIC_ONLY: dict[str, str] = {
 @pytest.mark.parametrize("name", COMPUTED)
 def test_the_compute_equals_the_reference_with_symbolic_dims(name: str) -> None:
     ran = 0
-    for sample in samples_of(name):
+    for sample, divides in itertools.product(samples_of(name), (False, True)):
         values: dict[Symbol, int] = {}
 
-        def size(n: int, values: dict[Symbol, int] = values) -> Dim:
+        def size(n: int, values: dict[Symbol, int] = values, divides: bool = divides) -> Dim:
             if n == 1:
                 return 1  # a symbol does not broadcast
-            symbol = dim(f"s{n}")
+            symbol = dim(f"s{n}", multiple_of=max(n, 1) if divides else 1)
             values[symbol] = n
             return symbol
 

@@ -9,7 +9,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, dim_text, floordiv, product
+from unity.ir.dims import Dim, dim_text, equal, floordiv, floormod, product
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
@@ -344,8 +344,10 @@ def _group_infer(site: Site) -> Type:
         raise site.error(f"num_groups must be a positive int, got {groups!r}")
     if isinstance(x, TensorType) and isinstance(x.shape, tuple):
         channels = x.shape[axis(site, site.attrs["channel_axis"], len(x.shape))]
-        if not isinstance(channels, int) or channels % groups:
-            raise site.error(f"num_groups={groups} must divide the {dim_text(channels)} channels")
+        if not equal(floormod(channels, groups), 0):
+            raise site.error(
+                f"the {dim_text(channels)} channels don't provably divide into {groups} groups"
+            )
     return x
 
 
