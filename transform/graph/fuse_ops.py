@@ -1,0 +1,290 @@
+"""FuseOps: kernel calls that belong together become one call of a primitive function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim, Symbol
+from unity.ir.graph import (
+    Binding,
+    BindingBlock,
+    Body,
+    Call,
+    CallTir,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    ShapeValue,
+    Var,
+    VarBinding,
+)
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Binary, Intrinsic
+from unity.ir.stmt import PrimFunc
+from unity.ir.types import ShapeType, TensorType, Type
+from unity.ir.visit import bodies_of, graph_children, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit_graph import map_bodies
+from unity.op.registry import Pattern
+
+from ..passes import Context, Pass
+from .groups import ELEMENTWISE, LEVELS, OPAQUE, BROADCAST, Node, group
+from .names import Names
+from .symbols import Renaming, hidden_symbols
+
+
+@dataclass(frozen=True, slots=True)
+class FuseOps(Pass):
+    """Groups kernel calls within dataflow blocks by their kernels' ``pattern`` attribute.
+
+    Each group of two calls or more becomes a private function with the attribute ``primitive``,
+    shared among equal groups; `FuseTir` makes one kernel of it.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """All graph functions, with one table of primitive functions."""
+        fuser = _Fuser(module, Names(module))
+        functions = {name: fuser.function(f) for name, f in module.graph_functions().items()}
+        return module.with_({**functions, **fuser.made})
+
+
+@dataclass(frozen=True, slots=True)
+class _Primitive:
+    """A primitive function, and the sizes it takes as numbered symbols."""
+
+    name: str
+    sizes: tuple[Symbol, ...]
+
+
+@dataclass(slots=True)
+class _Fuser:
+    """Carries the primitive functions made so far, and what is known of each kernel."""
+
+    module: IRModule
+    names: Names
+    made: dict[str, Function] = field(default_factory=dict[str, Function])
+    known: dict[Hashable, _Primitive] = field(default_factory=dict[Hashable, _Primitive])
+    costly: dict[str, bool] = field(default_factory=dict[str, bool])
+    uses: Counter[Var] = field(default_factory=Counter[Var])
+
+    def function(self, f: Function) -> Function:
+        """A function with its groups called instead of their members."""
+        if f.attrs.get("primitive", False):
+            return f
+        self.uses = Counter(_uses(f.body))
+        body = self.body(f.body)
+        return f if body is f.body else replace(f, body=body)
+
+    def body(self, body: Body) -> Body:
+        """Each dataflow block by itself, nested bodies included."""
+        blocks = tuple(self.block(b) for b in body.blocks)
+        same = all(a is b for a, b in zip(blocks, body.blocks, strict=True))
+        return body if same else replace(body, blocks=blocks)
+
+    def block(self, block: BindingBlock) -> BindingBlock:
+        """A block with its groups fused."""
+        bindings = [self.nested(b) for b in block.bindings]
+        if block.dataflow:
+            bindings = self.fused(bindings)
+        same = len(bindings) == len(block.bindings) and all(
+            a is b for a, b in zip(bindings, block.bindings, strict=True)
+        )
+        return block if same else replace(block, bindings=tuple(bindings))
+
+    def nested(self, binding: Binding) -> Binding:
+        """A binding with the bodies within it fused."""
+        value = map_bodies(binding.value, self.body)
+        return binding if value is binding.value else replace(binding, value=value)
+
+    def fused(self, bindings: Sequence[Binding]) -> list[Binding]:
+        """The bindings, each group put where its last member was."""
+        members = [b for b in bindings if self.is_node(b)]
+        nodes = self.graph(members)
+        groups: dict[int, list[VarBinding]] = {}
+        for i, last in enumerate(group(nodes)):
+            groups.setdefault(last, []).append(members[i])
+        calls = {m[-1].var: self.call(m) for m in groups.values() if len(m) > 1}
+        inside = {b.var for m in groups.values() if len(m) > 1 for b in m}
+        result: list[Binding] = []
+        for binding in bindings:
+            if binding.var in calls:
+                result.append(calls[binding.var])
+            elif binding.var not in inside:
+                result.append(binding)
+        return result
+
+    def is_node(self, binding: Binding) -> bool:
+        """Whether a binding takes part: a kernel call that gives one tensor."""
+        if not isinstance(binding, VarBinding) or not isinstance(binding.value, CallTir):
+            return False
+        call = binding.value
+        return len(call.out) == 1 and not call.inplace and self.level(call) < OPAQUE
+
+    def level(self, call: CallTir) -> int:
+        """The pattern of the kernel called; opaque for one that says nothing."""
+        pattern = self.kernel(call).attrs.get("pattern", "opaque")
+        return LEVELS.get(cast("Pattern", pattern), OPAQUE)
+
+    def kernel(self, call: CallTir) -> PrimFunc:
+        """The kernel called."""
+        kernel = self.module[call.callee.name]
+        assert isinstance(kernel, PrimFunc)
+        return kernel
+
+    def graph(self, members: Sequence[VarBinding]) -> list[Node]:
+        """The dataflow graph of the kernel calls."""
+        index = {b.var: i for i, b in enumerate(members)}
+        calls = [_call(b) for b in members]
+        nodes = [Node(self.level(c)) for c in calls]
+        inner: Counter[Var] = Counter()
+        for i, (binding, call) in enumerate(zip(members, calls, strict=True)):
+            for arg in call.args:
+                if isinstance(arg, Var) and arg in index:
+                    inner[arg] += 1
+                    source = index[arg]
+                    edge = self.edge(calls[source], members[source].var, call, binding.var)
+                    nodes[source].uses.append((i, edge))
+        for binding, node in zip(members, nodes, strict=True):
+            node.escapes = self.uses[binding.var] > inner[binding.var]
+        return nodes
+
+    def edge(self, source: CallTir, value: Var, user: CallTir, result: Var) -> int:
+        """The pattern of an edge: that of the user, better or worse where shapes tell."""
+        level = self.level(user)
+        same = _shape(value) == _shape(result)
+        if level == BROADCAST:
+            level = ELEMENTWISE if same else level
+        if not same and level < OPAQUE and self.is_costly(source):
+            return OPAQUE  # inlined, it would be computed once for each element that reads it
+        return level
+
+    def is_costly(self, call: CallTir) -> bool:
+        """Whether a kernel calls functions or divides."""
+        name = call.callee.name
+        if name not in self.costly:
+            self.costly[name] = any(
+                isinstance(e, Intrinsic) or (isinstance(e, Binary) and e.op == "div")
+                for s in walk_stmt(self.kernel(call).body)
+                for top in stmt_exprs(s)
+                for e in walk_prim(top)
+            )
+        return self.costly[name]
+
+    def call(self, members: Sequence[VarBinding]) -> VarBinding:
+        """The call that replaces a group."""
+        last = members[-1]
+        inside = {b.var for b in members}
+        args: dict[Expr, None] = {}
+        for binding in members:
+            args.update((a, None) for a in _call(binding).args if a not in inside)
+        primitive, symbols = self.primitive(members, list(args))
+        given = list(args)
+        if primitive.sizes:
+            original = {number: symbol for symbol, number in symbols.items()}
+            given.append(ShapeValue(tuple(original[s] for s in primitive.sizes)))
+        call = Call(FunctionRef(primitive.name), tuple(given), span=last.value.span)
+        return replace(last, value=call)
+
+    def primitive(
+        self, members: Sequence[VarBinding], args: Sequence[Expr]
+    ) -> tuple[_Primitive, dict[Symbol, Dim]]:
+        """The primitive function of a group and how the group's symbols are numbered."""
+        renaming = Renaming()
+        key = _key(members, args, renaming)
+        known = self.known.get(key)
+        if known is None:
+            known = self.make(members, args, renaming)
+            self.known[key] = known
+        return known, renaming.names
+
+    def make(
+        self, members: Sequence[VarBinding], args: Sequence[Expr], renaming: Renaming
+    ) -> _Primitive:
+        """A new primitive function."""
+        types = [_type(a) for a in args]
+        hidden = hidden_symbols([*types, *(b.var.type for b in members)], types)
+        hidden = tuple(sorted({*hidden, *_size_args(members, types)}, key=lambda s: s.name))
+        params = [Var(_param_name(a, i), t) for i, (a, t) in enumerate(zip(args, types, strict=True))]
+        into: dict[Expr, Expr] = dict(zip(args, params, strict=True))
+        body: list[Binding] = []
+        for binding in members:
+            call = _call(binding)
+            value = replace(call, args=tuple(into.get(a, a) for a in call.args))
+            into[binding.var] = Var(binding.var.name, binding.var.type, binding.var.span)
+            body.append(VarBinding(cast("Var", into[binding.var]), value, binding.span))
+        if hidden:
+            params.append(Var("sizes", ShapeType(hidden)))
+        kernels = [self.kernel(_call(b)) for b in members]
+        ops = [str(k.attrs.get("op", "kernel")).rpartition(".")[2] for k in kernels]
+        name = self.names.fresh("_".join(["fused", *ops]))
+        self.made[name] = Function(
+            tuple(params),
+            Body((BindingBlock(tuple(body), True),), body[-1].var),
+            members[-1].var.type,
+            attrs=Attrs(primitive=True, private=True),
+        )
+        numbers = [renaming.names[s] for s in hidden]
+        return _Primitive(name, tuple(s for s in numbers if isinstance(s, Symbol)))
+
+
+def _call(binding: VarBinding) -> CallTir:
+    assert isinstance(binding.value, CallTir)
+    return binding.value
+
+
+def _shape(var: Var) -> object:
+    return var.type.shape if isinstance(var.type, TensorType) else None
+
+
+def _type(e: Expr) -> Type:
+    found = atom_type(e)
+    assert found is not None
+    return found
+
+
+def _size_args(members: Sequence[VarBinding], types: Sequence[Type]) -> tuple[Symbol, ...]:
+    sizes = [ShapeType(_call(b).sym_args) for b in members]
+    return hidden_symbols(sizes, types)
+
+
+def _param_name(arg: Expr, i: int) -> str:
+    match arg:
+        case Var(name):
+            return name
+        case Constant(_, str() as name) if name.isidentifier():
+            return name
+        case _:
+            return f"p{i}"
+
+
+def _key(members: Sequence[VarBinding], args: Sequence[Expr], renaming: Renaming) -> Hashable:
+    """Equal for groups that compute the same from arguments of the same types."""
+    place: dict[Expr, int] = {a: i for i, a in enumerate((*args, *(b.var for b in members)))}
+    steps: list[Hashable] = [renaming.type(_type(a)) for a in args]
+    for binding in members:
+        call = _call(binding)
+        out = renaming.type(binding.var.type)
+        sizes = renaming.type(ShapeType(call.sym_args))
+        steps.append((call.callee.name, tuple(place[a] for a in call.args), out, sizes))
+    return tuple(steps)
+
+
+def _uses(body: Body) -> Iterator[Var]:
+    for block in body.blocks:
+        for binding in block.bindings:
+            yield from _uses_in(binding.value)
+    yield from _uses_in(body.result)
+
+
+def _uses_in(e: Expr) -> Iterator[Var]:
+    if isinstance(e, Var):
+        yield e
+    for child in graph_children(e):
+        yield from _uses_in(child)
+    for body in bodies_of(e):
+        yield from _uses(body)

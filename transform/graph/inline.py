@@ -1,0 +1,238 @@
+"""Inlining of elementwise and injective producers within a kernel: compute_inline on whole prim funcs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from unity.arith import simplify
+from unity.ir.prim_expr import (
+    Binary,
+    Imm,
+    Intrinsic,
+    Load,
+    PrimExpr,
+    PrimVar,
+    Select,
+    SizeVar,
+)
+from unity.ir.regions import block_regions
+from unity.ir.stmt import Allocate, Block, Buffer, For, Let, PrimFunc, Seq, Stmt, Store
+from unity.ir.visit import (
+    prim_children,
+    rewrite_prim,
+    rewrite_stmt,
+    stmt_exprs,
+    substitute_prim,
+    walk_prim,
+    walk_stmt,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """A block that gives each element of a buffer by a formula over the element's indices."""
+
+    buffer: Buffer
+    axes: tuple[PrimVar, ...]
+    value: PrimExpr
+
+    def at(self, indices: Sequence[PrimExpr]) -> PrimExpr:
+        """The formula for one element."""
+        into: dict[PrimVar | SizeVar, PrimExpr] = dict(zip(self.axes, indices, strict=True))
+        return substitute_prim(self.value, into)
+
+
+def inline_producers(func: PrimFunc, buffers: Sequence[Buffer]) -> PrimFunc:
+    """The kernel without those of its temporary buffers whose elements can be had from a formula.
+
+    Args:
+        func: A prim func whose body is statements in sequence, temporaries allocated around them.
+        buffers: The temporaries to try, in the order they are written.
+    """
+    allocated, stmts = _opened(func.body)
+    # From the last to the first: what is inlined is then still as simple as it was made.
+    for buffer in reversed(buffers):
+        found = [(i, p) for i, s in enumerate(stmts) if (p := producer(s, buffer)) is not None]
+        if len(found) != 1 or _writers(stmts, buffer) != 1:
+            continue
+        at, made = found[0]
+        users = [s for i, s in enumerate(stmts) if i != at]
+        if not all(_may_inline(s, made) for s in users):
+            continue
+        stmts = [_inlined(s, made) for s in users]
+        allocated.remove(buffer)
+    body: Stmt = stmts[0] if len(stmts) == 1 else Seq(tuple(stmts))
+    for buffer in reversed(allocated):
+        body = Allocate(buffer, body)
+    return replace(func, body=body)
+
+
+def _opened(body: Stmt) -> tuple[list[Buffer], list[Stmt]]:
+    """The temporaries around a sequence, and the statements; nested ones are pulled up."""
+    match body:
+        case Allocate(buffer, inner):
+            allocated, stmts = _opened(inner)
+            return [buffer, *allocated], stmts
+        case Seq(parts):
+            opened = [_opened(p) for p in parts]
+            return [b for a, _ in opened for b in a], [s for _, ss in opened for s in ss]
+        case _:
+            return [], [body]
+
+
+def producer(stmt: Stmt, buffer: Buffer) -> Producer | None:
+    """What a loop nest computes into a buffer, if it is one formula for every element."""
+    while isinstance(stmt, For):
+        stmt = stmt.body
+    if not isinstance(stmt, Block) or stmt.init is not None or stmt.predicate is not None:
+        return None
+    store = stmt.body
+    if not isinstance(store, Store) or store.buffer is not buffer or store.predicate is not None:
+        return None
+    axes = [a.var for a in stmt.axes]
+    whole = all(
+        a.kind == "S" and isinstance(a.value, PrimVar) and a.domain.begin == Imm(0, a.var.dtype)
+        for a in stmt.axes
+    )
+    indexed = tuple(i for i in store.indices if isinstance(i, PrimVar))
+    if not whole or len(indexed) != len(store.indices) or set(indexed) != set(axes):
+        return None
+    extents = {a.var: a.domain.extent for a in stmt.axes}
+    if not all(_same(extents[v], n) for v, n in zip(indexed, buffer.shape, strict=True)):
+        return None
+    if any(load.buffer is buffer for load in _loads(store.value)):
+        return None
+    return Producer(buffer, indexed, store.value)
+
+
+def _writers(stmts: Sequence[Stmt], buffer: Buffer) -> int:
+    return sum(
+        isinstance(s, Store) and s.buffer is buffer for top in stmts for s in walk_stmt(top)
+    )
+
+
+def _loads(e: PrimExpr) -> list[Load]:
+    return [x for x in walk_prim(e) if isinstance(x, Load)]
+
+
+def _same(a: PrimExpr, b: PrimExpr) -> bool:
+    return a == b or simplify(a - b) == Imm(0, a.dtype)
+
+
+def _may_inline(stmt: Stmt, made: Producer) -> bool:
+    """Whether a consumer may compute the elements it reads itself.
+
+    A costly formula is inlined only where each element is read once: at one place of a block all
+    of whose axes tell the element.
+    """
+    costly = is_costly(made.value)
+    for s in walk_stmt(stmt):
+        if not isinstance(s, Block) or not any(r.buffer is made.buffer for r in s.reads):
+            continue
+        if any(isinstance(inner, Block) for inner in walk_stmt(s.body)):
+            return False
+        places = {load.indices for load in _reads_of(s, made.buffer)}
+        if costly and not (len(places) == 1 and _tells_element(s, next(iter(places)))):
+            return False
+    return True
+
+
+def _tells_element(block: Block, indices: Sequence[PrimExpr]) -> bool:
+    used = {e for i in indices for e in walk_prim(i)}
+    return all(a.var in used or a.domain.extent == Imm(1, a.var.dtype) for a in block.axes)
+
+
+def is_costly(value: PrimExpr) -> bool:
+    """Whether a formula calls functions or divides."""
+    return any(
+        isinstance(e, Intrinsic) or (isinstance(e, Binary) and e.op in ("div", "pow"))
+        for e in walk_prim(value)
+    )
+
+
+def _reads_of(block: Block, buffer: Buffer) -> list[Load]:
+    parts = [block.body] if block.init is None else [block.init, block.body]
+    return [
+        load
+        for part in parts
+        for s in walk_stmt(part)
+        for e in stmt_exprs(s)
+        for load in _loads(e)
+        if load.buffer is buffer
+    ]
+
+
+def _inlined(stmt: Stmt, made: Producer) -> Stmt:
+    """A consumer with its reads replaced by the formula."""
+
+    def on_block(s: Stmt) -> Stmt | None:
+        if not isinstance(s, Block) or not any(r.buffer is made.buffer for r in s.reads):
+            return None
+        body = _with_formula(s.body, made)
+        init = None if s.init is None else _with_formula(s.init, made)
+        reads, writes = block_regions(body, init, [a.var for a in s.axes])
+        return replace(s, body=body, init=init, reads=reads, writes=writes)
+
+    return rewrite_stmt(stmt, on_block)
+
+
+def _with_formula(body: Stmt, made: Producer) -> Stmt:
+    """A block's statement with reads of the buffer replaced.
+
+    An element read several times, and not only under a guard, is computed once in a let.
+    """
+    always = _unguarded(body, made.buffer)
+    named: dict[tuple[PrimExpr, ...], PrimVar] = {}
+    if not isinstance(made.value, Load | Imm | PrimVar | SizeVar):
+        for indices, count in always.items():
+            if count > 1:
+                named[indices] = PrimVar(made.buffer.name, made.buffer.dtype)
+
+    def on_load(x: PrimExpr) -> PrimExpr | None:
+        if not isinstance(x, Load) or x.buffer is not made.buffer:
+            return None
+        return named.get(x.indices) or _simplified(made.at(x.indices))
+
+    body = rewrite_stmt(body, None, on_load)
+    for indices, var in named.items():
+        body = Let(var, _simplified(made.at(indices)), body)
+    return body
+
+
+def _unguarded(body: Stmt, buffer: Buffer) -> Counter[tuple[PrimExpr, ...]]:
+    """How often each element is read in lets around a store; those under a select don't count.
+
+    Empty if the statement is anything else: its reads may depend on variables bound within.
+    """
+    found: Counter[tuple[PrimExpr, ...]] = Counter()
+    while isinstance(body, Let):
+        found.update(_unguarded_reads(body.value, buffer))
+        body = body.body
+    if not isinstance(body, Store):
+        return Counter()
+    found.update(_unguarded_reads(body.value, buffer))
+    return found
+
+
+def _unguarded_reads(e: PrimExpr, buffer: Buffer) -> Iterator[tuple[PrimExpr, ...]]:
+    if isinstance(e, Load) and e.buffer is buffer:
+        yield e.indices
+    for child in (e.condition,) if isinstance(e, Select) else prim_children(e):
+        yield from _unguarded_reads(child, buffer)
+
+
+def _simplified(e: PrimExpr) -> PrimExpr:
+    """The expression with its indices simplified."""
+
+    def on_load(x: PrimExpr) -> PrimExpr | None:
+        if not isinstance(x, Load):
+            return None
+        return Load(x.buffer, tuple(_index(i) for i in x.indices), x.predicate)
+
+    return rewrite_prim(e, on_load)
+
+
+def _index(e: PrimExpr) -> PrimExpr:
+    return e if isinstance(e, PrimVar | Imm | SizeVar) else simplify(e)
