@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS, Attrs
@@ -62,6 +63,7 @@ class GraphBuilder:
         self._blocks: list[BindingBlock] = []
         self._bindings: list[Binding] = []
         self._is_dataflow = dataflow
+        self._forced = False
         self._names: set[str] = set()
         self._symbols: set[str] = set()
 
@@ -111,8 +113,26 @@ class GraphBuilder:
         call = call_op(name, *args, span=span, signatures=self.signatures, **attrs)
         return self.emit(call, None, span)
 
-    def emit(self, expr: Expr, name: str | None = None, span: Span | None = None) -> Var:
+    @contextmanager
+    def dataflow_block(self) -> Iterator[None]:
+        """What is bound inside forms a dataflow block of its own, as a program says so itself."""
+        self._close()
+        outer, self._forced, self._is_dataflow = self._forced, True, True
+        yield
+        self._close()
+        self._forced = outer
+        self._is_dataflow = self._dataflow
+
+    def emit(
+        self,
+        expr: Expr,
+        name: str | None = None,
+        span: Span | None = None,
+        kind: Type | None = None,
+    ) -> Var:
         """Bind an expression; a variable without a new name is returned as it is.
+
+        `kind` is a type declared for it, in place of the inferred one.
 
         Raises:
             UnityError: The expression is ill-typed.
@@ -120,7 +140,8 @@ class GraphBuilder:
         if isinstance(expr, Var) and name is None:
             return expr
         value = map_expr(expr, self.atom)
-        kind = infer_type(value, self.signatures, self.fresh)
+        if kind is None:
+            kind = infer_type(value, self.signatures, self.fresh)
         where = span or expr.span
         var = self.new_var(name or _hint(value), kind, where)
         self._append(VarBinding(var, value, where), self._may_flow(value))
@@ -179,7 +200,7 @@ class GraphBuilder:
         return Function(given, body, found, self.pure if pure is None else pure, attrs, span)
 
     def _append(self, binding: Binding, flows: bool) -> None:
-        wanted = self._dataflow and flows
+        wanted = self._forced or (self._dataflow and flows)
         if wanted != self._is_dataflow:
             self._close()
             self._is_dataflow = wanted
