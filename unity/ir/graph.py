@@ -14,6 +14,7 @@ from typing import TypeAlias
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import Dim
+from unity.ir.display import Displayed
 from unity.ir.dtype import Array, DType
 from unity.ir.types import Type
 
@@ -228,7 +229,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Displayed):
     """A graph function; as an expression, a closure over the vars of its surroundings.
 
     `result` is the declared type of the body's result. `attrs` may hold ``primitive`` (made by

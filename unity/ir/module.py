@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.display import Displayed
 from unity.ir.graph import Function
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType
@@ -26,7 +27,7 @@ Definition: TypeAlias = Function | PrimFunc | ExternFunc
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IRModule(Mapping[str, Definition]):
+class IRModule(Mapping[str, Definition], Displayed):
     """A mapping name -> definition; compare modules with `structural_equal`."""
 
     functions: Mapping[str, Definition]

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.display import Displayed
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 
@@ -175,7 +176,7 @@ Param: TypeAlias = Buffer | SizeVar | PrimVar
 
 
 @dataclass(frozen=True, slots=True)
-class PrimFunc:
+class PrimFunc(Displayed):
     """A kernel: buffers (inputs, then outputs) and extra scalars as parameters, and a statement.
 
     Symbols (`SizeVar`) free in the parameters' shapes are bound by a call. A `SizeVar` among the

@@ -1,0 +1,49 @@
+"""Coloured text in a terminal and in notebooks; plain text elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+from unity.ir.display import Printer, set_printer
+from unity.ir.graph import Function
+from unity.ir.module import IRModule
+from unity.ir.stmt import PrimFunc
+
+from .module import text
+
+Shown = IRModule | Function | PrimFunc
+_THEME = "ansi_dark"
+_PAGE_THEME = "friendly"
+
+
+def show(node: Shown, name: str = "main") -> None:
+    """Print a module or a function to standard output, coloured if that is a terminal."""
+    source = text(node, name)
+    if not sys.stdout.isatty():
+        sys.stdout.write(source)
+        return
+    from rich.console import Console  # only a terminal needs it
+    from rich.syntax import Syntax
+
+    console = Console()
+    console.print(
+        Syntax(source, "python", theme=_THEME, background_color="default"), soft_wrap=True
+    )
+
+
+def html(node: Shown, name: str = "main") -> str:
+    """A module or a function as HTML with its style inline, for ``_repr_html_``."""
+    from rich.console import Console  # only a notebook needs it
+    from rich.syntax import Syntax
+
+    source = text(node, name)
+    width = max(map(len, source.splitlines()), default=1) + 1
+    console = Console(record=True, file=io.StringIO(), width=width)
+    console.print(Syntax(source, "python", theme=_PAGE_THEME, background_color="default"))
+    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+
+
+def register() -> None:
+    """Make modules and functions print as this package prints them; ``import unity`` does."""
+    set_printer(Printer(text, show, html))
