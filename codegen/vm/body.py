@@ -1,0 +1,474 @@
+"""The code of one graph function: its bindings as instructions over registers and symbol slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from unity.codegen.vm.kernel_sizes import kernel_sizes
+from unity.codegen.vm.specs import Scope, only_in_expressions
+from unity.codegen.vm.tables import Tables
+from unity.ir.attrs import Attrs, AttrValue
+from unity.ir.dims import SymDim
+from unity.ir.dtype import dtype
+from unity.ir.graph import (
+    Body,
+    Call,
+    CallEngine,
+    CallLibrary,
+    CallPython,
+    CallTir,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    If,
+    MatchCast,
+    Op,
+    PrimValue,
+    Scan,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+    VarBinding,
+    While,
+)
+from unity.ir.lattice import atom_type
+from unity.ir.types import ObjectType, ShapeType, TensorType, TupleType, Type
+from unity.ir.visit import free_vars
+from unity.op.table import OPS
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, product
+
+
+def build_function(name: str, function: Function, tables: Tables) -> p.FunctionCode:
+    """The code of a graph function of the module."""
+    return FunctionBuilder(tables, name).build(function)
+
+
+@dataclass(slots=True)
+class FunctionBuilder:
+    """State while one function is built.
+
+    Attributes:
+        shared: Registers that may lie in an argument, a constant or the arena: a result must not.
+        roots: For a register that is another shape of a register's storage, that register.
+    """
+
+    tables: Tables
+    name: str
+    scope: Scope = field(default_factory=Scope)
+    registers: list[p.Spec] = field(default_factory=list)
+    code: list[p.Instruction] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    env: dict[Var, p.Tree] = field(default_factory=dict)
+    shared: set[p.Reg] = field(default_factory=set)
+    roots: dict[p.Reg, p.Reg] = field(default_factory=dict)
+    captured: int = 0
+
+    def build(self, function: Function) -> p.FunctionCode:
+        """Build the whole function."""
+        captured_slots = len(self.scope.symbols)
+        params: list[p.ParamInfo] = []
+        for var in function.params:
+            spec = self.scope.spec(var.type)
+            tree = self.fresh(spec)
+            self.env[var] = tree
+            self.shared.update(p.leaves(tree))
+            params.append(p.ParamInfo(var.name, spec, tree))
+        whole = p.TupleSpec(tuple(q.spec for q in params))
+        for slot in only_in_expressions(whole, self.scope.unbound(whole)):
+            symbol = self.scope.symbols[slot].name
+            self.gap(f"no input of {self.name} has an axis that is {symbol} alone, to know it by")
+        self.bind(whole)
+        result = self.body(function.body)
+        self.emit(p.Return(self.owned(result)), "")
+        spec = self.scope.spec(function.result)
+        return p.FunctionCode(
+            self.name, tuple(params), spec, tuple(self.scope.symbols), tuple(self.registers),
+            tuple(self.code), tuple(self.labels), self.captured, captured_slots,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ registers and instructions
+
+    def emit(self, instruction: p.Instruction, label: str) -> int:
+        """Append an instruction; its index."""
+        self.code.append(instruction)
+        self.labels.append(label)
+        return len(self.code) - 1
+
+    def fresh(self, spec: p.Spec) -> p.Tree:
+        """New registers for a value."""
+        if isinstance(spec, p.TupleSpec):
+            return tuple(self.fresh(f) for f in spec.fields)
+        self.registers.append(spec)
+        return len(self.registers) - 1
+
+    def register(self, spec: p.Spec) -> p.Reg:
+        """A new register for a value that is no tuple."""
+        tree = self.fresh(spec)
+        assert isinstance(tree, int)
+        return tree
+
+    def bind(self, spec: p.Spec) -> None:
+        """Note that the symbols of a spec have values from here on."""
+        self.scope.bound.update(self.scope.unbound(spec))
+
+    def gap(self, what: str) -> None:
+        """Note something that the VM can't run."""
+        if what not in self.tables.gaps:
+            self.tables.gaps.append(what)
+
+    def missing(self, what: str, of: Type) -> p.Tree:
+        """A gap in place of a value."""
+        self.gap(f"{self.name}: {what}")
+        return self.fresh(self.scope.spec(of))
+
+    def owned(self, tree: p.Tree, taken: set[p.Reg] | None = None) -> p.Tree:
+        """The value with copies of what is shared or occurs twice."""
+        taken = set() if taken is None else taken
+        if isinstance(tree, tuple):
+            return tuple(self.owned(t, taken) for t in tree)
+        spec = self.registers[tree]
+        root = self.roots.get(tree, tree)
+        if isinstance(spec, p.TensorSpec) and (tree in self.shared or root in taken):
+            dst = self.register(spec)
+            self.emit(p.Copy(dst, tree), "copy of the result")
+            return dst
+        taken.add(root)
+        return tree
+
+    # ------------------------------------------------------------------ bindings
+
+    def body(self, body: Body) -> p.Tree:
+        """A body's bindings; where its result is."""
+        for block in body.blocks:
+            for binding in block.bindings:
+                match binding:
+                    case VarBinding(var, value):
+                        tree = self.value(value, var.type, var.name)
+                        self.check_new_symbols(tree, var)
+                    case MatchCast(var, value, to):
+                        tree = self.match_cast(var, value, to)
+                    case _:
+                        assert_never(binding)
+                self.env[var] = tree
+        return self.atom(body.result, "result")
+
+    def check_new_symbols(self, tree: p.Tree, var: Var) -> None:
+        """Bind symbols that a value brings along: data-dependent sizes."""
+        spec = self.scope.spec(var.type)
+        new = self.scope.unbound(spec)
+        if new:
+            for slot in only_in_expressions(spec, new):
+                symbol = self.scope.symbols[slot].name
+                self.gap(f"{self.name}: nothing gives {symbol} a value before {var.name}")
+            self.emit(p.Match(tree, spec, new, p.ObjectSpec(), var.name), var.name)
+            self.bind(spec)
+
+    def match_cast(self, var: Var, value: Expr, to: Type) -> p.Tree:
+        """A checked cast: the same registers under a new type."""
+        source = self.atom(value, var.name)
+        known = self.scope.spec(atom_type(value) or ObjectType())
+        spec = self.scope.spec(to)
+        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, var.name), var.name)
+        self.bind(spec)
+        return source
+
+    def atom(self, e: Expr, label: str) -> p.Tree:
+        """Where an atom's value is."""
+        return self.value(e, atom_type(e) or ObjectType(), label)
+
+    def reg(self, e: Expr, label: str) -> p.Reg:
+        """Where an atom's value is, if it is no tuple."""
+        tree = self.atom(e, label)
+        assert isinstance(tree, int), e
+        return tree
+
+    def value(self, e: Expr, of: Type, label: str) -> p.Tree:
+        """Instructions for an expression; where its value is."""
+        match e:
+            case Var():
+                return self.env[e]
+            case Constant():
+                dst = self.register(self.scope.spec(of))
+                self.emit(p.LoadConst(dst, self.tables.constant(e)), e.name or label)
+                self.shared.add(dst)
+                return dst
+            case ShapeValue(dims):
+                dst = self.register(self.scope.spec(of))
+                self.emit(p.MakeShape(dst, self.scope.sizes(dims)), label)
+                return dst
+            case PrimValue(value, kind):
+                dst = self.register(p.ScalarSpec(kind.name))
+                number = value if isinstance(value, float | bool) else self.scope.size(value)
+                self.emit(p.MakeScalar(dst, number, kind.name), label)
+                return dst
+            case Tuple(fields):
+                return tuple(self.atom(f, label) for f in fields)
+            case TupleGet(value, index):
+                fields_of = self.atom(value, label)
+                assert isinstance(fields_of, tuple), e
+                return fields_of[index]
+            case FunctionRef(name):
+                dst = self.register(p.ObjectSpec())
+                self.emit(p.MakeClosure(dst, self.tables.names[name], (), ()), label)
+                return dst
+            case Function():
+                return self.closure(e, label)
+            case Call():
+                return self.call(e, of, label)
+            case CallTir():
+                return self.call_tir(e, label)
+            case CallPython():
+                return self.call_python(e, label)
+            case CallLibrary(symbol):
+                return self.missing(f"library call {symbol}", of)
+            case CallEngine(engine):
+                return self.missing(f"engine call {engine}", of)
+            case If():
+                return self.conditional(e, of, label)
+            case While():
+                return self.loop(e, label)
+            case Scan():
+                return self.scan(e, of, label)
+            case Op(name):
+                return self.missing(f"operator {name} as a value", of)
+            case _:
+                assert_never(e)
+
+    # ------------------------------------------------------------------ calls
+
+    def call(self, e: Call, of: Type, label: str) -> p.Tree:
+        """A call of an operator, a function or a closure."""
+        match e.callee:
+            case Op(name):
+                if name in _MEMORY:
+                    return _MEMORY[name](self, e, label)
+                return self.host_op(name, e, of, label)
+            case FunctionRef(name):
+                if name not in self.tables.names:
+                    return self.missing(f"call of {name}, which is no graph function", of)
+                args = tuple(self.atom(a, label) for a in e.args)
+                dst = self.fresh(self.scope.spec(of))
+                self.emit(p.CallFunction(dst, self.tables.names[name], args), label)
+                return dst
+            case Var():
+                args = tuple(self.atom(a, label) for a in e.args)
+                dst = self.fresh(self.scope.spec(of))
+                self.emit(p.CallClosure(dst, self.reg(e.callee, label), args), label)
+                return dst
+            case _:
+                assert_never(e.callee)
+
+    def host_op(self, name: str, e: Call, of: Type, label: str) -> p.Tree:
+        """An op without a kernel: a shape that the types tell, or its reference on the host."""
+        if isinstance(of, ShapeType) and isinstance(of.dims, tuple):
+            spec = self.scope.spec(of)
+            if not self.scope.unbound(spec):
+                dst = self.register(spec)
+                self.emit(p.MakeShape(dst, self.scope.sizes(of.dims)), label)
+                return dst
+        row = OPS.get(name)
+        if row is None or row.reference is None or any(_symbolic(v) for v in e.attrs.values()):
+            return self.missing(f"operator {name}", of)
+        args = tuple(self.atom(a, label) for a in e.args)
+        result = self.fresh(self.scope.spec(of))
+        host = self.tables.host(f"op:{name}", _reference(row.reference, e.attrs))
+        self.emit(p.CallHost(result, host, args), label)
+        self.shared.update(p.leaves(result))
+        return result
+
+    def call_tir(self, e: CallTir, label: str) -> p.Tree:
+        """A kernel call that is not planned: its outputs are allocated here."""
+        inputs = [self.reg(a, label) for a in e.args]
+        aliases = e.inplace or (-1,) * len(e.out)
+        made: list[p.Reg] = []
+        outputs: list[p.Reg] = []
+        made_types: list[Type] = []
+        for out, alias in zip(e.out, aliases, strict=True):
+            if alias < 0:
+                made.append(self.allocate(out, label))
+                made_types.append(out)
+            outputs.append(inputs[alias] if alias >= 0 else made[-1])
+        func = self.tables.prim_func(e.callee.name)
+        types = [*(atom_type(a) or ObjectType() for a in e.args), *made_types]
+        sizes = self.scope.sizes(kernel_sizes(func, types, e.sym_args))
+        kernel = self.tables.kernel(e.callee.name)
+        self.emit(p.CallKernel(kernel, (*inputs, *made), sizes), label)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def call_python(self, e: CallPython, label: str) -> p.Tree:
+        """A destination-passing call of a Python function."""
+        outputs = tuple(self.allocate(out, label) for out in e.out)
+        args = (*(self.atom(a, label) for a in e.args), *outputs)
+        name = getattr(e.function, "__qualname__", "python")
+        host = self.tables.host(f"python:{name}", e.function)
+        dst: p.Tree = outputs[0] if len(outputs) == 1 else outputs
+        self.emit(p.CallHost(dst, host, args, destination=True), label)
+        return dst
+
+    def allocate(self, of: Type, label: str) -> p.Reg:
+        """A fresh tensor of a type whose shape is known."""
+        assert isinstance(of, TensorType), of
+        spec = self.scope.spec(of)
+        assert isinstance(spec, p.TensorSpec)
+        dst = self.register(spec)
+        if spec.shape is None or spec.dtype is None:
+            self.gap(f"{self.name}: {label} is computed into a tensor of unknown shape or dtype")
+            return dst
+        self.emit(p.AllocTensor(dst, spec.shape, spec.dtype), label)
+        return dst
+
+    # ------------------------------------------------------------------ control flow and closures
+
+    def conditional(self, e: If, of: Type, label: str) -> p.Tree:
+        """Both branches move their results to the same registers."""
+        dst = self.fresh(self.scope.spec(of))
+        condition = self.reg(e.condition, label)
+        branch = self.emit(p.Branch(condition, 0), label)
+        before = set(self.scope.bound)
+        self.move(dst, self.body(e.then), label)
+        self.scope.bound = set(before)
+        jump = self.emit(p.Jump(0), label)
+        self.code[branch] = p.Branch(condition, len(self.code))
+        self.move(dst, self.body(e.orelse), label)
+        self.scope.bound = before
+        self.code[jump] = p.Jump(len(self.code))
+        return dst
+
+    def move(self, dst: p.Tree, src: p.Tree, label: str) -> None:
+        """Give registers the value of others of the same structure."""
+        for to, value in zip(p.leaves(dst), p.leaves(src), strict=True):
+            self.emit(p.Move(to, value), label)
+            if value in self.shared:
+                self.shared.add(to)
+
+    def loop(self, e: While, label: str) -> p.Tree:
+        """State registers are updated by copy at the start and after each round."""
+        for var in e.vars:
+            self.env[var] = self.fresh(self.scope.spec(var.type))
+        state = tuple(r for var in e.vars for r in p.leaves(self.env[var]))
+        init = tuple(r for i in e.init for r in p.leaves(self.atom(i, label)))
+        self.emit(p.Update(state, init), label)
+        before = set(self.scope.bound)
+        start = len(self.code)
+        condition = self.body(e.condition)
+        assert isinstance(condition, int)
+        branch = self.emit(p.Branch(condition, 0), label)
+        following = self.body(e.body)
+        self.emit(p.Update(state, tuple(p.leaves(following))), label)
+        self.emit(p.Jump(start), label)
+        self.code[branch] = p.Branch(condition, len(self.code))
+        self.scope.bound = before
+        return tuple(self.env[var] for var in e.vars)
+
+    def closure(self, function: Function, label: str) -> p.Reg:
+        """A function value: what it captures comes first in its frame."""
+        free = free_vars(function)
+        inner = FunctionBuilder(self.tables, f"{self.name}.{label}", self.scope.copy())
+        captured: list[p.Reg] = []
+        for var, tree in self.env.items():
+            if var in free:
+                captured.extend(p.leaves(tree))
+                inner.env[var] = inner.fresh(self.scope.spec(var.type))
+                inner.shared.update(p.leaves(inner.env[var]))
+        inner.captured = len(captured)
+        slots = tuple(range(len(self.scope.symbols)))
+        index = self.tables.reserve()
+        self.tables.functions[index] = inner.build(function)
+        dst = self.register(p.ObjectSpec())
+        self.emit(p.MakeClosure(dst, index, tuple(captured), slots), label)
+        return dst
+
+    def scan(self, e: Scan, of: Type, label: str) -> p.Tree:
+        """A closure of the loop's body and one instruction that runs it over the leading axis."""
+        params = (*e.state, *e.elements)
+        result = atom_type(e.body.result) or ObjectType()
+        closure = self.closure(Function(params, e.body, result), label)
+        init = tuple(self.atom(i, label) for i in e.init)
+        inputs = tuple(self.atom(i, label) for i in e.inputs)
+        dst = self.fresh(self.scope.spec(of))
+        assert isinstance(of, TupleType)
+        self.emit(p.RunScan(dst, closure, init, inputs), label)
+        return dst
+
+
+def _symbolic(value: AttrValue) -> bool:
+    if isinstance(value, tuple):
+        return any(_symbolic(v) for v in value)
+    return isinstance(value, SymDim)
+
+
+def _reference(rule: Callable[..., object], attrs: Attrs) -> Callable[..., object]:
+    def run(*args: object) -> object:
+        return rule(args, attrs)
+
+    return run
+
+
+# ---------------------------------------------------------------------- memory.*
+
+
+def _shape(builder: FunctionBuilder, value: Expr) -> tuple[Size, ...]:
+    assert isinstance(value, ShapeValue), value
+    return builder.scope.sizes(value.dims)
+
+
+def _dtype(e: Call) -> str:
+    kind = e.attrs["dtype"]
+    return dtype(kind).name if isinstance(kind, str) else str(kind)
+
+
+def _alloc_arena(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
+    dst = b.register(p.ObjectSpec())
+    b.emit(p.AllocArena(dst, product(_shape(b, e.args[0]))), label)
+    return dst
+
+
+def _view(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
+    (offset,), shape = _shape(b, e.args[1]), _shape(b, e.args[2])
+    dst = b.register(p.TensorSpec(_dtype(e), shape, len(shape)))
+    b.emit(p.View(dst, b.reg(e.args[0], label), offset, shape, _dtype(e)), label)
+    b.shared.add(dst)
+    return dst
+
+
+def _alloc_tensor(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
+    shape = _shape(b, e.args[0])
+    dst = b.register(p.TensorSpec(_dtype(e), shape, len(shape)))
+    b.emit(p.AllocTensor(dst, shape, _dtype(e)), label)
+    return dst
+
+
+def _reshape_view(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
+    src, shape = b.reg(e.args[0], label), _shape(b, e.args[1])
+    spec = b.registers[src]
+    assert isinstance(spec, p.TensorSpec)
+    dst = b.register(p.TensorSpec(spec.dtype, shape, len(shape)))
+    b.emit(p.Reshape(dst, src, shape), label)
+    b.roots[dst] = b.roots.get(src, src)
+    if src in b.shared:
+        b.shared.add(dst)
+    return dst
+
+
+def _call_kernel(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
+    callee, arguments, numbers = e.args
+    assert isinstance(callee, FunctionRef)
+    tree = b.atom(arguments, label)
+    assert isinstance(tree, tuple)
+    kernel = b.tables.kernel(callee.name)
+    b.emit(p.CallKernel(kernel, tuple(p.leaves(tree)), _shape(b, numbers)), label)
+    return ()
+
+
+_MEMORY: dict[str, Callable[[FunctionBuilder, Call, str], p.Tree]] = {
+    "memory.alloc_arena": _alloc_arena,
+    "memory.view": _view,
+    "memory.alloc_tensor": _alloc_tensor,
+    "memory.reshape_view": _reshape_view,
+    "memory.call_kernel": _call_kernel,
+}

@@ -1,0 +1,283 @@
+"""The entry of a native function: a METH_FASTCALL builtin as LLVM IR.
+
+Checks that the arguments are plain numpy arrays of the right dtype and shape, binds the symbols,
+allocates the outputs and the arena, runs the native function (without the GIL if there is enough
+work), and gives back arrays. Whatever it does not expect goes to ``self``, the Python function that
+handles or refuses it.
+"""
+
+from __future__ import annotations
+
+from unity.codegen.vm.layout import Layout, byte_count
+from unity.codegen.vm.native_body import INTERRUPTED, fact_conditions
+from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.prelude import api
+from unity.runtime import native_info as n
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, Slot
+
+RELEASE_BYTES = 1 << 14  # less memory than this is not worth 35 ns for releasing the GIL
+ARENA_HEADER = 64  # an arena starts with: the next free one, its size
+
+
+def entry_text(index: int, layout: Layout, dtypes: list[str], uses_constants: bool) -> str:
+    """The text of ``unity_entry_<index>`` and ``unity_release_<index>``.
+
+    Args:
+        index: The function's index in the program.
+        layout: Its plan.
+        dtypes: The dtype table of the module, added to.
+        uses_constants: Whether it reads constants (weights), which is work worth releasing the GIL.
+    """
+    entry = _Entry(index, layout, dtypes)
+    entry.arguments()
+    entry.outputs()
+    entry.arena()
+    entry.run(always_release=uses_constants)
+    entry.results()
+    entry.exits()
+    header = (
+        f"define ptr @unity_entry_{index}(ptr %self, ptr %args, i64 %count, ptr %names) nounwind {{"
+    )
+    free = f"@unity_free_{index} = internal global ptr null"
+    return "\n".join([free, header, *entry.t.lines, "}", _release_text(index)])
+
+
+class _Entry:
+    """State while an entry is written."""
+
+    def __init__(self, index: int, layout: Layout, dtypes: list[str]) -> None:
+        self.index, self.layout, self.dtypes = index, layout, dtypes
+        self.t = Text()
+        self.blocks = 0
+
+    def api(self, name: str) -> str:
+        """A function or type of the runtime's table."""
+        return self.t.load("ptr", "@unity_python", api(name), "ptr")
+
+    def dtype(self, name: str) -> str:
+        """A numpy dtype object."""
+        if name not in self.dtypes:
+            self.dtypes.append(name)
+        return self.t.load("ptr", "@unity_dtypes", self.dtypes.index(name), "ptr")
+
+    def go_on_if(self, condition: str, otherwise: str) -> None:
+        """Leave for `otherwise` unless the condition holds."""
+        following = f"b{self.blocks}"
+        self.blocks += 1
+        self.t.do(f"br i1 {condition}, label %{following}, label %{otherwise}")
+        sizes = dict(self.t.sizes)
+        self.t.block(following)
+        self.t.sizes.update(sizes)  # the block before is this one's only predecessor
+
+    def arguments(self) -> None:
+        """Check the arguments and bind the symbols."""
+        t, layout = self.t, self.layout
+        t.block("entry")
+        t.do(f"%slots = alloca [{layout.slots + 1} x i64]")
+        t.do(f"%inputs = alloca [{len(layout.inputs) + 1} x ptr]")
+        t.do(f"%outputs = alloca [{len(layout.outputs) + 1} x ptr]")
+        t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
+        t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
+        t.do("%poll = alloca [2 x i64]")
+        right = t.let(f"icmp eq i64 %count, {len(layout.inputs)}")
+        unnamed = t.let("icmp eq ptr %names, null")
+        self.go_on_if(t.let(f"and i1 {right}, {unnamed}"), "slow")
+        later: list[tuple[Size, str]] = []
+        bound: set[int] = set()
+        for k, spec in enumerate(layout.inputs):
+            self.argument(k, spec, bound, later)
+        for size, actual in later:
+            self.go_on_if(t.let(f"icmp eq i64 {t.size(size)}, {actual}"), "slow")
+
+    def argument(
+        self, k: int, spec: p.TensorSpec, bound: set[int], later: list[tuple[Size, str]]
+    ) -> None:
+        """Check one argument: type, dtype, layout, rank, sizes."""
+        t, shape = self.t, spec.shape or ()
+        array = t.load("ptr", "%args", k, "ptr")
+        kind = t.load("ptr", array, n.OBJECT_TYPE)
+        self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('ndarray')}"), "slow")
+        assert spec.dtype is not None
+        descr = t.load("ptr", array, n.ARRAY_DESCR)
+        same = t.let(f"icmp eq ptr {descr}, {self.dtype(spec.dtype)}")
+        flags = t.let(f"and i32 {t.load('i32', array, n.ARRAY_FLAGS)}, {n.PLAIN_FLAGS}")
+        plain = t.let(f"icmp eq i32 {flags}, {n.PLAIN_FLAGS}")
+        rank = t.let(f"icmp eq i32 {t.load('i32', array, n.ARRAY_NDIM)}, {len(shape)}")
+        both = t.let(f"and i1 {same}, {plain}")
+        self.go_on_if(t.let(f"and i1 {both}, {rank}"), "slow")
+        t.store("ptr", t.load("ptr", array, n.ARRAY_DATA), "%inputs", k)
+        sizes = t.load("ptr", array, n.ARRAY_SHAPE) if shape else ""
+        for axis, size in enumerate(shape):
+            actual = t.load("i64", sizes, axis, "i64")
+            if isinstance(size, Slot) and size.index not in bound:
+                bound.add(size.index)
+                t.store("i64", actual, "%slots", size.index)
+                t.sizes[size] = actual
+                for _, condition in fact_conditions(
+                    t, actual, self.layout.code.symbols[size.index]
+                ):
+                    self.go_on_if(condition, "slow")
+            elif isinstance(size, int):
+                self.go_on_if(t.let(f"icmp eq i64 {actual}, {size}"), "slow")
+            else:
+                later.append((size, actual))
+
+    def outputs(self) -> None:
+        """Plan, then allocate the outputs as numpy arrays."""
+        t, layout = self.t, self.layout
+        t.do(f"%arena_bytes = call i64 @unity_plan_{self.index}(ptr %slots, ptr %dims)")
+        total = sum(len(o.shape or ()) for o in layout.outputs)
+        signs = "0"
+        for k in range(total):
+            signs = t.let(f"or i64 {signs}, {t.load('i64', '%dims', k, 'i64')}")
+        if total:
+            self.go_on_if(t.let(f"icmp sge i64 {signs}, 0"), "slow")
+        first = 0
+        for k, spec in enumerate(layout.outputs):
+            rank = len(spec.shape or ())
+            assert spec.dtype is not None
+            descr = self.dtype(spec.dtype)
+            t.do(f"call void {self.api('Py_IncRef')}(ptr {descr})")  # PyArray_Empty takes it
+            dims = t.at("%dims", first, "i64")
+            empty = self.api("PyArray_Empty")
+            array = t.let(f"call ptr {empty}(i32 {rank}, ptr {dims}, ptr {descr}, i32 0)")
+            t.store("ptr", array, "%objects", k)
+            self.go_on_if(t.let(f"icmp ne ptr {array}, null"), f"drop{k}")
+            t.store("ptr", t.load("ptr", array, n.ARRAY_DATA), "%outputs", k)
+            first += rank
+
+    def arena(self) -> None:
+        """An arena from the free list (the GIL guards it), or a new one."""
+        if not self.layout.places:
+            self.t.do("br label %run")
+            return
+        t = self.t
+        head = t.let(f"load ptr, ptr @unity_free_{self.index}")
+        t.do(f"br i1 {t.let(f'icmp ne ptr {head}, null')}, label %reuse, label %grow")
+        t.block("reuse")
+        t.do(f"store ptr {t.let(f'load ptr, ptr {head}')}, ptr @unity_free_{self.index}")
+        fits = t.let(f"icmp uge i64 {t.load('i64', head, 1, 'i64')}, %arena_bytes")
+        t.do(f"br i1 {fits}, label %arena_ready, label %replace")
+        t.block("replace")
+        t.do(f"call void {self.api('free')}(ptr {t.load('ptr', head, 2, 'ptr')})")
+        t.do("br label %grow")
+        t.block("grow")
+        size = t.let(f"add i64 %arena_bytes, {2 * ARENA_HEADER}")
+        raw = t.let(f"call ptr {self.api('malloc')}(i64 {size})")
+        self.go_on_if(t.let(f"icmp ne ptr {raw}, null"), "no_memory")
+        end = t.let(f"ptrtoint ptr {t.at(raw, ARENA_HEADER - 1)} to i64")
+        made = t.let(f"inttoptr i64 {t.let(f'and i64 {end}, {-ARENA_HEADER}')} to ptr")
+        t.store("i64", "%arena_bytes", made, 1)
+        t.store("ptr", raw, made, 2)
+        grown = f"b{self.blocks - 1}"
+        t.do("br label %arena_ready")
+        t.block("arena_ready")
+        t.do(f"%arena = phi ptr [ {head}, %reuse ], [ {made}, %{grown} ]")
+        t.do("br label %run")
+
+    def run(self, *, always_release: bool) -> None:
+        """Run, without the GIL if there is enough to do."""
+        t = self.t
+        t.block("run")
+        has_arena = bool(self.layout.places)
+        base = t.at("%arena", ARENA_HEADER) if has_arena else "null"
+        t.store("i64", "0", "%poll", 0)
+        t.store("ptr", "null", "%poll", 1)
+        t.do(f"br i1 {self.worth_releasing(always_release)}, label %leave, label %go")
+        t.block("leave")
+        state = t.let(f"call ptr {self.api('PyEval_SaveThread')}()")
+        t.store("ptr", state, "%poll", 1)
+        t.do("br label %go")
+        t.block("go")
+        t.do(
+            f"%code = call i64 @unity_run_{self.index}"
+            f"(ptr %inputs, ptr %outputs, ptr %slots, ptr {base}, ptr %poll)"
+        )
+        left = t.load("ptr", "%poll", 1, "ptr")
+        t.do(f"br i1 {t.let(f'icmp eq ptr {left}, null')}, label %back, label %take")
+        t.block("take")
+        t.do(f"call void {self.api('PyEval_RestoreThread')}(ptr {left})")
+        t.do("br label %back")
+        t.block("back")
+        if has_arena:
+            t.do(f"store ptr {t.let(f'load ptr, ptr @unity_free_{self.index}')}, ptr %arena")
+            t.do(f"store ptr %arena, ptr @unity_free_{self.index}")
+        self.go_on_if(t.let("icmp eq i64 %code, 0"), "failed")
+
+    def worth_releasing(self, always: bool) -> str:
+        """Whether the call touches enough memory."""
+        t = self.t
+        if always or any(isinstance(i, p.Jump) for i in self.layout.code.code):
+            return "true"
+        total = "%arena_bytes"
+        for spec in (*self.layout.inputs, *self.layout.outputs):
+            total = t.let(f"add i64 {total}, {t.size(byte_count(spec))}")
+        return t.let(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
+
+    def results(self) -> None:
+        """One array, or a tuple of them."""
+        t, value = self.t, _returned(self.layout.code)
+        if isinstance(value, int):
+            t.do(f"ret ptr {t.load('ptr', '%objects', 0, 'ptr')}")
+            return
+        count = len(self.layout.outputs)
+        made = t.let(f"call ptr {self.api('PyTuple_New')}(i64 {count})")
+        self.go_on_if(t.let(f"icmp ne ptr {made}, null"), f"drop{count}")
+        for k in range(count):
+            array = t.load("ptr", "%objects", k, "ptr")
+            t.do(f"call i32 {self.api('PyTuple_SetItem')}(ptr {made}, i64 {k}, ptr {array})")
+        t.do(f"ret ptr {made}")
+
+    def exits(self) -> None:
+        """Failure and the slow way; ``drop<K>`` gives up the first K outputs and returns null."""
+        t, count = self.t, len(self.layout.outputs)
+        t.block("failed")
+        for k in range(count):
+            array = t.load("ptr", "%objects", k, "ptr")
+            t.do(f"call void {self.api('Py_DecRef')}(ptr {array})")
+        stopped = t.let(f"icmp eq i64 %code, {INTERRUPTED}")
+        t.do(f"br i1 {stopped}, label %null, label %slow")
+        t.block("slow")
+        call = self.api("PyObject_Vectorcall")
+        t.do(f"ret ptr {t.let(f'call ptr {call}(ptr %self, ptr %args, i64 %count, ptr %names)')}")
+        if self.layout.places:
+            t.block("no_memory")
+            t.do(f"call ptr {self.api('PyErr_NoMemory')}()")
+            t.do(f"br label %drop{count}")
+        for k in range(count, -1, -1):
+            t.block(f"drop{k}")
+            if k:
+                array = t.load("ptr", "%objects", k - 1, "ptr")
+                t.do(f"call void {self.api('Py_DecRef')}(ptr {array})")
+                t.do(f"br label %drop{k - 1}")
+        t.do("br label %null")
+        t.block("null")
+        t.do("ret ptr null")
+
+
+def _returned(code: p.FunctionCode) -> p.Tree:
+    return next(i.value for i in code.code if isinstance(i, p.Return))
+
+
+def _release_text(index: int) -> str:
+    """Frees the arenas kept for reuse; nothing may be running."""
+    return f"""\
+define void @unity_release_{index}() nounwind {{
+entry:
+  br label %next
+next:
+  %head = load ptr, ptr @unity_free_{index}
+  %none = icmp eq ptr %head, null
+  br i1 %none, label %end, label %drop
+drop:
+  %after = load ptr, ptr %head
+  store ptr %after, ptr @unity_free_{index}
+  %place = getelementptr ptr, ptr %head, i64 2
+  %raw = load ptr, ptr %place
+  %free = load ptr, ptr getelementptr (ptr, ptr @unity_python, i64 {api("free")})
+  call void %free(ptr %raw)
+  br label %next
+end:
+  ret void
+}}"""

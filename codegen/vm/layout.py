@@ -1,0 +1,197 @@
+"""Where native code keeps the tensors of a function: given outputs, or places in one arena.
+
+Decides also whether a function can be native code at all: it can if all its values are tensors and
+numbers whose sizes follow from the inputs' shapes, and nothing calls back into Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from unity.codegen.vm.specs import spec_sizes
+from unity.ir.dtype import dtype
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, SizeOp, Slot, combine, product, slots_of
+
+
+class NotNative(Exception):
+    """Why a function stays bytecode."""
+
+
+@dataclass(slots=True)
+class Layout:
+    """The plan of one function.
+
+    Attributes:
+        inputs: The parameters' registers in order.
+        outputs: The specs of the results, in order; `results` their registers.
+        direct: Registers that are an output's memory, with the output's index.
+        places: What lies in the arena, by register or instruction: its bytes, in order.
+        known: Slots that are expressions of others, from checks inside the function.
+    """
+
+    code: p.FunctionCode
+    inputs: tuple[p.TensorSpec, ...] = ()
+    outputs: tuple[p.TensorSpec, ...] = ()
+    results: tuple[p.Reg, ...] = ()
+    direct: dict[p.Reg, int] = field(default_factory=dict)
+    places: dict[str, Size] = field(default_factory=dict)
+    known: dict[int, Size] = field(default_factory=dict)
+    _order: dict[str, int] = field(default_factory=dict)
+
+    def reserve(self, place: str, size: Size) -> None:
+        """Reserve arena space, once for a place."""
+        if place not in self.places:
+            self._order[place] = len(self.places)
+            self.places[place] = size
+
+    def offset_slot(self, place: str) -> int:
+        """The slot, after the symbols' own, that holds a place's offset in the arena."""
+        return len(self.code.symbols) + self._order[place]
+
+    @property
+    def slots(self) -> int:
+        """How many slots there are: the symbols' and one for each place."""
+        return len(self.code.symbols) + len(self.places)
+
+
+def lay_out(code: p.FunctionCode) -> Layout:
+    """The plan of a function.
+
+    Raises:
+        NotNative: It can't be native code.
+    """
+    if code.captured or code.captured_slots:
+        raise NotNative("it is a closure")
+    layout = Layout(code)
+    layout.inputs = tuple(_tensor(q.spec, f"input {q.name}") for q in code.params)
+    returns = [i for i in code.code if isinstance(i, p.Return)]
+    assert len(returns) == 1
+    value = returns[0].value
+    layout.results = tuple(p.leaves(value))
+    if isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
+        raise NotNative("its result is a tuple of tuples")
+    for instruction in code.code:
+        _learn(layout, instruction)
+    layout.outputs = tuple(
+        _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
+    )
+    _choose_direct(layout)
+    for index, instruction in enumerate(code.code):
+        _place(layout, index, instruction)
+    entry = {s for spec in layout.inputs for size in spec_sizes(spec) for s in slots_of(size)}
+    needed = [*layout.places.values(), *(s for o in layout.outputs for s in spec_sizes(o))]
+    for size in needed:
+        if not set(slots_of(resolve(layout, size))) <= entry:
+            raise NotNative("a size depends on data")
+    return layout
+
+
+def resolve(layout: Layout, size: Size) -> Size:
+    """The size in terms of the inputs' symbols."""
+    match size:
+        case int():
+            return size
+        case Slot(index):
+            return resolve(layout, layout.known[index]) if index in layout.known else size
+        case SizeOp(op, a, b):
+            return combine(op, resolve(layout, a), resolve(layout, b))
+        case _:
+            assert_never(size)
+
+
+def byte_count(spec: p.TensorSpec) -> Size:
+    """The bytes a tensor takes."""
+    assert spec.shape is not None
+    assert spec.dtype is not None
+    return combine("mul", product(spec.shape), dtype(spec.dtype).bytes)
+
+
+def _tensor(spec: p.Spec, what: str) -> p.TensorSpec:
+    if not isinstance(spec, p.TensorSpec):
+        raise NotNative(f"{what} is no tensor")
+    if spec.shape is None or spec.dtype is None:
+        raise NotNative(f"{what} has no known shape or dtype")
+    return spec
+
+
+def _resolved(layout: Layout, spec: p.TensorSpec) -> p.TensorSpec:
+    assert spec.shape is not None
+    return p.TensorSpec(spec.dtype, tuple(resolve(layout, s) for s in spec.shape), spec.rank)
+
+
+def _learn(layout: Layout, instruction: p.Instruction) -> None:
+    """Refuse what is not native, and take in what checks tell of slots."""
+    match instruction:
+        case p.CallHost(_, host):
+            raise NotNative(f"it calls Python (host function {host})")
+        case p.CallFunction() | p.MakeClosure() | p.CallClosure() | p.RunScan():
+            raise NotNative("it calls other graph functions")
+        case p.MakeShape():
+            raise NotNative("it computes shape values")
+        case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
+            if known.shape is None or known.dtype != spec.dtype:
+                raise NotNative("it checks a tensor of unknown shape")
+            for expected, size in zip(spec.shape or (), known.shape, strict=False):
+                if isinstance(expected, Slot) and expected.index in binds:
+                    layout.known.setdefault(expected.index, size)
+        case p.Match():
+            raise NotNative("it checks a value that is no tensor")
+        case _:
+            pass
+
+
+def _choose_direct(layout: Layout) -> None:
+    """Results that one instruction allocates are computed where the caller wants them."""
+    writers: dict[p.Reg, list[p.Instruction]] = {}
+    looped = _in_loops(layout.code.code)
+    for index, i in enumerate(layout.code.code):
+        match i:
+            case p.AllocTensor(dst) | p.Copy(dst) if index not in looped:
+                writers.setdefault(dst, []).append(i)
+            case p.Reshape(dst) | p.Move(dst) | p.LoadConst(dst) | p.View(dst):
+                writers.setdefault(dst, []).append(i)
+            case p.AllocTensor(dst) | p.Copy(dst):
+                writers.setdefault(dst, []).extend((i, i))
+            case p.Update(dst):
+                for r in dst:
+                    writers.setdefault(r, []).extend((i, i))
+            case _:
+                pass
+    for output, register in enumerate(layout.results):
+        while len(writers.get(register, [])) == 1:
+            writer = writers[register][0]
+            if isinstance(writer, p.AllocTensor | p.Copy):
+                layout.direct.setdefault(register, output)
+            if not isinstance(writer, p.Reshape):
+                break
+            register = writer.src
+
+
+def _in_loops(code: tuple[p.Instruction, ...]) -> set[int]:
+    found: set[int] = set()
+    for index, i in enumerate(code):
+        if isinstance(i, p.Jump) and i.target <= index:
+            found.update(range(i.target, index + 1))
+    return found
+
+
+def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
+    """Reserve arena space for what an instruction makes."""
+    registers = layout.code.registers
+    match instruction:
+        case p.AllocArena(_, size):
+            layout.reserve(f"i{index}", resolve(layout, size))
+        case p.AllocTensor(dst) | p.Copy(dst) if dst not in layout.direct:
+            spec = _tensor(registers[dst], "a value")
+            layout.reserve(f"r{dst}", resolve(layout, byte_count(spec)))
+        case p.Update(targets):
+            tensors = [r for r in targets if isinstance(registers[r], p.TensorSpec)]
+            for r in tensors:
+                size = resolve(layout, byte_count(_tensor(registers[r], "loop state")))
+                layout.reserve(f"r{r}", size)
+                if len(tensors) > 1:
+                    layout.reserve(f"n{r}", size)
+        case _:
+            pass

@@ -1,0 +1,92 @@
+"""Bytecode to native code: one LLVM function for each function of the program that allows it.
+
+``i64 unity_run_K(ptr inputs, ptr outputs, ptr slots, ptr arena, ptr poll)`` runs function K: the
+tensors' data pointers are in the tables `inputs` and `outputs`, the symbols' values in `slots`;
+`arena` is as large as ``unity_plan_K(slots, dims)`` says, which also fills in the outputs' dims. It
+returns 0, or 1 when a check or a kernel failed (the bytecode then tells which), or 2 when a signal
+came in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unity.codegen.vm.entry import entry_text
+from unity.codegen.vm.layout import Layout, NotNative, lay_out
+from unity.codegen.vm.native_body import run_text
+from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.prelude import prelude_text
+from unity.runtime.native_info import NativeFunction, NativeInfo
+from unity.runtime.program import FunctionCode, LoadConst, Program
+from unity.runtime.sizes import Size
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class NativeText:
+    """A native module's LLVM IR and what the runtime has to know of it; exports the symbols named."""
+
+    text: str
+    info: NativeInfo
+    exports: tuple[str, ...]
+
+
+def native_text(program: Program, triple: str) -> NativeText:
+    """The native module of a program.
+
+    Args:
+        program: The bytecode.
+        triple: LLVM's name of the machine, for what is not portable (the cycle counter).
+    """
+    functions: list[NativeFunction] = []
+    reasons: list[tuple[str, str]] = []
+    dtypes: list[str] = []
+    parts: list[str] = []
+    kernels: set[str] = set()
+    for index, code in enumerate(program.functions):
+        try:
+            layout = lay_out(code)
+        except NotNative as why:
+            reasons.append((code.name, str(why)))
+            continue
+        parts += [_plan_text(index, layout), run_text(index, layout, program, kernels)]
+        parts.append(entry_text(index, layout, dtypes, uses_constants(code)))
+        entry, release = f"unity_entry_{index}", f"unity_release_{index}"
+        functions.append(NativeFunction(code.name, entry, release))
+    declared = [f"declare i32 @{k}({_signature(program, k)})" for k in sorted(kernels)]
+    head = prelude_text(len(program.constants), len(dtypes), triple)
+    info = NativeInfo(tuple(functions), tuple(dtypes), tuple(reasons))
+    exports = ("unity_python", "unity_constants", "unity_dtypes") if functions else ()
+    symbols = (*exports, *(s for f in functions for s in (f.entry, f.release)))
+    return NativeText("\n".join([head, *declared, *parts]), info, symbols)
+
+
+def uses_constants(code: FunctionCode) -> bool:
+    """Whether a function reads constants of the program."""
+    return any(isinstance(i, LoadConst) for i in code.code)
+
+
+def _signature(program: Program, name: str) -> str:
+    kernel = next(k for k in program.kernels if k.name == name)
+    return ", ".join(["ptr"] * kernel.buffers + ["i64"] * kernel.sizes)
+
+
+def _plan_text(index: int, layout: Layout) -> str:
+    """Writes the places' offsets into their slots and the outputs' dims; gives the arena's bytes."""
+    t = Text()
+    t.block("entry")
+    total = "0"
+    for place, size in layout.places.items():
+        t.store("i64", total, "%slots", layout.offset_slot(place))
+        up = t.let(f"add i64 {t.size(size)}, {ALIGNMENT - 1}")
+        total = t.let(f"add i64 {total}, {t.let(f'and i64 {up}, {-ALIGNMENT}')}")
+    for k, size in enumerate(_dims(layout)):
+        t.store("i64", t.size(size), "%dims", k)
+    t.do(f"ret i64 {total}")
+    header = f"define internal i64 @unity_plan_{index}(ptr noalias %slots, ptr noalias %dims)"
+    return "\n".join([f"{header} nounwind {{", *t.lines, "}"])
+
+
+def _dims(layout: Layout) -> list[Size]:
+    return [s for spec in layout.outputs for s in spec.shape or ()]

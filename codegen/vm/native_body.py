@@ -1,0 +1,250 @@
+"""The native function of one bytecode function: kernels called directly, between blocks."""
+
+from __future__ import annotations
+
+import struct
+from typing import assert_never
+
+from unity.codegen.vm.layout import Layout, byte_count, resolve
+from unity.codegen.vm.native_text import Text
+from unity.ir.dtype import dtype
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, Slot
+
+FAILED, INTERRUPTED = 1, 2
+
+
+def run_text(index: int, layout: Layout, program: p.Program, kernels: set[str]) -> str:
+    """The text of ``unity_run_<index>``; adds the kernels it calls to `kernels`."""
+    body = _Body(layout, program, kernels)
+    lines = body.write()
+    header = (
+        f"define internal i64 @unity_run_{index}(ptr noalias %inputs, ptr noalias %outputs, "
+        "ptr noalias %slots, ptr %arena, ptr %poll) nounwind {"
+    )
+    return "\n".join([header, *lines, "}"])
+
+
+class _Body:
+    """State while a function is written."""
+
+    def __init__(self, layout: Layout, program: p.Program, kernels: set[str]) -> None:
+        self.layout, self.program, self.kernels = layout, program, kernels
+        self.code = layout.code
+        self.t = Text(known=layout.known)
+        self.polls = sum(isinstance(i, p.CallKernel) for i in self.code.code) > 1
+
+    def write(self) -> list[str]:
+        """All blocks."""
+        t = self.t
+        t.block("entry")
+        for r, spec in enumerate(self.code.registers):
+            t.do(f"%r{r} = alloca {_kind(spec)}")
+        for k, param in enumerate(self.code.params):
+            assert isinstance(param.registers, int)
+            self.set(param.registers, t.load("ptr", "%inputs", k, "ptr"))
+        targets = {
+            i.target if isinstance(i, p.Jump) else i.otherwise
+            for i in self.code.code
+            if isinstance(i, p.Jump | p.Branch)
+        }
+        open_block = True
+        for at, instruction in enumerate(self.code.code):
+            if at in targets:
+                if open_block:
+                    t.do(f"br label %b{at}")
+                t.block(f"b{at}")
+            open_block = self.step(at, instruction)
+        t.block("failed")
+        t.do(f"ret i64 {FAILED}")
+        t.block("interrupted")
+        t.do(f"ret i64 {INTERRUPTED}")
+        return t.lines
+
+    def get(self, register: p.Reg) -> str:
+        """A register's value."""
+        return self.t.let(f"load {_kind(self.code.registers[register])}, ptr %r{register}")
+
+    def set(self, register: p.Reg, value: str) -> None:
+        """Give a register a value."""
+        self.t.do(f"store {_kind(self.code.registers[register])} {value}, ptr %r{register}")
+
+    def place(self, name: str) -> str:
+        """The address of a place in the arena."""
+        return self.t.at("%arena", self.t.size(Slot(self.layout.offset_slot(name))))
+
+    def storage(self, register: p.Reg) -> str:
+        """Where a register's fresh tensor goes."""
+        if register in self.layout.direct:
+            return self.t.load("ptr", "%outputs", self.layout.direct[register], "ptr")
+        return self.place(f"r{register}")
+
+    def copy(self, to: str, source: str, register: p.Reg) -> None:
+        """Copy as many bytes as a register's tensor has."""
+        spec = self.code.registers[register]
+        assert isinstance(spec, p.TensorSpec)
+        size = self.t.size(resolve(self.layout, byte_count(spec)))
+        self.t.do(
+            f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)"
+        )
+
+    def goto_unless(self, condition: str, label: str, at: int, tag: str) -> None:
+        """Leave for `label` unless the condition holds."""
+        following = f"n{at}.{tag}"
+        self.t.do(f"br i1 {condition}, label %{following}, label %{label}")
+        sizes = dict(self.t.sizes)
+        self.t.block(following)
+        self.t.sizes.update(sizes)  # the block before is this one's only predecessor
+
+    def step(self, at: int, i: p.Instruction) -> bool:
+        """One instruction; whether what follows is reached by falling through."""
+        t = self.t
+        match i:
+            case p.CallKernel():
+                self.kernel(at, i)
+            case p.AllocTensor(dst):
+                self.set(dst, self.storage(dst))
+            case p.AllocArena(dst):
+                self.set(dst, self.place(f"i{at}"))
+            case p.View(dst, arena, offset):
+                self.set(dst, t.at(self.get(arena), t.size(offset)))
+            case p.Reshape(dst, src) | p.Move(dst, src):
+                self.set(dst, self.get(src))
+            case p.LoadConst(dst, constant):
+                self.set(dst, t.load("ptr", "@unity_constants", constant, "ptr"))
+            case p.Copy(dst, src):
+                target = self.storage(dst)
+                self.copy(target, self.get(src), dst)
+                self.set(dst, target)
+            case p.Update(targets, sources):
+                self.update(targets, sources)
+            case p.MakeScalar(dst, value, _):
+                self.set(dst, self.scalar(dst, value))
+            case p.Match(_, spec, binds, known):
+                self.match(at, spec, binds, known)
+            case p.Jump(target):
+                t.do(f"br label %b{target}")
+                return False
+            case p.Branch(condition, otherwise):
+                self.branch(at, condition, otherwise)
+            case p.Return():
+                for k, register in enumerate(self.layout.results):
+                    self.give(k, register)
+                t.do("ret i64 0")
+                return False
+            case p.CallHost() | p.CallFunction() | p.MakeClosure() | p.CallClosure() | p.RunScan():
+                raise AssertionError("not native")
+            case p.MakeShape():
+                raise AssertionError("not native")
+            case _:
+                assert_never(i)
+        return True
+
+    def kernel(self, at: int, call: p.CallKernel) -> None:
+        """A kernel's call, its result's check, and now and then a look for signals."""
+        name = self.program.kernels[call.kernel].name
+        self.kernels.add(name)
+        args = [f"ptr {self.get(r)}" for r in call.args]
+        args += [f"i64 {self.t.size(s)}" for s in call.sizes]
+        code = self.t.let(f"call i32 @{name}({', '.join(args)})")
+        self.goto_unless(self.t.let(f"icmp eq i32 {code}, 0"), "failed", at, "ok")
+        if self.polls:
+            due = self.t.let("call i1 @unity_poll(ptr %poll)")
+            calm = self.t.let(f"xor i1 {due}, true")
+            self.goto_unless(calm, "interrupted", at, "calm")
+
+    def update(self, targets: tuple[p.Reg, ...], sources: tuple[p.Reg, ...]) -> None:
+        """All sources are read before any target is written."""
+        values = [self.get(s) for s in sources]
+        tensors = [isinstance(self.code.registers[r], p.TensorSpec) for r in targets]
+        if sum(tensors) > 1:
+            for k, target in enumerate(targets):
+                if tensors[k]:
+                    beside = self.place(f"n{target}")
+                    self.copy(beside, values[k], target)
+                    values[k] = beside
+        for k, target in enumerate(targets):
+            if tensors[k]:
+                own = self.place(f"r{target}")
+                self.copy(own, values[k], target)
+                values[k] = own
+            self.set(target, values[k])
+
+    def scalar(self, register: p.Reg, value: Size | float | bool) -> str:
+        """A literal or a size as a register's value."""
+        kind = _kind(self.code.registers[register])
+        if isinstance(value, bool):
+            return str(int(value))
+        if isinstance(value, float):
+            return "0x" + struct.pack(">d", value).hex().upper()
+        number = self.t.size(value)
+        return self.t.let(f"sitofp i64 {number} to double") if kind == "double" else number
+
+    def match(self, at: int, spec: p.Spec, binds: tuple[int, ...], known: p.Spec) -> None:
+        """Compare the sizes that the check does not itself define."""
+        assert isinstance(spec, p.TensorSpec)
+        assert isinstance(known, p.TensorSpec)
+        pairs = zip(spec.shape or (), known.shape or (), strict=True)
+        for axis, (expected, actual) in enumerate(pairs):
+            a, b = self.t.size(expected), self.t.size(actual)
+            if a != b:
+                same = self.t.let(f"icmp eq i64 {a}, {b}")
+                self.goto_unless(same, "failed", at, f"axis{axis}")
+        for slot in binds:
+            self.facts(at, slot)
+
+    def facts(self, at: int, slot: int) -> None:
+        """What is declared of a symbol that a check binds."""
+        info, value = self.code.symbols[slot], self.t.size(Slot(slot))
+        for tag, condition in fact_conditions(self.t, value, info):
+            self.goto_unless(condition, "failed", at, f"{tag}{slot}")
+
+    def branch(self, at: int, condition: p.Reg, otherwise: int) -> None:
+        """To the next instruction if the condition holds."""
+        spec, value = self.code.registers[condition], self.get(condition)
+        if isinstance(spec, p.TensorSpec):
+            value = self.t.let(f"load i8, ptr {value}")
+            true = self.t.let(f"icmp ne i8 {value}, 0")
+        elif _kind(spec) == "double":
+            true = self.t.let(f"fcmp une double {value}, 0.0")
+        else:
+            true = self.t.let(f"icmp ne {_kind(spec)} {value}, 0")
+        self.t.do(f"br i1 {true}, label %n{at}.then, label %b{otherwise}")
+        self.t.block(f"n{at}.then")
+
+    def give(self, output: int, register: p.Reg) -> None:
+        """Copy a result that was not computed where the caller wants it."""
+        wanted = self.t.load("ptr", "%outputs", output, "ptr")
+        source = register
+        if self.is_direct(source, output):
+            return
+        self.copy(wanted, self.get(register), register)
+
+    def is_direct(self, register: p.Reg, output: int) -> bool:
+        """Whether a result lies in its output's memory."""
+        writers = {i.dst: i.src for i in self.code.code if isinstance(i, p.Reshape)}
+        while register not in self.layout.direct and register in writers:
+            register = writers[register]
+        return self.layout.direct.get(register) == output
+
+
+def fact_conditions(t: Text, value: str, info: p.SymbolInfo) -> list[tuple[str, str]]:
+    """What must hold of a symbol's value, as conditions with a tag each."""
+    found: list[tuple[str, str]] = []
+    if info.min > 0:
+        found.append(("min", t.let(f"icmp sge i64 {value}, {info.min}")))
+    if info.max is not None:
+        found.append(("max", t.let(f"icmp sle i64 {value}, {info.max}")))
+    if info.multiple_of > 1:
+        rest = t.let(f"srem i64 {value}, {info.multiple_of}")
+        found.append(("mod", t.let(f"icmp eq i64 {rest}, 0")))
+    return found
+
+
+def _kind(spec: p.Spec) -> str:
+    """The LLVM type of a register."""
+    match spec:
+        case p.ScalarSpec(name):
+            return "double" if dtype(name).is_float else "i64"
+        case _:
+            return "ptr"

@@ -1,0 +1,102 @@
+"""A small emitter of LLVM IR text for the native VM: names, blocks and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from unity.runtime.sizes import Size, SizeOp, SizeOpName, Slot
+
+_DIRECT: dict[SizeOpName, str] = {"add": "add nsw", "sub": "sub nsw", "mul": "mul nsw"}
+_PICKS: dict[SizeOpName, str] = {"min": "slt", "max": "sgt"}
+
+
+@dataclass(slots=True)
+class Text:
+    """A function being written.
+
+    Attributes:
+        known: Slots that are expressions of others.
+        sizes: Sizes computed so far in this block.
+    """
+
+    lines: list[str] = field(default_factory=list)
+    known: Mapping[int, Size] = field(default_factory=dict)
+    sizes: dict[Size, str] = field(default_factory=dict)
+    _count: int = 0
+
+    def do(self, line: str) -> None:
+        """A line without a result."""
+        self.lines.append(f"  {line}")
+
+    def let(self, expr: str) -> str:
+        """A line with a result; the result's name."""
+        name = f"%t{self._count}"
+        self._count += 1
+        self.lines.append(f"  {name} = {expr}")
+        return name
+
+    def block(self, label: str) -> None:
+        """Begin a block; sizes computed before are not known to be available in it."""
+        self.lines.append(f"{label}:")
+        self.sizes.clear()
+
+    def at(self, base: str, offset: int | str, element: str = "i8") -> str:
+        """A pointer `offset` elements after another."""
+        return self.let(f"getelementptr {element}, ptr {base}, i64 {offset}")
+
+    def load(self, kind: str, base: str, offset: int | str = 0, element: str = "i8") -> str:
+        """What lies `offset` elements after a pointer."""
+        return self.let(f"load {kind}, ptr {self.at(base, offset, element)}")
+
+    def store(self, kind: str, value: str, base: str, index: int) -> None:
+        """Store into the `index`-th element of that kind."""
+        self.do(f"store {kind} {value}, ptr {self.at(base, index, kind)}")
+
+    def size(self, size: Size) -> str:
+        """A size as an operand; slots lie in ``%slots``."""
+        match size:
+            case int():
+                return str(size)
+            case Slot(index) if index in self.known:
+                return self.size(self.known[index])
+            case _:
+                if size not in self.sizes:
+                    self.sizes[size] = self._size(size)
+                return self.sizes[size]
+
+    def _size(self, size: Slot | SizeOp) -> str:
+        match size:
+            case Slot(index):
+                return self.load("i64", "%slots", index, "i64")
+            case SizeOp(op, a, b):
+                return self._operation(op, self.size(a), self.size(b))
+            case _:
+                assert_never(size)
+
+    def _operation(self, op: SizeOpName, a: str, b: str) -> str:
+        match op:
+            case "add" | "sub" | "mul":
+                return self.let(f"{_DIRECT[op]} i64 {a}, {b}")
+            case "min" | "max":
+                first = self.let(f"icmp {_PICKS[op]} i64 {a}, {b}")
+                return self.let(f"select i1 {first}, i64 {a}, i64 {b}")
+            case "floordiv" | "floormod":
+                return self._divide(op, a, b)
+            case _:
+                assert_never(op)
+
+    def _divide(self, op: SizeOpName, a: str, b: str) -> str:
+        """Rounding down, unlike LLVM: one less where signs differ and something is left."""
+        rest = self.let(f"srem i64 {a}, {b}")
+        left = self.let(f"icmp ne i64 {rest}, 0")
+        signs = self.let(f"xor i64 {rest}, {b}")
+        differ = self.let(f"icmp slt i64 {signs}, 0")
+        adjust = self.let(f"and i1 {left}, {differ}")
+        if op == "floordiv":
+            one = self.let(f"zext i1 {adjust} to i64")
+            quotient = self.let(f"sdiv i64 {a}, {b}")
+            return self.let(f"sub i64 {quotient}, {one}")
+        moved = self.let(f"add i64 {rest}, {b}")
+        return self.let(f"select i1 {adjust}, i64 {moved}, i64 {rest}")

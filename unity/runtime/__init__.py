@@ -1,0 +1,1 @@
+"""Running a program: bytecode, interpreter, native code, executables. Imports no compiler code."""

@@ -1,0 +1,183 @@
+"""Matching values with specs: binds symbols, checks the rest, and says exactly what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.dtype import Array, dtype
+from unity.runtime.program import (
+    ObjectSpec,
+    ScalarSpec,
+    ShapeSpec,
+    Spec,
+    SymbolInfo,
+    TensorSpec,
+    TupleSpec,
+)
+from unity.runtime.sizes import Size, Slot, evaluate, size_text, slots_of
+
+Value: TypeAlias = object
+"""An array, a number, a shape (tuple of int), an arena, a closure, or a tuple of values."""
+
+
+@dataclass(slots=True)
+class Binder:
+    """Binds a frame's slots from values, then checks the sizes that are expressions.
+
+    Attributes:
+        symbols: Names and facts of the slots.
+        slots: The frame's slots, filled in place.
+        origins: For each slot, where its value came from.
+    """
+
+    symbols: Sequence[SymbolInfo]
+    slots: list[int | None]
+    origins: dict[int, str] = field(default_factory=dict)
+    _later: list[tuple[str, Size, int]] = field(default_factory=list)
+
+    def match(self, value: Value, spec: Spec, where: str) -> None:
+        """Match one value; sizes that can't be judged yet are kept for `finish`.
+
+        Raises:
+            UnityError: The value is not what the spec says.
+        """
+        match spec:
+            case TensorSpec():
+                self._tensor(value, spec, where)
+            case ShapeSpec(dims, rank):
+                shape = _shape_value(value, where)
+                expected = rank if dims is None else len(dims)
+                if expected is not None and len(shape) != expected:
+                    raise UnityError(f"{where}: expected a shape of {expected} sizes, got {shape}")
+                for i, (size, actual) in enumerate(zip(dims or (), shape, strict=False)):
+                    self.size(size, actual, f"{where}[{i}]")
+            case ScalarSpec(name, known):
+                _check_scalar(value, name, where)
+                if known is not None and isinstance(value, int | np.integer):
+                    self.size(known, int(value), where)
+            case TupleSpec(fields):
+                if not isinstance(value, tuple) or len(value) != len(fields):
+                    raise UnityError(
+                        f"{where}: expected a tuple of {len(fields)}, got {_kind(value)}"
+                    )
+                for i, (part, sub) in enumerate(zip(value, fields, strict=True)):
+                    self.match(part, sub, f"{where}[{i}]")
+            case ObjectSpec():
+                pass
+            case _:
+                assert_never(spec)
+
+    def size(self, size: Size, actual: int, where: str) -> None:
+        """Match one size.
+
+        Raises:
+            UnityError: It differs, or breaks what is declared of the symbol.
+        """
+        match size:
+            case int():
+                if size != actual:
+                    raise UnityError(f"{where}: expected {size}, got {actual}")
+            case Slot(index):
+                known = self.slots[index]
+                if known is None:
+                    self._check_facts(index, actual, where)
+                    self.slots[index] = actual
+                    self.origins[index] = where
+                elif known != actual:
+                    name = self.symbols[index].name
+                    origin = self.origins.get(index, "before")
+                    raise UnityError(
+                        f"{where}: symbol {name} is {actual} here but {known} from {origin}"
+                    )
+            case _:
+                self._later.append((where, size, actual))
+
+    def finish(self) -> None:
+        """Check the sizes that are expressions.
+
+        Raises:
+            UnityError: One differs.
+        """
+        for where, size, actual in self._later:
+            expected = evaluate(size, self.slots)
+            if expected != actual:
+                names = [s.name for s in self.symbols]
+                bound = ", ".join(
+                    f"{names[i]} = {self.slots[i]} from {self.origins.get(i, 'before')}"
+                    for i in sorted(set(slots_of(size)))
+                )
+                wanted = f"{size_text(size, names)} = {expected} ({bound})"
+                raise UnityError(f"{where}: expected {wanted}, got {actual}")
+        self._later.clear()
+
+    def _tensor(self, value: Value, spec: TensorSpec, where: str) -> None:
+        if not isinstance(value, np.ndarray):
+            raise UnityError(f"{where}: expected a tensor, got {_kind(value)}")
+        array: Array = value
+        if spec.dtype is not None and array.dtype != dtype(spec.dtype).numpy:
+            raise UnityError(
+                f"{where}: expected dtype {spec.dtype}, got {array.dtype}",
+                hint="Unity does not convert silently; convert the array first",
+            )
+        rank = spec.rank if spec.shape is None else len(spec.shape)
+        if rank is not None and array.ndim != rank:
+            wanted = "" if spec.shape is None else f" {self.shape_text(spec.shape)}"
+            raise UnityError(
+                f"{where}: expected rank {rank}{wanted}, "
+                f"got rank {array.ndim} with shape {array.shape}"
+            )
+        for axis, (size, actual) in enumerate(zip(spec.shape or (), array.shape, strict=False)):
+            self.size(size, actual, f"{where} axis {axis}")
+
+    def shape_text(self, shape: Sequence[Size]) -> str:
+        """A shape over the symbols' names."""
+        names = [s.name for s in self.symbols]
+        return (
+            "("
+            + ", ".join(size_text(s, names) for s in shape)
+            + ("," if len(shape) == 1 else "")
+            + ")"
+        )
+
+    def _check_facts(self, index: int, actual: int, where: str) -> None:
+        info = self.symbols[index]
+        for broken, limit in (
+            (actual < info.min, f"at least {info.min}"),
+            (info.max is not None and actual > info.max, f"at most {info.max}"),
+            (actual % info.multiple_of != 0, f"a multiple of {info.multiple_of}"),
+        ):
+            if broken:
+                raise UnityError(f"{where}: symbol {info.name} is {actual}, but it must be {limit}")
+
+
+def _shape_value(value: Value, where: str) -> tuple[int, ...]:
+    if isinstance(value, tuple | list):
+        numbers = tuple(int(v) for v in value if isinstance(v, int | np.integer))
+        if len(numbers) == len(value):
+            return numbers
+    raise UnityError(f"{where}: expected a shape (a tuple of integers), got {_kind(value)}")
+
+
+def _check_scalar(value: Value, name: str, where: str) -> None:
+    wanted: tuple[type, ...] = (int, np.integer)
+    if name == "bool":
+        wanted = (bool, np.bool_)
+    elif dtype(name).is_float:
+        wanted = (int, float, np.number)
+    if not isinstance(value, wanted) or (name != "bool" and isinstance(value, bool)):
+        raise UnityError(f"{where}: expected a number of dtype {name}, got {_kind(value)}")
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a tensor of shape {value.shape}"
+    return (
+        f"{type(value).__name__} {value!r}"
+        if isinstance(value, int | float)
+        else type(value).__name__
+    )

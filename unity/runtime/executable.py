@@ -1,0 +1,244 @@
+"""The compiled result: a program, its kernels' machine code and its constants, ready to be called."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.dtype import Array, dtype
+from unity.runtime.call import PythonCall
+from unity.runtime.native import Linked, NativeCode
+from unity.runtime.program import (
+    AllocArena,
+    AllocTensor,
+    FunctionCode,
+    KernelInfo,
+    Program,
+    SymbolInfo,
+)
+from unity.runtime.signature import function_text
+from unity.runtime.sizes import evaluate, product
+from unity.runtime.timing import Benchmark, Profile, benchmark, profile
+from unity.runtime.vm import VM, Event, Host, Kernel
+
+
+class Listings(Protocol):
+    """Texts of what was compiled, made when asked for."""
+
+    def ir(self, kernel: str | None = None) -> str:
+        """The lowered module, or one kernel of it, in the language."""
+        ...
+
+    def llvm(self, kernel: str | None = None) -> str:
+        """LLVM IR."""
+        ...
+
+    def asm(self, kernel: str | None = None) -> str:
+        """Assembly."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What an executable is made of.
+
+    Attributes:
+        kernels: One callable for each kernel of the program.
+        native: Native code, where there is any.
+        listings: Texts; None for an executable that was loaded from an artifact.
+        names: For each function the names of its inputs and outputs, where they were given.
+        library: The linked machine code, kept alive by this.
+    """
+
+    program: Program
+    kernels: Sequence[Kernel]
+    constants: Sequence[Array]
+    hosts: Sequence[Host]
+    native: NativeCode | None = None
+    listings: Listings | None = None
+    names: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] | None = None
+    library: Linked | None = None
+
+
+class Executable:
+    """A compiled module; call it with arrays.
+
+    ``exe(x)`` calls the function ``main`` (or the only one), ``exe["f"](x)`` another. One result is
+    an array, several are a tuple. Results come in the kind of array that was given: numpy for numpy,
+    torch for torch, and so on. May be called from several threads at once.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        program = parts.program
+        self._parts = parts
+        self._vm = VM(program, parts.kernels, parts.constants, parts.hosts)
+        self._calls = {f.name: self._callable(f) for f in program.functions if not f.captured}
+        public = [f.name for f in program.functions if "." not in f.name]
+        self._main_name = "main" if "main" in self._calls or not public else public[0]
+        self._main = self._calls.get(self._main_name, _nothing)
+
+    def _callable(self, code: FunctionCode) -> Callable[..., object]:
+        slow = PythonCall(self._vm, code, self._parts.native)
+        if self._parts.native is not None:
+            slow.builtin = self._parts.native.builtin(code.name, slow)
+        return slow if slow.builtin is None else slow.builtin
+
+    def __call__(self, *args: object, **named: object) -> object:
+        """Call the main function with arrays, by position or name.
+
+        Raises:
+            UnityError: An argument doesn't fit; the message names it.
+        """
+        return self._main(*args, **named)
+
+    def __getitem__(self, name: str) -> Callable[..., object]:
+        """A function by name.
+
+        Raises:
+            UnityError: There is none.
+        """
+        self._code(name)
+        return self._calls[name]
+
+    def run(self, inputs: Mapping[str, object], function: str | None = None) -> dict[str, Array]:
+        """Call a function with named arrays; its results by name.
+
+        Results without names are called ``output0``, ``output1`` ...
+        """
+        name = function or self._main_name
+        code = self._code(name)
+        given, names = (self._parts.names or {}).get(name, ((), ()))
+        own = dict(zip(given, (q.name for q in code.params), strict=False))
+        result = self[name](**{own.get(k, k): v for k, v in inputs.items()})
+        results = result if isinstance(result, tuple) else (result,)
+        flat = [np.asarray(r) for r in results]
+        return {names[i] if i < len(names) else f"output{i}": value for i, value in enumerate(flat)}
+
+    def benchmark(
+        self, *args: object, repeat: int = 30, warmup: int = 3, **named: object
+    ) -> Benchmark:
+        """Time calls of the main function."""
+        return benchmark(lambda: self(*args, **named), repeat, warmup)
+
+    def profile(self, *args: object, repeat: int = 3, **named: object) -> Profile:
+        """Time each instruction of the main function, run by the bytecode interpreter."""
+        events: list[Event] = []
+        traced = PythonCall(replace(self._vm, trace=events.append), self._code(self._main_name))
+        traced(*args, **named)
+        events.clear()
+        for _ in range(repeat):
+            traced(*args, **named)
+        return profile(events, self.kernels)
+
+    def trace(self, watch: Callable[[Event], None], *args: object, **named: object) -> object:
+        """Call the main function in the bytecode interpreter, showing each instruction that ran."""
+        vm = replace(self._vm, trace=watch)
+        return PythonCall(vm, self._code(self._main_name))(*args, **named)
+
+    @property
+    def program(self) -> Program:
+        """The bytecode."""
+        return self._parts.program
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The names of the functions that can be called."""
+        return tuple(self._calls)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels."""
+        return tuple(k.name for k in self.program.kernels)
+
+    @property
+    def symbols(self) -> dict[str, SymbolInfo]:
+        """The main function's symbols by name."""
+        return {s.name: s for s in self._code(self._main_name).symbols}
+
+    @property
+    def signature(self) -> str:
+        """The main function's parameters and result, as text."""
+        return function_text(self._code(self._main_name))
+
+    def native(self) -> dict[str, str]:
+        """For each function ``native``, or why it runs as bytecode."""
+        native = self._parts.native
+        if native is None:
+            return dict.fromkeys(self._calls, "bytecode: native code is off or not supported here")
+        why = {name: f"bytecode: {reason}" for name, reason in native.info.reasons}
+        return {name: why.get(name, "native") for name in self._calls}
+
+    def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
+        """Memory a call takes besides inputs and constants: the arena and fresh tensors.
+
+        Args:
+            function: Which function; main by default.
+            sizes: A value for every symbol.
+        """
+        code = self._code(function or self._main_name)
+        missing = [s.name for s in code.symbols if s.name not in sizes]
+        if missing:
+            raise UnityError(f"peak_bytes needs values for {', '.join(missing)}")
+        slots = [sizes[s.name] for s in code.symbols]
+        total = 0
+        for i in code.code:
+            match i:
+                case AllocArena(_, size):
+                    total += evaluate(size, slots)
+                case AllocTensor(_, shape, name):
+                    total += evaluate(product(shape), slots) * dtype(name).bytes
+                case _:
+                    pass
+        return total
+
+    def ir(self, kernel: str | None = None) -> str:
+        """The lowered module, or one kernel of it, in the language."""
+        return self._listings(kernel).ir(kernel)
+
+    def llvm(self, kernel: str | None = None) -> str:
+        """The LLVM IR of all kernels and native functions, or of one kernel."""
+        return self._listings(kernel).llvm(kernel)
+
+    def asm(self, kernel: str | None = None) -> str:
+        """The assembly of all kernels, or of one."""
+        return self._listings(kernel).asm(kernel)
+
+    def _listings(self, kernel: str | None) -> Listings:
+        if self._parts.listings is None:
+            raise UnityError("this executable was loaded without its source texts")
+        if kernel is not None and kernel not in self.kernels:
+            raise UnityError(f"no kernel {kernel!r}", hint=f"there are: {', '.join(self.kernels)}")
+        return self._parts.listings
+
+    def _code(self, name: str) -> FunctionCode:
+        if name not in self._calls:
+            known = ", ".join(self._calls) or "(none)"
+            raise UnityError(f"the executable has no function {name!r}; it has {known}")
+        return self.program.function(name)
+
+    def __repr__(self) -> str:
+        """A report: signatures, kernels, and how each function runs."""
+        lines = [f"Executable of {len(self.kernels)} kernels"]
+        for name, how in self.native().items():
+            lines.append(f"  {function_text(self._code(name))}  [{how}]")
+        return "\n".join(lines)
+
+
+def _nothing(*_: object, **__: object) -> object:
+    raise UnityError("the executable has no functions to call")
+
+
+def native_kernel(address: int, info: KernelInfo) -> Kernel:
+    """A kernel at an address as a callable on arrays and sizes."""
+    types = [ctypes.c_void_p] * info.buffers + [ctypes.c_int64] * info.sizes
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
+
+    def run(arrays: Sequence[Array], sizes: Sequence[int]) -> int:
+        return int(function(*(a.ctypes.data for a in arrays), *sizes))
+
+    return run

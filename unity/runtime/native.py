@@ -1,0 +1,163 @@
+"""Native code made callable: its tables filled, each entry wrapped as a builtin function.
+
+The entries read numpy's array objects directly. Whether the offsets they use are right for this
+Python and numpy is tried once; where they are not, `supported` is false and all runs as bytecode.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Protocol, cast
+
+import numpy as np
+
+from unity.ir.dtype import Array, dtype
+from unity.runtime import native_info as n
+
+METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
+PYARRAY_EMPTY = 184  # its index in numpy's C API table, part of numpy's ABI
+
+
+class Linked(Protocol):
+    """Linked object code: addresses by symbol, alive as long as this is."""
+
+    def __getitem__(self, symbol: str) -> int: ...
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("method", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_definitions: list[_MethodDef] = []
+"""Read when a builtin is deallocated, whenever that is: never freed."""
+
+
+class NativeCode:
+    """The native functions of a linked module.
+
+    Args:
+        library: The linked object code, kept alive by this.
+        info: What it holds.
+        constants: The program's constants, kept alive by this.
+    """
+
+    __slots__ = ("_constants", "_library", "_releases", "info")
+
+    def __init__(self, library: Linked, info: n.NativeInfo, constants: Sequence[Array]) -> None:
+        self.info = info
+        self._library = library
+        self._constants = [np.ascontiguousarray(c).reshape(c.shape) for c in constants]
+        release = ctypes.PYFUNCTYPE(None)
+        self._releases = [release(library[f.release]) for f in info.functions]
+        if info.functions:
+            _fill(library[n.API_TABLE], [api_addresses()[name] for name in n.API])
+            _fill(library[n.CONSTANT_TABLE], [c.ctypes.data for c in self._constants])
+            _fill(library[n.DTYPE_TABLE], [id(dtype(name).numpy) for name in info.dtypes])
+
+    def builtin(self, name: str, slow: Callable[..., object]) -> Callable[..., object] | None:
+        """The entry of a function, or None if it has no native code.
+
+        Args:
+            name: The function.
+            slow: Called with the same arguments when the entry can't go on. Must keep this alive.
+        """
+        found = next((f for f in self.info.functions if f.name == name), None)
+        if found is None:
+            return None
+        definition = _MethodDef(
+            name.encode(), self._library[found.entry], METH_FASTCALL | METH_KEYWORDS, b"compiled"
+        )
+        _definitions.append(definition)
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype, make.argtypes = (
+            ctypes.py_object,
+            [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
+        )
+        return cast("Callable[..., object]", make(ctypes.addressof(definition), slow, None))
+
+    def __del__(self) -> None:
+        """Free the arenas kept for reuse."""
+        for release in self._releases:
+            release()
+
+
+def _fill(table: int, addresses: Sequence[int]) -> None:
+    entries = (ctypes.c_void_p * len(addresses)).from_address(table)
+    for i, address in enumerate(addresses):
+        entries[i] = address
+
+
+@lru_cache(maxsize=1)
+def api_addresses() -> dict[str, int]:
+    """Where the functions and types that entries use lie."""
+    c = ctypes.CDLL(None)
+    found = {"ndarray": id(np.ndarray), "PyArray_Empty": _numpy_api(PYARRAY_EMPTY)}
+    for name in n.API:
+        if name not in found:
+            source = c if name in ("malloc", "free") else ctypes.pythonapi
+            found[name] = cast(int, ctypes.cast(getattr(source, name), ctypes.c_void_p).value)
+    return found
+
+
+def _numpy_api(index: int) -> int:
+    umath: object = importlib.import_module("numpy._core._multiarray_umath")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule: object = vars(umath)["_ARRAY_API"]
+    table = cast(int, get(capsule, None))
+    return cast(
+        int, ctypes.c_void_p.from_address(table + index * ctypes.sizeof(ctypes.c_void_p)).value
+    )
+
+
+@lru_cache(maxsize=1)
+def supported() -> bool:
+    """Whether entries can read this Python's and numpy's objects."""
+    if sys.implementation.name != "cpython" or sys.maxsize < 1 << 32 or not _has_gil():
+        return False
+    try:
+        return _layout_is_known() and _empty_works()
+    except (AttributeError, ImportError, OSError, ValueError):
+        return False
+
+
+def _has_gil() -> bool:
+    enabled: object = getattr(sys, "_is_gil_enabled", None)
+    return bool(enabled()) if callable(enabled) else True
+
+
+def _layout_is_known() -> bool:
+    probe = np.zeros((2, 3), np.float32)
+    shape = _word(probe, n.ARRAY_SHAPE, ctypes.c_void_p)
+    return (
+        _word(probe, n.OBJECT_TYPE, ctypes.c_void_p) == id(np.ndarray)
+        and _word(probe, n.ARRAY_DATA, ctypes.c_void_p) == probe.ctypes.data
+        and _word(probe, n.ARRAY_NDIM, ctypes.c_int) == 2
+        and list((ctypes.c_int64 * 2).from_address(shape)) == [2, 3]
+        and _word(probe, n.ARRAY_DESCR, ctypes.c_void_p) == id(probe.dtype)
+        and _word(probe, n.ARRAY_FLAGS, ctypes.c_int) & n.PLAIN_FLAGS == n.PLAIN_FLAGS
+        and not _word(probe.T, n.ARRAY_FLAGS, ctypes.c_int) & 0x1
+    )
+
+
+def _word(of: object, offset: int, kind: type[ctypes.c_void_p | ctypes.c_int]) -> int:
+    return int(kind.from_address(id(of) + offset).value or 0)
+
+
+def _empty_works() -> bool:
+    empty = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_int
+    )(_numpy_api(PYARRAY_EMPTY))
+    kind, dims = np.dtype(np.float64), (ctypes.c_int64 * 2)(3, 5)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kind))  # the call takes a reference
+    made: object = empty(2, ctypes.addressof(dims), kind, 0)
+    return isinstance(made, np.ndarray) and made.shape == (3, 5) and made.dtype == kind

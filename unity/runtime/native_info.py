@@ -1,0 +1,43 @@
+"""What links native code to the runtime: names, table orders and what each function needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+API = (
+    "ndarray", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals",
+    "PyObject_Vectorcall", "PyArray_Empty", "Py_IncRef", "Py_DecRef", "PyTuple_New",
+    "PyTuple_SetItem", "PyErr_NoMemory", "malloc", "free",
+)  # fmt: skip
+"""What the entries read from the table `API_TABLE`, in order."""
+API_TABLE = "unity_python"
+CONSTANT_TABLE = "unity_constants"
+DTYPE_TABLE = "unity_dtypes"
+# Offsets in PyArrayObject, checked at start-up by `unity.runtime.native`.
+ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64
+OBJECT_TYPE = 8
+PLAIN_FLAGS = 0x1 | 0x100  # C-contiguous and aligned
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFunction:
+    """A function that has native code: its symbols.
+
+    Attributes:
+        name: The function's name in the program.
+        entry: A METH_FASTCALL | METH_KEYWORDS function: tensors in, an array or a tuple out.
+        release: Frees the arenas that the entry keeps.
+    """
+
+    name: str
+    entry: str
+    release: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeInfo:
+    """A native module: its functions, the dtypes of `DTYPE_TABLE`, and why others have no code."""
+
+    functions: tuple[NativeFunction, ...]
+    dtypes: tuple[str, ...]
+    reasons: tuple[tuple[str, str], ...] = ()

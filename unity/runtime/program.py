@@ -1,0 +1,359 @@
+"""The bytecode: what an executable holds beside its kernels' machine code and its constants' data.
+
+A `Program` is plain data (JSON through `unity.runtime.program_json`). A function has registers
+(tensors, scalars, shapes, arenas, closures) and symbol slots (sizes, int64). Tuples never live in
+registers: where one crosses a call or a return, it is a tree of registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from unity.runtime.sizes import Size
+
+Reg: TypeAlias = int
+Tree: TypeAlias = "int | tuple[Tree, ...]"
+"""A register, or a tuple of trees."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor of known or unknown dtype and shape; of an unknown shape the rank may be known."""
+
+    dtype: str | None
+    shape: tuple[Size, ...] | None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeSpec:
+    """A tuple of sizes as a value."""
+
+    dims: tuple[Size, ...] | None
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSpec:
+    """A number; `value` when it is known as a size."""
+
+    dtype: str
+    value: Size | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TupleSpec:
+    """Several values."""
+
+    fields: tuple[Spec, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSpec:
+    """Anything: an arena, a closure, an opaque value."""
+
+
+Spec: TypeAlias = TensorSpec | ShapeSpec | ScalarSpec | TupleSpec | ObjectSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CallKernel:
+    """Run a kernel on tensors (inputs, then destinations) and sizes."""
+
+    kernel: int
+    args: tuple[Reg, ...]
+    sizes: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallHost:
+    """Call a Python function of the host table.
+
+    With `destination` it is ``fn(*args)`` and writes into its last arguments; without, its result
+    goes to `dst`.
+    """
+
+    dst: Tree
+    host: int
+    args: tuple[Tree, ...]
+    destination: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallFunction:
+    """Call another function of the program."""
+
+    dst: Tree
+    function: int
+    args: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeClosure:
+    """A function value: the first registers and slots of its frame are copied from here."""
+
+    dst: Reg
+    function: int
+    registers: tuple[Reg, ...]
+    slots: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallClosure:
+    """Call a function value."""
+
+    dst: Tree
+    closure: Reg
+    args: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunScan:
+    """Run a closure over the leading axis of `inputs`, carrying `state`.
+
+    Each round takes the state and one slice of each input, and gives the next state, then outputs,
+    which are stacked. `dst` is the last state, then the stacks.
+    """
+
+    dst: Tree
+    closure: Reg
+    state: tuple[Tree, ...]
+    inputs: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllocTensor:
+    """A fresh tensor, which may leave the function."""
+
+    dst: Reg
+    shape: tuple[Size, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllocArena:
+    """Working memory for this call."""
+
+    dst: Reg
+    bytes: Size
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A tensor inside an arena."""
+
+    dst: Reg
+    arena: Reg
+    offset: Size
+    shape: tuple[Size, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """The same storage under another shape."""
+
+    dst: Reg
+    src: Reg
+    shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadConst:
+    """A constant of the program."""
+
+    dst: Reg
+    constant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Another name for the same value."""
+
+    dst: Reg
+    src: Reg
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A fresh tensor with the same content, so that no result is also an argument or a constant."""
+
+    dst: Reg
+    src: Reg
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """All at once, give loop state the values of other registers, by copy.
+
+    Copies, so that what the body computes may lie in the same place in every round.
+    """
+
+    dst: tuple[Reg, ...]
+    src: tuple[Reg, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeShape:
+    """A shape value."""
+
+    dst: Reg
+    dims: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeScalar:
+    """A number: a size, or a literal."""
+
+    dst: Reg
+    value: Size | float | bool
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Check a value against a spec and bind the slots in `binds`.
+
+    `known` is what the compiler knows of the value, so that native code need not look at it.
+    """
+
+    value: Tree
+    spec: Spec
+    binds: tuple[int, ...]
+    known: Spec
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """Go to an instruction."""
+
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Go to `otherwise` if the scalar (a number or a bool tensor of rank 0) is false."""
+
+    condition: Reg
+    otherwise: int
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Leave the function."""
+
+    value: Tree
+
+
+Instruction: TypeAlias = (
+    CallKernel
+    | CallHost
+    | CallFunction
+    | MakeClosure
+    | CallClosure
+    | RunScan
+    | AllocTensor
+    | AllocArena
+    | View
+    | Reshape
+    | LoadConst
+    | Move
+    | Copy
+    | Update
+    | MakeShape
+    | MakeScalar
+    | Match
+    | Jump
+    | Branch
+    | Return
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolInfo:
+    """A symbol: its name, inclusive range and divisor. Its slot is its index."""
+
+    name: str
+    min: int = 0
+    max: int | None = None
+    multiple_of: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ParamInfo:
+    """A parameter: its name, what it must be and the registers it fills."""
+
+    name: str
+    spec: Spec
+    registers: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCode:
+    """A function of the program.
+
+    Attributes:
+        captured: How many leading registers, and `captured_slots` how many slots, a closure brings.
+        registers: What each register holds.
+        labels: For each instruction the name of what it computes, for traces and profiles.
+    """
+
+    name: str
+    params: tuple[ParamInfo, ...]
+    result: Spec
+    symbols: tuple[SymbolInfo, ...]
+    registers: tuple[Spec, ...]
+    code: tuple[Instruction, ...]
+    labels: tuple[str, ...]
+    captured: int = 0
+    captured_slots: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """A kernel: its linker symbol, its numbers of buffers and sizes, and what its asserts say."""
+
+    name: str
+    buffers: int
+    sizes: int
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantInfo:
+    """A constant: its data is kept beside the program."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Functions and the tables they index.
+
+    Attributes:
+        hosts: Names of the Python functions that `CallHost` calls, which are kept beside the program.
+    """
+
+    functions: tuple[FunctionCode, ...]
+    kernels: tuple[KernelInfo, ...] = ()
+    constants: tuple[ConstantInfo, ...] = ()
+    hosts: tuple[str, ...] = ()
+    version: int = 1
+
+    def function(self, name: str) -> FunctionCode:
+        """The function of a name; it must exist."""
+        return next(f for f in self.functions if f.name == name)
+
+
+def leaves(tree: Tree) -> Iterator[Reg]:
+    """The registers of a tree, left to right."""
+    if isinstance(tree, int):
+        yield tree
+    else:
+        for part in tree:
+            yield from leaves(part)

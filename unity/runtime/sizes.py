@@ -1,0 +1,130 @@
+"""Size expressions: integer arithmetic over a function's symbol slots, as plain data.
+
+What dims are to the compiler, these are at run time: no sympy, cheap to evaluate, easy to store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+SizeOpName: TypeAlias = Literal["add", "sub", "mul", "floordiv", "floormod", "min", "max"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The value of a symbol: an index into the frame's slots."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeOp:
+    """An operation on two sizes; divisions round down."""
+
+    op: SizeOpName
+    a: Size
+    b: Size
+
+
+Size: TypeAlias = int | Slot | SizeOp
+_SIGNS: dict[SizeOpName, str] = {
+    "add": "+", "sub": "-", "mul": "*", "floordiv": "//", "floormod": "%",
+}  # fmt: skip
+
+
+def apply(op: SizeOpName, a: int, b: int) -> int:
+    """The operation on two numbers."""
+    match op:
+        case "add":
+            return a + b
+        case "sub":
+            return a - b
+        case "mul":
+            return a * b
+        case "floordiv":
+            return a // b
+        case "floormod":
+            return a % b
+        case "min":
+            return min(a, b)
+        case "max":
+            return max(a, b)
+        case _:
+            assert_never(op)
+
+
+def combine(op: SizeOpName, a: Size, b: Size) -> Size:
+    """The operation on two sizes, folded when both are numbers or one is neutral.
+
+    >>> combine("add", combine("mul", 2, 3), Slot(0))
+    SizeOp(op='add', a=6, b=Slot(index=0))
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return apply(op, a, b)
+    if op == "add" and (a == 0 or b == 0):
+        return b if a == 0 else a
+    if op == "mul" and (a == 1 or b == 1):
+        return b if a == 1 else a
+    return SizeOp(op, a, b)
+
+
+def product(sizes: Sequence[Size]) -> Size:
+    """The product; 1 of none."""
+    result: Size = 1
+    for size in sizes:
+        result = combine("mul", result, size)
+    return result
+
+
+def evaluate(size: Size, slots: Sequence[int | None]) -> int:
+    """The number a size stands for. Every slot it names must be bound."""
+    match size:
+        case int():
+            return size
+        case Slot(index):
+            value = slots[index]
+            assert value is not None, f"symbol slot {index} is read before it is bound"
+            return value
+        case SizeOp(op, a, b):
+            return apply(op, evaluate(a, slots), evaluate(b, slots))
+        case _:
+            assert_never(size)
+
+
+def slots_of(size: Size) -> Iterator[int]:
+    """The slots a size names, repeated as they occur."""
+    match size:
+        case int():
+            return
+        case Slot(index):
+            yield index
+        case SizeOp(_, a, b):
+            yield from slots_of(a)
+            yield from slots_of(b)
+        case _:
+            assert_never(size)
+
+
+def size_text(size: Size, names: Sequence[str]) -> str:
+    """The size over the symbols' names, for messages.
+
+    >>> size_text(SizeOp("floordiv", SizeOp("add", Slot(0), 15), 16), ["n"])
+    '(n + 15) // 16'
+    """
+    match size:
+        case int():
+            return str(size)
+        case Slot(index):
+            return names[index]
+        case SizeOp(("min" | "max") as op, a, b):
+            return f"{op}({size_text(a, names)}, {size_text(b, names)})"
+        case SizeOp(op, a, b):
+            left, right = (
+                f"({size_text(x, names)})" if isinstance(x, SizeOp) else size_text(x, names)
+                for x in (a, b)
+            )
+            return f"{left} {_SIGNS[op]} {right}"
+        case _:
+            assert_never(size)

@@ -1,0 +1,110 @@
+"""What executables report of time: benchmarks of whole calls, profiles by instruction."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from unity.runtime.program import CallKernel
+from unity.runtime.vm import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """Times of a call in seconds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def min(self) -> float:
+        """The least."""
+        return min(self.seconds)
+
+    @property
+    def median(self) -> float:
+        """The middle one."""
+        return statistics.median(self.seconds)
+
+    @property
+    def mean(self) -> float:
+        """The average."""
+        return statistics.fmean(self.seconds)
+
+    def __str__(self) -> str:
+        """In a line."""
+        times = f"min {_time(self.min)}, median {_time(self.median)}, mean {_time(self.mean)}"
+        return f"{times} ({len(self.seconds)} runs)"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """An instruction's share: what it runs and computes, how often and how long in all."""
+
+    what: str
+    label: str
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Times by instruction, the slowest first."""
+
+    rows: tuple[ProfileRow, ...]
+
+    @property
+    def total(self) -> float:
+        """The sum in seconds."""
+        return sum(r.seconds for r in self.rows)
+
+    def __str__(self) -> str:
+        """As a table."""
+        width = max((len(r.what) for r in self.rows), default=4)
+        total = self.total or 1.0
+        lines = [f"{'what':{width}}  {'calls':>5}  {'time':>9}  {'share':>6}  computes"]
+        for r in self.rows:
+            share = f"{r.seconds / total:6.1%}"
+            lines.append(
+                f"{r.what:{width}}  {r.calls:5}  {_time(r.seconds):>9}  {share}  {r.label}".rstrip()
+            )
+        lines.append(f"{'in all':{width}}  {'':5}  {_time(self.total):>9}")
+        return "\n".join(lines)
+
+
+def benchmark(call: Callable[[], object], repeat: int, warmup: int) -> Benchmark:
+    """Time a call some times, after some that don't count."""
+    for _ in range(warmup):
+        call()
+    seconds: list[float] = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return Benchmark(tuple(seconds))
+
+
+def profile(events: Iterable[Event], kernels: Sequence[str]) -> Profile:
+    """Sum up events by instruction.
+
+    Args:
+        events: Instructions that have run.
+        kernels: The program's kernels' names.
+    """
+    sums: dict[tuple[str, int], ProfileRow] = {}
+    for e in events:
+        what = type(e.instruction).__name__
+        if isinstance(e.instruction, CallKernel):
+            what = kernels[e.instruction.kernel]
+        old = sums.get((e.function, e.index), ProfileRow(what, e.label, 0, 0.0))
+        new = ProfileRow(what, e.label, old.calls + 1, old.seconds + e.seconds)
+        sums[e.function, e.index] = new
+    return Profile(tuple(sorted(sums.values(), key=lambda r: -r.seconds)))
+
+
+def _time(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.2f} {unit}"
+    return f"{seconds * 1e9:.0f} ns"

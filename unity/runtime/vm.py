@@ -1,0 +1,321 @@
+"""The bytecode's interpreter in Python: to debug, trace, profile, and run what native code can't.
+
+Each call has its own frame and arena, so one program may run in several threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.dtype import Array, dtype
+from unity.runtime import program as p
+from unity.runtime.check import Binder, Value
+from unity.runtime.sizes import Size, evaluate
+
+Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
+"""Runs a kernel on tensors and sizes; 0, or 1 + the index of the assert that failed."""
+Host: TypeAlias = Callable[..., object]
+ALIGNMENT = 64
+_FAILURES = {-1: "out of memory", -2: "an access is out of bounds"}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An instruction that has run: where, what it computed, how long it took in seconds."""
+
+    function: str
+    index: int
+    instruction: p.Instruction
+    label: str
+    seconds: float
+    values: tuple[Value, ...]
+
+
+Trace: TypeAlias = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A function value: its code and what it captured."""
+
+    function: int
+    registers: tuple[Value, ...]
+    slots: tuple[int | None, ...]
+
+
+@dataclass(slots=True)
+class _Frame:
+    code: p.FunctionCode
+    registers: list[Value]
+    slots: list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class VM:
+    """A program with what it needs to run.
+
+    Attributes:
+        kernels: One callable for each kernel of the program.
+        constants: Their data, never written to.
+        hosts: The Python functions.
+        trace: Called after each instruction.
+    """
+
+    program: p.Program
+    kernels: Sequence[Kernel]
+    constants: Sequence[Array] = ()
+    hosts: Sequence[Host] = ()
+    trace: Trace | None = field(default=None)
+
+    def run(self, name: str, args: Sequence[Value]) -> Value:
+        """Call a function by name on plain arrays, numbers, shapes and tuples of them.
+
+        Raises:
+            UnityError: The arguments don't match, or a check in the program fails.
+        """
+        index = next(i for i, f in enumerate(self.program.functions) if f.name == name)
+        return self._call(index, args, (), (), "input")
+
+    def _call(
+        self,
+        index: int,
+        args: Sequence[Value],
+        captured: Sequence[Value],
+        captured_slots: Sequence[int | None],
+        what: str,
+    ) -> Value:
+        code = self.program.functions[index]
+        frame = _Frame(code, [None] * len(code.registers), [None] * len(code.symbols))
+        frame.registers[: len(captured)] = captured
+        frame.slots[: len(captured_slots)] = captured_slots
+        bind_arguments(code, args, frame.slots, what)
+        for param, value in zip(code.params, args, strict=True):
+            _assign(frame.registers, param.registers, value)
+        return self._loop(frame)
+
+    def _loop(self, frame: _Frame) -> Value:
+        code, pc = frame.code.code, 0
+        while True:
+            instruction = code[pc]
+            if isinstance(instruction, p.Return):
+                return _read(frame.registers, instruction.value)
+            if self.trace is None:
+                pc = self._step(frame, instruction, pc)
+                continue
+            started = time.perf_counter()
+            following = self._step(frame, instruction, pc)
+            seconds = time.perf_counter() - started
+            values = tuple(_read(frame.registers, r) for r in _touched(instruction))
+            label = frame.code.labels[pc]
+            self.trace(Event(frame.code.name, pc, instruction, label, seconds, values))
+            pc = following
+
+    def _step(self, frame: _Frame, instruction: p.Instruction, pc: int) -> int:
+        """Run one instruction; the index of the next."""
+        regs, slots = frame.registers, frame.slots
+        match instruction:
+            case p.CallKernel():
+                self._kernel(frame, instruction, frame.code.labels[pc])
+            case p.CallHost(dst, host, args, destination):
+                result = self.hosts[host](*(_read(regs, a) for a in args))
+                if not destination:
+                    _assign(regs, dst, _hosted(result))
+            case p.CallFunction(dst, function, args):
+                values = [_read(regs, a) for a in args]
+                _assign(regs, dst, self._call(function, values, (), (), self._argument(function)))
+            case p.MakeClosure(dst, function, captured, captured_slots):
+                regs[dst] = Closure(
+                    function,
+                    tuple(regs[r] for r in captured),
+                    tuple(slots[s] for s in captured_slots),
+                )
+            case p.CallClosure(dst, closure, args):
+                made = regs[closure]
+                assert isinstance(made, Closure)
+                values = [_read(regs, a) for a in args]
+                what = self._argument(made.function)
+                _assign(
+                    regs, dst, self._call(made.function, values, made.registers, made.slots, what)
+                )
+            case p.RunScan(dst, closure, state, inputs):
+                _assign(regs, dst, self._scan(frame, closure, state, inputs))
+            case p.AllocTensor(dst, shape, name):
+                regs[dst] = _empty(_sizes(shape, slots), name, frame.code.labels[pc])
+            case p.AllocArena(dst, size):
+                regs[dst] = _aligned(evaluate(size, slots))
+            case p.View(dst, arena, offset, shape, name):
+                regs[dst] = _view(
+                    _array(regs[arena]), evaluate(offset, slots), _sizes(shape, slots), name
+                )
+            case p.Reshape(dst, src, shape):
+                regs[dst] = _array(regs[src]).reshape(_sizes(shape, slots))
+            case p.LoadConst(dst, constant):
+                regs[dst] = self.constants[constant]
+            case p.Move(dst, src):
+                regs[dst] = regs[src]
+            case p.Copy(dst, src):
+                regs[dst] = _copied(regs[src])
+            case p.Update(targets, sources):
+                values = [_copied(regs[r]) for r in sources]
+                for target, value in zip(targets, values, strict=True):
+                    regs[target] = value
+            case p.MakeShape(dst, dims):
+                regs[dst] = _sizes(dims, slots)
+            case p.MakeScalar(dst, value, name):
+                regs[dst] = (
+                    value if isinstance(value, float | bool) else _number(value, slots, name)
+                )
+            case p.Match(tree, spec, _, _, name):
+                binder = Binder(frame.code.symbols, slots)
+                binder.match(_read(regs, tree), spec, f"match_cast {name!r}")
+                binder.finish()
+            case p.Jump(target):
+                return target
+            case p.Branch(condition, otherwise):
+                return pc + 1 if bool(regs[condition]) else otherwise
+            case p.Return():
+                raise AssertionError("a return ends the loop")
+            case _:
+                assert_never(instruction)
+        return pc + 1
+
+    def _kernel(self, frame: _Frame, call: p.CallKernel, label: str) -> None:
+        arrays = [_array(frame.registers[r]) for r in call.args]
+        failed = self.kernels[call.kernel](arrays, _sizes(call.sizes, frame.slots))
+        if failed:
+            raise kernel_error(self.program.kernels[call.kernel], failed, label)
+
+    def _apply(self, made: Closure, args: Sequence[Value]) -> Value:
+        what = self._argument(made.function)
+        return self._call(made.function, args, made.registers, made.slots, what)
+
+    def _scan(
+        self, frame: _Frame, closure: p.Reg, state: Sequence[p.Tree], inputs: Sequence[p.Tree]
+    ) -> Value:
+        made = frame.registers[closure]
+        assert isinstance(made, Closure)
+        carried = [_read(frame.registers, s) for s in state]
+        arrays = [_array(_read(frame.registers, i)) for i in inputs]
+        stacks: list[list[Array]] = []
+        for i in range(len(arrays[0]) if arrays else 0):
+            args = [*carried, *(np.ascontiguousarray(a[i]) for a in arrays)]
+            result = self._apply(made, args)
+            assert isinstance(result, tuple)
+            carried = list(result[: len(carried)])
+            stacks.append([_array(r) for r in result[len(carried) :]])
+        if not stacks:
+            raise UnityError("a scan over no elements has no outputs to give")
+        return (*carried, *(np.stack(column) for column in zip(*stacks, strict=True)))
+
+    def _argument(self, function: int) -> str:
+        return f"call of {self.program.functions[function].name}: argument"
+
+
+def kernel_error(kernel: p.KernelInfo, failed: int, label: str) -> UnityError:
+    """The error of a kernel that returned 1 + the index of a failed assert."""
+    message = _FAILURES.get(failed, f"failed with code {failed}")
+    if 0 < failed <= len(kernel.messages):
+        message = kernel.messages[failed - 1]
+    return UnityError(f"kernel {kernel.name} (computing {label or 'a value'}): {message}")
+
+
+def bind_arguments(
+    code: p.FunctionCode, args: Sequence[Value], slots: list[int | None], what: str = "input"
+) -> Binder:
+    """Match a call's arguments with the parameters, binding the function's slots.
+
+    Raises:
+        UnityError: Their number, a dtype, rank, size or a declared fact is wrong.
+    """
+    if len(args) != len(code.params):
+        names = ", ".join(q.name for q in code.params)
+        raise UnityError(f"{code.name} takes {len(code.params)} inputs ({names}), got {len(args)}")
+    binder = Binder(code.symbols, slots)
+    for param, value in zip(code.params, args, strict=True):
+        binder.match(value, param.spec, f"{what} {param.name!r}")
+    binder.finish()
+    return binder
+
+
+def _sizes(sizes: Sequence[Size], slots: Sequence[int | None]) -> tuple[int, ...]:
+    return tuple(evaluate(s, slots) for s in sizes)
+
+
+def _number(value: Size, slots: Sequence[int | None], name: str) -> int | float:
+    number = evaluate(value, slots)
+    return float(number) if dtype(name).is_float else number
+
+
+def _array(value: Value) -> Array:
+    assert isinstance(value, np.ndarray), value
+    return value
+
+
+def _copied(value: Value) -> Value:
+    return np.array(value, copy=True) if isinstance(value, np.ndarray) else value
+
+
+def _empty(shape: tuple[int, ...], name: str, label: str) -> Array:
+    if min(shape, default=0) < 0:
+        raise UnityError(f"{label} has the shape {shape}: a size is negative")
+    try:
+        return np.empty(shape, dtype(name).numpy)
+    except (MemoryError, ValueError) as e:
+        raise UnityError(f"no memory for {label} of shape {shape}: {e}") from e
+
+
+def _hosted(value: Value) -> Value:
+    """What a Python function returned, arrays in the layout that kernels expect."""
+    if isinstance(value, tuple):
+        return tuple(_hosted(v) for v in value)
+    if isinstance(value, np.ndarray | np.generic):
+        return np.asarray(value, order="C")
+    return value
+
+
+def _aligned(size: int) -> Array:
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]
+
+
+def _view(arena: Array, offset: int, shape: tuple[int, ...], name: str) -> Array:
+    storage = dtype(name).numpy
+    size = int(np.prod(shape, dtype=np.int64)) * storage.itemsize
+    assert offset + size <= arena.nbytes, f"a view ends at {offset + size} of {arena.nbytes} bytes"
+    return arena[offset : offset + size].view(storage).reshape(shape)
+
+
+def _read(registers: Sequence[Value], tree: p.Tree) -> Value:
+    return registers[tree] if isinstance(tree, int) else tuple(_read(registers, t) for t in tree)
+
+
+def _assign(registers: list[Value], tree: p.Tree, value: Value) -> None:
+    if isinstance(tree, int):
+        registers[tree] = value
+        return
+    assert isinstance(value, tuple), value
+    assert len(value) == len(tree), value
+    for part, sub in zip(tree, value, strict=True):
+        _assign(registers, part, sub)
+
+
+def _touched(instruction: p.Instruction) -> tuple[p.Tree, ...]:
+    """The registers whose values a trace shows: a kernel's arguments, else what was computed."""
+    match instruction:
+        case p.CallKernel(_, args):
+            return args
+        case p.CallHost(dst, _, args, destination):
+            return args if destination else (dst,)
+        case p.Update(dst):
+            return dst
+        case p.Jump() | p.Return() | p.Branch() | p.Match():
+            return ()
+        case _:
+            return (instruction.dst,)
