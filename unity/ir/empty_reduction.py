@@ -7,7 +7,7 @@ lowering of blocks both take the statement made here for that case.
 
 from __future__ import annotations
 
-from .prim_expr import PrimExpr, PrimVar
+from .prim_expr import Binary, PrimExpr, PrimVar
 from .stmt import Block, For, Seq, Stmt
 from .visit_prim import walk_prim
 
@@ -24,6 +24,13 @@ def init_of_empty(loop: For) -> Stmt | None:
     (True, 'Block')
     """
     return _only_init(loop.body, {loop.var}) if _reduces(loop.body, loop.var) else None
+
+
+def conjuncts(e: PrimExpr) -> tuple[PrimExpr, ...]:
+    """The conditions that a predicate joins by ``and``."""
+    if isinstance(e, Binary) and e.op == "and":
+        return conjuncts(e.a) + conjuncts(e.b)
+    return (e,)
 
 
 def _mentions(e: PrimExpr, variables: set[PrimVar]) -> bool:
@@ -56,8 +63,10 @@ def _only_init(s: Stmt, gone: set[PrimVar]) -> Stmt:
         case Block():
             assert s.init is not None
             axes = tuple(axis for axis in s.axes if axis.kind != "R")
-            kept = s.predicate is not None and not _mentions(s.predicate, gone)
-            predicate = s.predicate if kept else None
+            predicate: PrimExpr | None = None
+            for part in () if s.predicate is None else conjuncts(s.predicate):
+                if not _mentions(part, gone):
+                    predicate = part if predicate is None else Binary("and", predicate, part)
             return Block(f"{s.name}_init", axes, (), s.writes, s.init, None, predicate)
         case _:
             raise AssertionError(s)
