@@ -1,0 +1,35 @@
+"""Tensor passes: scheduled prim funcs to the flat, vector form that code generators take.
+
+`lowering` lists them in the order the default pipeline runs them.
+"""
+
+from ..passes import Pass
+from .flatten_buffers import FlattenBuffers
+from .lower_blocks import LowerBlocks
+from .parallel_outermost import ParallelOutermost
+from .simplify_tir import SimplifyTir
+from .unroll_loops import UnrollLoops
+from .vectorize_loops import VectorizeLoops
+
+__all__ = [
+    "FlattenBuffers",
+    "LowerBlocks",
+    "ParallelOutermost",
+    "SimplifyTir",
+    "UnrollLoops",
+    "VectorizeLoops",
+    "lowering",
+]
+
+
+def lowering() -> tuple[Pass, ...]:
+    """From scheduled prim funcs to what `unity.codegen` takes."""
+    return (
+        LowerBlocks(),
+        ParallelOutermost(),
+        FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
+        SimplifyTir(),
+        VectorizeLoops(),
+        UnrollLoops(),
+        SimplifyTir(),  # unrolling makes constants
+    )

@@ -1,0 +1,154 @@
+"""FlattenBuffers: every access goes through one index into flat memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from unity.arith import simplify
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, imm
+from unity.ir.signature import size_params
+from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt, Store
+from unity.ir.visit import map_prim, map_stmt, substitute_stmt
+
+from ..passes import Context, Pass
+from .functions import map_prim_funcs
+
+
+@dataclass(frozen=True, slots=True)
+class FlattenBuffers(Pass):
+    """Buffers of any rank become buffers of rank 1; strides go into the indices.
+
+    The order of sizes in the signature stays, so callers need not know.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself."""
+        return map_prim_funcs(module, flatten)
+
+
+def flatten(func: PrimFunc) -> PrimFunc:
+    """The prim func over flat buffers; itself if they are flat."""
+    flattener = _Flattener()
+    params = tuple(flattener.buffer(p) if isinstance(p, Buffer) else p for p in func.params)
+    body = flattener.stmt(func.body)
+    if body is func.body and params == func.params:
+        return func
+    result = replace(func, params=params, body=body)
+    return result if size_params(result) == size_params(func) else _keep_sizes(result, func)
+
+
+def _keep_sizes(result: PrimFunc, func: PrimFunc) -> PrimFunc:
+    """With the first buffer's shape naming every size in the old order (times zero)."""
+    first = result.buffers[0]
+    extent = first.shape[0]
+    head: PrimExpr = imm(0)
+    for size in size_params(func):
+        head = Binary("add", head, Binary("mul", size, imm(0)))
+    named = replace(first, shape=(Binary("add", head, extent),))
+    params = tuple(named if p is first else p for p in result.params)
+    return replace(result, params=params, body=substitute_stmt(result.body, {}, {first: named}))
+
+
+class _Flattener:
+    """Carries the flat buffer of each buffer."""
+
+    def __init__(self) -> None:
+        self._flat: dict[Buffer, Buffer] = {}
+
+    def buffer(self, b: Buffer) -> Buffer:
+        """The flat form of a buffer."""
+        flat = self._flat.get(b)
+        if flat is None:
+            already = len(b.shape) == 1 and b.strides is None
+            flat = b if already else replace(b, shape=(_extent(b),), strides=None)
+            self._flat[b] = flat
+        return flat
+
+    def stmt(self, s: Stmt) -> Stmt:
+        match s:
+            case Store():
+                indices = tuple(self.expr(i) for i in s.indices)
+                predicate = None if s.predicate is None else self.expr(s.predicate)
+                flat, value = self.buffer(s.buffer), self.expr(s.value)
+                index = flat_index(s.buffer, indices)
+                same = (
+                    flat is s.buffer
+                    and index is s.indices[0]
+                    and value is s.value
+                    and predicate is s.predicate
+                )
+                return s if same else Store(flat, (index,), value, predicate, s.span)
+            case Allocate():
+                flat, body = self.buffer(s.buffer), self.stmt(s.body)
+                same = flat is s.buffer and body is s.body
+                return s if same else Allocate(flat, body, s.span)
+            case _:
+                return map_stmt(s, self.stmt, self.expr)
+
+    def expr(self, e: PrimExpr) -> PrimExpr:
+        if not isinstance(e, Load):
+            return map_prim(e, self.expr)
+        indices = tuple(self.expr(i) for i in e.indices)
+        predicate = None if e.predicate is None else self.expr(e.predicate)
+        flat, index = self.buffer(e.buffer), flat_index(e.buffer, indices)
+        if flat is e.buffer and index is e.indices[0] and predicate is e.predicate:
+            return e
+        return Load(flat, (index,), predicate)
+
+
+def flat_index(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:
+    """The place of an element in memory, in elements: Horner's scheme when the buffer is compact.
+
+    >>> from unity.ir.dtype import FLOAT32
+    >>> from unity.ir.prim_expr import PrimVar
+    >>> b = Buffer("b", (imm(4), imm(8)), FLOAT32)
+    >>> flat_index(b, (imm(3), imm(5)))
+    Imm(value=29, dtype=DType(name='int64', lanes=1))
+    """
+    total: PrimExpr = imm(0)
+    if buffer.strides is not None:
+        for index, stride in zip(indices, buffer.strides, strict=True):
+            total = _add(total, _multiply(index, stride))
+        return total
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        total = _add(_multiply(total, extent), index)
+    return total
+
+
+def _extent(b: Buffer) -> PrimExpr:
+    if b.strides is not None:
+        total: PrimExpr = imm(1)
+        for extent, stride in zip(b.shape, b.strides, strict=True):
+            total = _add(total, _multiply(simplify(extent - 1), stride))
+        return total
+    total = imm(1)
+    for extent in b.shape:
+        total = _multiply(total, extent)
+    return total
+
+
+def _add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    match a, b:
+        case Imm(int() as x), Imm(int() as y):
+            return imm(x + y)
+        case Imm(0), _:
+            return b
+        case _, Imm(0):
+            return a
+        case _:
+            return Binary("add", a, b)
+
+
+def _multiply(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    match a, b:
+        case Imm(int() as x), Imm(int() as y):
+            return imm(x * y)
+        case (Imm(0), _) | (_, Imm(0)):
+            return imm(0)
+        case Imm(1), _:
+            return b
+        case _, Imm(1):
+            return a
+        case _:
+            return Binary("mul", a, b)

@@ -1,0 +1,140 @@
+"""SimplifyTir: index arithmetic in normal form, and statements that do nothing removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from unity.arith import Analyzer
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Imm, PrimExpr, PrimVar, SizeVar
+from unity.ir.stmt import (
+    Allocate,
+    Assert,
+    Block,
+    Evaluate,
+    For,
+    IfThen,
+    Let,
+    Seq,
+    Stmt,
+)
+from unity.ir.visit import map_stmt, substitute_stmt
+
+from ..passes import Context, Pass
+from .functions import map_prim_funcs, with_body
+
+NOTHING = Seq(())
+
+
+@dataclass(frozen=True, slots=True)
+class SimplifyTir(Pass):
+    """Simplifies under the ranges of the loops around.
+
+    Loops of one iteration and constants bound by `Let` are substituted; loops of none, decided
+    conditions and empty statements go.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself."""
+        return map_prim_funcs(module, lambda f: with_body(f, simplified(f.body, Analyzer())))
+
+
+def simplified(s: Stmt, known: Analyzer) -> Stmt:
+    """The statement simplified under what is known."""
+    match s:
+        case For():
+            return _loop(s, known)
+        case IfThen():
+            return _branch(s, known)
+        case Let():
+            value = known.simplify(s.value)
+            if isinstance(value, Imm | PrimVar | SizeVar):
+                return simplified(substitute_stmt(s.body, {s.var: value}), known)
+            body = simplified(s.body, known)
+            same = value is s.value and body is s.body
+            return s if same else Let(s.var, value, body, s.span)
+        case Seq():
+            return _sequence(s, known)
+        case Allocate():
+            body = simplified(s.body, known)
+            if body == NOTHING:
+                return NOTHING
+            return s if body is s.body else Allocate(s.buffer, body, s.span)
+        case Block():
+            return _block(s, known)
+        case Assert():
+            condition = known.simplify(s.condition)
+            if isinstance(condition, Imm) and condition.value:
+                return NOTHING
+            return s if condition is s.condition else replace(s, condition=condition)
+        case Evaluate():
+            value = known.simplify(s.value)
+            return s if value is s.value else replace(s, value=value)
+        case _:
+            return map_stmt(s, lambda x: simplified(x, known), known.simplify)
+
+
+def _loop(s: For, known: Analyzer) -> Stmt:
+    begin, extent = known.simplify(s.begin), known.simplify(s.extent)
+    high = known.bounds(extent)[1]
+    if high is not None and high <= 0:
+        return NOTHING
+    if isinstance(extent, Imm) and extent.value == 1:
+        return simplified(substitute_stmt(s.body, {s.var: begin}), known)
+    body = simplified(s.body, known.with_extent(s.var, begin, extent))
+    if body == NOTHING:
+        return NOTHING
+    same = begin is s.begin and extent is s.extent and body is s.body
+    return s if same else replace(s, begin=begin, extent=extent, body=body)
+
+
+def _branch(s: IfThen, known: Analyzer) -> Stmt:
+    condition = known.simplify(s.condition)
+    if isinstance(condition, Imm):
+        if condition.value:
+            return simplified(s.then, known)
+        return NOTHING if s.orelse is None else simplified(s.orelse, known)
+    then = simplified(s.then, known)
+    orelse = None if s.orelse is None else simplified(s.orelse, known)
+    orelse = None if orelse == NOTHING else orelse
+    if then == NOTHING and orelse is None:
+        return NOTHING
+    same = condition is s.condition and then is s.then and orelse is s.orelse
+    return s if same else IfThen(condition, then, orelse, s.span)
+
+
+def _sequence(s: Seq, known: Analyzer) -> Stmt:
+    parts: list[Stmt] = []
+    for each in s.stmts:
+        part = simplified(each, known)
+        parts += part.stmts if isinstance(part, Seq) else (part,)
+    if len(parts) == 1:
+        return parts[0]
+    same = len(parts) == len(s.stmts) and all(a is b for a, b in zip(parts, s.stmts, strict=True))
+    return s if same else Seq(tuple(parts))
+
+
+def _block(s: Block, known: Analyzer) -> Stmt:
+    """Axes keep their domains as ranges; what is bound to them is simplified outside."""
+    inside = known
+    for axis in s.axes:
+        inside = inside.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+    axes = tuple(
+        axis if value is axis.value else replace(axis, value=value)
+        for axis in s.axes
+        for value in (known.simplify(axis.value),)
+    )
+    predicate: PrimExpr | None = None if s.predicate is None else known.simplify(s.predicate)
+    if isinstance(predicate, Imm):
+        if not predicate.value:
+            return NOTHING
+        predicate = None
+    init = None if s.init is None else simplified(s.init, inside)
+    body = simplified(s.body, inside)
+    same = (
+        all(a is b for a, b in zip(axes, s.axes, strict=True))
+        and predicate is s.predicate
+        and init is s.init
+        and body is s.body
+    )
+    return s if same else replace(s, axes=axes, predicate=predicate, init=init, body=body)

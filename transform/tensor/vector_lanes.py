@@ -1,0 +1,292 @@
+"""One iteration of a loop written on vectors: what `VectorizeLoops` does to a body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from unity.arith import Analyzer
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Imm,
+    Intrinsic,
+    Load,
+    Not,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+    imm,
+)
+from unity.ir.stmt import (
+    Allocate,
+    Assert,
+    Block,
+    Buffer,
+    Evaluate,
+    For,
+    IfThen,
+    Let,
+    PrimWhile,
+    Seq,
+    Stmt,
+    Store,
+)
+from unity.ir.visit import walk_prim
+
+_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+
+
+class CannotVectorize(Exception):  # noqa: N818  (control flow inside the pass, not an error)
+    """The loop has no vector form."""
+
+
+class LaneWriter:
+    """Writes statements over `lanes` values of a loop variable at once.
+
+    Args:
+        var: The loop's variable.
+        begin: Its first value.
+        lanes: How many there are.
+        known: What is known of the variables in scope, `var` included.
+    """
+
+    def __init__(self, var: PrimVar, begin: PrimExpr, lanes: int, known: Analyzer) -> None:
+        self.var = var
+        self.begin = begin
+        self.lanes = lanes
+        self.known = known
+        self._vectors: dict[PrimVar, PrimExpr] = {var: Ramp(begin, imm(1), lanes)}
+        self._private: dict[Buffer, Buffer] = {}
+
+    def stmt(self, s: Stmt, mask: PrimExpr | None = None) -> Stmt:
+        """The statement on vectors; `mask` says which lanes run, None for all.
+
+        Raises:
+            CannotVectorize: It has no vector form.
+        """
+        match s:
+            case Store():
+                return self._store(s, mask)
+            case Seq(stmts):
+                return Seq(tuple(self.stmt(each, mask) for each in stmts))
+            case IfThen():
+                return self._branch(s, mask)
+            case Let():
+                return self._let(s, mask)
+            case For():
+                if self._varies(s.begin) or self._varies(s.extent):
+                    raise CannotVectorize
+                outside, self.known = self.known, self.known.with_extent(s.var, s.begin, s.extent)
+                body = self.stmt(s.body, mask)
+                self.known = outside
+                return replace(s, body=body)
+            case Allocate():
+                lanes = Binary("mul", s.buffer.shape[0], imm(self.lanes))
+                wide = replace(s.buffer, shape=(self.known.simplify(lanes),))
+                self._private[s.buffer] = wide
+                return Allocate(wide, self.stmt(s.body, mask))
+            case Block() | PrimWhile() | Assert() | Evaluate():
+                raise CannotVectorize
+            case _:
+                assert_never(s)
+
+    def _store(self, s: Store, mask: PrimExpr | None) -> Stmt:
+        if s.predicate is not None:
+            mask = _both(mask, self.expr(s.predicate, mask))
+        buffer = self._private.get(s.buffer, s.buffer)
+        index = self._place(s.buffer, s.indices[0], mask)
+        if index.dtype.lanes == 1:
+            raise CannotVectorize  # every lane would write the one element
+        value = self._wide(self.expr(s.value, mask))
+        predicate = None if mask is None else self._wide(mask)
+        return Store(buffer, (index,), value, predicate, s.span)
+
+    def _branch(self, s: IfThen, mask: PrimExpr | None) -> Stmt:
+        condition = self.expr(s.condition, mask)
+        if condition.dtype.lanes == 1:
+            orelse = None if s.orelse is None else self.stmt(s.orelse, mask)
+            return IfThen(condition, self.stmt(s.then, mask), orelse, s.span)
+        var = PrimVar("mask", condition.dtype)  # the branches may change what the condition reads
+        parts = [self.stmt(s.then, _both(mask, var))]
+        if s.orelse is not None:
+            parts.append(self.stmt(s.orelse, _both(mask, Not(var))))
+        return Let(var, condition, parts[0] if len(parts) == 1 else Seq(tuple(parts)))
+
+    def _let(self, s: Let, mask: PrimExpr | None) -> Stmt:
+        value = self.expr(s.value, mask)
+        if value.dtype.lanes == 1:
+            return Let(s.var, value, self.stmt(s.body, mask), s.span)
+        var = PrimVar(s.var.name, value.dtype)
+        self._vectors[s.var] = var
+        return Let(var, value, self.stmt(s.body, mask), s.span)
+
+    def _place(self, buffer: Buffer, index: PrimExpr, mask: PrimExpr | None) -> PrimExpr:
+        """The flat index of each lane; a lane has its own copy of memory allocated in the loop."""
+        at = self._index(index, mask)
+        if buffer not in self._private:
+            return at
+        if at.dtype.lanes == 1:
+            return Ramp(self.known.simplify(Binary("mul", at, imm(self.lanes))), imm(1), self.lanes)
+        first = Ramp(imm(0), imm(1), self.lanes)
+        return Binary("add", Binary("mul", at, self._wide(imm(self.lanes))), first)
+
+    def _index(self, index: PrimExpr, mask: PrimExpr | None) -> PrimExpr:
+        """As a scalar where it does not vary, as a `Ramp` where it grows evenly."""
+        return self.expr(self.known.simplify(index), mask)
+
+    def _varies(self, e: PrimExpr) -> bool:
+        return any(
+            (isinstance(x, PrimVar) and x in self._vectors)
+            or (isinstance(x, Load) and x.buffer in self._private)
+            for x in walk_prim(e)
+        )
+
+    def _wide(self, e: PrimExpr) -> PrimExpr:
+        return e if e.dtype.lanes > 1 else Broadcast(e, self.lanes)
+
+    def expr(self, e: PrimExpr, mask: PrimExpr | None = None) -> PrimExpr:
+        """The expression for all lanes: a scalar where it does not vary.
+
+        Loads are predicated by the mask they stand under, the branches of a `Select` included.
+        """
+        if not self._varies(e) and (mask is None or not self._needs_mask(e)):
+            return e
+        match e:
+            case PrimVar():
+                return self._vectors.get(e, e)
+            case Binary():
+                return self._binary(e, mask)
+            case Load():
+                return self._load(e, mask)
+            case Select():
+                return self._select(e, mask)
+            case Compare():
+                simple = self.known.simplify(e)
+                if not isinstance(simple, Compare):
+                    return self.expr(simple, mask)
+                a, b = self._alike(simple.a, simple.b, mask)
+                return Compare(simple.op, a, b)
+            case Cast():
+                value = self.expr(e.value, mask)
+                return Cast(e.dtype.with_lanes(self.lanes), value)
+            case Intrinsic():
+                args = tuple(self._wide(self.expr(a, mask)) for a in e.args)
+                return replace(e, args=args, dtype=e.dtype.with_lanes(self.lanes))
+            case Not():
+                return Not(self.expr(e.a, mask))
+            case Ramp() | Broadcast():
+                raise CannotVectorize
+            case SizeVar() | Imm():
+                return e
+            case _:
+                assert_never(e)
+
+    def _alike(self, a: PrimExpr, b: PrimExpr, mask: PrimExpr | None) -> tuple[PrimExpr, PrimExpr]:
+        return self._wide(self.expr(a, mask)), self._wide(self.expr(b, mask))
+
+    def _binary(self, e: Binary, mask: PrimExpr | None) -> PrimExpr:
+        a, b = self.expr(e.a, mask), self.expr(e.b, mask)
+        even = _even(e, a, b)
+        if even is not None:
+            return even
+        if e.op in _DIVISIONS and mask is not None and _has_load(e.b):
+            one = self._wide(imm(1, b.dtype.element))  # a masked lane may hold a zero
+            b = Select(self._wide(mask), self._wide(b), one)
+        return Binary(e.op, self._wide(a), self._wide(b))
+
+    def _needs_mask(self, e: PrimExpr) -> bool:
+        """Whether an expression must not be evaluated when no lane is active."""
+        for x in walk_prim(e):
+            if isinstance(x, Load) and not self._in_bounds(x):
+                return True
+            if isinstance(x, Binary) and x.op in _DIVISIONS and _has_load(x.b):
+                return True
+        return False
+
+    def _in_bounds(self, e: Load) -> bool:
+        size = self._private.get(e.buffer, e.buffer).shape[0]
+        return self.known.prove(e.indices[0] < size) and self.known.prove(e.indices[0] >= 0)
+
+    def _load(self, e: Load, mask: PrimExpr | None) -> PrimExpr:
+        if e.predicate is not None:
+            mask = _both(mask, self.expr(e.predicate, mask))
+        buffer = self._private.get(e.buffer, e.buffer)
+        index = self._place(e.buffer, e.indices[0], mask)
+        if mask is None or (index.dtype.lanes == 1 and e.predicate is None and self._in_bounds(e)):
+            return Load(buffer, (index,))
+        if index.dtype.lanes == 1 and mask.dtype.lanes == 1:
+            return Load(buffer, (index,), mask)
+        return Load(buffer, (self._wide(index),), self._wide(mask))
+
+    def _select(self, e: Select, mask: PrimExpr | None) -> PrimExpr:
+        condition = self.expr(self.known.simplify(e.condition), mask)
+        if condition.dtype.lanes == 1:
+            if isinstance(condition, Imm):
+                return self.expr(e.then if condition.value else e.orelse, mask)
+            return Select(condition, *self._alike(e.then, e.orelse, mask))
+        then = self.expr(e.then, _both(mask, condition) if _has_load(e.then) else mask)
+        orelse = self.expr(e.orelse, _both(mask, Not(condition)) if _has_load(e.orelse) else mask)
+        return Select(condition, self._wide(then), self._wide(orelse))
+
+
+def _has_load(e: PrimExpr) -> bool:
+    return any(isinstance(x, Load) for x in walk_prim(e))
+
+
+def _both(a: PrimExpr | None, b: PrimExpr) -> PrimExpr:
+    if a is None:
+        return b
+    if a.dtype.lanes != b.dtype.lanes:
+        lanes = max(a.dtype.lanes, b.dtype.lanes)
+        a, b = (x if x.dtype.lanes > 1 else Broadcast(x, lanes) for x in (a, b))
+    return Binary("and", a, b)
+
+
+def _even(e: Binary, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
+    """Sums and multiples of ramps, which stay ramps."""
+    match e.op, a, b:
+        case "add", Ramp(x, s, lanes), Ramp(y, t, _):
+            return Ramp(_add(x, y), _add(s, t), lanes)
+        case "add", Ramp(x, s, lanes), _ if b.dtype.lanes == 1:
+            return Ramp(_add(x, b), s, lanes)
+        case "add", _, Ramp(x, s, lanes) if a.dtype.lanes == 1:
+            return Ramp(_add(a, x), s, lanes)
+        case "sub", Ramp(x, s, lanes), _ if b.dtype.lanes == 1:
+            return Ramp(Binary("sub", x, b), s, lanes)
+        case "sub", _, Ramp(x, s, lanes) if a.dtype.lanes == 1:
+            return Ramp(Binary("sub", a, x), Binary("sub", imm(0, s.dtype), s), lanes)
+        case "mul", Ramp(x, s, lanes), _ if b.dtype.lanes == 1:
+            return Ramp(_multiply(x, b), _multiply(s, b), lanes)
+        case "mul", _, Ramp(x, s, lanes) if a.dtype.lanes == 1:
+            return Ramp(_multiply(a, x), _multiply(a, s), lanes)
+        case _:
+            return None
+
+
+def _add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    match a, b:
+        case Imm(int() as x), Imm(int() as y):
+            return imm(x + y, a.dtype)
+        case Imm(0), _:
+            return b
+        case _, Imm(0):
+            return a
+        case _:
+            return Binary("add", a, b)
+
+
+def _multiply(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    match a, b:
+        case Imm(int() as x), Imm(int() as y):
+            return imm(x * y, a.dtype)
+        case Imm(1), _:
+            return b
+        case _, Imm(1):
+            return a
+        case _:
+            return Binary("mul", a, b)

@@ -1,0 +1,60 @@
+"""VectorizeLoops: loops marked for it become statements on vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from unity.arith import Analyzer
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import For, Stmt
+from unity.ir.visit import map_stmt, stmt_exprs, walk_prim, walk_stmt
+
+from ..passes import Context, Pass
+from .functions import map_prim_funcs, with_body
+from .vector_lanes import CannotVectorize, LaneWriter
+
+
+@dataclass(frozen=True, slots=True)
+class VectorizeLoops(Pass):
+    """A loop of kind ``vectorized`` with a constant extent becomes one iteration on vectors.
+
+    Takes flat buffers. Each lane is one iteration: the loop's variable becomes a `Ramp`, what does
+    not depend on it stays scalar, conditions on it become masks, memory allocated in it gets a
+    place for each lane. A loop for which this can't be done (a store to one element, an inner
+    loop as long as the lane says) becomes serial, which means the same.
+    """
+
+    max_lanes: int = 128
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself."""
+        return map_prim_funcs(module, lambda f: with_body(f, self.rewrite(f.body, Analyzer())))
+
+    def rewrite(self, s: Stmt, known: Analyzer) -> Stmt:
+        """The statement without vectorized loops, inner ones first."""
+        if not isinstance(s, For):
+            return map_stmt(s, lambda x: self.rewrite(x, known), lambda e: e)
+        inside = known.with_extent(s.var, s.begin, s.extent)
+        body = self.rewrite(s.body, inside)
+        if s.kind != "vectorized":
+            return s if body is s.body else replace(s, body=body)
+        match s.extent:
+            case Imm(int() as lanes) if 1 < lanes <= self.max_lanes and not _has_vectors(body):
+                try:
+                    return LaneWriter(s.var, s.begin, lanes, inside).stmt(body)
+                except CannotVectorize:
+                    pass
+            case _:
+                pass
+        return replace(s, body=body, kind="serial")
+
+
+def _has_vectors(s: Stmt) -> bool:
+    """Whether a loop inside has become vectors already: there are no vectors of vectors."""
+    return any(
+        e.dtype.lanes > 1
+        for stmt in walk_stmt(s)
+        for expr in stmt_exprs(stmt)
+        for e in walk_prim(expr)
+    )
