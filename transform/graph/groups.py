@@ -82,8 +82,10 @@ class _Grouping:
         sink = dominator.parent
         if sink is None or self.find(i) == self.find(sink):
             return
-        if node.level == OUT_FUSABLE and phase == 0 and dominator.level == ELEMENTWISE:
-            self.try_fuse(i, sink, lambda level, last: level <= BROADCAST)
+        if self.level[self.find(i)] == OUT_FUSABLE:
+            # An anchor takes what is done to each of its elements, and nothing that gathers them.
+            if dominator.level == ELEMENTWISE and (node.level != OUT_FUSABLE or phase == 0):
+                self.try_fuse(i, sink, lambda level, last: level <= BROADCAST)
         elif node.level <= BROADCAST and dominator.level <= REDUCTION:
             self.try_fuse(i, sink, lambda level, last: level <= (OUT_FUSABLE if last else INJECTIVE))
         elif node.level == INJECTIVE and phase == 1:

@@ -1,0 +1,160 @@
+"""LowerCalls: kernel calls get their destinations, views cost nothing: the `memory.*` form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from unity.errors import Span
+from unity.ir.attrs import Attrs
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import Dim
+from unity.ir.graph import (
+    BindingBlock,
+    Body,
+    Call,
+    CallTir,
+    Expr,
+    Function,
+    FunctionRef,
+    Op,
+    ShapeValue,
+    Tuple,
+    Var,
+)
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import PrimVar
+from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.types import TensorType, TupleType, Type
+from unity.te import compute, create_prim_func, placeholder
+
+from ..passes import Context, Pass
+from .names import Names
+from .rewriter import BodyRewriter
+from .symbols import hidden_symbols, is_concrete, kernel_sizes, shape_of
+from .views import is_view
+
+NOTHING = TupleType(())
+
+
+@dataclass(frozen=True, slots=True)
+class LowerCalls(Pass):
+    """Replaces every `CallTir` by allocations and a ``memory.call_kernel``.
+
+    Each output gets a tensor of its own here; `PlanMemory` moves those that stay inside the
+    function into an arena. A view becomes a ``memory.reshape_view``. An output declared to alias an
+    input gets a copy of it to write on, since inputs and constants are never written to.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """All graph functions; order is meaning from here on, so no block is dataflow."""
+        copies = _Copies(Names(module))
+        functions = {
+            name: _Lowerer(module, copies).function(f)
+            for name, f in module.graph_functions().items()
+        }
+        return module.with_({**functions, **copies.made})
+
+
+@dataclass(slots=True)
+class _Copies:
+    """Carries the kernels that copy, by the type copied."""
+
+    names: Names
+    made: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
+    known: dict[TensorType, str] = field(default_factory=dict[TensorType, str])
+
+    def kernel(self, t: TensorType) -> str:
+        """The name of a kernel that copies such a tensor."""
+        if t not in self.known:
+            assert t.dtype is not None
+            x = placeholder([to_prim_expr(d) for d in shape_of(t)], t.dtype, "x")
+            y = compute(x.shape, lambda *i: x[i], "copy")
+            name = self.names.fresh("copy")
+            marks = Attrs(pattern="elementwise", private=True)
+            self.made[name] = create_prim_func([x, y], marks)
+            self.known[t] = name
+        return self.known[t]
+
+
+class _Lowerer(BodyRewriter):
+    """Carries the copy kernels."""
+
+    def __init__(self, module: IRModule, copies: _Copies) -> None:
+        super().__init__(module)
+        self.copies = copies
+
+    def function(self, f: Function) -> Function:
+        return super().function(f)
+
+    def body(self, body: Body) -> Body:
+        new = super().body(body)
+        if not any(block.dataflow for block in new.blocks):
+            return new
+        return Body(_plain(new.blocks), new.result)
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        if isinstance(value, CallTir):
+            return self.kernel_call(value, var)
+        concrete = isinstance(var.type, TensorType) and is_concrete(var.type)
+        if isinstance(value, Call) and is_view(value) and concrete:
+            shape = ShapeValue(shape_of(var.type))
+            return Call(Op("memory.reshape_view"), (value.args[0], shape), span=value.span)
+        return value
+
+    def kernel_call(self, call: CallTir, var: Var) -> Expr:
+        """Allocate, call, and give the destinations."""
+        args = list(call.args)
+        made: list[Expr] = []
+        results: list[Expr] = []
+        for out, source in zip(call.out, call.inplace or (-1,) * len(call.out), strict=True):
+            name = var.name if len(call.out) == 1 else f"{var.name}_{len(results)}"
+            target = self.allocate(out, name, call.span)
+            results.append(target)
+            if source < 0:
+                made.append(target)
+            else:
+                assert isinstance(out, TensorType)
+                self.copy(args[source], out, target, call.span)
+                args[source] = target
+        kernel = self.module[call.callee.name]
+        assert isinstance(kernel, PrimFunc)
+        self.call(call.callee, kernel, (*args, *made), call.sym_args, call.span)
+        return results[0] if len(results) == 1 else Tuple(tuple(results), call.span)
+
+    def allocate(self, t: Type, name: str, span: Span | None) -> Var:
+        """A new tensor."""
+        assert isinstance(t, TensorType)
+        assert t.dtype is not None
+        shape = ShapeValue(shape_of(t))
+        value = Call(Op("memory.alloc_tensor"), (shape,), Attrs(dtype=t.dtype), span)
+        return self.emit(value, name, span, t)
+
+    def copy(self, source: Expr, t: TensorType, target: Expr, span: Span | None) -> None:
+        """Copy a tensor into a new one."""
+        name = self.copies.kernel(t)
+        kernel = self.copies.made[name]
+        sizes = hidden_symbols([t], [t])
+        self.call(FunctionRef(name), kernel, (source, target), sizes, span)
+
+    def call(
+        self,
+        ref: FunctionRef,
+        kernel: PrimFunc,
+        buffers: Sequence[Expr],
+        sym_args: Sequence[Dim],
+        span: Span | None,
+    ) -> None:
+        """Emit a kernel call on all its buffers."""
+        types = [atom_type(b) for b in buffers]
+        sizes = kernel_sizes(kernel, [t for t in types if t is not None], sym_args)
+        explicit = [p for p in kernel.params if not isinstance(p, Buffer)]
+        scalars = [v for p, v in zip(explicit, sym_args, strict=True) if isinstance(p, PrimVar)]
+        numbers = ShapeValue((*sizes.values(), *scalars))
+        value = Call(Op("memory.call_kernel"), (ref, Tuple(tuple(buffers)), numbers), span=span)
+        self.emit(value, "_", span, NOTHING)
+
+
+def _plain(blocks: Sequence[BindingBlock]) -> tuple[BindingBlock, ...]:
+    return (BindingBlock(tuple(b for block in blocks for b in block.bindings)),)
