@@ -1,0 +1,144 @@
+"""exp, exp2, expm1, sinh, cosh, tanh, sigmoid.
+
+``x = n ln 2 + r`` with ``|r| <= ln(2)/2``, a polynomial in r, and scaling by ``2**n``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .coefficients import EXP, TANH_SINGLE
+from .lanes import Num
+
+
+@dataclass(frozen=True, slots=True)
+class _Width:
+    """Constants of a float type: rounding by adding `magic` leaves the integer in the low bits."""
+
+    magic: float
+    mantissa: int
+    bias: int
+    ln2_high: float
+    ln2_low: float
+    exp_least: float
+    exp_most: float
+    tiny: float
+
+
+_WIDTHS = {
+    32: _Width(12582912.0, 23, 127, 0.693145751953125, 1.4286068203094173e-06, -104.0, 89.0, 1e-4),
+    64: _Width(
+        6755399441055744.0, 52, 1023, 0.6931471803691238, 1.9082149292705877e-10, -746.0, 710.0, 1e-9
+    ),
+}
+_LOG2_E = 1.4426950408889634
+
+
+def power_of_two(n: Num) -> Num:
+    """``2.0**n`` for integers n of a float's width, in the range of normal exponents."""
+    w = _WIDTHS[n.t.bits]
+    return ((n + w.bias) << w.mantissa).as_float()
+
+
+def scale(y: Num, n: Num) -> Num:
+    """``y * 2**n``, in two steps, so that it gradually underflows and overflows."""
+    if y.single and y.t.lanes > 1 and y.em.unit.abilities.scale:
+        text = y.em.pure(
+            f"call {y.t.text} @llvm.ldexp.{y.t.suffix}.{n.t.suffix}("
+            f"{y.t.text} {y.text}, {n.t.text} {n.text})"
+        )
+        return Num(y.em, y.t, text)
+    half = n.shift_signed(1)
+    return y * power_of_two(half) * power_of_two(n - half)
+
+
+def _reduce(x: Num) -> tuple[Num, Num]:
+    """The integer nearest to ``x / ln 2``, and what is left of x."""
+    w = _WIDTHS[x.t.bits]
+    shifted = x.times_plus(_LOG2_E, w.magic)
+    n = shifted - w.magic
+    r = (-n).times_plus(w.ln2_high, x)
+    r = (-n).times_plus(w.ln2_low, r)
+    return shifted.bits() - x.like(w.magic).bits(), r
+
+
+def _expm1_reduced(r: Num) -> Num:
+    """``exp(r) - 1`` for small r."""
+    return (r * r).times_plus(r.horner(EXP[r.t.bits]), r)
+
+
+def exp(x: Num) -> Num:
+    """``e**x``: 1.1 ulp."""
+    w = _WIDTHS[x.t.bits]
+    n, r = _reduce(x.clamp(w.exp_least, w.exp_most))
+    return scale(_expm1_reduced(r) + 1.0, n)
+
+
+def exp_sum(high: Num, low: Num) -> Num:
+    """``e**(high + low)`` for a small second part (in doubles)."""
+    y = exp(high)
+    corrected = y.times_plus(low, y)
+    finite = y.abs() < float("inf")
+    return finite.select(corrected, y)
+
+
+def exp2(x: Num) -> Num:
+    """``2**x``: 1.1 ulp."""
+    w = _WIDTHS[x.t.bits]
+    c = x.clamp(-w.bias - w.mantissa - 3, w.bias + 2)
+    shifted = c + w.magic
+    r = (c - (shifted - w.magic)) * 0.6931471805599453
+    return scale(_expm1_reduced(r) + 1.0, shifted.bits() - x.like(w.magic).bits())
+
+
+def expm1(x: Num) -> Num:
+    """``e**x - 1``: 2 ulp."""
+    w = _WIDTHS[x.t.bits]
+    n, r = _reduce(x.clamp(-w.mantissa * 0.75 - 2.0, w.exp_most))
+    # Half of it, so that 2**n may be as big as the type's greatest power and one more.
+    s = power_of_two(n - 1)
+    y = s.times_plus(_expm1_reduced(r), s - 0.5) * 2.0
+    return (x.abs() < w.tiny).select((x * 0.5).times_plus(x, x), y).with_sign_of(x)
+
+
+def sinh(x: Num) -> Num:
+    """Hyperbolic sine: 3 ulp."""
+    a = x.abs()
+    t = expm1(a)
+    small = (t + t / (t + 1.0)) * 0.5
+    half = exp(a * 0.5)
+    big = half * 0.5 * half
+    return (a < _far(x)).select(small, big).with_sign_of(x)
+
+
+def cosh(x: Num) -> Num:
+    """Hyperbolic cosine: 3 ulp."""
+    a = x.abs()
+    half = exp(a * 0.5)
+    e = exp(a)
+    small = e.times_plus(0.5, 0.5 / e)
+    return (a < _far(x)).select(small, half * 0.5 * half)
+
+
+def _far(x: Num) -> float:
+    """Where ``exp(-x)`` no longer counts beside ``exp(x)``."""
+    return 10.0 if x.single else 22.0
+
+
+def tanh(x: Num) -> Num:
+    """Hyperbolic tangent: 5 ulp (float), 3 ulp (double)."""
+    if not x.single:
+        a = x.abs()
+        t = expm1(a.clamp(0.0, 22.0) * 2.0)
+        return (t / (t + 2.0)).with_sign_of(x)
+    c = x.clamp(-9.0, 9.0)
+    z = c * c
+    upper, lower = TANH_SINGLE
+    y = (c * z.horner(upper) / z.horner(lower)).clamp(-1.0, 1.0)
+    return (x.abs() < 0.0004).select(x, y)
+
+
+def sigmoid(x: Num) -> Num:
+    """``1 / (1 + e**-x)``: 2.5 ulp, subnormal results too."""
+    e = exp(-x.abs())
+    return (x < 0.0).select(e, e.like(1.0)) / (e + 1.0)
