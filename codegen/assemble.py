@@ -16,7 +16,6 @@ from unity.runtime.executable import Executable, Parts, native_kernel
 from unity.runtime.link import link, set_threads, thread_pool
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.program import Program
-from unity.script import print_module
 
 
 def assemble(module: IRModule, target: Target, cache: Path | None) -> Executable:
@@ -66,6 +65,8 @@ class Sources:
 
     def ir(self, kernel: str | None = None) -> str:
         """The lowered module, or one kernel of it, in the language."""
+        from unity.script import print_module
+
         if kernel is None:
             return print_module(self.module)
         return print_module(IRModule({kernel: self.module[kernel]}))

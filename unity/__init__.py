@@ -1,0 +1,58 @@
+"""Unity: a machine-learning compiler in Python.
+
+``import unity`` is quick: each name below is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unity.compiler import compile, load  # noqa: A004
+    from unity.errors import UnityError, UnsupportedError
+    from unity.ir.dims import dim
+    from unity.ir.equality import structural_equal
+    from unity.ir.module import IRModule
+    from unity.ir.target import Target
+    from unity.runtime.executable import Executable
+    from unity.transform import pipeline
+
+__all__ = [
+    "Executable",
+    "IRModule",
+    "Target",
+    "UnityError",
+    "UnsupportedError",
+    "__version__",
+    "compile",
+    "dim",
+    "load",
+    "pipeline",
+    "structural_equal",
+]
+__version__ = "0.1.0"
+_HOMES = {
+    "Executable": "unity.runtime.executable",
+    "IRModule": "unity.ir.module",
+    "Target": "unity.ir.target",
+    "UnityError": "unity.errors",
+    "UnsupportedError": "unity.errors",
+    "compile": "unity.compiler",
+    "dim": "unity.ir.dims",
+    "load": "unity.compiler",
+    "pipeline": "unity.transform",
+    "structural_equal": "unity.ir.equality",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unity' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -21,7 +21,7 @@ def kernel_sizes(func: PrimFunc, types: Sequence[Type], explicit: Sequence[Dim])
         types: What its buffers are given.
         explicit: Values of its scalar parameters, in order.
     """
-    bound = unify([_buffer_type(b) for b in func.buffers], list(types))
+    bound = unify([buffer_type(b) for b in func.buffers], list(types))
     scalars = [q for q in func.params if not isinstance(q, Buffer)]
     values = dict(zip(scalars, explicit, strict=True))
     sizes = tuple(values[v] if v in values else bound[symbol_of(v)] for v in size_params(func))
@@ -30,7 +30,8 @@ def kernel_sizes(func: PrimFunc, types: Sequence[Type], explicit: Sequence[Dim])
     return (*sizes, *rest)
 
 
-def _buffer_type(buffer: Buffer) -> Type:
+def buffer_type(buffer: Buffer) -> Type:
+    """What a kernel takes for a buffer; anything if its shape is no dim."""
     dims = [to_dim(extent) for extent in buffer.shape]
     known = tuple(d for d in dims if d is not None)
     if len(known) != len(dims):

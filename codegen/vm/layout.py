@@ -15,7 +15,7 @@ from unity.runtime import program as p
 from unity.runtime.sizes import Size, SizeOp, Slot, combine, product, slots_of
 
 
-class NotNative(Exception):
+class NotNativeError(Exception):
     """Why a function stays bytecode."""
 
 
@@ -60,10 +60,10 @@ def lay_out(code: p.FunctionCode) -> Layout:
     """The plan of a function.
 
     Raises:
-        NotNative: It can't be native code.
+        NotNativeError: It can't be native code.
     """
     if code.captured or code.captured_slots:
-        raise NotNative("it is a closure")
+        raise NotNativeError("it is a closure")
     layout = Layout(code)
     layout.inputs = tuple(_tensor(q.spec, f"input {q.name}") for q in code.params)
     returns = [i for i in code.code if isinstance(i, p.Return)]
@@ -71,7 +71,7 @@ def lay_out(code: p.FunctionCode) -> Layout:
     value = returns[0].value
     layout.results = tuple(p.leaves(value))
     if isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
-        raise NotNative("its result is a tuple of tuples")
+        raise NotNativeError("its result is a tuple of tuples")
     for instruction in code.code:
         _learn(layout, instruction)
     layout.outputs = tuple(
@@ -84,7 +84,7 @@ def lay_out(code: p.FunctionCode) -> Layout:
     needed = [*layout.places.values(), *(s for o in layout.outputs for s in spec_sizes(o))]
     for size in needed:
         if not set(slots_of(resolve(layout, size))) <= entry:
-            raise NotNative("a size depends on data")
+            raise NotNativeError("a size depends on data")
     return layout
 
 
@@ -110,9 +110,9 @@ def byte_count(spec: p.TensorSpec) -> Size:
 
 def _tensor(spec: p.Spec, what: str) -> p.TensorSpec:
     if not isinstance(spec, p.TensorSpec):
-        raise NotNative(f"{what} is no tensor")
+        raise NotNativeError(f"{what} is no tensor")
     if spec.shape is None or spec.dtype is None:
-        raise NotNative(f"{what} has no known shape or dtype")
+        raise NotNativeError(f"{what} has no known shape or dtype")
     return spec
 
 
@@ -125,19 +125,19 @@ def _learn(layout: Layout, instruction: p.Instruction) -> None:
     """Refuse what is not native, and take in what checks tell of slots."""
     match instruction:
         case p.CallHost(_, host):
-            raise NotNative(f"it calls Python (host function {host})")
+            raise NotNativeError(f"it calls Python (host function {host})")
         case p.CallFunction() | p.MakeClosure() | p.CallClosure() | p.RunScan():
-            raise NotNative("it calls other graph functions")
+            raise NotNativeError("it calls other graph functions")
         case p.MakeShape():
-            raise NotNative("it computes shape values")
+            raise NotNativeError("it computes shape values")
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
             if known.shape is None or known.dtype != spec.dtype:
-                raise NotNative("it checks a tensor of unknown shape")
+                raise NotNativeError("it checks a tensor of unknown shape")
             for expected, size in zip(spec.shape or (), known.shape, strict=False):
                 if isinstance(expected, Slot) and expected.index in binds:
                     layout.known.setdefault(expected.index, size)
         case p.Match():
-            raise NotNative("it checks a value that is no tensor")
+            raise NotNativeError("it checks a value that is no tensor")
         case _:
             pass
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.codegen.vm.entry import entry_text
-from unity.codegen.vm.layout import Layout, NotNative, lay_out
+from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.prelude import prelude_text
@@ -25,7 +25,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class NativeText:
-    """A native module's LLVM IR and what the runtime has to know of it; exports the symbols named."""
+    """A native module's LLVM IR, what the runtime has to know of it, and the symbols it exports."""
 
     text: str
     info: NativeInfo
@@ -47,7 +47,7 @@ def native_text(program: Program, triple: str) -> NativeText:
     for index, code in enumerate(program.functions):
         try:
             layout = lay_out(code)
-        except NotNative as why:
+        except NotNativeError as why:
             reasons.append((code.name, str(why)))
             continue
         parts += [_plan_text(index, layout), run_text(index, layout, program, kernels)]
@@ -73,7 +73,7 @@ def _signature(program: Program, name: str) -> str:
 
 
 def _plan_text(index: int, layout: Layout) -> str:
-    """Writes the places' offsets into their slots and the outputs' dims; gives the arena's bytes."""
+    """Writes the places' offsets to their slots and the outputs' dims; gives the arena's bytes."""
     t = Text()
     t.block("entry")
     total = "0"

@@ -1,4 +1,4 @@
-"""What every native module begins with: the tables that the runtime fills, and the look for signals."""
+"""What every native module begins with: tables that the runtime fills, and the look for signals."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def api(name: str) -> int:
 def prelude_text(constants: int, dtypes: int, triple: str) -> str:
     """Tables, declarations and ``unity_poll``.
 
-    ``i1 unity_poll(ptr state)`` is true when a signal handler raised an exception. It takes the GIL to
-    ask, so it asks only when some time has passed since it last did; `state` holds that time and the
-    thread state to take the GIL with, null while it is held.
+    ``i1 unity_poll(ptr state)`` is true when a signal handler raised an exception. It takes the GIL
+    to ask, so it asks only when some time has passed since it last did; `state` holds that time and
+    the thread state to take the GIL with, null while it is held.
     """
     counter, limit = _CYCLES[triple.startswith(("x86_64", "i686"))]
     return f"""\

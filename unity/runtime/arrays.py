@@ -1,6 +1,6 @@
 """Arrays from outside: whatever numpy or DLPack understands comes in, results go out in kind.
 
-What the native code takes is a *plain* array: exactly ``numpy.ndarray``, native byte order, aligned,
+What native code takes is a *plain* array: exactly ``numpy.ndarray``, native byte order, aligned,
 C-contiguous. Others are viewed as one without a copy where possible; arrays that are not contiguous
 are copied. Wrong dtypes and foreign byte orders are refused, never converted.
 """
@@ -42,7 +42,7 @@ class _Torch(Protocol):
 
 
 def plain(array: Array, wanted: str | None) -> Array:
-    """The array as a plain one with the dtype's own descriptor, copied only if its layout demands."""
+    """The array as a plain one with the dtype's own descriptor, copied if its layout demands it."""
     result = np.asarray(array)
     if not (result.flags.c_contiguous and result.flags.aligned):
         result = np.require(result, requirements=("C", "A")).reshape(result.shape)

@@ -1,7 +1,7 @@
 """A function of an executable as Python sees it: names sorted out, arrays of all kinds accepted.
 
-This is the slow way. The fast one is a builtin that takes plain arrays by position and comes here when
-it is given anything else, or when something is wrong and the message has to be written.
+This is the slow way. The fast one is a builtin that takes plain arrays by position and comes here
+when it is given anything else, or when something is wrong and the message has to be written.
 """
 
 from __future__ import annotations

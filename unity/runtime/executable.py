@@ -1,4 +1,4 @@
-"""The compiled result: a program, its kernels' machine code and its constants, ready to be called."""
+"""The compiled result: a program, its kernels' code and its constants, ready to be called."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Parts:
 class Executable:
     """A compiled module; call it with arrays.
 
-    ``exe(x)`` calls the function ``main`` (or the only one), ``exe["f"](x)`` another. One result is
-    an array, several are a tuple. Results come in the kind of array that was given: numpy for numpy,
+    ``exe(x)`` calls the function ``main`` (or the first), ``exe["f"](x)`` another. One result is an
+    array, several are a tuple. Results come in the kind of array that was given: numpy for numpy,
     torch for torch, and so on. May be called from several threads at once.
     """
 

@@ -336,7 +336,7 @@ class Program:
     """Functions and the tables they index.
 
     Attributes:
-        hosts: Names of the Python functions that `CallHost` calls, which are kept beside the program.
+        hosts: Names of the Python functions that `CallHost` calls; they are kept beside it.
     """
 
     functions: tuple[FunctionCode, ...]

@@ -1,0 +1,74 @@
+"""One kernel as a Python function: every buffer by position, outputs written in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from unity.codegen.llvm import compile_kernels
+from unity.codegen.vm.kernel_sizes import buffer_type
+from unity.codegen.vm.specs import Scope
+from unity.errors import UnityError
+from unity.ir.convert import symbol_of
+from unity.ir.dtype import Array
+from unity.ir.prim_expr import SizeVar
+from unity.ir.signature import scalar_params, size_params
+from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.target import Target
+from unity.runtime.arrays import accept
+from unity.runtime.check import Binder
+from unity.runtime.executable import native_kernel
+from unity.runtime.link import link, set_threads, thread_pool
+from unity.runtime.program import KernelInfo, Spec
+from unity.runtime.sizes import evaluate
+from unity.runtime.vm import kernel_error
+
+
+def kernel_call(
+    name: str, func: PrimFunc, target: Target, cache: Path | None
+) -> Callable[..., None]:
+    """Compile a lowered prim func into a function of its parameters.
+
+    Raises:
+        UnityError: It takes scalars that are no sizes.
+    """
+    if scalar_params(func):
+        raise UnityError(f"{name} takes scalars; only buffers and sizes can be passed from Python")
+    code = compile_kernels({name: func}, target, cache, 1)
+    pool = thread_pool(code.pool)
+    set_threads(pool, target.threads)
+    library = link(code.objects, [code.symbols[name]], pool.addresses)
+    scope = Scope()
+    specs = [scope.spec(buffer_type(b)) for b in func.buffers]
+    sizes = [scope.size(symbol_of(v)) for v in size_params(func)]
+    info = KernelInfo(name, len(specs), len(sizes), code.messages[name])
+    run = native_kernel(library[code.symbols[name]], info)
+
+    def call(*args: object) -> None:
+        assert library is not None  # alive as long as this function
+        if len(args) != len(func.params):
+            raise UnityError(f"{name} takes {len(func.params)} arguments, got {len(args)}")
+        binder = Binder(scope.symbols, [None] * len(scope.symbols))
+        arrays: list[Array] = []
+        for param, value in zip(func.params, args, strict=True):
+            if isinstance(param, Buffer):
+                arrays.append(_array(param, value, specs[len(arrays)], binder))
+            elif isinstance(param, SizeVar) and isinstance(value, int):
+                binder.size(scope.size(symbol_of(param)), value, f"argument {param.name!r}")
+        binder.finish()
+        failed = run(arrays, [evaluate(s, binder.slots) for s in sizes])
+        if failed:
+            raise kernel_error(info, failed, "its outputs")
+
+    return call
+
+
+def _array(buffer: Buffer, value: object, spec: Spec, binder: Binder) -> Array:
+    where = f"argument {buffer.name!r}"
+    array, _ = accept(value, buffer.dtype.name, where)
+    if isinstance(value, np.ndarray) and not np.shares_memory(array, value) and value.size:
+        raise UnityError(f"{where}: a kernel's arrays must be contiguous, since it writes to them")
+    binder.match(array, spec, where)
+    return array

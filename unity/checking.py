@@ -1,0 +1,86 @@
+"""``compile(..., check=True)``: the executable against the interpreter, on generated inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.ir.dims import Symbol, evaluate
+from unity.ir.dtype import Array
+from unity.ir.graph import Function
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.visit import type_symbols
+from unity.runtime.executable import Executable
+from unity.transform import Context, Pipeline
+from unity.transform.instruments.numeric import NumericCheck, difference
+
+SIZE = 3
+RTOL, ATOL = 1e-4, 1e-5
+
+
+def check_executable(
+    executable: Executable, module: IRModule, pipeline: Pipeline, ctx: Context, seed: int = 0
+) -> None:
+    """Compare every function of the module that takes tensors.
+
+    Args:
+        executable: What was compiled.
+        module: What it was compiled from.
+        pipeline: The passes it went through; to find the culprit if results differ.
+        ctx: What the passes were given.
+        seed: Of the inputs.
+
+    Raises:
+        UnityError: A result differs; names the function, the place and the first pass after which
+            it did, or the code generator.
+    """
+    for name, function in module.graph_functions().items():
+        if name not in executable.functions:
+            continue
+        inputs = sample_inputs(function, seed)
+        if inputs is None:
+            continue
+        expected = interpret(module, name, inputs)
+        wrong = difference(expected, executable[name](*inputs), RTOL, ATOL)
+        if wrong is not None:
+            watch = NumericCheck(_interpret, {name: inputs}, RTOL, ATOL)
+            pipeline.run(module, Context(ctx.target, (*ctx.instruments, watch)))
+            raise UnityError(f"code generation changed what {name!r} computes: {wrong}")
+
+
+def _interpret(module: IRModule, name: str, args: object) -> object:
+    assert isinstance(args, list | tuple)
+    return interpret(module, name, args)
+
+
+def sample_inputs(function: Function, seed: int) -> list[object] | None:
+    """Arguments for a function; None if it takes something else than tensors of known shape."""
+    rng = np.random.default_rng(seed)
+    sizes: dict[Symbol, int] = {}
+    for param in function.params:
+        for symbol in type_symbols(param.type):
+            facts = symbol.facts
+            least = max(SIZE, facts.min)
+            size = -(-least // facts.multiple_of) * facts.multiple_of
+            sizes[symbol] = size if facts.max is None else min(size, facts.max)
+    inputs: list[object] = [_sample(q.type, sizes, rng) for q in function.params]
+    return None if any(i is None for i in inputs) else inputs
+
+
+def _sample(
+    of: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator
+) -> Array | tuple[object, ...] | None:
+    if isinstance(of, TupleType):
+        fields = tuple(_sample(f, sizes, rng) for f in of.fields)
+        return None if any(f is None for f in fields) else fields
+    if not isinstance(of, TensorType) or not isinstance(of.shape, tuple) or of.dtype is None:
+        return None
+    shape = tuple(evaluate(d, sizes) for d in of.shape)
+    if of.dtype.is_float:
+        return rng.standard_normal(shape).astype(of.dtype.numpy)
+    # Small numbers: valid as indices into nearly every table, and as masks.
+    return rng.integers(0, 2, shape).astype(of.dtype.numpy)

@@ -1,0 +1,110 @@
+"""Load, compile, run: the whole flow on one page.
+
+`compile` runs a pipeline of passes over a module, compiles its kernels to machine code, turns the
+graph functions into bytecode and native code, and puts it all together as an `Executable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from unity.codegen.assemble import assemble
+from unity.codegen.kernel_call import kernel_call
+from unity.codegen.llvm import default_folder, host_target
+from unity.dynamic import Dynamic, with_dynamic_dims
+from unity.errors import UnityError
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.ir.verify import verify
+from unity.runtime.executable import Executable
+from unity.script import set_compiler
+from unity.transform import Context, Instrument, Pipeline
+from unity.transform import pipeline as default_pipeline
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Model: TypeAlias = "IRModule | str | Path | ModelProto"
+"""A module, the path of a model, or an ONNX model in memory."""
+
+
+def load(model: str | Path | ModelProto) -> IRModule:
+    """Import a model.
+
+    Args:
+        model: The path of an ONNX file, or an ONNX model in memory.
+
+    Raises:
+        UnityError: The file is missing or damaged, or the model is ill-formed.
+        UnsupportedError: It uses what Unity does not implement; everything is listed.
+    """
+    from unity.frontend.onnx import from_onnx
+
+    return from_onnx(model)
+
+
+def compile(  # noqa: A001
+    model: Model,
+    target: str | Target = "cpu",
+    *,
+    dynamic: Dynamic | None = None,
+    pipeline: Pipeline | None = None,
+    check: bool = False,
+    threads: int | None = None,
+    instruments: Sequence[Instrument] = (),
+    cache: Path | str | None = "default",
+) -> Executable:
+    """Compile a module or a model.
+
+    Args:
+        model: What to compile.
+        target: ``"cpu"`` for this machine, or a machine described.
+        dynamic: Dims of inputs to be changed before compiling: ``{"x": {0: "n"}}`` makes the first
+            axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8.
+        pipeline: The passes to run; the target's own if not given.
+        check: Whether to compare the result with the interpreter on generated inputs; if it
+            differs, the error names the pass that is to blame.
+        threads: How many threads kernels may use; as many as there are cpus if not given.
+        instruments: Watch the passes: timing, printing, verification.
+        cache: The folder of compiled object code, None for no cache.
+
+    Raises:
+        UnityError: The module is wrong, or with `check` the numbers differ.
+        UnsupportedError: It needs what Unity does not implement; everything is listed.
+    """
+    module = model if isinstance(model, IRModule) else load(model)
+    if dynamic:
+        module = with_dynamic_dims(module, dynamic)
+    verify(module)
+    context = Context(_target(target, threads), tuple(instruments))
+    passes = default_pipeline(context.target.kind) if pipeline is None else pipeline
+    lowered = passes.run(module, context)
+    folder = default_folder() if cache == "default" else cache
+    executable = assemble(lowered, context.target, None if folder is None else Path(folder))
+    if check:
+        from unity.checking import check_executable
+
+        check_executable(executable, module, passes, context)
+    return executable
+
+
+def _target(target: str | Target, threads: int | None) -> Target:
+    if isinstance(target, Target):
+        return target
+    if target != "cpu":
+        raise UnityError(f"no target {target!r}", hint='"cpu" is this machine')
+    return host_target(threads)
+
+
+def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
+    """How a decorated function runs when it is called with arrays."""
+    if name in module.graph_functions():
+        return compile(module)[name]
+    target = host_target()
+    lowered = default_pipeline(target.kind).run(module, Context(target))
+    return kernel_call(name, lowered.prim_funcs()[name], target, default_folder())
+
+
+set_compiler(_call_script)
