@@ -1,8 +1,8 @@
-"""Facts about index expressions that choose an instruction: ramps, and values that are not negative."""
+"""Facts about index expressions that choose an instruction: ramps, values not negative."""
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from unity.ir.prim_expr import (
@@ -43,8 +43,8 @@ def as_ramp(e: PrimExpr) -> Affine | None:
             x, y = _or_uniform(a), _or_uniform(b)
             if x is None or y is None:
                 return None
-            stride = _combine(op, x.stride, y.stride)
-            return None if stride is None else Affine(_sum(op, x.base, y.base), stride)
+            step = _combine(op, x.stride, y.stride)
+            return None if step is None else Affine(_sum(op, x.base, y.base), step)
         case Binary("mul", a, b):
             x, y = _or_uniform(a), _or_uniform(b)
             if x is None or y is None:
@@ -86,7 +86,7 @@ def _scale(stride: int | PrimExpr, factor: PrimExpr) -> int | PrimExpr:
     return Binary("mul", stride, factor)
 
 
-def is_nonnegative(e: PrimExpr, variables: Set[PrimVar]) -> bool:
+def is_nonnegative(e: PrimExpr, variables: AbstractSet[PrimVar]) -> bool:
     """Whether an integer is certainly not negative, given the variables that are not."""
     if e.dtype.kind == "uint":
         return True

@@ -1,4 +1,4 @@
-"""Binary operations and comparisons on registers: wrapping integers, Python's division, NaN rules."""
+"""Binary operations and comparisons on registers: wrapping, Python's division, NaN rules."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ def in_range(em: Emitter, dtype: DType, value: str) -> str:
     return em.pure(f"ashr {t.text} {high}, {int_text(4, t)}")
 
 
-def _shift(
-    em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool, bits: int
-) -> str:
+def _shift(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool, bits: int) -> str:
     """A shift by any amount: past the width gives zero, or the sign on the way right."""
     last = int_text(bits - 1, t)
     if op == "shr" and signed:
@@ -86,9 +84,7 @@ def _shift(
     fits = em.pure(f"icmp ule {t.text} {b}, {last}")
     amount = em.pure(f"select {t.mask.text} {fits}, {t.text} {b}, {t.text} {int_text(0, t)}")
     shifted = em.pure(f"{'shl' if op == 'shl' else 'lshr'} {t.text} {a}, {amount}")
-    return em.pure(
-        f"select {t.mask.text} {fits}, {t.text} {shifted}, {t.text} {int_text(0, t)}"
-    )
+    return em.pure(f"select {t.mask.text} {fits}, {t.text} {shifted}, {t.text} {int_text(0, t)}")
 
 
 def _constant(text: str) -> int | None:

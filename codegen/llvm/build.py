@@ -180,9 +180,7 @@ def _level(func: PrimFunc) -> Level:
     return "full" if has_scalar_loops(func.body) else "short"
 
 
-def _groups(
-    funcs: Mapping[str, PrimFunc], threads: int
-) -> list[tuple[Level, dict[str, PrimFunc]]]:
+def _groups(funcs: Mapping[str, PrimFunc], threads: int) -> list[tuple[Level, dict[str, PrimFunc]]]:
     """Kernels of one level in as many modules as threads can use, the biggest dealt out first."""
     by_level: dict[Level, dict[str, int]] = {}
     for name, func in funcs.items():

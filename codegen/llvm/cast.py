@@ -1,4 +1,4 @@
-"""Conversions between dtypes, by numpy's rules; what C leaves undefined is what x86-64's numpy does."""
+"""Conversions between dtypes, by numpy's rules; what C leaves undefined, as numpy on x86-64."""
 
 from __future__ import annotations
 

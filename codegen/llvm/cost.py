@@ -1,4 +1,4 @@
-"""How much work a loop body is, as an expression over sizes: what a parallel loop's chunks are cut by."""
+"""How much work a loop body is, over sizes: what a parallel loop is cut into tasks by."""
 
 from __future__ import annotations
 

@@ -44,10 +44,7 @@ class Unit:
 def int_text(value: int, type_: Ty) -> str:
     """A constant of an integer type, the same in each lane; reduced to the type's width."""
     wrapped = (value + (1 << (type_.bits - 1))) % (1 << type_.bits) - (1 << (type_.bits - 1))
-    if type_.bits == 1:
-        text = "true" if value & 1 else "false"
-    else:
-        text = str(wrapped)
+    text = str(wrapped) if type_.bits > 1 else "true" if value & 1 else "false"
     return text if type_.lanes == 1 else f"splat ({type_.element} {text})"
 
 
@@ -88,7 +85,7 @@ class Emitter:
         return name
 
     def pure(self, text: str) -> str:
-        """Emit an instruction that depends on its operands only; an equal dominating one is reused."""
+        """Emit an instruction that depends on its operands only; or reuse an equal one."""
         name = self._known.get(text)
         if name is None:
             name = self._known[text] = self.effect(text)

@@ -119,7 +119,7 @@ class Expressions:
                 assert_never(e)
 
     def reduction(self, e: Binary) -> str:
-        """The value of ``old + x`` (any operation) that updates a reduction: may be reassociated."""
+        """The value of ``old + x`` (or another operation) updating a reduction, in any order."""
         if e.op in ("min", "max") and e.dtype.is_float and e.dtype.lanes == 1:
             # The one form of a NaN-propagating minimum that LLVM's vectorizer reduces.
             t = value_type(e.dtype)
@@ -271,7 +271,9 @@ class Expressions:
             case 1 | -1:
                 return Run(base, backwards=ramp.stride == -1)
             case int():
-                return Scattered(self._steps(value_type(INT64.with_lanes(lanes)), ramp.stride), base)
+                return Scattered(
+                    self._steps(value_type(INT64.with_lanes(lanes)), ramp.stride), base
+                )
             case _:
                 t = value_type(INT64.with_lanes(lanes))
                 stride = self.em.splat(self.index(ramp.stride), t)
@@ -287,7 +289,9 @@ class Expressions:
         self._mask, self._mask_lanes = outer
         if self.checks:
             self.check(e.buffer, place, lanes, mask)
-        value = load(self.em, self.pointers[e.buffer], e.buffer.dtype.with_lanes(lanes), place, mask)
+        value = load(
+            self.em, self.pointers[e.buffer], e.buffer.dtype.with_lanes(lanes), place, mask
+        )
         if mask is not None and lanes > 1 and isinstance(place, At):
             return self._zero_off(value, e, lanes)
         return value
@@ -420,5 +424,3 @@ class Expressions:
         em.label(after)
         (a, a_end), (b, b_end) = ends
         return em.effect(f"phi {t.text} [ {a}, %{a_end} ], [ {b}, %{b_end} ]")
-
-

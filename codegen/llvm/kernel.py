@@ -98,4 +98,3 @@ def has_scalar_loops(s: Stmt) -> bool:
             for e in walk_prim(root)
         )
     return any(has_scalar_loops(c) for c in children)
-

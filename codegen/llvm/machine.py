@@ -2,7 +2,7 @@
 
 llvmlite serializes all calls with one lock. The long ones (optimize, emit) release the GIL and
 touch one context only, so with a private context a thread they may run at the same time: they are
-called on the library's handle, past the lock. Where llvmlite has no such handle the locked calls do.
+called on the library's handle, past the lock. Where there is no such handle, the locked calls do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ Level: TypeAlias = Literal["short", "full"]
 """``short``: a few passes, for code vectorized and unrolled by us. ``full``: LLVM's O2."""
 
 _started = threading.Lock()
-_CALLS = ("LLVMPY_RunNewModulePassManager", "LLVMPY_TargetMachineEmitToMemory", "LLVMPY_ParseAssembly")
+_CALLS = (
+    "LLVMPY_RunNewModulePassManager",
+    "LLVMPY_TargetMachineEmitToMemory",
+    "LLVMPY_ParseAssembly",
+)
 
 
 @lru_cache(maxsize=1)
@@ -35,7 +39,7 @@ def start() -> None:
 
 
 @lru_cache(maxsize=1)
-def _unlocked() -> dict[str, Callable[..., object]]:
+def _unlocked() -> dict[str, Callable[..., int]]:
     """The long calls without llvmlite's lock; empty where that cannot be had."""
     handle = getattr(ffi.lib, "_lib_handle", None)
     if handle is None:

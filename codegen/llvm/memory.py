@@ -159,15 +159,11 @@ def _first(em: Emitter, index: str, lanes: int, backwards: bool) -> str:
 
 def _reversed(em: Emitter, value: str, t: Ty) -> str:
     order = ", ".join(f"i32 {i}" for i in range(t.lanes - 1, -1, -1))
-    return em.pure(
-        f"shufflevector {t.text} {value}, {t.text} poison, <{t.lanes} x i32> <{order}>"
-    )
+    return em.pure(f"shufflevector {t.text} {value}, {t.text} poison, <{t.lanes} x i32> <{order}>")
 
 
 def _pointers(em: Emitter, pointer: str, indices: str, element: Ty, m: Ty, align: int) -> str:
-    addresses = em.pure(
-        f"getelementptr {element.text}, ptr {pointer}, <{m.lanes} x i64> {indices}"
-    )
+    addresses = em.pure(f"getelementptr {element.text}, ptr {pointer}, <{m.lanes} x i64> {indices}")
     return f"<{m.lanes} x ptr> align {align} {addresses}"
 
 

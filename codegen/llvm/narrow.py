@@ -90,7 +90,7 @@ def widen(em: Emitter, dtype: DType, bits: str) -> str:
 
 
 def _widen(em: Emitter, f: _Format, raw: str, word: Ty, wide: Ty) -> str:
-    """Shift into place, then multiply by the power of two between the biases: exact, subnormals too."""
+    """Shift into place, then multiply by the biases' power of two: exact, subnormals too."""
     magnitude = em.pure(f"and {word.text} {raw}, {int_text(f.sign - 1, word)}")
     placed = em.pure(f"shl {word.text} {magnitude}, {int_text(23 - f.mantissa, word)}")
     small = em.pure(f"bitcast {word.text} {placed} to {wide.text}")
@@ -107,9 +107,7 @@ def _widen(em: Emitter, f: _Format, raw: str, word: Ty, wide: Ty) -> str:
     else:
         special = em.pure(f"icmp eq {word.text} {magnitude}, {int_text(f.nan, word)}")
         rest = int_text(0x7FC00000, word)
-    bits = em.pure(
-        f"select {word.mask.text} {special}, {word.text} {rest}, {word.text} {bits}"
-    )
+    bits = em.pure(f"select {word.mask.text} {special}, {word.text} {rest}, {word.text} {bits}")
     bits = em.pure(f"or {word.text} {bits}, {sign}")
     return em.pure(f"bitcast {word.text} {bits} to {wide.text}")
 
@@ -200,5 +198,3 @@ def halve_exactly(em: Emitter, value: str, wide: Ty) -> str:
     odd = em.pure(f"or {word.text} {odd}, {int_text(1, word)}")
     bits = em.pure(f"select {word.mask.text} {inexact}, {word.text} {odd}, {word.text} {bits}")
     return em.pure(f"bitcast {word.text} {bits} to {single.text}")
-
-

@@ -37,11 +37,13 @@ declare i32 @pthread_sigmask(i32, ptr, ptr)
 @unity_all_signals = internal constant [16 x i64] [<ONES>]
 
 define internal void @unity_futex(ptr %word, i32 %op, i32 %value) nounwind {
-  %r = call i64 (i64, ...) @syscall(i64 <FUTEX>, ptr %word, i32 %op, i32 %value, ptr null, ptr null, i32 0)
+  %r = call i64 (i64, ...) @syscall(i64 <FUTEX>, ptr %word, i32 %op, i32 %value,
+                                    ptr null, ptr null, i32 0)
   ret void
 }
 
-define internal ptr @unity_page() nounwind {                       ; the state page; null when there is no memory
+; the state page; null when there is no memory
+define internal ptr @unity_page() nounwind {
 entry:
   %p = load atomic ptr, ptr @unity_state acquire, align 8
   %none = icmp eq ptr %p, null
@@ -60,7 +62,8 @@ ok:
   ret ptr %p
 make:
   %old = phi ptr [ null, %entry ], [ %p, %check ]
-  %q = call ptr @mmap(ptr null, i64 <PAGE>, i32 3, i32 34, i32 -1, i64 0)         ; private, anonymous
+  ; private, anonymous
+  %q = call ptr @mmap(ptr null, i64 <PAGE>, i32 3, i32 34, i32 -1, i64 0)
   %qi = ptrtoint ptr %q to i64
   %bad = icmp eq i64 %qi, -1
   br i1 %bad, label %fail, label %wipe
@@ -70,7 +73,8 @@ wipe:
   %me = call i32 @getpid()
   %mep = getelementptr i8, ptr %q, i64 <at pid>
   store i32 %me, ptr %mep
-  %rc = call i32 @madvise(ptr %q, i64 <PAGE>, i32 <WIPE>)                           ; MADV_WIPEONFORK
+  ; MADV_WIPEONFORK
+  %rc = call i32 @madvise(ptr %q, i64 <PAGE>, i32 <WIPE>)
   %no = icmp ne i32 %rc, 0
   br i1 %no, label %nowipe, label %publish
 nowipe:
@@ -88,7 +92,8 @@ lost:
   ret ptr %other
 }
 
-define internal void @unity_drain(ptr %s) nounwind {               ; run tasks until the counter has run out
+; run tasks until the counter has run out
+define internal void @unity_drain(ptr %s) nounwind {
 entry:
   %fnp = getelementptr i8, ptr %s, i64 <at fn>
   %envp = getelementptr i8, ptr %s, i64 <at env>
@@ -109,7 +114,8 @@ out:
   ret void
 }
 
-define internal i1 @unity_leave_cpu(i32 %cpu) nounwind noinline {    ; exclude this cpu, then allow it again: the kernel moves the thread
+; exclude this cpu, then allow it again: the kernel moves the thread
+define internal i1 @unity_leave_cpu(i32 %cpu) nounwind noinline {
 entry:
   %all = alloca [128 x i8], align 8
   %rest = alloca [128 x i8], align 8
@@ -128,7 +134,8 @@ move:
   %new = and i8 %old, %not
   store i8 %new, ptr %p
   %m = call i32 @sched_setaffinity(i32 0, i64 128, ptr %rest)
-  %moved = icmp eq i32 %m, 0                                    ; fails where this is the only cpu
+  ; fails where this is the only cpu
+  %moved = icmp eq i32 %m, 0
   br i1 %moved, label %restore, label %out
 restore:
   %r = call i32 @sched_setaffinity(i32 0, i64 128, ptr %all)
@@ -148,13 +155,15 @@ entry:
   %sleepp = getelementptr i8, ptr %s, i64 <at sleepers>
   %cpup = getelementptr i8, ptr %s, i64 <at cpu>
   br label %top
-top:                                                            ; %last: the epoch this worker has served
+top:
+  ; %last: the epoch this worker has served
   %last = phi i64 [ 0, %entry ], [ %epoch, %leave ], [ %last, %awake ]
   %cpu = call i32 @sched_getcpu()
   %ccpu = load atomic i32, ptr %cpup monotonic, align 4
   %here = icmp eq i32 %cpu, %ccpu
   br i1 %here, label %move, label %look
-move:                                                           ; spinning here would only steal the caller's time
+move:
+  ; spinning here would only steal the caller's time
   %moved = call i1 @unity_leave_cpu(i32 %cpu)
   br i1 %moved, label %look, label %park
 look:
@@ -193,7 +202,8 @@ park:
   %lim2 = load atomic i32, ptr @unity_threads monotonic, align 4
   %keep = icmp slt i32 %rank, %lim2
   br i1 %keep, label %sleep, label %quit
-sleep:                                                          ; announce, look again, sleep if the word is still that
+sleep:
+  ; announce, look again, sleep if the word is still that
   %a = atomicrmw add ptr %sleepp, i32 1 seq_cst
   %w2 = load atomic i64, ptr %s seq_cst, align 8
   %epoch2 = lshr i64 %w2, <ACTIVE>
@@ -209,7 +219,8 @@ wait:
 awake:
   %b = atomicrmw sub ptr %sleepp, i32 1 seq_cst
   br label %top
-quit:                                                           ; the slot first, then ask the next caller to look at the slots
+quit:
+  ; the slot first, then ask the next caller to look at the slots
   %slot = getelementptr i8, ptr %s, i64 <at slots>
   %my = getelementptr i8, ptr %slot, i32 %id
   store atomic i8 0, ptr %my release, align 1
@@ -218,7 +229,8 @@ quit:                                                           ; the slot first
   ret ptr null
 }
 
-define internal void @unity_start(ptr %s) nounwind noinline {      ; create the workers that are missing (lock held)
+; create the workers that are missing (lock held)
+define internal void @unity_start(ptr %s) nounwind noinline {
 entry:
   %thread = alloca i64
   %mask = alloca [16 x i64]
@@ -226,7 +238,8 @@ entry:
   %slot = getelementptr i8, ptr %s, i64 <at slots>
   store atomic i32 1, ptr %readyp seq_cst, align 4
   %lim = load atomic i32, ptr @unity_threads monotonic, align 4
-  %m = call i32 @pthread_sigmask(i32 2, ptr @unity_all_signals, ptr %mask)           ; signals stay with the program's threads
+  ; signals stay with the program's threads
+  %m = call i32 @pthread_sigmask(i32 2, ptr @unity_all_signals, ptr %mask)
   br label %each
 each:
   %id = phi i32 [ 0, %entry ], [ %rank, %next ]
@@ -244,7 +257,8 @@ create:
   %rc = call i32 @pthread_create(ptr %thread, ptr null, ptr @unity_worker, ptr %arg)
   %bad = icmp ne i32 %rc, 0
   br i1 %bad, label %undo, label %detach
-undo:                                                           ; fewer workers: slower, still correct
+undo:
+  ; fewer workers: slower, still correct
   store atomic i8 0, ptr %p release, align 1
   br label %next
 detach:
@@ -282,7 +296,8 @@ own:
 start:
   call void @unity_start(ptr %s)
   br label %job
-job:                                                            ; the word is closed and active is 0: nobody reads these now
+job:
+  ; the word is closed and active is 0: nobody reads these now
   %fnp = getelementptr i8, ptr %s, i64 <at fn>
   %envp = getelementptr i8, ptr %s, i64 <at env>
   %np = getelementptr i8, ptr %s, i64 <at n>
@@ -304,7 +319,8 @@ job:                                                            ; the word is cl
   %sl = load atomic i32, ptr %sleepp seq_cst, align 4
   %asleep = icmp sgt i32 %sl, 0
   br i1 %asleep, label %count, label %work
-count:                                                          ; wake only what the awake workers cannot cover
+count:
+  ; wake only what the awake workers cannot cover
   %workers = sub i32 %lim, 1
   %awake = sub i32 %workers, %sl
   %others = sub i64 %n, 1
@@ -364,7 +380,8 @@ define internal i64 @unity_now() nounwind {
   ret i64 %t
 }
 
-define internal i32 @unity_calibrate() nounwind noinline {         ; spins per us: the fastest of 8 runs of 1000 spins
+; spins per us: the fastest of 8 runs of 1000 spins
+define internal i32 @unity_calibrate() nounwind noinline {
 entry:
   %dummy = alloca i64
   store i64 0, ptr %dummy
@@ -390,7 +407,8 @@ ran:
   %again = icmp slt i32 %k1, 8
   br i1 %again, label %run, label %out
 out:
-  %per = udiv i64 1000000, %min                                 ; 1000 spins in %min ns
+  ; 1000 spins in %min ns
+  %per = udiv i64 1000000, %min
   %one = call i64 @llvm.smax.i64(i64 %per, i64 1)
   %r = trunc i64 %one to i32
   ret i32 %r
@@ -422,7 +440,8 @@ set:
   %s = call ptr @unity_page()
   %nomem = icmp eq ptr %s, null
   br i1 %nomem, label %out, label %tell
-tell:                                                           ; sleeping workers look at the new number
+tell:
+  ; sleeping workers look at the new number
   %readyp = getelementptr i8, ptr %s, i64 <at ready>
   store atomic i32 0, ptr %readyp seq_cst, align 4
   call void @unity_futex(ptr %s, i32 129, i32 2147483647)

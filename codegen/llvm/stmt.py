@@ -1,11 +1,11 @@
-"""Statements to instructions: loops, conditionals, storage, asserts; parallel loops become tasks."""
+"""Statements to instructions: loops, conditionals, storage, asserts; parallel loops as tasks."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
 from unity.ir.dtype import INT64
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, SizeVar
 from unity.ir.signature import sizes_of
 from unity.ir.stmt import (
     Allocate,
@@ -32,8 +32,9 @@ from .types import I64, PTR, Ty, memory_type, value_type
 OUT_OF_MEMORY = -1
 """What a kernel returns when it cannot allocate."""
 STACK_LOCAL = 256 << 10
-"""Bytes up to which a buffer of scope ``local`` lives on the stack; of other scopes, STACK_OTHER."""
+"""Bytes up to which a buffer of scope ``local`` lives on the stack."""
 STACK_OTHER = 16 << 10
+"""Bytes up to which any other buffer does."""
 TASK_WORK = 16_000
 """Simple operations a task should have at least: some microseconds, ten times a fork and join."""
 TASKS_A_THREAD = 4
@@ -242,7 +243,9 @@ class Statements:
         em.lines.append("")
         self.expressions.values[s.var] = self._counter(counter, s.var)
         self.stmt(s.body)
-        em.lines[phi] = f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{em.block} ]"
+        em.lines[phi] = (
+            f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{em.block} ]"
+        )
         em.do(f"{following} = add nsw i64 {counter}, 1")
         again = em.effect(f"icmp slt i64 {following}, {end}")
         em.branch_if(again, head, after, self._loop_metadata(s))
@@ -296,7 +299,7 @@ class Statements:
         em.label(after)
 
     def _task_count(self, s: For, extent: str) -> str:
-        """Enough tasks for balance, none so small that handing it out costs more than running it."""
+        """Enough tasks for balance, none so small that handing it out costs more."""
         em = self.em
         threads = em.effect("call i32 @unity_thread_count()")
         wide = em.pure(f"zext i32 {threads} to i64")
@@ -346,7 +349,7 @@ class Statements:
         unit.functions[name] = ""  # takes its place before the functions outlined from it
         inner = Statements(unit, f"{name}.body", self.messages, self._read_only, checks=self.checks)
         params: list[str] = []
-        for k, (key, t, _) in enumerate(captured):
+        for k, (key, _, _) in enumerate(captured):
             inner.bind(key, f"%c{k}")
             params.append(f"{self.parameter(key)} %c{k}")
             if isinstance(key, PrimVar):
@@ -357,9 +360,11 @@ class Statements:
         if self.expressions.is_nonnegative(s.begin):
             inner.expressions.nonnegative.add(s.var)
         inner.expressions.counters.add(s.var)
-        inner._loop(s, "%first", "%last", sure=True)  # noqa: SLF001
+        inner._loop(s, "%first", "%last", sure=True)
         inner.finish()
-        header = f"define internal i32 @{name}.body({', '.join([*params, 'i64 %first', 'i64 %last'])})"
+        header = (
+            f"define internal i32 @{name}.body({', '.join([*params, 'i64 %first', 'i64 %last'])})"
+        )
         unit.functions[f"{name}.body"] = inner.em.function(f"{header} {unit.attributes}")
         unit.functions[name] = _task_text(name, captured, unit.attributes)
         return name
@@ -429,4 +434,3 @@ def _has_vectors(s: Stmt) -> bool:
         and (part.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in part.indices))
         for part in walk_stmt(s)
     )
-

@@ -8,7 +8,7 @@ the storage width, so nothing depends on what the target thinks of ``half`` or `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from unity.ir.dtype import DType
 
@@ -53,7 +53,7 @@ class Ty:
         return ty("i1", self.lanes)
 
 
-@lru_cache(maxsize=None)
+@cache
 def ty(element: str, lanes: int = 1) -> Ty:
     """The type of `lanes` elements.
 
@@ -76,7 +76,7 @@ def is_narrow(dtype: DType) -> bool:
     return dtype.is_float and dtype.bits < 32
 
 
-@lru_cache(maxsize=None)
+@cache
 def value_type(dtype: DType) -> Ty:
     """The type of a value in a register."""
     if dtype.is_float:
@@ -86,7 +86,7 @@ def value_type(dtype: DType) -> Ty:
     return ty(f"i{max(8, dtype.bits)}", dtype.lanes)
 
 
-@lru_cache(maxsize=None)
+@cache
 def memory_type(dtype: DType) -> Ty:
     """The type of a value in memory."""
     if dtype.is_float and dtype.bits >= 32:

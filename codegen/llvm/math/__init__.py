@@ -1,1 +1,1 @@
-"""Our own elementary functions: vectorized, without a C library, each with a documented error bound."""
+"""Our own elementary functions: vectors, no C library, a documented error bound each."""

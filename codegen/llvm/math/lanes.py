@@ -22,18 +22,18 @@ from ..types import Ty
 
 @dataclass(frozen=True, slots=True)
 class Num:
-    """A register: floats, integers (wrapping, unsigned `>>`) or bits; operators emit instructions."""
+    """A register of floats, integers (wrapping, unsigned `>>`) or bits; operators emit code."""
 
     em: Emitter
     t: Ty
     text: str
 
-    def like(self, value: float | int) -> Num:
+    def like(self, value: float) -> Num:
         """A constant of this type."""
         text = float_text(float(value), self.t) if self.t.is_float else int_text(int(value), self.t)
         return Num(self.em, self.t, text)
 
-    def _arg(self, other: Num | float | int) -> Num:
+    def _arg(self, other: Num | float) -> Num:
         return other if isinstance(other, Num) else self.like(other)
 
     def _op(self, name: str, a: Num, b: Num) -> Num:
@@ -93,7 +93,7 @@ class Num:
         """Shift right, keeping the sign."""
         return self._op("ashr", self, self.like(amount))
 
-    def _test(self, ordered: str, integer: str, other: Num | float | int) -> Num:
+    def _test(self, ordered: str, integer: str, other: Num | float) -> Num:
         b = self._arg(other)
         name = f"fcmp {ordered}" if self.t.is_float else f"icmp {integer}"
         text = self.em.pure(f"{name} {self.t.text} {self.text}, {b.text}")

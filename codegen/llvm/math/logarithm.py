@@ -1,6 +1,6 @@
 """log, log2, log10, log1p, asinh, acosh, atanh.
 
-``x = m 2**k`` with ``sqrt(1/2) <= m < sqrt(2)``, the logarithm of m around 1, and k times a constant.
+``x = m 2**k`` with ``sqrt(1/2) <= m < sqrt(2)``: the logarithm of m, and k times a constant.
 """
 
 from __future__ import annotations

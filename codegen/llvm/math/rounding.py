@@ -1,4 +1,4 @@
-"""floor, ceil, trunc, round to even, and fmod: instructions where there are some, else arithmetic."""
+"""floor, ceil, trunc, round to even, fmod: instructions where there are some, else arithmetic."""
 
 from __future__ import annotations
 

@@ -1,0 +1,19 @@
+from collections.abc import Callable
+from types import TracebackType
+
+
+class _Library:
+    LLVMPY_GetBufferStart: Callable[[int], int]
+    LLVMPY_GetBufferSize: Callable[[int], int]
+    LLVMPY_DisposeMemoryBuffer: Callable[[int], None]
+
+lib: _Library
+
+class OutputString:
+    def __enter__(self) -> OutputString: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
