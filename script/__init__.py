@@ -1,4 +1,4 @@
-"""The language: decorated Python functions become graph functions and prim funcs, and print back."""
+"""The language: decorated Python functions become IR, and IR prints as decorated functions."""
 
 from . import graph_names as R  # noqa: N812
 from . import prim_names as T  # noqa: N812
@@ -24,7 +24,9 @@ from .annotations import (
     u32,
     u64,
 )
-from .decorators import prim_func
+from .decorators import function, prim_func
+from .parser.text import parse
+from .printer import constants_of, print_module, show
 from .program import ScriptFunction, ScriptPrimFunc, module, set_compiler
 
 __all__ = [
@@ -36,20 +38,25 @@ __all__ = [
     "Tensor",
     "bf16",
     "boolean",
+    "constants_of",
     "dim",
     "f8e4m3",
     "f8e5m2",
     "f16",
     "f32",
     "f64",
+    "function",
     "i4",
     "i8",
     "i16",
     "i32",
     "i64",
     "module",
+    "parse",
     "prim_func",
+    "print_module",
     "set_compiler",
+    "show",
     "u4",
     "u8",
     "u16",

@@ -7,24 +7,55 @@ from types import FunctionType
 from typing import ParamSpec, TypeVar, overload
 
 from unity.errors import UnityError
+from unity.op.builder import GraphBuilder
 
+from .parser.graph_expr import Surroundings
+from .parser.graph_func import parse_function, verified
 from .parser.prim_func import attrs_of, parse_prim_func
 from .parser.scope import captured_by
 from .parser.source import of_function
-from .program import ScriptPrimFunc
+from .program import ScriptFunction, ScriptPrimFunc
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @overload
-def prim_func(function: Callable[P, None], /) -> ScriptPrimFunc[P]: ...
+def function(definition: Callable[P, T], /) -> ScriptFunction[P, T]: ...
+@overload
+def function(
+    *, pure: bool | None = None, attrs: Mapping[str, object] | None = None
+) -> Callable[[Callable[P, T]], ScriptFunction[P, T]]: ...
+def function(
+    definition: Callable[P, T] | None = None,
+    /,
+    *,
+    pure: bool | None = None,
+    attrs: Mapping[str, object] | None = None,
+) -> ScriptFunction[P, T] | Callable[[Callable[P, T]], ScriptFunction[P, T]]:
+    """Make a graph function of a Python function.
+
+    Args:
+        definition: The Python function; its text is parsed, it is never run.
+        pure: Whether it has no effects; found out if left out.
+        attrs: Attributes of the function.
+
+    Raises:
+        UnityError: A mistake in the function, at its place.
+    """
+    if definition is None:
+        return lambda f: _function(f, pure, attrs or {})
+    return _function(definition, None, {})
+
+
+@overload
+def prim_func(definition: Callable[P, None], /) -> ScriptPrimFunc[P]: ...
 @overload
 def prim_func(
     *, attrs: Mapping[str, object] | None = None
 ) -> Callable[[Callable[P, None]], ScriptPrimFunc[P]]: ...
 def prim_func(
-    function: Callable[P, None] | None = None, /, *, attrs: Mapping[str, object] | None = None
+    definition: Callable[P, None] | None = None, /, *, attrs: Mapping[str, object] | None = None
 ) -> ScriptPrimFunc[P] | Callable[[Callable[P, None]], ScriptPrimFunc[P]]:
     """Make a prim func (a kernel) of a Python function.
 
@@ -34,22 +65,34 @@ def prim_func(
     Raises:
         UnityError: A mistake in the function, at its place.
     """
-    if function is None:
+    if definition is None:
         return lambda f: _prim_func(f, attrs or {})
-    return _prim_func(function, {})
+    return _prim_func(definition, {})
 
 
-def _prim_func(function: Callable[P, None], attrs: Mapping[str, object]) -> ScriptPrimFunc[P]:
-    plain = _plain(function)
+def _function(
+    definition: Callable[P, T], pure: bool | None, attrs: Mapping[str, object]
+) -> ScriptFunction[P, T]:
+    plain = _plain(definition)
+    source, node = of_function(plain)
+    around = Surroundings(GraphBuilder(dataflow=False))
+    func = parse_function(source, node, captured_by(plain), around, pure, attrs)
+    others = {name: other.func for name, other in around.refers.items()}
+    verified(node.name, func, node, source, others)
+    return ScriptFunction(plain.__name__, func, dict(around.refers))
+
+
+def _prim_func(definition: Callable[P, None], attrs: Mapping[str, object]) -> ScriptPrimFunc[P]:
+    plain = _plain(definition)
     source, node = of_function(plain)
     func = parse_prim_func(source, node, captured_by(plain), attrs_of(attrs))
     return ScriptPrimFunc(plain.__name__, func)
 
 
-def _plain(function: object) -> FunctionType:
-    if not isinstance(function, FunctionType):
+def _plain(definition: object) -> FunctionType:
+    if not isinstance(definition, FunctionType):
         raise UnityError(
-            f"the decorator takes a plain function, got {function!r}",
+            f"the decorator takes a plain function, got {definition!r}",
             hint="put it directly above the def, below no other decorator",
         )
-    return function
+    return definition

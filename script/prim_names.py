@@ -39,7 +39,7 @@ def scalar(name: str) -> ScalarSpec:
 
 
 if TYPE_CHECKING:
-    size: TypeAlias = Scalar
+    size: TypeAlias = Scalar  # noqa: PYI042
     Size: TypeAlias = Scalar | SymDim | int
     Value: TypeAlias = Scalar | SymDim | int | float | bool
     Domain: TypeAlias = Size | tuple[Size, Size]

@@ -1,4 +1,4 @@
-"""What a decorator leaves in place of a function: its IR, what it refers to, and calls on arrays."""
+"""What a decorator leaves in place of a function: its IR, what it names, and calls on arrays."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from unity.ir.module import Definition, IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import map_body, map_expr
 from unity.ir.visit_graph import map_bodies
+
+from .printer import show
 
 P = ParamSpec("P")
 T_co = TypeVar("T_co", covariant=True)
@@ -71,14 +73,14 @@ class ScriptPrimFunc(Generic[P]):
 
     def show(self) -> None:
         """Print it."""
-        _show(self.module())
+        show(self.module())
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
     @overload
     def __call__(self, *args: ArrayLike) -> None: ...
     def __call__(self, *args: object, **kwargs: object) -> None:
-        """Run it on arrays (inputs, then outputs, which are written); compiled at the first call."""
+        """Run it on arrays: inputs, then outputs, which are written. Compiled at the first call."""
         self._runner.call(self, args, kwargs)
 
 
@@ -100,7 +102,7 @@ class ScriptFunction(Generic[P, T_co]):
 
     def show(self) -> None:
         """Print it and everything it names."""
-        _show(self.module())
+        show(self.module())
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
@@ -181,7 +183,3 @@ def _rename(function: Function, names: Mapping[str, str]) -> Function:
         return map_body(body, on_binding, on_expr)
 
     return replace(function, body=on_body(function.body))
-
-
-def _show(of: IRModule) -> None:
-    raise NotImplementedError(of)

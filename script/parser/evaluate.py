@@ -26,15 +26,13 @@ from ..marker import Marker
 from .scope import MISSING, Scope
 from .source import Source
 
-_RUNNABLE: tuple[object, ...] = tuple(
-    [
-        *(abs, bool, float, int, len, list, math.ceil, math.exp, math.floor, math.log, math.log2),
-        *(math.prod, math.sqrt, range, round, str, sum, tuple),
-        *(annotations.dim, ceildiv, _dtypes.dtype),
-        *(prim_names.strides, prim_names.scope, prim_names.align, prim_names.scalar),
-        *(graph_names.rank, graph_names.Shape, graph_names.Prim, graph_names.Tuple),
-        graph_names.Func,
-    ]
+_RUNNABLE: tuple[object, ...] = (
+    *(abs, bool, float, int, len, list, math.ceil, math.exp, math.floor, math.log, math.log2),
+    *(math.prod, math.sqrt, range, round, str, sum, tuple),
+    *(annotations.dim, ceildiv, _dtypes.dtype),
+    *(prim_names.strides, prim_names.scope, prim_names.align, prim_names.scalar),
+    *(graph_names.rank, graph_names.Shape, graph_names.Prim, graph_names.Tuple),
+    graph_names.Func,
 )
 _ARITHMETIC: Mapping[type[ast.operator], Callable[[object, object], object]] = {
     ast.Add: operator.add,

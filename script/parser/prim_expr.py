@@ -1,4 +1,4 @@
-"""Prim expressions from syntax: arithmetic on scalars, with literals taking their partner's dtype."""
+"""Prim expressions from syntax: scalar arithmetic, with literals taking their partner's dtype."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class StmtParser(PrimEvaluator):
     def _declaration(
         self, node: ast.stmt, target: ast.expr, value: ast.expr, head: BlockHead | None
     ) -> Callable[[Stmt], Stmt] | None:
-        """What a declaration opens over the rest of its suite; None for a part of a block's head."""
+        """What a declaration opens over its suite's rest; None for a part of a block's head."""
         names = _names(target)
         if names is None:
             raise self.source.error(

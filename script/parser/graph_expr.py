@@ -1,0 +1,622 @@
+"""Graph expressions from syntax: operator calls, tuples, constants, calls across layers.
+
+An expression is either a graph expression or still a Python value (a number, a dim, a tuple of
+those); the place it is used at decides what a Python value becomes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unity.errors import Span, UnityError
+from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.convert import to_dim
+from unity.ir.dims import Dim, SymDim, as_dim, symbols_of
+from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, DType, dtype
+from unity.ir.graph import (
+    Call,
+    CallEngine,
+    CallLibrary,
+    CallPython,
+    CallTir,
+    Constant,
+    Expr,
+    FunctionRef,
+    PrimValue,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+)
+from unity.ir.lattice import unify
+from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
+from unity.op.builder import GraphBuilder
+from unity.op.call import call_op, is_expr
+from unity.op.infer import infer_type
+
+from ..annotations import BufferSpec
+from ..graph_names import as_type
+from ..marker import Marker
+from ..program import Program, ScriptFunction, ScriptPrimFunc
+from .evaluate import Evaluator, shown
+from .prim_func import attrs_of
+from .scope import Scope
+from .source import Source
+
+_OPERATORS: Mapping[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "floor_mod",
+    ast.Pow: "power",
+    ast.MatMult: "matmul",
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+    ast.And: "logical_and",
+    ast.Or: "logical_or",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A function of the module that is being parsed from a text."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``R.match_cast(value, type)``, until it is bound."""
+
+    value: Expr
+    type: Type
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What a graph function is parsed with.
+
+    Attributes:
+        builder: Holds the bindings made so far.
+        kernels: The prim funcs known, by the name they are referred to.
+        refers: The decorated functions referred to, by that name.
+        arrays: What ``R.const("name")`` stands for.
+        text: Whether a printed text is parsed: types it declares are trusted.
+    """
+
+    builder: GraphBuilder
+    kernels: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
+    refers: dict[str, Program] = field(default_factory=dict[str, Program])
+    arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    text: bool = False
+
+
+class GraphEvaluator(Evaluator):
+    """Evaluates expressions inside a graph function."""
+
+    def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
+        super().__init__(source, scope)
+        self.around = around
+        self.builder = around.builder
+        self.mentions: dict[str, ast.Name] = {}
+        self._constants: dict[int, Constant] = {}
+        self._kept: list[object] = []  # keeps the arrays alive whose ids are keys
+
+    def expr(self, node: ast.expr) -> Expr:
+        """An expression as a graph expression.
+
+        Raises:
+            UnityError: It is none.
+        """
+        return self.graph(node, self.value(node))
+
+    def atom(self, node: ast.expr) -> Expr:
+        """An expression as an operand: bound first if need be."""
+        return self.builder.atom(self.expr(node))
+
+    def graph(self, node: ast.expr, value: object) -> Expr:
+        """A value as a graph expression: numbers and arrays become constants."""
+        span = self.source.span(node)
+        if is_expr(value):
+            return value
+        match value:
+            case Cast():
+                return self.builder.match_cast(value.value, value.type, None, span)
+            case ScriptFunction() | ScriptPrimFunc() | Named():
+                return self.reference(value, span)
+            case bool():
+                return self.constant_of(np.asarray(value), span)
+            case int():
+                return self.constant_of(np.asarray(value, np.int64), span)
+            case float():
+                return self.constant_of(np.asarray(value, np.float32), span)
+            case np.ndarray() | np.generic():
+                return self.constant_of(value, span)
+            case tuple() | list():
+                return Tuple(tuple(self.graph(node, v) for v in value), span)
+            case SymDim():
+                return PrimValue(value, INT64, span)
+            case _:
+                raise self.source.error(
+                    node,
+                    f"{shown(value)} is no value of a graph function",
+                    "captured values may be numbers, numpy arrays, tuples of them, dims and "
+                    "decorated functions",
+                )
+
+    def constant_of(self, value: object, span: Span | None) -> Constant:
+        """An array as a constant; the same array is the same constant."""
+        known = self._constants.get(id(value))
+        if known is None:
+            data = np.asarray(value)
+            try:
+                dtype(data.dtype)
+            except UnityError as error:
+                raise UnityError(f"captured array: {error.message}", span, error.hint) from None
+            known = Constant(data, None, span)
+            self._constants[id(value)] = known
+            self._kept.append(value)
+        return known
+
+    def reference(self, value: Program | Named, span: Span | None) -> FunctionRef:
+        """A function by the name it has in this function's module."""
+        if isinstance(value, Named):
+            return FunctionRef(value.name, span)
+        name, count = value.name, 0
+        while name in self.builder.signatures and self.around.refers.get(name) is not value:
+            count += 1
+            name = f"{value.name}_{count}"
+        if name not in self.around.refers:
+            self.around.refers[name] = value
+            if isinstance(value, ScriptPrimFunc):
+                self.around.kernels[name] = value.func
+                self.builder.signatures[name] = ObjectType()
+            else:
+                f = value.func
+                kinds = tuple(p.type for p in f.params)
+                self.builder.signatures[name] = FuncType(kinds, f.result, f.pure)
+        return FunctionRef(name, span)
+
+    def name(self, node: ast.Name) -> object:
+        """A name; notes where each symbol is mentioned first."""
+        found = super().name(node)
+        if isinstance(found, SymDim):
+            for symbol in symbols_of(found):
+                self.mentions.setdefault(symbol.name, node)
+        if isinstance(found, Undefined):
+            raise self.source.error(
+                node,
+                f"{node.id!r} is only assigned in one branch of the if above",
+                "assign it in both, or before",
+            )
+        return found
+
+    def constant(self, node: ast.expr) -> object:
+        """A Python value; symbols mentioned in it are noted."""
+        plain = _Plain(self.source, self.scope, self.mentions)
+        return plain.value(node)
+
+    def annotation(self, node: ast.expr) -> Type:
+        """The type that an annotation says."""
+        found = self.type(node)
+        if isinstance(found, BufferSpec):
+            raise self.source.error(
+                node, "a function takes tensors, got a Buffer", "write f32[Tensor, n, 128]"
+            )
+        try:
+            return as_type(found)
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def type_of(self, e: Expr) -> Type:
+        """The type of an expression."""
+        return infer_type(e, self.builder.signatures, self.builder.fresh)
+
+    def value(self, node: ast.expr) -> object:
+        """The meaning of an expression."""
+        match node:
+            case ast.BoolOp():
+                parts = [self.operand(v) for v in node.values]
+                result = parts[0]
+                for part in parts[1:]:
+                    result = self.operator(node, type(node.op), result, part)
+                return result
+            case _:
+                return super().value(node)
+
+    def operand(self, node: ast.expr) -> object:
+        """An argument: a Python value, or a graph expression that needs no binding any more."""
+        return self._settle(node, self.value(node))
+
+    def _settle(self, node: ast.expr, value: object) -> object:
+        if isinstance(value, Cast | ScriptFunction | ScriptPrimFunc | Named):
+            return self.graph(node, value)
+        if isinstance(value, tuple | list):
+            settled = [self._settle(node, v) for v in value]
+            return tuple(settled) if isinstance(value, tuple) else settled
+        if isinstance(value, np.ndarray):
+            return self.graph(node, value)
+        return self.builder.atom(value) if is_expr(value) else value
+
+    def operator(self, node: ast.expr, kind: type[ast.AST], left: object, right: object) -> object:
+        """A Python operator on tensors."""
+        name = _OPERATORS.get(kind)
+        if name is None:
+            raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
+        return self.checked(node, lambda: self._op(node, name, [left, right], {}))
+
+    def _op(
+        self, node: ast.expr, name: str, args: Sequence[object], named: dict[str, object]
+    ) -> Call:
+        span = self.source.span(node)
+        call = call_op(name, *args, span=span, signatures=self.builder.signatures, **named)
+        return call
+
+    def checked(self, node: ast.expr, make: Callable[[], Expr]) -> Expr:
+        """Errors of what is made get the place of the node; its type is checked."""
+        try:
+            made = make()
+            self.type_of(made)
+        except UnityError as error:
+            raise UnityError(
+                error.message, error.span or self.source.span(node), error.hint
+            ) from None
+        return made
+
+    def combine(self, node: ast.BinOp, left: object, right: object) -> object:
+        """Arithmetic: an operator if a tensor takes part."""
+        if _is_tensor(left) or _is_tensor(right):
+            a, b = self._settle(node.left, left), self._settle(node.right, right)
+            return self.operator(node, type(node.op), a, b)
+        return super().combine(node, left, right)
+
+    def unary(self, node: ast.UnaryOp) -> object:
+        """Negation of a tensor or a number."""
+        if isinstance(node.operand, ast.Constant):
+            return super().unary(node)
+        value = self.operand(node.operand)
+        if not is_expr(value):
+            return super().unary(node)
+        name = "negative" if isinstance(node.op, ast.USub) else "logical_not"
+        return self.checked(node, lambda: self._op(node, name, [value], {}))
+
+    def compare(self, node: ast.Compare) -> object:
+        """A comparison of tensors, or of captured values."""
+        left, right = self.operand(node.left), self.operand(node.comparators[0])
+        if len(node.ops) == 1 and (is_expr(left) or is_expr(right)):
+            return self.operator(node, type(node.ops[0]), left, right)
+        return super().compare(node)
+
+    def subscript(self, node: ast.Subscript) -> object:
+        """A field of a tuple; a part of a captured tuple; a type."""
+        base = self.value(node.value)
+        if isinstance(base, Cast) or is_expr(base):
+            base = self.builder.atom(self.graph(node.value, base))
+            index = self.constant(node.slice)
+            kind = self.type_of(base)
+            if not isinstance(kind, TupleType):
+                raise self.source.error(
+                    node,
+                    f"{ast.unparse(node.value)!r} is no tuple, it can't be indexed",
+                    "take parts of a tensor with R.strided_slice or R.take",
+                )
+            if not isinstance(index, int) or not -len(kind.fields) <= index < len(kind.fields):
+                raise self.source.error(
+                    node.slice, f"the tuple has {len(kind.fields)} fields, got index {index!r}"
+                )
+            return TupleGet(base, index % len(kind.fields), self.source.span(node))
+        if isinstance(base, tuple | list | dict):
+            return self.run(node, base.__getitem__, self.constant(node.slice))
+        return self.type(node)
+
+    def call(self, node: ast.Call) -> object:
+        """A call of an operator, of a function, or of one of the few that run while parsing."""
+        function = self.value(node.func)
+        if isinstance(function, Marker):
+            return self._language_call(node, function.path)
+        span = self.source.span(node)
+        match function:
+            case ScriptPrimFunc():
+                raise self.source.error(
+                    node,
+                    f"{function.name!r} is a prim_func: it can't be called like a function",
+                    f"write R.call_tir({function.name}, (...), out=f32[Tensor, ...])",
+                )
+            case ScriptFunction() | Named():
+                callee: FunctionRef | Var = self.reference(function, span)
+                if callee.name in self.around.kernels:
+                    raise self.source.error(
+                        node, f"{callee.name!r} is a prim_func", "write R.call_tir(...)"
+                    )
+            case Var():
+                callee = function
+            case _:
+                return self._run_call(node, function)
+        args = tuple(self.atom(a) for a in node.args)
+        attrs = NO_ATTRS
+        for keyword in node.keywords:
+            if keyword.arg != "attrs":
+                raise self.source.error(keyword, "arguments of a function go by position")
+            attrs = self.attrs(keyword.value)
+        return self.checked(node, lambda: Call(callee, args, attrs, span))
+
+    def _run_call(self, node: ast.Call, function: object) -> object:
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        if any(_is_tensor(self.value(a)) for a in arguments if not isinstance(a, ast.Starred)):
+            raise self.not_runnable(node, function)
+        return super().call(node)
+
+    def _language_call(self, node: ast.Call, path: str) -> object:
+        rule = _CALLS.get(path)
+        if rule is not None:
+            return rule(self, node)
+        if path.startswith("T."):
+            raise self.source.error(
+                node, f"{path} is for prim_funcs, this is a function", "use an operator of R"
+            )
+        args = [self._settle(node, v) for v in self.items(node.args)]
+        named: dict[str, object] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.source.error(keyword, "** can't be used here")
+            named[keyword.arg] = self.operand(keyword.value)
+        return self.checked(node, lambda: self._op(node, path.removeprefix("R."), args, named))
+
+    def arguments(
+        self, node: ast.Call, *names: str, optional: Sequence[str] = ()
+    ) -> dict[str, ast.expr]:
+        """A call's arguments by name; those not optional must be there."""
+        path = ast.unparse(node.func)
+        usage = f"{path}({', '.join([*names, *(f'{n}=...' for n in optional)])})"
+        every = (*names, *optional)
+        if len(node.args) > len(every):
+            raise self.source.error(
+                node, f"{path} takes {len(every)} arguments, got {len(node.args)}", usage
+            )
+        given = dict(zip(every, node.args, strict=False))
+        for keyword in node.keywords:
+            if keyword.arg not in every or keyword.arg in given:
+                raise self.source.error(keyword, f"{path} has no {keyword.arg!r} here", usage)
+            given[keyword.arg] = keyword.value
+        for name in names:
+            if name not in given:
+                raise self.source.error(node, f"{path} needs {name!r}", usage)
+        return given
+
+    def attrs(self, node: ast.expr) -> Attrs:
+        """``attrs={...}``."""
+        found = self.constant(node)
+        if not isinstance(found, dict):
+            raise self.source.error(node, f"attrs must be a dict, got {shown(found)}")
+        try:
+            return attrs_of({str(k): v for k, v in found.items()})
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def text(self, node: ast.expr) -> str:
+        """A string known while parsing."""
+        found = self.constant(node)
+        if not isinstance(found, str):
+            raise self.source.error(node, f"expected a string, got {shown(found)}")
+        return found
+
+    def _tensors(self, node: ast.expr) -> tuple[Expr, ...]:
+        """The tuple of a call's inputs; one alone needs no parentheses."""
+        value = self.value(node)
+        if isinstance(value, tuple | list):
+            return tuple(self.builder.atom(self.graph(node, v)) for v in value)
+        return (self.builder.atom(self.graph(node, value)),)
+
+    def _out(self, node: ast.expr) -> tuple[Type, ...]:
+        if isinstance(node, ast.Tuple | ast.List):
+            return tuple(self.annotation(part) for part in node.elts)
+        return (self.annotation(node),)
+
+    def _dims(self, node: ast.expr) -> tuple[Dim, ...]:
+        found = self.constant(node)
+        parts = found if isinstance(found, tuple | list) else (found,)
+        return tuple(self._dim(node, part) for part in parts)
+
+    def _dim(self, node: ast.expr, value: object) -> Dim:
+        try:
+            return as_dim(value)
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _call_tir(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "callee", "args", "out", optional=("sym_args", "inplace"))
+        span = self.source.span(node)
+        callee = self.value(given["callee"])
+        if not isinstance(callee, ScriptPrimFunc | Named):
+            raise self.source.error(
+                given["callee"],
+                f"R.call_tir calls a prim_func, got {shown(callee)}",
+                "decorate it with @script.prim_func",
+            )
+        ref = self.reference(callee, span)
+        kernel = self.around.kernels.get(ref.name)
+        if kernel is None:
+            raise self.source.error(given["callee"], f"{ref.name!r} is no prim_func")
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        sym_args = self._dims(given["sym_args"]) if "sym_args" in given else ()
+        inplace: tuple[int, ...] = ()
+        if "inplace" in given:
+            inplace = tuple(int(str(i)) for i in self._dims(given["inplace"]))
+        self._check_kernel(node, kernel, args, out, inplace)
+        return CallTir(ref, args, out, sym_args, inplace, span)
+
+    def _check_kernel(
+        self,
+        node: ast.Call,
+        kernel: PrimFunc,
+        args: tuple[Expr, ...],
+        out: tuple[Type, ...],
+        inplace: tuple[int, ...],
+    ) -> None:
+        """The arguments and outputs must fit the kernel's buffers."""
+        fresh = [t for i, t in enumerate(out) if i >= len(inplace) or inplace[i] < 0]
+        given = [*(self.type_of(a) for a in args), *fresh]
+        wanted = kernel.buffers
+        name = ast.unparse(node.args[0]) if node.args else "the prim_func"
+        if len(given) != len(wanted):
+            raise self.source.error(
+                node,
+                f"{name} takes {len(wanted)} buffers, got {len(args)} inputs and {len(out)} outputs",
+                f"its buffers: {', '.join(b.name for b in wanted)}",
+            )
+        try:
+            unify([_buffer_type(b) for b in wanted], given)
+        except UnityError as error:
+            raise self.source.error(
+                node,
+                f"{name}: {error.message}",
+                error.hint or f"its buffers: {', '.join(b.name for b in wanted)}",
+            ) from None
+
+    def _call_library(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "symbol", "args", "out", optional=("attrs",))
+        attrs = self.attrs(given["attrs"]) if "attrs" in given else NO_ATTRS
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        return CallLibrary(self.text(given["symbol"]), args, out, attrs, self.source.span(node))
+
+    def _call_python(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "function", "args", "out")
+        function = self.value(given["function"])
+        if not callable(function) or isinstance(function, Marker):
+            raise self.source.error(
+                given["function"], f"R.call_python takes a function, got {shown(function)}"
+            )
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        return CallPython(function, args, out, self.source.span(node))
+
+    def _call_engine(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "engine", "subgraph", "args", "out", optional=("attrs",))
+        subgraph = self.value(given["subgraph"])
+        if not isinstance(subgraph, ScriptFunction | Named):
+            raise self.source.error(
+                given["subgraph"], f"R.call_engine takes a function, got {shown(subgraph)}"
+            )
+        span = self.source.span(node)
+        ref = self.reference(subgraph, span)
+        attrs = self.attrs(given["attrs"]) if "attrs" in given else NO_ATTRS
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        return CallEngine(self.text(given["engine"]), ref, args, out, attrs, span)
+
+    def _match_cast(self, node: ast.Call) -> Cast:
+        given = self.arguments(node, "value", "type")
+        return Cast(self.atom(given["value"]), self.annotation(given["type"]))
+
+    def _shape(self, node: ast.Call) -> Expr:
+        dims = [self._dim(node, v) for v in self.items(node.args)]
+        return ShapeValue(tuple(dims), self.source.span(node))
+
+    def _prim(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "value", optional=("dtype",))
+        value = self.constant(given["value"])
+        kind = self._dtype(given["dtype"]) if "dtype" in given else None
+        span = self.source.span(node)
+        match value:
+            case bool():
+                return PrimValue(value, kind or BOOL, span)
+            case float():
+                return PrimValue(value, kind or FLOAT32, span)
+            case int() | SymDim() if kind is not None and kind.is_float and isinstance(value, int):
+                return PrimValue(float(value), kind, span)
+            case _:
+                return PrimValue(self._dim(node, value), kind or INT64, span)
+
+    def _dtype(self, node: ast.expr) -> DType:
+        found = self.constant(node)
+        try:
+            return dtype(found if isinstance(found, DType) else str(found))
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _const(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "value", optional=("dtype", "shape"))
+        value = self.constant(given["value"])
+        kind = self._dtype(given["dtype"]) if "dtype" in given else None
+        span = self.source.span(node)
+        if isinstance(value, str):
+            if value not in self.around.arrays:
+                raise self.source.error(
+                    given["value"],
+                    f"there is no constant {value!r}",
+                    "give it: parse(text, {name: array})",
+                )
+            return Constant(self.around.arrays[value], value, span)
+        if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
+            raise self.source.error(
+                given["value"],
+                f"R.const takes numbers, nested lists of them and arrays, got {shown(value)}",
+            )
+        if kind is None and not isinstance(value, np.ndarray | np.generic):
+            kind = _default_dtype(value)
+        try:
+            data = np.array(value, None if kind is None else kind.numpy)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self.source.error(given["value"], f"R.const: {error}") from None
+        if "shape" in given:
+            data = data.reshape([int(str(d)) for d in self._dims(given["shape"])])
+        return self.constant_of(data, span)
+
+
+_CALLS: Mapping[str, Callable[[GraphEvaluator, ast.Call], object]] = {
+    "R.call_tir": GraphEvaluator._call_tir,
+    "R.call_library": GraphEvaluator._call_library,
+    "R.call_python": GraphEvaluator._call_python,
+    "R.call_engine": GraphEvaluator._call_engine,
+    "R.match_cast": GraphEvaluator._match_cast,
+    "R.shape": GraphEvaluator._shape,
+    "R.prim": GraphEvaluator._prim,
+    "R.const": GraphEvaluator._const,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """The meaning of a name that only one branch of an if assigned."""
+
+
+class _Plain(Evaluator):
+    """Python values only; notes where each symbol is mentioned first."""
+
+    def __init__(self, source: Source, scope: Scope, mentions: dict[str, ast.Name]) -> None:
+        super().__init__(source, scope)
+        self._mentions = mentions
+
+    def name(self, node: ast.Name) -> object:
+        found = super().name(node)
+        if isinstance(found, SymDim):
+            for symbol in symbols_of(found):
+                self._mentions.setdefault(symbol.name, node)
+        return found
+
+
+def _is_tensor(value: object) -> bool:
+    return is_expr(value) or isinstance(value, Cast | np.ndarray)
+
+
+def _default_dtype(value: object) -> DType:
+    """Python's own: bool, int64, or float32."""
+    kind = np.asarray(value).dtype
+    if kind == np.bool_:
+        return BOOL
+    return INT64 if kind.kind in "iu" else FLOAT32
+
+
+def _buffer_type(buffer: Buffer) -> TensorType:
+    dims = [to_dim(extent) for extent in buffer.shape]
+    known = tuple(d for d in dims if d is not None)
+    return TensorType(known if len(known) == len(dims) else len(dims), buffer.dtype)

@@ -1,0 +1,563 @@
+"""Statements of graph functions from syntax: bindings, dataflow blocks, if, while, closures."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unity.errors import UnityError
+from unity.ir.graph import (
+    Body,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    If,
+    Op,
+    PrimValue,
+    Scan,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+    While,
+)
+from unity.ir.lattice import is_subtype, join
+from unity.ir.types import TensorType, TupleType, Type
+from unity.op.builder import GraphBuilder
+from unity.op.call import is_expr
+
+from ..marker import Marker
+from ..printer.annotation import type_text
+from .evaluate import shown
+from .graph_expr import Cast, GraphEvaluator, Surroundings, Undefined
+from .prim_func import attrs_of
+from .scope import MISSING, Scope
+from .source import Source
+
+_LIVE_NONE: frozenset[str] = frozenset()
+_ROUNDS = 4
+"""How often a loop is parsed until the types of its states settle."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBody:
+    """A plain nested function: the body of an ``R.while_loop`` or an ``R.scan``."""
+
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    builder: GraphBuilder
+    names: dict[str, object]
+    declared: dict[str, Type]
+    result: Expr | None
+
+
+class GraphStatements(GraphEvaluator):
+    """Parses suites; names are rebound as Python does, each value to a variable of its own."""
+
+    def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
+        super().__init__(source, scope, around)
+        self._declared: dict[str, Type] = {}  # of what the branch being parsed gives
+
+    def suite(
+        self, nodes: Sequence[ast.stmt], live: frozenset[str], in_branch: bool = False
+    ) -> Expr | None:
+        """Parse a suite; gives what it returns, if it does.
+
+        Args:
+            nodes: Its statements.
+            live: The names that are read after it.
+            in_branch: Whether it is a branch of an if: what its last statement assigns is left
+                unbound if it is an atom, since it is the branch's result.
+        """
+        for k, node in enumerate(nodes):
+            rest = nodes[k + 1 :]
+            if in_branch and not rest and self._yield(node):
+                return None
+            result = self._statement(node, live | _read(rest))
+            if result is not None:
+                if rest:
+                    raise self.source.error(rest[0], "nothing runs after a return")
+                return result
+        return None
+
+    def _statement(self, node: ast.stmt, live: frozenset[str]) -> Expr | None:
+        match node:
+            case ast.Assign():
+                if len(node.targets) != 1:
+                    raise self.source.error(node, "assign to one target at a time")
+                self._assign(node.targets[0], self.value(node.value), node.value, None)
+            case ast.AnnAssign():
+                if node.value is None:
+                    raise self.source.error(node, "a declaration needs a value")
+                kind = self.annotation(node.annotation)
+                self._assign(node.target, self.value(node.value), node.value, kind)
+            case ast.AugAssign():
+                if not isinstance(node.target, ast.Name):
+                    raise self.source.error(
+                        node.target,
+                        f"can't assign to {ast.unparse(node.target)!r}",
+                        "values of a graph function don't change; make a new one",
+                    )
+                binary = ast.BinOp(node.target, node.op, node.value)
+                ast.copy_location(binary, node)
+                self._assign(node.target, self.value(binary), binary, None)
+            case ast.With():
+                return self._with(node, live)
+            case ast.If():
+                return self._if(node, live)
+            case ast.While():
+                self._while(node)
+            case ast.For():
+                return self._unrolled(node, live)
+            case ast.FunctionDef():
+                self._nested_function(node)
+            case ast.Return():
+                if node.value is None:
+                    raise self.source.error(node, "a function returns a value", "return y")
+                return self.builder.atom(self._result(node.value))
+            case ast.Expr(ast.Constant()) | ast.Pass():
+                pass
+            case ast.Expr(value):
+                found = self.graph(value, self.value(value))
+                self.builder.emit(found, None, self.source.span(node))
+            case _:
+                raise self.unsupported(node)
+        return None
+
+    def _result(self, node: ast.expr) -> Expr:
+        """What is returned; a tuple is bound first."""
+        found = self.expr(node)
+        return self.builder.emit(found) if isinstance(found, Tuple) else found
+
+    def _yield(self, node: ast.stmt) -> bool:
+        """Take the last statement of a branch as its result, if it gives an atom a name."""
+        match node:
+            case ast.Assign(targets=[ast.Name(name)], value=value):
+                pass
+            case ast.AnnAssign(target=ast.Name(name), value=ast.expr() as value):
+                self._declared[name] = self.annotation(node.annotation)
+            case _:
+                return False
+        found = self.value(value)
+        if isinstance(found, Var | Constant | ShapeValue | PrimValue | FunctionRef | Op):
+            self.scope.bind(name, found)
+            return True
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        self._assign(target, found, value, None)
+        return True
+
+    def _assign(self, target: ast.expr, value: object, node: ast.expr, kind: Type | None) -> None:
+        """Bind a value to a name, or its fields to several."""
+        match target:
+            case ast.Name():
+                self.scope.bind(target.id, self._bound(target, value, node, kind))
+            case ast.Tuple() | ast.List():
+                self._unpack(target, value, node)
+            case _:
+                raise self.source.error(
+                    target,
+                    f"can't assign to {ast.unparse(target)!r}",
+                    "values of a graph function don't change; make a new one",
+                )
+
+    def _bound(self, target: ast.Name, value: object, node: ast.expr, kind: Type | None) -> object:
+        span = self.source.span(target)
+        if isinstance(value, Cast):
+            return self.builder.match_cast(value.value, value.type, target.id, span)
+        if not is_expr(value) and not _holds_expr(value) and kind is None:
+            return value
+        found = self.graph(node, value)
+        if kind is not None:
+            self._check_declared(node, self.type_of(found), kind)
+        try:
+            return self.builder.emit(found, target.id, span, kind)
+        except UnityError as error:
+            where = error.span or self.source.span(node)
+            raise UnityError(error.message, where, error.hint) from None
+
+    def _check_declared(self, node: ast.expr, found: Type, declared: Type) -> None:
+        if self.around.text or is_subtype(found, declared):
+            return
+        raise self.source.error(
+            node,
+            f"the value has type {type_text(found, {})}, declared is {type_text(declared, {})}",
+            "assert what is only known at run time with R.match_cast(value, type)",
+        )
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: object, node: ast.expr) -> None:
+        if not isinstance(value, tuple | list):
+            whole = self.builder.atom(self.graph(node, value))
+            kind = self.type_of(whole)
+            if not isinstance(kind, TupleType):
+                raise self.source.error(
+                    node, f"{ast.unparse(node)!r} is no tuple, it can't be taken apart"
+                )
+            value = tuple(
+                TupleGet(whole, i, self.source.span(node)) for i in range(len(kind.fields))
+            )
+        if len(value) != len(target.elts):
+            raise self.source.error(target, f"{len(target.elts)} names for {len(value)} values")
+        for name, part in zip(target.elts, value, strict=True):
+            self._assign(name, part, node, None)
+
+    def _with(self, node: ast.With, live: frozenset[str]) -> Expr | None:
+        call = node.items[0].context_expr
+        function = self.value(call.func) if isinstance(call, ast.Call) else None
+        if not isinstance(function, Marker) or function.path != "R.dataflow":
+            raise self.source.error(call, "with takes R.dataflow() in a function")
+        with self.builder.dataflow_block():
+            result = self.suite(node.body, live)
+        if result is not None:
+            raise self.source.error(node.body[-1], "return after the dataflow block")
+        return None
+
+    def _unrolled(self, node: ast.For, live: frozenset[str]) -> Expr | None:
+        """A loop over captured values is written out."""
+        values = self.value(node.iter)
+        if not isinstance(values, tuple | list | range) or node.orelse:
+            raise self.unsupported(node)
+        for value in values:
+            self._assign(node.target, value, node.iter, None)
+            if self.suite(node.body, live | _read(node.body)) is not None:
+                raise self.source.error(node, "return can't stand in a loop")
+        return None
+
+    def _child(self) -> GraphBuilder:
+        """A builder of a nested body, over the same functions."""
+        inner = self.builder.child()
+        inner.signatures = self.builder.signatures
+        return inner
+
+    def _inside(self, builder: GraphBuilder) -> GraphBuilder:
+        outer, self.builder = self.builder, builder
+        return outer
+
+    def _if(self, node: ast.If, live: frozenset[str]) -> Expr | None:
+        test = self.value(node.test)
+        if isinstance(test, bool):
+            return self.suite(node.body if test else node.orelse, live)
+        condition = self.builder.atom(self.graph(node.test, test))
+        then = self._branch(node.body, live)
+        orelse = self._branch(node.orelse, live)
+        self.builder.pure &= then.builder.pure and orelse.builder.pure
+        if (then.result is None) != (orelse.result is None):
+            raise self.source.error(
+                node,
+                "a return in one branch only",
+                "return in both branches, or assign the value and return it after the if",
+            )
+        if then.result is not None and orelse.result is not None:
+            results = (then.builder.body(then.result), orelse.builder.body(orelse.result))
+            return self._emit_if(node, condition, results, "result", None)
+        names = self._joined(then, orelse, live)
+        bodies = (self._branch_body(then, names, node), self._branch_body(orelse, names, node))
+        if len(names) == 1:
+            (name,) = names
+            value = self._emit_if(node, condition, bodies, name, then.declared.get(name))
+            self.scope.bind(name, value)
+            return None
+        whole = self._emit_if(node, condition, bodies, "_".join(names) or "_", None)
+        self._bind_fields(names, whole, node)
+        return None
+
+    def _emit_if(
+        self,
+        node: ast.If,
+        condition: Expr,
+        bodies: tuple[Body, Body],
+        name: str,
+        kind: Type | None,
+    ) -> Var:
+        span = self.source.span(node)
+        made = self.checked(node.test, lambda: If(condition, bodies[0], bodies[1], span))
+        return self.builder.emit(made, name, span, kind)
+
+    def _bind_fields(self, names: Sequence[str], whole: Var, node: ast.stmt) -> None:
+        for i, name in enumerate(names):
+            get = TupleGet(whole, i, self.source.span(node))
+            self.scope.bind(name, self.builder.emit(get, name))
+
+    def _branch(self, nodes: Sequence[ast.stmt], live: frozenset[str]) -> _Branch:
+        outer, declared = self._inside(self._child()), self._declared
+        self._declared = {}
+        self.scope.push()
+        result = self.suite(nodes, live, in_branch=True)
+        branch = _Branch(self._inside(outer), self.scope.pop(), self._declared, result)
+        self._declared = declared
+        return branch
+
+    def _joined(self, then: _Branch, orelse: _Branch, live: frozenset[str]) -> list[str]:
+        """The names that both ways give a value; those that are read later, if any is."""
+        candidates: list[str] = []
+        for name in [*then.names, *(n for n in orelse.names if n not in then.names)]:
+            before = self.scope.local(name)
+            values = (then.names.get(name, before), orelse.names.get(name, before))
+            if any(v is MISSING or isinstance(v, Undefined | LocalBody) for v in values):
+                self.scope.bind(name, Undefined())
+            else:
+                candidates.append(name)
+        return [n for n in candidates if n in live] or candidates
+
+    def _branch_body(self, branch: _Branch, names: Sequence[str], node: ast.If) -> Body:
+        outer = self._inside(branch.builder)
+        values = [self.graph(node.test, branch.names.get(n, self.scope.local(n))) for n in names]
+        body = branch.builder.body(values[0] if len(values) == 1 else Tuple(tuple(values)))
+        self._inside(outer)
+        return body
+
+    def _while(self, node: ast.While) -> None:
+        if node.orelse:
+            raise self.source.error(node.orelse[0], "while has no else here")
+        names = [
+            n for n in _assigned(node.body) if not isinstance(self.scope.local(n), LocalBody)
+            and self.scope.local(n) is not MISSING
+        ]  # fmt: skip
+        if not names:
+            raise self.source.error(
+                node,
+                "the loop changes nothing that was there before it",
+                "give the changing values names before the loop",
+            )
+        init = tuple(self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names)
+        types = [self.type_of(e) for e in init]
+        for _ in range(_ROUNDS):
+            states = tuple(self.builder.new_var(n, t) for n, t in zip(names, types, strict=True))
+            condition = self._loop_body(names, states, node, None)
+            body = self._loop_body(names, states, node, node.body)
+            found = self.type_of(body.result)
+            assert isinstance(found, TupleType)
+            pairs = list(zip(found.fields, types, strict=True))
+            if all(is_subtype(a, b) for a, b in pairs):
+                break
+            types = [join(a, b) for a, b in pairs]
+        span = self.source.span(node)
+        made = self.checked(node.test, lambda: While(states, init, condition, body, span))
+        whole = self.builder.emit(made, "_".join(names), span)
+        self._bind_fields(names, whole, node)
+
+    def _loop_body(
+        self,
+        names: Sequence[str],
+        states: Sequence[Var],
+        node: ast.While,
+        nodes: Sequence[ast.stmt] | None,
+    ) -> Body:
+        """The body of a loop, giving its next states; without `nodes` the condition."""
+        outer = self._inside(self._child())
+        self.scope.push()
+        for name, state in zip(names, states, strict=True):
+            self.scope.bind(name, state)
+        if nodes is None:
+            result = self.expr(node.test)
+        else:
+            if self.suite(nodes, _LIVE_NONE | _read(nodes) | set(names)) is not None:
+                raise self.source.error(nodes[-1], "return can't stand in a loop")
+            values = [self.graph(node.test, self.scope.local(n)) for n in names]
+            result = Tuple(tuple(values))
+        body = self.builder.body(result)
+        self.scope.pop()
+        inner = self._inside(outer)
+        self.builder.pure &= inner.pure
+        return body
+
+    def _nested_function(self, node: ast.FunctionDef) -> None:
+        if not node.decorator_list:
+            self.scope.bind(node.name, LocalBody(node))
+            return
+        pure, attrs = decorator_options(self, node)
+        outer = self._inside(self._child())
+        self.scope.push()
+        params = []
+        for arg in plain_params(self, node):
+            if arg.annotation is None:
+                raise self.source.error(arg, f"the parameter {arg.arg!r} has no annotation")
+            kind = self.annotation(arg.annotation)
+            var = self.builder.param(arg.arg, kind, self.source.span(arg))
+            self.scope.bind(arg.arg, var)
+            params.append(var)
+        function = self.finish(node, pure, attrs)
+        self.scope.pop()
+        self._inside(outer)
+        self.scope.bind(node.name, self.builder.emit(function, node.name, self.source.span(node)))
+
+    def finish(
+        self, node: ast.FunctionDef, pure: bool | None, attrs: dict[str, object]
+    ) -> Function:
+        """Parse the body of a function whose parameters are in scope."""
+        declared = None if node.returns is None else self.annotation(node.returns)
+        result = self.suite(node.body, _LIVE_NONE)
+        if result is None:
+            raise self.source.error(
+                node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
+            )
+        if declared is not None:
+            last = node.body[-1]
+            shown_node = last.value if isinstance(last, ast.Return) else last
+            where = shown_node if isinstance(shown_node, ast.expr) else node.returns
+            assert where is not None
+            self._check_returned(where, self.type_of(result), declared)
+        return self.builder.finish(
+            result,
+            result_type=declared,
+            pure=pure,
+            attrs=attrs_of(attrs),
+            span=self.source.span(node),
+        )
+
+    def _check_returned(self, node: ast.expr, found: Type, declared: Type) -> None:
+        if self.around.text or is_subtype(found, declared):
+            return
+        raise self.source.error(
+            node,
+            f"returns {type_text(found, {})}, declared is {type_text(declared, {})}",
+            "correct the annotation, or assert what is only known at run time with R.match_cast",
+        )
+
+    def while_loop(self, node: ast.Call) -> Expr:
+        """``R.while_loop(condition, body, init)`` over plain nested functions."""
+        given = self.arguments(node, "condition", "body", "init")
+        condition, body = self._local(given["condition"]), self._local(given["body"])
+        init = self._tensors(given["init"])
+        states = self._loop_vars(condition, [self.type_of(e) for e in init])
+        span = self.source.span(node)
+        conditions = self._local_body(condition, states)
+        bodies = self._local_body(body, states)
+        return self.checked(node, lambda: While(states, init, conditions, bodies, span))
+
+    def scan(self, node: ast.Call) -> Expr:
+        """``R.scan(step, init=(...), inputs=(...))`` over a plain nested function."""
+        given = self.arguments(node, "body", optional=("init", "inputs"))
+        step = self._local(given["body"])
+        init = self._tensors(given["init"]) if "init" in given else ()
+        inputs = self._tensors(given["inputs"]) if "inputs" in given else ()
+        types = [self.type_of(e) for e in init]
+        types += [_element(self.type_of(e)) for e in inputs]
+        vars_ = self._loop_vars(step, types)
+        body = self._local_body(step, vars_)
+        count, span = len(init), self.source.span(node)
+        return self.checked(
+            node, lambda: Scan(vars_[:count], init, vars_[count:], inputs, body, span)
+        )
+
+    def _local(self, node: ast.expr) -> ast.FunctionDef:
+        found = self.value(node)
+        if not isinstance(found, LocalBody):
+            raise self.source.error(
+                node,
+                f"expected a nested function, got {shown(found)}",
+                "write it inside this function as a plain def, without a decorator",
+            )
+        return found.node
+
+    def _loop_vars(self, node: ast.FunctionDef, types: Sequence[Type]) -> tuple[Var, ...]:
+        args = plain_params(self, node)
+        if len(args) != len(types):
+            raise self.source.error(
+                node, f"{node.name!r} has {len(args)} parameters, the loop has {len(types)} values"
+            )
+        return tuple(
+            self.builder.new_var(
+                arg.arg,
+                kind if arg.annotation is None else self.annotation(arg.annotation),
+                self.source.span(arg),
+            )
+            for arg, kind in zip(args, types, strict=True)
+        )
+
+    def _local_body(self, node: ast.FunctionDef, values: Sequence[Var]) -> Body:
+        args = plain_params(self, node)
+        if len(args) != len(values):
+            raise self.source.error(
+                node, f"{node.name!r} has {len(args)} parameters, expected {len(values)}"
+            )
+        outer = self._inside(self._child())
+        self.scope.push()
+        for arg, value in zip(args, values, strict=True):
+            self.scope.bind(arg.arg, value)
+        result = self.suite(node.body, _LIVE_NONE)
+        self.scope.pop()
+        if result is None:
+            raise self.source.error(node.body[-1], f"{node.name!r} returns nothing")
+        body = self.builder.body(result)
+        inner = self._inside(outer)
+        self.builder.pure &= inner.pure
+        return body
+
+    def _language_call(self, node: ast.Call, path: str) -> object:
+        if path == "R.while_loop":
+            return self.while_loop(node)
+        if path == "R.scan":
+            return self.scan(node)
+        return super()._language_call(node, path)
+
+
+def plain_params(parser: GraphEvaluator, node: ast.FunctionDef) -> list[ast.arg]:
+    """The parameters of a definition, which must be plain."""
+    given = node.args
+    rest = [*given.posonlyargs, *given.kwonlyargs, *given.defaults]
+    rest += [a for a in (given.vararg, given.kwarg) if a is not None]
+    if rest:
+        raise parser.source.error(rest[0], "a function's parameters are plain: no *, no defaults")
+    return given.args
+
+
+def decorator_options(
+    parser: GraphEvaluator, node: ast.FunctionDef
+) -> tuple[bool | None, dict[str, object]]:
+    """``pure`` and ``attrs`` of a nested function's decorator."""
+    decorator = node.decorator_list[0]
+    call = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if len(node.decorator_list) != 1 or not ast.unparse(call).endswith("function"):
+        raise parser.source.error(decorator, "a nested function takes @script.function alone")
+    pure: bool | None = True if parser.around.text else None
+    attrs: dict[str, object] = {}
+    for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+        value = parser.constant(keyword.value)
+        if keyword.arg == "pure" and isinstance(value, bool):
+            pure = value
+        elif keyword.arg == "attrs" and isinstance(value, dict):
+            attrs = {str(k): v for k, v in value.items()}
+        else:
+            raise parser.source.error(keyword, "the decorator takes pure=bool and attrs=dict")
+    return pure, attrs
+
+
+def _element(kind: Type) -> Type:
+    """One slice of a scan's input."""
+    if isinstance(kind, TensorType) and isinstance(kind.shape, tuple) and kind.shape:
+        return TensorType(kind.shape[1:], kind.dtype)
+    if isinstance(kind, TensorType) and kind.ndim:
+        return TensorType(kind.ndim - 1, kind.dtype)
+    return kind
+
+
+def _holds_expr(value: object) -> bool:
+    """Whether a Python value must be bound: it holds a graph expression (or is the empty tuple)."""
+    if isinstance(value, tuple | list):
+        return not value or any(is_expr(v) or _holds_expr(v) for v in value)
+    return False
+
+
+def _read(nodes: Sequence[ast.stmt]) -> frozenset[str]:
+    """The names that some statements read."""
+    return frozenset(
+        part.id
+        for node in nodes
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+    )
+
+
+def _assigned(nodes: Sequence[ast.stmt]) -> list[str]:
+    """The names that some statements assign, in order."""
+    found: dict[str, None] = {}
+    for node in nodes:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                found[part.id] = None
+    return list(found)

@@ -1,0 +1,211 @@
+"""A module from a text, as `print_module` makes it: symbols, then decorated functions.
+
+Nothing in the text is run: only the parser reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.dims import Symbol
+from unity.ir.dtype import SHORT_NAMES, Array
+from unity.ir.graph import Function
+from unity.ir.module import Definition, ExternFunc, IRModule
+from unity.ir.stmt import PrimFunc
+from unity.ir.types import FuncType, ObjectType, Type
+from unity.op.builder import GraphBuilder
+
+from .. import annotations, graph_names, prim_names
+from ..marker import Marker
+from .evaluate import Evaluator
+from .graph_expr import Named, Surroundings
+from .graph_func import parse_function, signature_of, verified
+from .graph_stmt import GraphStatements, decorator_options
+from .prim_func import attrs_of, parse_prim_func
+from .scope import Scope
+from .source import Source, of_text
+
+_BUILTINS = (abs, bool, float, int, len, list, max, min, range, round, str, sum, tuple)
+_LANGUAGE: Mapping[str, object] = {
+    "R": graph_names,
+    "T": prim_names,
+    "script": Marker("script"),
+    "Tensor": annotations.Tensor,
+    "Buffer": annotations.Buffer,
+    "dim": annotations.dim,
+    **{short: getattr(annotations, short) for short in SHORT_NAMES},
+    **{function.__name__: function for function in _BUILTINS},
+}
+
+
+def parse(
+    text: str,
+    constants: Mapping[str, Array] | None = None,
+    names: Mapping[str, object] | None = None,
+) -> IRModule:
+    """The module that a text says: all decorated functions in it.
+
+    ``parse(print_module(m), constants_of(m))`` is structurally equal to `m`.
+
+    Args:
+        text: Symbols (``n = dim("n")``) and decorated functions; imports are skipped.
+        constants: What ``R.const("name")`` stands for.
+        names: Further names the text may use, such as functions for ``R.call_python``.
+
+    Raises:
+        UnityError: A mistake in the text, at its place.
+    """
+    source, tree = of_text(text)
+    module = _Text(source, dict(_LANGUAGE) | dict(names or {}), constants or {})
+    for node in tree.body:
+        module.read(node)
+    return module.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    node: ast.FunctionDef
+    pure: bool
+    attrs: dict[str, object]
+
+
+class _Text:
+    """The definitions of a text while it is read; graph functions are parsed last."""
+
+    def __init__(
+        self, source: Source, names: dict[str, object], constants: Mapping[str, Array]
+    ) -> None:
+        self.source = source
+        self.names = names
+        self.constants = constants
+        self.attrs = NO_ATTRS
+        self.definitions: dict[str, Definition | _Graph] = {}
+
+    def read(self, node: ast.stmt) -> None:
+        """One statement of the text."""
+        match node:
+            case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()):
+                pass
+            case ast.Assign(targets=[ast.Name(name)], value=value):
+                self._assign(name, value)
+            case ast.FunctionDef():
+                self._function(node)
+            case ast.Expr(ast.Call() as call) if _path(call.func) == "script.module_attrs":
+                self.attrs = self._attrs(call)
+            case _:
+                raise self.source.error(
+                    node,
+                    "a module's text holds symbols and decorated functions",
+                    'write n = dim("n"), @script.function or @script.prim_func',
+                )
+
+    def _assign(self, name: str, value: ast.expr) -> None:
+        if isinstance(value, ast.Call) and _path(value.func) == "script.module":
+            return
+        if isinstance(value, ast.Call) and _path(value.func) == "script.extern":
+            self._extern(name, value)
+            return
+        found = self._evaluate(value)
+        if isinstance(found, Symbol):
+            self._check_facts(found, value)
+        self.names[name] = found
+
+    def _evaluate(self, node: ast.expr) -> object:
+        return Evaluator(self.source, Scope([self.names])).value(node)
+
+    def _check_facts(self, symbol: Symbol, node: ast.expr) -> None:
+        for known in self.names.values():
+            same = isinstance(known, Symbol) and known.name == symbol.name
+            if same and known != symbol:
+                raise self.source.error(
+                    node,
+                    f"the symbol {symbol.name!r} is declared twice, with other facts",
+                    "one name is one size in a module",
+                )
+
+    def _attrs(self, call: ast.Call) -> Attrs:
+        found = self._evaluate(call.args[0]) if call.args else {}
+        if not isinstance(found, dict):
+            raise self.source.error(call, "module_attrs takes a dict")
+        return attrs_of({str(k): v for k, v in found.items()})
+
+    def _extern(self, name: str, call: ast.Call) -> None:
+        if len(call.args) != 2:
+            raise self.source.error(call, 'extern takes a symbol and a type: ("f", R.Func(...))')
+        symbol, kind = (self._evaluate(a) for a in call.args)
+        if not isinstance(symbol, str) or not isinstance(kind, FuncType):
+            raise self.source.error(call, 'extern takes a symbol and a type: ("f", R.Func(...))')
+        self._define(call, name, ExternFunc(symbol, kind))
+
+    def _define(self, node: ast.AST, name: str, definition: Definition | _Graph) -> None:
+        if name in self.definitions:
+            raise self.source.error(node, f"{name!r} is defined twice")
+        self.definitions[name] = definition
+        self.names[name] = Named(name)
+
+    def _function(self, node: ast.FunctionDef) -> None:
+        if len(node.decorator_list) != 1:
+            raise self.source.error(
+                node, f"{node.name!r} needs one decorator", "@script.function or @script.prim_func"
+            )
+        decorator = node.decorator_list[0]
+        path = _path(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        around = Surroundings(GraphBuilder(dataflow=False), text=True)
+        reader = GraphStatements(self.source, Scope([self.names]), around)
+        pure, attrs = decorator_options(reader, node)
+        match path.rpartition(".")[2]:
+            case "function":
+                self._define(node, node.name, _Graph(node, pure is not False, attrs))
+            case "prim_func":
+                func = parse_prim_func(self.source, node, [self.names], attrs_of(attrs))
+                self._define(node, node.name, func)
+            case _:
+                raise self.source.error(
+                    decorator, f"unknown decorator {path!r}", "script.function, script.prim_func"
+                )
+
+    def finish(self) -> IRModule:
+        """The module, its graph functions parsed now that all names are known."""
+        kernels = {k: v for k, v in self.definitions.items() if isinstance(v, PrimFunc)}
+        signatures = {name: self._signature(d) for name, d in self.definitions.items()}
+        done: dict[str, Definition] = {}
+        nodes: list[tuple[str, Function, ast.FunctionDef]] = []
+        for name, definition in self.definitions.items():
+            if not isinstance(definition, _Graph):
+                done[name] = definition
+                continue
+            builder = GraphBuilder(signatures, dataflow=False)
+            builder.reserve_symbols(*(s.name for s in self._symbols()))
+            around = Surroundings(builder, kernels, {}, self.constants, text=True)
+            function = parse_function(
+                self.source, definition.node, [self.names], around, definition.pure,
+                definition.attrs,
+            )  # fmt: skip
+            done[name] = function
+            nodes.append((name, function, definition.node))
+        module = IRModule(done, self.attrs)
+        for name, function, node in nodes:
+            verified(name, function, node, self.source, module.functions)
+        return module
+
+    def _symbols(self) -> list[Symbol]:
+        return [v for v in self.names.values() if isinstance(v, Symbol)]
+
+    def _signature(self, definition: Definition | _Graph) -> Type:
+        match definition:
+            case _Graph():
+                around = Surroundings(GraphBuilder(dataflow=False), text=True)
+                reader = GraphStatements(self.source, Scope([self.names]), around)
+                found = signature_of(reader, definition.node, definition.pure)
+                return ObjectType() if found is None else found
+            case ExternFunc():
+                return definition.type
+            case _:
+                return ObjectType()
+
+
+def _path(node: ast.expr) -> str:
+    return ast.unparse(node)
