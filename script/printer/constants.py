@@ -10,7 +10,7 @@ import numpy.typing as npt
 from unity.ir.dtype import Array, dtype
 from unity.ir.graph import Constant
 
-from .literals import float_text, string_text
+from .literals import float_text, string_text, tuple_text
 
 INLINE_LIMIT = 16
 """Elements of the largest constant that is written out."""
@@ -53,6 +53,8 @@ def inline(data: npt.NDArray[np.generic]) -> str | None:
     """A small array written out, if it reads back bit for bit; else None."""
     if data.size > INLINE_LIMIT:
         return None
+    if data.size == 0:
+        return f'R.const([], "{dtype(data.dtype)}", shape={tuple_text(list(map(str, data.shape)))})'
     for exact in (False, True):
         values = _values(data, exact)
         back = np.array(values, data.dtype)

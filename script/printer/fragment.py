@@ -46,13 +46,13 @@ from unity.ir.types import (
     Type,
 )
 
-from .annotation import type_text
 from .constants import ConstantPool
 from .graph import GraphText
 from .lines import Lines
 from .names import Names
 from .prim_expr import PrimText
 from .stmt import StmtText
+from .types import type_text
 
 
 def fragment(node: Expr | Stmt | PrimExpr | Type) -> str:

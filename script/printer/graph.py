@@ -42,7 +42,6 @@ from unity.op.infer import infer_type
 from unity.op.registry import OpDef, attr_value
 from unity.op.table import OPS
 
-from .annotation import type_text
 from .constants import ConstantPool
 from .lines import Lines
 from .literals import (
@@ -55,6 +54,7 @@ from .literals import (
     tuple_text,
 )
 from .names import Names
+from .types import type_text
 
 
 def _unknown(hint: str) -> Symbol:
@@ -129,13 +129,15 @@ class GraphText:
                     self.function(name, value)
             case VarBinding(var, value):
                 text = self.expr(value)
-                self.lines.add(f"{self._target(var, self._inferred(value))} = {text}")
+                # a function's name alone would be an alias, not a binding
+                found = None if isinstance(value, FunctionRef) else self._inferred(value)
+                self.lines.add(f"{self._target(var, found)} = {text}")
             case _:
                 assert_never(b)
 
     def _target(self, var: Var, inferred: Type | None) -> str:
         """The left side: the name, with the type where it is not the inferred one."""
-        name = self.names.define(var, var.name)
+        name = self.names.define_once(var, var.name)
         return name if var.type == inferred else f"{name}: {self.type(var.type)}"
 
     def _inferred(self, value: Expr) -> Type | None:
@@ -145,21 +147,57 @@ class GraphText:
             return None
 
     def _if(self, var: Var, e: If) -> None:
+        """Both branches end by giving the name a value; the parser joins them to one binding."""
         name = self.names.define(var, var.name)
+        declared = "" if var.type == self._inferred(e) else f": {self.type(var.type)}"
         with self.lines.block(f"if {self.expr(e.condition)}:"):
-            self._branch(name, e.then)
+            self._branch(name, declared, e.then)
         with self.lines.block("else:"):
-            self._branch(name, e.orelse)
+            self._branch(name, "", e.orelse)
 
-    def _branch(self, name: str, body: Body) -> None:
-        self.bindings(body)
-        self.lines.add(f"{name} = {self.expr(body.result)}")
+    def _branch(self, name: str, declared: str, body: Body) -> None:
+        """The parser takes a last ``name = atom`` as the result itself and binds nothing."""
+        # no scope of names: one that both branches used would be joined too
+        if not declared and self._ends_with_result(body):
+            assert isinstance(body.result, Var)
+            self.names.alias(body.result, name)
+            self.bindings(body)
+        else:
+            self.bindings(body)
+            self.lines.add(f"{name}{declared} = {self.expr(body.result)}")
+
+    def _ends_with_result(self, body: Body) -> bool:
+        """Whether the last binding, which needs no type and binds no atom, is the result."""
+        last = body.blocks[-1].bindings[-1:] if body.blocks else ()
+        match last:
+            case (VarBinding(var, value),):
+                plain = isinstance(value, Call | CallTir | CallLibrary | CallPython | CallEngine)
+                return plain and var is body.result and var.type == self._inferred(value)
+            case _:
+                return False
 
     def _while(self, var: Var, e: While) -> None:
-        raise NotImplementedError
+        """``R.while_loop`` over two nested functions of the state."""
+        test, step = self.names.fresh(f"{var.name}_test"), self.names.fresh(f"{var.name}_step")
+        self._loop_body(test, e.vars, e.condition)
+        self._loop_body(step, e.vars, e.body)
+        text = f"R.while_loop({test}, {step}, {self._args(e.init)})"
+        self.lines.add(f"{self._target(var, self._inferred(e))} = {text}")
 
     def _scan(self, var: Var, e: Scan) -> None:
-        raise NotImplementedError
+        step = self.names.fresh(f"{var.name}_step")
+        self._loop_body(step, (*e.state, *e.elements), e.body)
+        text = f"R.scan({step}, init={self._args(e.init)}, inputs={self._args(e.inputs)})"
+        self.lines.add(f"{self._target(var, self._inferred(e))} = {text}")
+
+    def _loop_body(self, name: str, params: tuple[Var, ...], body: Body) -> None:
+        with self.names.scope():
+            shown = ", ".join(
+                f"{self.names.define(p, p.name)}: {self.type(p.type)}" for p in params
+            )
+            with self.lines.block(f"def {name}({shown}):"):
+                self.bindings(body)
+                self.lines.add(f"return {self.expr(body.result)}")
 
     def type(self, t: Type) -> str:
         """A type as an annotation."""

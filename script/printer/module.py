@@ -12,7 +12,6 @@ from unity.ir.stmt import Buffer, Param, PrimFunc, Stmt
 from unity.ir.types import Type
 from unity.op.infer import signatures_of
 
-from .annotation import type_text
 from .constants import ConstantPool
 from .fragment import fragment
 from .graph import GraphText
@@ -22,6 +21,7 @@ from .names import Names
 from .prim_expr import PrimText
 from .stmt import DEFAULT_ALIGN, StmtText
 from .symbols import SymbolTable
+from .types import type_text
 
 
 def print_module(module: IRModule) -> str:

@@ -51,6 +51,14 @@ class Names:
         self._of[variable] = name
         return name
 
+    def alias(self, variable: object, name: str) -> None:
+        """Give a variable a name that another one has, where the text means it so."""
+        self._of[variable] = name
+
+    def define_once(self, variable: object, hint: str) -> str:
+        """The name of a variable, given now unless it has one already."""
+        return self._of.get(variable) or self.define(variable, hint)
+
     def fresh(self, hint: str) -> str:
         """A name nothing else has."""
         base = name = identifier(hint)
