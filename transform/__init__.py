@@ -1,5 +1,6 @@
 """Passes, pipelines and what looks on; `pipeline("cpu")` is the default one as data."""
 
 from .passes import Context, Instrument, Pass, Pipeline, map_functions
+from .pipeline import pipeline
 
-__all__ = ["Context", "Instrument", "Pass", "Pipeline", "map_functions"]
+__all__ = ["Context", "Instrument", "Pass", "Pipeline", "map_functions", "pipeline"]

@@ -1,1 +1,29 @@
 """Passes over graph functions, from A-normal form to planned memory: one pass a file."""
+
+from .cse import EliminateCommonSubexpr
+from .dce import EliminateDeadCode
+from .fold import FoldConstants
+from .fold_batch_norm import FoldBatchNorm
+from .fuse_ops import FuseOps
+from .fuse_tir import FuseTir
+from .legalize import LegalizeOps
+from .lower_calls import LowerCalls
+from .normalize import Normalize
+from .plan_memory import PlanMemory, arena_bytes, peak_bytes
+from .simplify import SimplifyOps
+
+__all__ = [
+    "EliminateCommonSubexpr",
+    "EliminateDeadCode",
+    "FoldBatchNorm",
+    "FoldConstants",
+    "FuseOps",
+    "FuseTir",
+    "LegalizeOps",
+    "LowerCalls",
+    "Normalize",
+    "PlanMemory",
+    "SimplifyOps",
+    "arena_bytes",
+    "peak_bytes",
+]

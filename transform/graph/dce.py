@@ -83,7 +83,11 @@ class _Sweep:
     def binding(self, binding: Binding) -> Binding | None:
         match binding:
             case VarBinding(var, value):
-                needed = var in self.live or self.brings_symbols(binding) or not is_pure(value, self.module)
+                needed = (
+                    var in self.live
+                    or self.brings_symbols(binding)
+                    or not is_pure(value, self.module)
+                )
                 if not needed:
                     return None
                 new = map_bodies(value, self.body)

@@ -70,7 +70,9 @@ class _Folder(BodyRewriter):
             return None
         args = [_value(a) for a in call.args]
         known = [a for a in args if a is not None]
-        if len(known) < len(args) or not (self.fits(call, known, out) or isinstance(out, ShapeType)):
+        if len(known) < len(args) or not (
+            self.fits(call, known, out) or isinstance(out, ShapeType)
+        ):
             return None
         with np.errstate(all="ignore"):
             result = op.reference(known, call.attrs)

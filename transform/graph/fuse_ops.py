@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -25,17 +25,18 @@ from unity.ir.graph import (
 )
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Intrinsic
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import ShapeType, TensorType, Type
-from unity.ir.visit import bodies_of, graph_children, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import stmt_exprs, walk_stmt
 from unity.ir.visit_graph import map_bodies
 from unity.op.registry import Pattern
 
 from ..passes import Context, Pass
-from .groups import ELEMENTWISE, LEVELS, OPAQUE, BROADCAST, Node, group
+from .groups import BROADCAST, ELEMENTWISE, LEVELS, OPAQUE, Node, group
+from .inline import is_costly, reads_once
 from .names import Names
 from .symbols import Renaming, hidden_symbols
+from .uses import count_uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,14 @@ class _Fuser:
     made: dict[str, Function] = field(default_factory=dict[str, Function])
     known: dict[Hashable, _Primitive] = field(default_factory=dict[Hashable, _Primitive])
     costly: dict[str, bool] = field(default_factory=dict[str, bool])
+    once: dict[tuple[str, int], bool] = field(default_factory=dict[tuple[str, int], bool])
     uses: Counter[Var] = field(default_factory=Counter[Var])
 
     def function(self, f: Function) -> Function:
         """A function with its groups called instead of their members."""
         if f.attrs.get("primitive", False):
             return f
-        self.uses = Counter(_uses(f.body))
+        self.uses = count_uses(f.body)
         body = self.body(f.body)
         return f if body is f.body else replace(f, body=body)
 
@@ -143,24 +145,23 @@ class _Fuser:
         nodes = [Node(self.level(c)) for c in calls]
         inner: Counter[Var] = Counter()
         for i, (binding, call) in enumerate(zip(members, calls, strict=True)):
-            for arg in call.args:
+            for place, arg in enumerate(call.args):
                 if isinstance(arg, Var) and arg in index:
                     inner[arg] += 1
                     source = index[arg]
-                    edge = self.edge(calls[source], members[source].var, call, binding.var)
+                    edge = self.edge(calls[source], arg, call, binding.var, place)
                     nodes[source].uses.append((i, edge))
         for binding, node in zip(members, nodes, strict=True):
             node.escapes = self.uses[binding.var] > inner[binding.var]
         return nodes
 
-    def edge(self, source: CallTir, value: Var, user: CallTir, result: Var) -> int:
+    def edge(self, source: CallTir, value: Var, user: CallTir, result: Var, place: int) -> int:
         """The pattern of an edge: that of the user, better or worse where shapes tell."""
         level = self.level(user)
-        same = _shape(value) == _shape(result)
-        if level == BROADCAST:
-            level = ELEMENTWISE if same else level
-        if not same and level < OPAQUE and self.is_costly(source):
-            return OPAQUE  # inlined, it would be computed once for each element that reads it
+        if level == BROADCAST and _shape(value) == _shape(result):
+            level = ELEMENTWISE
+        if self.is_costly(source) and not self.reads_once(user, place):
+            return OPAQUE  # inlined, it would be computed again for each element that reads it
         return level
 
     def is_costly(self, call: CallTir) -> bool:
@@ -168,12 +169,17 @@ class _Fuser:
         name = call.callee.name
         if name not in self.costly:
             self.costly[name] = any(
-                isinstance(e, Intrinsic) or (isinstance(e, Binary) and e.op == "div")
-                for s in walk_stmt(self.kernel(call).body)
-                for top in stmt_exprs(s)
-                for e in walk_prim(top)
+                is_costly(e) for s in walk_stmt(self.kernel(call).body) for e in stmt_exprs(s)
             )
         return self.costly[name]
+
+    def reads_once(self, call: CallTir, place: int) -> bool:
+        """Whether a kernel reads each element of an argument once."""
+        key = (call.callee.name, place)
+        if key not in self.once:
+            kernel = self.kernel(call)
+            self.once[key] = reads_once(kernel.body, kernel.buffers[place])
+        return self.once[key]
 
     def call(self, members: Sequence[VarBinding]) -> VarBinding:
         """The call that replaces a group."""
@@ -209,7 +215,9 @@ class _Fuser:
         types = [_type(a) for a in args]
         hidden = hidden_symbols([*types, *(b.var.type for b in members)], types)
         hidden = tuple(sorted({*hidden, *_size_args(members, types)}, key=lambda s: s.name))
-        params = [Var(_param_name(a, i), t) for i, (a, t) in enumerate(zip(args, types, strict=True))]
+        params = [
+            Var(_param_name(a, i), t) for i, (a, t) in enumerate(zip(args, types, strict=True))
+        ]
         into: dict[Expr, Expr] = dict(zip(args, params, strict=True))
         body: list[Binding] = []
         for binding in members:
@@ -272,19 +280,3 @@ def _key(members: Sequence[VarBinding], args: Sequence[Expr], renaming: Renaming
         sizes = renaming.type(ShapeType(call.sym_args))
         steps.append((call.callee.name, tuple(place[a] for a in call.args), out, sizes))
     return tuple(steps)
-
-
-def _uses(body: Body) -> Iterator[Var]:
-    for block in body.blocks:
-        for binding in block.bindings:
-            yield from _uses_in(binding.value)
-    yield from _uses_in(body.result)
-
-
-def _uses_in(e: Expr) -> Iterator[Var]:
-    if isinstance(e, Var):
-        yield e
-    for child in graph_children(e):
-        yield from _uses_in(child)
-    for body in bodies_of(e):
-        yield from _uses(body)

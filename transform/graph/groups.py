@@ -87,7 +87,9 @@ class _Grouping:
             if dominator.level == ELEMENTWISE and (node.level != OUT_FUSABLE or phase == 0):
                 self.try_fuse(i, sink, lambda level, last: level <= BROADCAST)
         elif node.level <= BROADCAST and dominator.level <= REDUCTION:
-            self.try_fuse(i, sink, lambda level, last: level <= (OUT_FUSABLE if last else INJECTIVE))
+            self.try_fuse(
+                i, sink, lambda level, last: level <= (OUT_FUSABLE if last else INJECTIVE)
+            )
         elif node.level == INJECTIVE and phase == 1:
             self.try_fuse(i, sink, lambda level, last: level <= INJECTIVE)
 

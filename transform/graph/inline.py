@@ -108,9 +108,7 @@ def producer(stmt: Stmt, buffer: Buffer) -> Producer | None:
 
 
 def _writers(stmts: Sequence[Stmt], buffer: Buffer) -> int:
-    return sum(
-        isinstance(s, Store) and s.buffer is buffer for top in stmts for s in walk_stmt(top)
-    )
+    return sum(isinstance(s, Store) and s.buffer is buffer for top in stmts for s in walk_stmt(top))
 
 
 def _loads(e: PrimExpr) -> list[Load]:
@@ -122,26 +120,34 @@ def _same(a: PrimExpr, b: PrimExpr) -> bool:
 
 
 def _may_inline(stmt: Stmt, made: Producer) -> bool:
-    """Whether a consumer may compute the elements it reads itself.
-
-    A costly formula is inlined only where each element is read once: at one place of a block all
-    of whose axes tell the element.
-    """
-    costly = is_costly(made.value)
+    """Whether a consumer may compute the elements it reads itself."""
     for s in walk_stmt(stmt):
-        if not isinstance(s, Block) or not any(r.buffer is made.buffer for r in s.reads):
-            continue
-        if any(isinstance(inner, Block) for inner in walk_stmt(s.body)):
-            return False
-        places = {load.indices for load in _reads_of(s, made.buffer)}
-        if costly and not (len(places) == 1 and _tells_element(s, next(iter(places)))):
-            return False
-    return True
+        if isinstance(s, Block) and any(r.buffer is made.buffer for r in s.reads):
+            if any(isinstance(inner, Block) for inner in walk_stmt(s.body)):
+                return False
+    return not is_costly(made.value) or reads_once(stmt, made.buffer)
+
+
+def reads_once(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether at most one block reads a buffer, and reads each element once."""
+    readers = [
+        s
+        for s in walk_stmt(stmt)
+        if isinstance(s, Block) and any(r.buffer is buffer for r in s.reads)
+    ]
+    if len(readers) != 1:
+        return not readers
+    (block,) = readers
+    places = {load.indices for load in _reads_of(block, buffer)}
+    return len(places) == 1 and _tells_element(block, next(iter(places)))
 
 
 def _tells_element(block: Block, indices: Sequence[PrimExpr]) -> bool:
-    used = {e for i in indices for e in walk_prim(i)}
-    return all(a.var in used or a.domain.extent == Imm(1, a.var.dtype) for a in block.axes)
+    """Whether the indices are the block's axes, each of extent above 1 among them."""
+    plain = {i for i in indices if isinstance(i, PrimVar)}
+    if not all(isinstance(i, PrimVar | Imm) for i in indices):
+        return False
+    return all(a.var in plain or a.domain.extent == Imm(1, a.var.dtype) for a in block.axes)
 
 
 def is_costly(value: PrimExpr) -> bool:

@@ -82,7 +82,9 @@ class _Legalizer(BodyRewriter):
         """The kernel call; None if a type is not known well enough."""
         types = [_known(a) for a in call.args]
         out = tensor_fields(var.type)
-        inputs = [(a, t) for a, t in zip(call.args, types, strict=True) if tensor_fields(t) is not None]
+        inputs = [
+            (a, t) for a, t in zip(call.args, types, strict=True) if tensor_fields(t) is not None
+        ]
         flat = [f for _, t in inputs for f in tensor_fields(t) or ()]
         if out is None or not all(map(is_concrete, (*flat, *out))):
             return None

@@ -52,8 +52,7 @@ class PlanMemory(Pass):
         """Each graph function by itself; kernels that write in place are marked."""
         planner = _Planner(module, self.in_place)
         functions = {
-            name: planner.function(f, frozenset())
-            for name, f in module.graph_functions().items()
+            name: planner.function(f, frozenset()) for name, f in module.graph_functions().items()
         }
         return module.with_({**functions, **planner.marked})
 
@@ -81,9 +80,7 @@ class _Planner:
         groups = self.shared(pieces, live) if self.in_place else [[s] for s in pieces]
         packing = pack([_piece(g) for g in groups])
         offsets = {
-            s.var: offset
-            for g, offset in zip(groups, packing.offsets, strict=True)
-            for s in g
+            s.var: offset for g, offset in zip(groups, packing.offsets, strict=True) for s in g
         }
         if not offsets and not inner:
             return f

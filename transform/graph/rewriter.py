@@ -68,7 +68,9 @@ class BodyRewriter:
     def leave(self) -> None:
         """Called after a nested body."""
 
-    def emit(self, value: Expr, name: str, span: Span | None = None, type: Type | None = None) -> Var:
+    def emit(
+        self, value: Expr, name: str, span: Span | None = None, type: Type | None = None
+    ) -> Var:
         """Bind a new expression in front of the binding being rewritten."""
         var = Var(name, self.infer(value) if type is None else type, span)
         self._add(VarBinding(var, value, span))

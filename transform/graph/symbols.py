@@ -77,9 +77,7 @@ def kernel_sizes(
     """
     bound: dict[SizeVar, Dim] = {}
     explicit = [p for p in kernel.params if not isinstance(p, Buffer)]
-    bound.update(
-        (p, v) for p, v in zip(explicit, sym_args, strict=True) if isinstance(p, SizeVar)
-    )
+    bound.update((p, v) for p, v in zip(explicit, sym_args, strict=True) if isinstance(p, SizeVar))
     compound: list[tuple[PrimExpr, Dim]] = []
     for buffer, t in zip(kernel.buffers, tensors, strict=True):
         for extent, given in zip(buffer.shape, shape_of(t), strict=True):

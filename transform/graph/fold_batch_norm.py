@@ -1,0 +1,128 @@
+"""FoldBatchNorm: batch normalization by constants goes into the convolution before it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from unity.ir.dtype import Array
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType
+
+from ..passes import Context, Pass, map_functions
+from .rewriter import BodyRewriter
+from .uses import count_uses
+
+_CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+_Real = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldBatchNorm(Pass):
+    """``batch_norm(conv(x, w) + b)`` becomes ``conv(x, w * s) + (b * s + t)``.
+
+    `s` and `t` are the normalization's scale and shift for each channel, computed in float64. A
+    normalization that follows something else becomes ``x * s + t``. Results change within rounding.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself."""
+
+        def fold(f: Function) -> Function:
+            return _Folder(module, count_uses(f.body)).function(f)
+
+        return map_functions(module, fold)
+
+
+class _Folder(BodyRewriter):
+    """Carries how often each variable is used: only a convolution used once is rewritten."""
+
+    def __init__(self, module: IRModule, uses: Counter[Var]) -> None:
+        super().__init__(module)
+        self.uses = uses
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        if not isinstance(value, Call) or value.callee != Op("nn.batch_norm"):
+            return value
+        x, *params = value.args
+        arrays = [p.data.astype(np.float64) for p in params if isinstance(p, Constant)]
+        if len(arrays) < len(params) or not isinstance(var.type, TensorType):
+            return value
+        gamma, beta, mean, variance = arrays
+        epsilon, axis, ndim = value.attrs["epsilon"], value.attrs["axis"], var.type.ndim
+        if not isinstance(axis, int) or not isinstance(epsilon, float | int) or ndim is None:
+            return value
+        scale = gamma / np.sqrt(variance + epsilon)
+        shift = beta - mean * scale
+        shape = tuple(-1 if d == axis % ndim else 1 for d in range(ndim))
+        return self.into_convolution(x, scale, shift, axis % ndim, value) or self.affine(
+            x, scale.reshape(shape), shift.reshape(shape), value
+        )
+
+    def into_convolution(
+        self, x: Expr, scale: _Real, shift: _Real, axis: int, call: Call
+    ) -> Expr | None:
+        """The convolution with scaled weights, if `x` is one, perhaps with a bias added."""
+        bias: _Real | None = None
+        made = self.only_use(x)
+        if made is not None and made.callee == Op("add"):
+            conv, added = made.args
+            if not isinstance(added, Constant) or not _per_channel(added, axis, x):
+                return None
+            bias, x = added.data.astype(np.float64), conv
+            made = self.only_use(x)
+        if made is None or not isinstance(made.callee, Op) or axis != 1:
+            return None
+        weight = made.args[1] if made.callee.name in _CONVOLUTIONS else None
+        if not isinstance(weight, Constant) or made.attrs["out_dtype"] is not None:
+            return None
+        rank = weight.data.ndim
+        scaled = weight.data.astype(np.float64) * scale.reshape((-1,) + (1,) * (rank - 1))
+        shape = (1, -1) + (1,) * (rank - 2)
+        moved = shift.reshape(shape)
+        if bias is not None:
+            moved = moved + bias * scale.reshape(shape)
+        new = Call(made.callee, (made.args[0], _like(scaled, weight)), made.attrs, made.span)
+        y = self.emit(new, x.name if isinstance(x, Var) else "conv", made.span)
+        offset = Constant(moved.astype(weight.data.dtype), _named(weight, "bias"), call.span)
+        return Call(Op("add"), (y, offset), span=call.span)
+
+    def only_use(self, x: Expr) -> Call | None:
+        """The call that made a variable used nowhere else."""
+        made = self.values.get(x) if isinstance(x, Var) and self.uses[x] == 1 else None
+        return made if isinstance(made, Call) else None
+
+    def affine(self, x: Expr, scale: _Real, shift: _Real, call: Call) -> Expr:
+        """``x * scale + shift``."""
+        kind = atom_type(x)
+        assert isinstance(kind, TensorType)
+        if kind.dtype is None:
+            return call
+        s, t = (Constant(v.astype(kind.dtype.numpy), None, call.span) for v in (scale, shift))
+        scaled = self.emit(Call(Op("multiply"), (x, s), span=call.span), "scaled", call.span)
+        return Call(Op("add"), (scaled, t), span=call.span)
+
+
+def _per_channel(bias: Constant, axis: int, x: Expr) -> bool:
+    """Whether a constant has a value for each channel, the same everywhere else."""
+    kind = atom_type(x)
+    ndim = kind.ndim if isinstance(kind, TensorType) else None
+    shape = bias.data.shape
+    if ndim is None or len(shape) > ndim:
+        return False
+    aligned = (1,) * (ndim - len(shape)) + shape
+    return all(n == 1 for d, n in enumerate(aligned) if d != axis)
+
+
+def _like(data: _Real, weight: Constant) -> Constant:
+    result: Array = np.ascontiguousarray(data.astype(weight.data.dtype))
+    return Constant(result, _named(weight, "folded"), weight.span)
+
+
+def _named(weight: Constant, suffix: str) -> str | None:
+    return None if weight.name is None else f"{weight.name}_{suffix}"

@@ -1,0 +1,79 @@
+"""The default pipelines, as data. Users edit what `pipeline` gives: ``.insert_after``, ``.replace`` ...
+
+Every line is a pass; a comment stands where the order matters.
+"""
+
+from __future__ import annotations
+
+from unity.ir.target import TargetKind
+
+from .graph import (
+    EliminateCommonSubexpr,
+    EliminateDeadCode,
+    FoldBatchNorm,
+    FoldConstants,
+    FuseOps,
+    FuseTir,
+    LegalizeOps,
+    LowerCalls,
+    Normalize,
+    PlanMemory,
+    SimplifyOps,
+)
+from .passes import Pipeline
+from .tensor import (
+    FlattenBuffers,
+    LowerBlocks,
+    ParallelOutermost,
+    SimplifyTir,
+    UnrollLoops,
+    VectorizeLoops,
+)
+
+GRAPH = Pipeline(
+    (
+        Normalize(),  # every later pass expects A-normal form with types
+        FoldConstants(),  # shapes and weights become known, which the rules look for
+        SimplifyOps(),
+        FoldBatchNorm(),  # while convolutions are still ops
+        EliminateCommonSubexpr(),
+        EliminateDeadCode(),
+    )
+)
+"""Rewriting over operators; the result is still a graph of operators."""
+
+KERNELS = Pipeline(
+    (
+        LegalizeOps(),
+        FuseOps(),
+        FuseTir(),
+        EliminateDeadCode(),  # kernels that only fused ones were made from
+        LowerCalls(),
+        PlanMemory(),  # while kernels are unscheduled: it looks at how they read and write
+    )
+)
+"""From operators to kernels and planned memory."""
+
+TENSOR = Pipeline(
+    (
+        LowerBlocks(),
+        ParallelOutermost(),
+        FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
+        SimplifyTir(),
+        VectorizeLoops(),
+        UnrollLoops(),
+        SimplifyTir(),  # unrolling makes constants
+    )
+)
+"""From scheduled kernels to what code generators take."""
+
+DEFAULT: dict[TargetKind, Pipeline] = {"cpu": GRAPH + KERNELS + TENSOR}
+
+
+def pipeline(kind: TargetKind = "cpu") -> Pipeline:
+    """The default pipeline of a kind of target.
+
+    >>> [p.name for p in pipeline("cpu").until(LegalizeOps).passes][:3]
+    ['Normalize', 'FoldConstants', 'SimplifyOps']
+    """
+    return DEFAULT[kind]
