@@ -40,7 +40,7 @@ from unity.ir.types import ObjectType, ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import free_vars
 from unity.op.table import OPS
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, product
+from unity.runtime.sizes import Size, product, slots_of
 
 
 def build_function(name: str, function: Function, tables: Tables) -> p.FunctionCode:
@@ -95,6 +95,9 @@ class FunctionBuilder:
 
     def emit(self, instruction: p.Instruction, label: str) -> int:
         """Append an instruction; its index."""
+        for size in _sizes_read(instruction):
+            for slot in set(slots_of(size)) - self.scope.bound:
+                self.gap(f"{self.name}: {self.scope.symbols[slot].name} has no value at {label}")
         self.code.append(instruction)
         self.labels.append(label)
         return len(self.code) - 1
@@ -394,6 +397,20 @@ class FunctionBuilder:
         assert isinstance(of, TupleType)
         self.emit(p.RunScan(dst, closure, init, inputs), label)
         return dst
+
+
+def _sizes_read(instruction: p.Instruction) -> tuple[Size, ...]:
+    match instruction:
+        case p.CallKernel(_, _, sizes) | p.MakeShape(_, sizes):
+            return sizes
+        case p.AllocTensor(_, shape) | p.Reshape(_, _, shape):
+            return shape
+        case p.AllocArena(_, size):
+            return (size,)
+        case p.View(_, _, offset, shape):
+            return (offset, *shape)
+        case _:
+            return ()
 
 
 def _symbolic(value: AttrValue) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol, cast
@@ -50,14 +51,16 @@ class NativeCode:
         constants: The program's constants, kept alive by this.
     """
 
-    __slots__ = ("_constants", "_library", "_releases", "info")
+    __slots__ = ("__weakref__", "_constants", "_library", "info")
 
     def __init__(self, library: Linked, info: n.NativeInfo, constants: Sequence[Array]) -> None:
         self.info = info
         self._library = library
         self._constants = [np.ascontiguousarray(c).reshape(c.shape) for c in constants]
-        release = ctypes.PYFUNCTYPE(None)
-        self._releases = [release(library[f.release]) for f in info.functions]
+        # A finalizer, not __del__: it keeps the library alive until it has run, even when both
+        # are part of one garbage cycle.
+        releases = [f.release for f in info.functions]
+        weakref.finalize(self, _free_arenas, library, releases).atexit = False
         if info.functions:
             _fill(library[n.API_TABLE], [api_addresses()[name] for name in n.API])
             _fill(library[n.CONSTANT_TABLE], [c.ctypes.data for c in self._constants])
@@ -84,10 +87,11 @@ class NativeCode:
         )
         return cast("Callable[..., object]", make(ctypes.addressof(definition), slow, None))
 
-    def __del__(self) -> None:
-        """Free the arenas kept for reuse."""
-        for release in self._releases:
-            release()
+
+def _free_arenas(library: Linked, symbols: Sequence[str]) -> None:
+    """Free what the entries keep for reuse; then the library may go."""
+    for symbol in symbols:
+        ctypes.PYFUNCTYPE(None)(library[symbol])()
 
 
 def _fill(table: int, addresses: Sequence[int]) -> None:
