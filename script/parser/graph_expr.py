@@ -260,8 +260,7 @@ class GraphEvaluator(Evaluator):
         self, node: ast.expr, name: str, args: Sequence[object], named: dict[str, object]
     ) -> Call:
         span = self.source.span(node)
-        call = call_op(name, *args, span=span, signatures=self.builder.signatures, **named)
-        return call
+        return call_op(name, *args, span=span, signatures=self.builder.signatures, **named)
 
     def checked(self, node: ast.expr, make: Callable[[], Expr]) -> Expr:
         """Errors of what is made get the place of the node; its type is checked."""
@@ -472,7 +471,8 @@ class GraphEvaluator(Evaluator):
         if len(given) != len(wanted):
             raise self.source.error(
                 node,
-                f"{name} takes {len(wanted)} buffers, got {len(args)} inputs and {len(out)} outputs",
+                f"{name} takes {len(wanted)} buffers, got {len(args)} inputs and {len(out)} "
+                "outputs",
                 f"its buffers: {', '.join(b.name for b in wanted)}",
             )
         try:

@@ -29,7 +29,7 @@ from unity.op.builder import GraphBuilder
 from unity.op.call import is_expr
 
 from ..marker import Marker
-from ..printer.annotation import type_text
+from ..printer import text as printed
 from .evaluate import shown
 from .graph_expr import Cast, GraphEvaluator, Surroundings, Undefined
 from .prim_func import attrs_of
@@ -185,7 +185,7 @@ class GraphStatements(GraphEvaluator):
             return
         raise self.source.error(
             node,
-            f"the value has type {type_text(found, {})}, declared is {type_text(declared, {})}",
+            f"the value has type {printed(found)}, declared is {printed(declared)}",
             "assert what is only known at run time with R.match_cast(value, type)",
         )
 
@@ -369,6 +369,10 @@ class GraphStatements(GraphEvaluator):
         if not node.decorator_list:
             self.scope.bind(node.name, LocalBody(node))
             return
+        decorator = node.decorator_list[0]
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if len(node.decorator_list) != 1 or ast.unparse(called).split(".")[-1] != "function":
+            raise self.source.error(decorator, "a nested function takes @script.function alone")
         pure, attrs = decorator_options(self, node)
         outer = self._inside(self._child())
         self.scope.push()
@@ -414,7 +418,7 @@ class GraphStatements(GraphEvaluator):
             return
         raise self.source.error(
             node,
-            f"returns {type_text(found, {})}, declared is {type_text(declared, {})}",
+            f"returns {printed(found)}, declared is {printed(declared)}",
             "correct the annotation, or assert what is only known at run time with R.match_cast",
         )
 
@@ -509,11 +513,8 @@ def plain_params(parser: GraphEvaluator, node: ast.FunctionDef) -> list[ast.arg]
 def decorator_options(
     parser: GraphEvaluator, node: ast.FunctionDef
 ) -> tuple[bool | None, dict[str, object]]:
-    """``pure`` and ``attrs`` of a nested function's decorator."""
+    """``pure`` and ``attrs`` of a definition's decorator, which has not run."""
     decorator = node.decorator_list[0]
-    call = decorator.func if isinstance(decorator, ast.Call) else decorator
-    if len(node.decorator_list) != 1 or not ast.unparse(call).endswith("function"):
-        raise parser.source.error(decorator, "a nested function takes @script.function alone")
     pure: bool | None = True if parser.around.text else None
     attrs: dict[str, object] = {}
     for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
