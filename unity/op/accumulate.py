@@ -1,14 +1,18 @@
-"""In which dtype an op works: half-width floats widen to float32 in kernels, floats to float64 in references."""
+"""In which dtype an op works: kernels in float32 at least, references in float64."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from unity import te
 from unity.ir.dtype import FLOAT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr
+
+Real: TypeAlias = npt.NDArray[np.float64]
 
 
 def working_dtype(of: DType) -> DType:
@@ -24,6 +28,11 @@ def widened(value: PrimExpr) -> PrimExpr:
 def exact(array: Array) -> Array:
     """An array as a reference works on it: float64 for any float."""
     return array.astype(np.float64) if dtype(array.dtype).is_float else array
+
+
+def real(array: Array) -> Real:
+    """An array of numbers in float64."""
+    return array.astype(np.float64)
 
 
 def rounded(array: Array, like: Array) -> Array:

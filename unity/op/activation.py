@@ -13,22 +13,22 @@ from unity.ir.attrs import Attrs
 from unity.ir.dims import equal
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import Imm, PrimExpr, imm
-from unity.ir.types import TensorType, Type
+from unity.ir.types import Type
 
-from .accumulate import unary, widened
+from .accumulate import Real, real, rounded, widened
 from .argument import axis, common_dtype, float_tensor, ranked, require_equal, tensor
 from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
 
 _Scalar: TypeAlias = Callable[[PrimExpr, Attrs], PrimExpr]
-_Numpy: TypeAlias = Callable[[Array, Attrs], Array]
+_Numpy: TypeAlias = Callable[[Real, Attrs], Real]
 
 
-def _like_input(site: Site) -> Type:
+def _float_input(site: Site) -> Type:
     return float_tensor(site, 0)
 
 
-def _any_number(site: Site) -> Type:
+def _number_input(site: Site) -> Type:
     found = tensor(site, 0)
     if found.dtype is not None and found.dtype.kind == "bool":
         raise site.error("a bool tensor has no order", hint='convert with astype(x, "float32")')
@@ -41,15 +41,15 @@ def _float(attrs: Attrs, name: str) -> float:
     return float(value)
 
 
-def _compute(scalar: _Scalar) -> ComputeRule:
+def _compute(scalar: _Scalar, name: str) -> ComputeRule:
     def rule(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
         (x,) = args
-        assert isinstance(x, te.Tensor) and isinstance(result, TensorType)
+        assert isinstance(x, te.Tensor)
 
         def element(*i: PrimExpr) -> PrimExpr:
             return te.cast(scalar(widened(x[i]), attrs), x.dtype)
 
-        return te.compute(x.shape, element, "activation")
+        return te.compute(x.shape, element, name)
 
     return rule
 
@@ -58,7 +58,8 @@ def _reference(function: _Numpy) -> Callable[[Sequence[RefArg], Attrs], Array]:
     def rule(args: Sequence[RefArg], attrs: Attrs) -> Array:
         (x,) = args
         assert isinstance(x, np.ndarray)
-        return unary(lambda a: function(a, attrs), x)
+        with np.errstate(all="ignore"):
+            return rounded(function(real(x), attrs), x)
 
     return rule
 
@@ -87,33 +88,32 @@ def _row(
     reference: _Numpy,
     doc: str,
     *attrs: Param,
-    ints: bool = False,
     tolerance: float = 1e-5,
 ) -> OpDef:
     params = (Param("x"), *attrs)
     return OpDef(
         name,
         params,
-        _any_number if ints else _like_input,
+        _float_input,
         _reference(reference),
         doc,
-        compute=_compute(scalar),
+        compute=_compute(scalar, name.rpartition(".")[2]),
         pattern="elementwise",
-        samples=_samples(params, (*_FLOATS, "int32") if ints else _FLOATS),
+        samples=_samples(params, _FLOATS),
         tolerance=tolerance,
     )
 
 
-def _sigmoid(x: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-x)))
+def _sigmoid(x: Real) -> Real:
+    return 1 / (1 + np.exp(-x))
 
 
-def _erf(x: Array) -> Array:
-    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
+def _erf(x: Real) -> Real:
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x), np.float64)
 
 
-def _softplus(x: Array) -> Array:
-    return np.asarray(np.logaddexp(0, x))
+def _softplus(x: Real) -> Real:
+    return np.logaddexp(0, x)
 
 
 def _stable_softplus(x: PrimExpr) -> PrimExpr:
@@ -131,6 +131,21 @@ def _gelu_tanh(x: PrimExpr, attrs: Attrs) -> PrimExpr:
     return x * 0.5 * (te.tanh(inner) + 1.0)
 
 
+_X = (Param("x"),)
+
+
+def _relu_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    (x,) = args
+    assert isinstance(x, te.Tensor)
+    return te.compute(x.shape, lambda *i: te.max_(x[i], 0), "relu")
+
+
+def _relu_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    return np.asarray(np.maximum(x, np.zeros((), x.dtype)))
+
+
 _ALPHA_SELU, _SCALE_SELU = 1.6732632423543772, 1.0507009873554805
 
 
@@ -141,14 +156,15 @@ def _prelu_infer(site: Site) -> Type:
         return x
     along = axis(site, site.attrs["axis"], x.ndim)
     if isinstance(x.shape, tuple) and isinstance(slope.shape, tuple):
-        if not equal(slope.shape[0], 1):
-            require_equal(site, slope.shape[0], x.shape[along], f"slopes along axis {along}")
+        extent = x.shape[along] if not equal(slope.shape[0], 1) else 1
+        require_equal(site, slope.shape[0], extent, f"slopes along axis {along}")
     return x
 
 
 def _prelu_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     x, slope = args
-    assert isinstance(x, te.Tensor) and isinstance(slope, te.Tensor)
+    assert isinstance(x, te.Tensor)
+    assert isinstance(slope, te.Tensor)
     along = int_attr(attrs, "axis") % len(x.shape)
     extent = slope.shape[0]
     single = isinstance(extent, Imm) and extent.value == 1
@@ -162,10 +178,12 @@ def _prelu_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te
 
 def _prelu_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, slope = args
-    assert isinstance(x, np.ndarray) and isinstance(slope, np.ndarray)
+    assert isinstance(x, np.ndarray)
+    assert isinstance(slope, np.ndarray)
     shape = [1] * x.ndim
     shape[int_attr(attrs, "axis")] = len(slope)
-    return np.asarray(np.where(x < 0, x * slope.reshape(shape), x)).astype(x.dtype)
+    wide = real(x)
+    return rounded(np.where(wide < 0, wide * real(slope).reshape(shape), wide), x)
 
 
 _PRELU = (Param("x"), Param("alpha"), Param("axis", "attr", 1))
@@ -183,12 +201,15 @@ def _prelu_samples(seed: int) -> Sequence[Sample]:
 
 
 OPS: tuple[OpDef, ...] = (
-    _row(
+    OpDef(
         "nn.relu",
-        lambda x, _: te.max_(x, 0.0 if x.dtype.is_float else 0),
-        lambda x, _: np.maximum(x, 0),
-        "``max(x, 0)``, NaN stays NaN (R.nn.relu, ONNX Relu). Any number dtype.",
-        ints=True,
+        _X,
+        _number_input,
+        _relu_reference,
+        "``max(x, 0)``, NaN stays NaN (R.nn.relu, ONNX Relu). Any dtype but bool.",
+        compute=_relu_compute,
+        pattern="elementwise",
+        samples=_samples(_X, (*_FLOATS, "int32", "uint8")),
     ),
     _row(
         "nn.gelu",
@@ -200,9 +221,7 @@ OPS: tuple[OpDef, ...] = (
     _row(
         "nn.gelu_tanh",
         _gelu_tanh,
-        lambda x, _: (
-            0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-        ),
+        lambda x, _: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
         "The tanh approximation of gelu (R.nn.gelu_tanh, ONNX Gelu approximate=tanh).",
         tolerance=2e-5,
     ),
@@ -241,12 +260,8 @@ OPS: tuple[OpDef, ...] = (
     ),
     _row(
         "nn.selu",
-        lambda x, a: (
-            te.select(x < 0.0, te.expm1(x) * _float(a, "alpha"), x) * _float(a, "gamma")
-        ),
-        lambda x, a: (
-            _float(a, "gamma") * np.where(x < 0, _float(a, "alpha") * np.expm1(x), x)
-        ),
+        lambda x, a: te.select(x < 0.0, te.expm1(x) * _float(a, "alpha"), x) * _float(a, "gamma"),
+        lambda x, a: _float(a, "gamma") * np.where(x < 0, _float(a, "alpha") * np.expm1(x), x),
         "``gamma * elu(x, alpha)`` (R.nn.selu, ONNX Selu).",
         Param("alpha", "attr", _ALPHA_SELU),
         Param("gamma", "attr", _SCALE_SELU),

@@ -15,7 +15,7 @@ from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
-from .accumulate import exact, rounded, working_dtype
+from .accumulate import real, rounded, working_dtype
 from .argument import float_tensor, ranked
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule
 from .sampling import Sampler, sample
@@ -116,13 +116,13 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     parts = per_axis("output_size", attrs["output_size"], len(extents), 1)
     result = np.zeros((*x.shape[:2], *parts), np.float64)
     for at in itertools.product(*(range(p) for p in parts)):
-        part = tuple(
+        part = [
             slice(i * n // p, -(-(i + 1) * n // p))
             for i, n, p in zip(at, extents, parts, strict=True)
-        )
-        axes = tuple(range(2, x.ndim))
-        with np.errstate(all="ignore"):
-            result[(..., *at)] = exact(x)[(..., *part)].mean(axis=axes)
+        ]
+        seen = real(x)[(slice(None), slice(None), *part)]
+        here = (slice(None), slice(None), *(slice(i, i + 1) for i in at))
+        result[here] = seen.mean(axis=tuple(range(2, x.ndim)), keepdims=True)
     return rounded(result, x)
 
 

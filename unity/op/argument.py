@@ -1,4 +1,4 @@
-"""Reading the arguments of a call in a type rule: each check raises an error naming got and expected."""
+"""Reading the arguments of a call in a type rule; each check names what was got and expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements in another order or repeated: permute_dims, flip, tile, repeat, broadcast_to, blocks to depth."""
+"""Elements in another order, or repeated: permute_dims, flip, tile, broadcast_to and others."""
 
 from __future__ import annotations
 
@@ -193,9 +193,7 @@ def _repeat_infer(site: Site) -> Type:
     along = axis(site, site.attrs["axis"], x.ndim)
     if not isinstance(x.shape, tuple):
         return x
-    return TensorType(
-        (*x.shape[:along], x.shape[along] * times, *x.shape[along + 1 :]), x.dtype
-    )
+    return TensorType((*x.shape[:along], x.shape[along] * times, *x.shape[along + 1 :]), x.dtype)
 
 
 def _repeat_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:

@@ -13,7 +13,7 @@ from unity.ir.dtype import Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import working_dtype
+from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
 from .sampling import Sampler, sample
@@ -109,9 +109,13 @@ def _infer(rank: int) -> TypeRule:
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     x, w = args
-    assert isinstance(x, te.Tensor) and isinstance(w, te.Tensor)
-    assert isinstance(result, TensorType) and isinstance(result.shape, tuple) and result.dtype
-    wide = working_dtype(result.dtype)
+    assert isinstance(x, te.Tensor)
+    assert isinstance(w, te.Tensor)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
+    assert result.dtype
+    out = result.dtype
+    wide = working_dtype(out)
     extents, kernel = dims_of(x), dims_of(w)
     windows = spatial(attrs, kernel[2:])
     padded = pad_spatial(x, windows, extents[2:], imm(0, x.dtype))
@@ -123,7 +127,8 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         """The input channel that output channel `o` sees at step `c`."""
         if groups == 1:
             return c.var
-        assert isinstance(made, int) and isinstance(taken, int)
+        assert isinstance(made, int)
+        assert isinstance(taken, int)
         per_group = made // groups
         group = o if per_group == 1 else o // per_group
         return group if taken == 1 else group * taken + c.var
@@ -136,29 +141,30 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
     depthwise = taken == 1 and groups > 1
     total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
-    if wide == result.dtype:
+    if wide == out:
         return total
-    return te.compute(result.shape, lambda *i: te.cast(total[i], result.dtype), "cast")
+    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
 
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, w = args
-    assert isinstance(x, np.ndarray) and isinstance(w, np.ndarray)
+    assert isinstance(x, np.ndarray)
+    assert isinstance(w, np.ndarray)
     out = out_dtype(attrs, dtype(x.dtype))
     assert out is not None
-    wide = np.dtype(np.float64) if out.is_float else out.numpy
     groups = int_attr(attrs, "groups")
     windows = spatial(attrs, w.shape[2:])
-    padded = pad_reference(x.astype(wide), windows, 0)
-    weights = w.astype(wide).reshape(groups, w.shape[0] // groups, *w.shape[1:])
-    total: Array | None = None
-    for tap in all_taps(windows):
-        seen = tap_reference(padded, windows, tap)
+    padded = pad_reference(real(x), windows, 0)
+    weights = real(w).reshape(groups, w.shape[0] // groups, w.shape[1], -1)
+    total: Real | None = None
+    for n, tap in enumerate(all_taps(windows)):
+        seen = real(tap_reference(padded, windows, tap))
         grouped = seen.reshape(len(x), groups, x.shape[1] // groups, *seen.shape[2:])
-        part = np.einsum("ngc...,goc->ngo...", grouped, weights[(..., *tap)])
+        part = np.einsum("ngc...,goc->ngo...", grouped, weights[..., n])
         total = part if total is None else total + part
     assert total is not None
-    return np.asarray(total.reshape(len(x), w.shape[0], *total.shape[3:])).astype(out.numpy)
+    whole = total.reshape(len(x), w.shape[0], *total.shape[3:])
+    return whole.astype(out.numpy) if out.is_float else whole.astype(np.int64).astype(out.numpy)
 
 
 def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
@@ -181,7 +187,12 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
             call(c, (o, c, *threes), padding=1, strides=2),
             call(c, (o, c, *ones), "float16"),
             call(c, (o, c, *ones), strides=2),
-            call(c, (o, c, *(2,) * rank), padding=tuple(range(2 * rank)), dilation=(1,) * (rank - 1) + (2,)),
+            call(
+                c,
+                (o, c, *(2,) * rank),
+                padding=tuple(range(2 * rank)),
+                dilation=(1,) * (rank - 1) + (2,),
+            ),
             call(2 * c, (2 * c, 1, *threes), groups=2 * c, padding=1),
             call(3, (6, 1, *threes), groups=3, padding=1, strides=2),
             call(4, (6, 2, *threes), "float64", groups=2, padding=1),
@@ -202,8 +213,8 @@ def _row(rank: int) -> OpDef:
         f"""Cross-correlation over {rank} spatial axes ({data} x {kernel} -> {data}).
 
         x ``(n, c, ...)``, weight ``(o, c / groups, ...)``, result ``(n, o, ...)`` where a spatial
-        extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding` is
-        one int, one for each axis, or all begins then all ends (R.nn.conv{rank}d, ONNX Conv).
+        extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
+        is one int, one for each axis, or all begins then all ends (R.nn.conv{rank}d, ONNX Conv).
         Half-width floats accumulate in float32, integers in `out_dtype`.
         """,
         compute=_compute,

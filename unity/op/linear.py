@@ -49,7 +49,8 @@ def _infer(site: Site) -> Type:
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     a, b = args
-    assert isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
+    assert isinstance(a, np.ndarray)
+    assert isinstance(b, np.ndarray)
     given = attrs["out_dtype"]
     out = dtype(given) if isinstance(given, str | DType) else dtype(a.dtype)
     wide = np.dtype(np.float64) if out.is_float else out.numpy
@@ -58,8 +59,11 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     a, b = args
-    assert isinstance(a, te.Tensor) and isinstance(b, te.Tensor)
-    assert isinstance(result, TensorType) and isinstance(result.shape, tuple) and result.dtype
+    assert isinstance(a, te.Tensor)
+    assert isinstance(b, te.Tensor)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
+    assert result.dtype
     return contraction(a, b, result.shape, result.dtype)
 
 
@@ -88,7 +92,8 @@ def _batch_index(t: te.Tensor, batch: tuple[PrimExpr, ...]) -> tuple[PrimExpr, .
     own = t.shape[:-2]
     used = batch[len(batch) - len(own) :]
     return tuple(
-        imm(0) if isinstance(extent, Imm) and extent.value == 1 else index for extent, index in zip(own, used, strict=True)
+        imm(0) if isinstance(extent, Imm) and extent.value == 1 else index
+        for extent, index in zip(own, used, strict=True)
     )
 
 

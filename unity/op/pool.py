@@ -9,12 +9,12 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim
+from unity.ir.dims import Dim, always_ge
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import exact, rounded, working_dtype
+from .accumulate import real, rounded, working_dtype
 from .argument import float_tensor, ranked
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule
 from .sampling import Sampler, sample
@@ -73,9 +73,10 @@ def _infer(rank: int, *, floats: bool) -> TypeRule:
         x = ranked(site, 0, rank + 2)
         windows = _windows(site, rank)
         for window in windows:
-            if max(window.before, window.after) >= window.reach:
+            padding = max(window.before, window.after)
+            if always_ge(padding, window.reach):
                 raise site.error(
-                    f"padding {max(window.before, window.after)} makes windows of padding alone",
+                    f"padding {padding} makes windows of padding alone",
                     hint=f"it must be less than the window, which reaches over {window.reach}",
                 )
         if not isinstance(x.shape, tuple):
@@ -88,7 +89,8 @@ def _infer(rank: int, *, floats: bool) -> TypeRule:
 
 
 def _shape(result: Type) -> tuple[Dim, ...]:
-    assert isinstance(result, TensorType) and isinstance(result.shape, tuple)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
     return result.shape
 
 
@@ -165,13 +167,11 @@ def _avg_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     (x,) = args
     assert isinstance(x, np.ndarray)
     windows = _windows(attrs, x.ndim - 2)
-    counted = pad_reference(np.ones_like(exact(x)), windows, 0)
+    counted = pad_reference(np.ones_like(real(x)), windows, 0)
     if attrs["count_include_pad"] is True:
-        inner = tuple(
-            slice(0, e + w.before + w.after) for e, w in zip(x.shape[2:], windows, strict=True)
-        )
-        counted[(..., *inner)] = 1
-    padded = pad_reference(exact(x), windows, 0)
+        inner = [slice(e + w.before + w.after) for e, w in zip(x.shape[2:], windows, strict=True)]
+        counted[(slice(None), slice(None), *inner)] = 1
+    padded = pad_reference(real(x), windows, 0)
     taken = list(all_taps(windows))
     total = np.stack([tap_reference(padded, windows, tap) for tap in taken]).sum(axis=0)
     count = np.stack([tap_reference(counted, windows, tap) for tap in taken]).sum(axis=0)

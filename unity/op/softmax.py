@@ -12,7 +12,7 @@ from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Type
 
-from .accumulate import exact, rounded, widened
+from .accumulate import real, rounded, widened
 from .argument import axis, float_tensor
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
@@ -65,9 +65,7 @@ def _log_softmax(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
     k = te.reduce_axis(x.shape[along], "k")
     total = te.compute(
         outer,
-        lambda *i: te.sum(
-            te.exp(widened(x[(*i[:along], k.var, *i[along:])]) - peak[i]), axis=[k]
-        ),
+        lambda *i: te.sum(te.exp(widened(x[(*i[:along], k.var, *i[along:])]) - peak[i]), axis=[k]),
         "total",
     )
 
@@ -84,7 +82,7 @@ def _softmax_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     if x.size == 0:
         return x.copy()
     along = int_attr(attrs, "axis")
-    e = np.exp(exact(x) - exact(x).max(axis=along, keepdims=True))
+    e = np.exp(real(x) - real(x).max(axis=along, keepdims=True))
     return rounded(e / e.sum(axis=along, keepdims=True), x)
 
 
@@ -94,7 +92,7 @@ def _log_softmax_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     if x.size == 0:
         return x.copy()
     along = int_attr(attrs, "axis")
-    shifted = exact(x) - exact(x).max(axis=along, keepdims=True)
+    shifted = real(x) - real(x).max(axis=along, keepdims=True)
     return rounded(shifted - np.log(np.exp(shifted).sum(axis=along, keepdims=True)), x)
 
 

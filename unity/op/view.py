@@ -87,7 +87,11 @@ def _facts_hint(*counts: Dim) -> str | None:
 def _reshape_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     (x,) = args
     assert isinstance(x, te.Tensor)
-    dims, _ = known(result)
+    return reshaped(x, known(result)[0])
+
+
+def reshaped(x: te.Tensor, dims: Shape) -> te.Tensor:
+    """A tensor's elements in row-major order under another shape of as many."""
     groups = _groups(dims_of(x), dims)
 
     def element(*i: PrimExpr) -> PrimExpr:
@@ -143,7 +147,8 @@ def _unravel(flat: PrimExpr | None, extents: Shape) -> list[PrimExpr]:
 
 def _reshape_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, wanted = args
-    assert isinstance(x, np.ndarray) and isinstance(wanted, tuple)
+    assert isinstance(x, np.ndarray)
+    assert isinstance(wanted, tuple)
     return x.reshape([int(n) for n in wanted if isinstance(n, int)])
 
 

@@ -1,4 +1,4 @@
-"""Sliding windows: the geometry that convolution and pooling share, over any number of spatial axes."""
+"""Sliding windows: the geometry that convolution and pooling share, over some spatial axes."""
 
 from __future__ import annotations
 
@@ -135,8 +135,7 @@ def check_steps(site: Site, windows: Sequence[Window], extents: Sequence[Dim]) -
             raise site.error(f"the kernel has extent {window.kernel}")
         if isinstance(room, int) and isinstance(window.reach, int) and room < window.reach:
             raise site.error(
-                f"the kernel reaches over {window.reach} elements, "
-                f"the padded input has {room}",
+                f"the kernel reaches over {window.reach} elements, the padded input has {room}",
                 hint="pad more, or use a smaller kernel or dilation",
             )
 
@@ -178,7 +177,7 @@ def taps(windows: Sequence[Window]) -> tuple[te.ReduceAxis, ...]:
     return tuple(te.reduce_axis(w.kernel, n) for w, n in zip(windows, names, strict=True))
 
 
-def pad_reference(x: Array, windows: Sequence[Window], fill: float | int) -> Array:
+def pad_reference(x: Array, windows: Sequence[Window], fill: float) -> Array:
     """The numpy array with its trailing axes padded."""
     extents = x.shape[x.ndim - len(windows) :]
     widths = [(0, 0)] * (x.ndim - len(windows))

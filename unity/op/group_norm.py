@@ -1,0 +1,173 @@
+"""Normalization over groups of channels: group_norm and instance_norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import Dim, dim_text, equal, floordiv, floormod
+from unity.ir.dtype import Array
+from unity.ir.prim_expr import PrimExpr
+from unity.ir.types import TensorType, Type
+
+from .accumulate import rounded
+from .argument import axis, common_dtype, float_tensor, type_text
+from .moments import (
+    affine_over,
+    arrays,
+    epsilon,
+    normalize_reference,
+    normalized,
+    require_channels,
+    spread,
+)
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .sampling import Sampler, sample
+from .window import dims_of
+
+_INSTANCE = (
+    Param("x"),
+    Param("gamma"),
+    Param("beta"),
+    Param("channel_axis", "attr", 1),
+    Param("epsilon", "attr", 1e-5),
+)
+_GROUP = (*_INSTANCE[:3], Param("num_groups", "attr"), *_INSTANCE[3:])
+
+
+def _instance_infer(site: Site) -> Type:
+    x = float_tensor(site, 0)
+    common_dtype(site, (x, float_tensor(site, 1), float_tensor(site, 2)))
+    if x.ndim is None:
+        return x
+    if x.ndim < 2:
+        raise site.error(f"'x' must have rank 2 or more, got {type_text(x)}")
+    along = axis(site, site.attrs["channel_axis"], x.ndim, "channel_axis")
+    if along == 0:
+        raise site.error("channel_axis is 0, which is the batch's")
+    require_channels(site, x, along, (1, 2))
+    return x
+
+
+def _group_infer(site: Site) -> Type:
+    x = _instance_infer(site)
+    groups = site.attrs["num_groups"]
+    if not isinstance(groups, int) or groups < 1:
+        raise site.error(f"num_groups must be a positive int, got {groups!r}")
+    if isinstance(x, TensorType) and isinstance(x.shape, tuple):
+        channels = x.shape[axis(site, site.attrs["channel_axis"], len(x.shape))]
+        if not equal(floormod(channels, groups), 0):
+            raise site.error(
+                f"the {dim_text(channels)} channels don't provably divide into {groups} groups"
+            )
+    return x
+
+
+def _instance_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, *vectors = args
+    assert isinstance(x, te.Tensor)
+    along = int_attr(attrs, "channel_axis") % x.ndim
+    over = [d for d in range(1, x.ndim) if d != along]
+    return normalized(x, over, epsilon(attrs), affine_over(vectors, (along,)))
+
+
+def _group_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    """The channels split into (group, channel in group), an instance norm, and joined again."""
+    x, *vectors = args
+    assert isinstance(x, te.Tensor)
+    along, groups = int_attr(attrs, "channel_axis") % x.ndim, int_attr(attrs, "num_groups")
+    per_group = floordiv(dims_of(x)[along], groups)
+    size = to_prim_expr(per_group)
+    shape: list[Dim | PrimExpr] = [*x.shape[:along], groups, per_group, *x.shape[along + 1 :]]
+    split = te.compute(
+        shape,
+        lambda *i: x[(*i[:along], i[along] * size + i[along + 1], *i[along + 2 :])],
+        "split",
+    )
+    over = [d for d in range(1, split.ndim) if d != along]
+
+    def affine(value: PrimExpr, i: tuple[PrimExpr, ...]) -> PrimExpr:
+        flat = (i[along] * size + i[along + 1],)
+        return affine_over(vectors, (0,))(value, flat)
+
+    normal = normalized(split, over, epsilon(attrs), affine)
+    return te.compute(
+        x.shape,
+        lambda *i: normal[(*i[:along], i[along] // size, i[along] % size, *i[along + 1 :])],
+        "group_norm",
+    )
+
+
+def _group_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, gamma, beta = arrays(args)
+    along = int_attr(attrs, "channel_axis") % x.ndim
+    groups = int_attr(attrs, "num_groups") if "num_groups" in attrs else x.shape[along]
+    moved = np.moveaxis(x, along, 1)
+    split = moved.reshape(len(x), groups, moved.shape[1] // groups, *moved.shape[2:])
+    over = tuple(range(2, split.ndim))
+    normal = normalize_reference(split, over, epsilon(attrs)).reshape(moved.shape)
+    back = np.moveaxis(normal, 1, along)
+    return rounded(back * spread(gamma, (along,), x.ndim) + spread(beta, (along,), x.ndim), x)
+
+
+def _instance_samples(seed: int) -> Sequence[Sample]:
+    return [
+        sample(_INSTANCE, s.args, channel_axis=s.attrs["channel_axis"])
+        for s in _group_samples(seed)
+    ]
+
+
+def _group_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    n, h, w = s.shape(3, 2, 5)
+
+    def call(shape: tuple[int, ...], groups: int, along: int = 1, kind: str = "float32") -> Sample:
+        vectors = [s.array((shape[along],), kind) for _ in range(2)]
+        return sample(
+            _GROUP, (s.array(shape, kind), *vectors), num_groups=groups, channel_axis=along
+        )
+
+    return [
+        call((n, 6, h, w), 3),
+        call((n, 6, h), 1, kind="float64"),
+        call((n, h, w, 4), 2, along=-1),
+        call((n, 4, h, w), 4, kind="float16"),
+        call((0, 4, h), 2),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "nn.group_norm",
+        _GROUP,
+        _group_infer,
+        _group_reference,
+        """Normalization over each of `num_groups` groups of channels and all axes but the first.
+
+        gamma and beta have shape ``(channels,)`` (R.nn.group_norm, ONNX GroupNormalization 21).
+        """,
+        compute=_group_compute,
+        pattern="reduction",
+        samples=_group_samples,
+        precision="never",
+    ),
+    OpDef(
+        "nn.instance_norm",
+        _INSTANCE,
+        _instance_infer,
+        _group_reference,
+        """Normalization of each channel over all axes but the first and `channel_axis`.
+
+        gamma and beta have shape ``(channels,)`` (R.nn.instance_norm, ONNX
+        InstanceNormalization).
+        """,
+        compute=_instance_compute,
+        pattern="reduction",
+        samples=_instance_samples,
+        precision="never",
+    ),
+)

@@ -1,0 +1,138 @@
+"""Running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dims import product
+from unity.ir.dtype import INT64, Array, DType, dtype
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Buffer, For, Stmt, Store
+from unity.ir.types import TensorType, Type
+
+from .accumulate import working_dtype
+from .argument import axis, tensor
+from .reduce import known
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .sampling import Sampler, sample
+from .view import reshaped
+
+_PARAMS = (
+    Param("x"),
+    Param("axis", "attr", None),
+    Param("dtype", "attr", None),
+    Param("exclusive", "attr", False),
+    Param("reverse", "attr", False),
+)
+
+
+def _dtype(attrs: Attrs, of: DType) -> DType:
+    given = attrs["dtype"]
+    if isinstance(given, DType | str):
+        return dtype(given)
+    return INT64 if of.kind == "bool" else of
+
+
+def _infer(site: Site) -> Type:
+    x = tensor(site, 0)
+    kind = None if x.dtype is None else _dtype(site.attrs, x.dtype)
+    if site.attrs["axis"] is None:
+        return TensorType((product(x.shape),) if isinstance(x.shape, tuple) else 1, kind)
+    if x.ndim is not None:
+        axis(site, site.attrs["axis"], x.ndim)
+    return TensorType(x.shape, kind)
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    (x,) = args
+    assert isinstance(x, te.Tensor)
+    dims, out = known(result)
+    if attrs["axis"] is None:
+        x = reshaped(x, dims)
+    along = 0 if attrs["axis"] is None else int_attr(attrs, "axis") % x.ndim
+    exclusive, reverse = attrs["exclusive"] is True, attrs["reverse"] is True
+    wide = working_dtype(out)
+
+    def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
+        """For each row: the first element, then each from its neighbour."""
+        (source,), (target,) = inputs, outputs
+        row = [PrimVar(f"i{d}") for d in range(len(target.shape))]
+        step, extent = row[along], target.shape[along]
+
+        def at(offset: int) -> tuple[PrimExpr, ...]:
+            place: PrimExpr = step + offset if offset else step
+            if reverse:
+                place = extent - 1 - place
+            return (*row[:along], place, *row[along + 1 :])
+
+        def value(offset: int) -> PrimExpr:
+            return te.cast(te.cast(Load(source, at(offset)), out), wide)
+
+        first = imm(0, wide) if exclusive else value(0)
+        more = Load(target, at(-1)) + value(-1 if exclusive else 0)
+        inner = For(step, imm(0), extent, Store(target, at(0), te.select(step > 0, more, first)))
+        nest: Stmt = inner
+        for d in reversed(range(len(row))):
+            if d != along:
+                nest = For(row[d], imm(0), target.shape[d], nest)
+        return nest
+
+    (total,) = te.extern([(dims, wide)], [x], body, "cumsum")
+    if wide == out:
+        return total
+    return te.compute(dims, lambda *i: te.cast(total[i], out), "cast")
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    out = _dtype(attrs, dtype(x.dtype))
+    along = 0 if attrs["axis"] is None else int_attr(attrs, "axis")
+    values = x.reshape(-1) if attrs["axis"] is None else x
+    wide = values.astype(out.numpy).astype(np.float64 if out.is_float else out.numpy)
+    if attrs["reverse"] is True:
+        wide = np.flip(wide, along)
+    total = np.cumsum(wide, axis=along, dtype=wide.dtype)
+    if attrs["exclusive"] is True:
+        total = total - wide
+    if attrs["reverse"] is True:
+        total = np.flip(total, along)
+    return total.astype(out.numpy)
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b, c = s.shape(3)
+    return [
+        sample(_PARAMS, (s.array((a, b)),), axis=1),
+        sample(_PARAMS, (s.array((a, b, c), "int32"),), axis=0),
+        sample(_PARAMS, (s.array((a, b, c)),), axis=1, exclusive=True),
+        sample(_PARAMS, (s.array((a, b), "float64"),), axis=-1, reverse=True),
+        sample(_PARAMS, (s.array((b,), "float16"),), axis=0, reverse=True, exclusive=True),
+        sample(_PARAMS, (s.array((a, b)),)),
+        sample(_PARAMS, (s.array((b,), "int8"),), axis=0, dtype=dtype("int64")),
+        sample(_PARAMS, (s.array((b, 2), "bool"),), axis=0),
+        sample(_PARAMS, (s.array((0, 2)),), axis=0),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "cumsum",
+        _PARAMS,
+        _infer,
+        _reference,
+        """Running sums along `axis`; of the flattened tensor by default (R.cumsum, ONNX CumSum).
+
+        `exclusive` leaves each element itself out, `reverse` runs from the end. The dtype is
+        `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
+        """,
+        compute=_compute,
+        pattern="opaque",
+        samples=_samples,
+    ),
+)
