@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from unity.errors import UnityError
@@ -50,10 +51,7 @@ class _Runner:
     def call(self, program: Program, args: Sequence[object], named: Mapping[str, object]) -> object:
         if self.run is None:
             if not _compilers:
-                raise UnityError(
-                    f"{program.name!r} can't run: no compiler is set",
-                    hint="import unity, which sets one",
-                )
+                import_module("unity.compiler")  # by name: it is a floor above, and sets itself
             module, name = _linked([program])
             self.run = _compilers[0](module, name[0])
         return self.run(*args, **named)
