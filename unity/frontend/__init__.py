@@ -1,0 +1,1 @@
+"""Frontends: each turns a foreign model into an `IRModule`."""

@@ -1,0 +1,111 @@
+"""Activation nodes."""
+
+from __future__ import annotations
+
+from unity.ir.graph import Expr
+
+from .node import Converter, Node, Value
+
+
+def _plain(name: str) -> Converter:
+    return lambda node: node.op(name, node.tensor(0))
+
+
+def _with(name: str, **defaults: float) -> Converter:
+    def convert(node: Node) -> Value:
+        attrs = {key: node.float_of(key, value) for key, value in defaults.items()}
+        return node.op(name, node.tensor(0), **attrs)
+
+    return convert
+
+
+def _gelu(node: Node) -> Value:
+    kind = node.text_of("approximate", "none")
+    if kind not in ("none", "tanh"):
+        raise node.gap(f"approximate={kind!r}")
+    return node.op("nn.gelu" if kind == "none" else "nn.gelu_tanh", node.tensor(0))
+
+
+def _prelu(node: Node) -> Value:
+    """``x`` where it is not negative, else ``slope * x``, the slope broadcast."""
+    x, slope = node.tensor(0), node.tensor(1)
+    scaled = node.binary("multiply", x, slope)
+    return node.op("where", node.op("less", x, node.number(0, x)), scaled, x)
+
+
+def _celu(node: Node) -> Value:
+    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    x, alpha = node.tensor(0), node.float_of("alpha", 1.0)
+    scaled = node.op("divide", x, node.number(alpha, x))
+    grown = node.op("multiply", node.op("expm1", scaled), node.number(alpha, x))
+    zero = node.number(0, x)
+    return node.op("add", node.op("maximum", x, zero), node.op("minimum", grown, zero))
+
+
+def _softsign(node: Node) -> Value:
+    x = node.tensor(0)
+    return node.op("divide", x, node.op("add", node.op("abs", x), node.number(1, x)))
+
+
+def _thresholded_relu(node: Node) -> Value:
+    x = node.tensor(0)
+    above = node.op("greater", x, node.number(node.float_of("alpha", 1.0), x))
+    return node.op("where", above, x, node.number(0, x))
+
+
+def _shrink(node: Node) -> Value:
+    x = node.tensor(0)
+    lambd, bias = node.float_of("lambd", 0.5), node.float_of("bias", 0.0)
+    zero = node.number(0, x)
+
+    def moved(by: float) -> Expr:
+        return node.op("add", x, node.number(by, x))
+
+    low = node.op("less", x, node.number(-lambd, x))
+    high = node.op("greater", x, node.number(lambd, x))
+    return node.op("where", low, moved(bias), node.op("where", high, moved(-bias), zero))
+
+
+def _swish(node: Node) -> Value:
+    x, alpha = node.tensor(0), node.float_of("alpha", 1.0)
+    if alpha == 1.0:
+        return node.op("nn.silu", x)
+    gate = node.op("sigmoid", node.op("multiply", x, node.number(alpha, x)))
+    return node.op("multiply", x, gate)
+
+
+def _softmax(name: str) -> Converter:
+    """Softmax along an axis; before opset 13 over all axes from it on, as one."""
+
+    def convert(node: Node) -> Value:
+        x = node.tensor(0)
+        rank = node.rank(0)
+        axis = node.axis(node.int_of("axis", -1 if node.version >= 13 else 1), rank)
+        if node.version >= 13 or axis == rank - 1:
+            return node.op(name, x, axis=axis)
+        shape = node.shape_of(x)
+        rows = node.op("reshape", x, (*shape[:axis], -1))
+        return node.op("reshape", node.op(name, rows, axis=-1), shape)
+
+    return convert
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Relu": _plain("nn.relu"),
+    "Mish": _plain("nn.mish"),
+    "Softplus": _plain("nn.softplus"),
+    "HardSwish": _plain("nn.hardswish"),
+    "LeakyRelu": _with("nn.leakyrelu", alpha=0.01),
+    "Elu": _with("nn.elu", alpha=1.0),
+    "Selu": _with("nn.selu", alpha=1.6732632423543772, gamma=1.0507009873554805),
+    "HardSigmoid": _with("nn.hardsigmoid", alpha=0.2, beta=0.5),
+    "Gelu": _gelu,
+    "PRelu": _prelu,
+    "Celu": _celu,
+    "Softsign": _softsign,
+    "ThresholdedRelu": _thresholded_relu,
+    "Shrink": _shrink,
+    "Swish": _swish,
+    "Softmax": _softmax("nn.softmax"),
+    "LogSoftmax": _softmax("nn.log_softmax"),
+}

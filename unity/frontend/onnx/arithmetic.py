@@ -1,0 +1,112 @@
+"""Arithmetic, comparison and logic of several inputs; on sizes it is done during the import."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from unity.ir.dtype import BOOL, FLOAT64
+from unity.ir.graph import Expr
+
+from .node import Converter, Node, Value
+from .sizes import ARITHMETIC, COMPARISONS, LOGIC, choose, combine, exact_divide
+
+_BINARY = {
+    "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "And": "logical_and",
+    "Or": "logical_or", "Xor": "logical_xor", "Equal": "equal", "Less": "less",
+    "LessOrEqual": "less_equal", "Greater": "greater", "GreaterOrEqual": "greater_equal",
+    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
+}  # fmt: skip
+_VARIADIC = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+
+
+def _on_sizes(node: Node, op_type: str) -> Value | None:
+    known = node.symbolic(0, 1) if node.count == 2 else None
+    if known is None:
+        return None
+    a, b = known
+    if op_type in COMPARISONS:
+        return combine(a, b, COMPARISONS[op_type], BOOL)
+    if op_type in LOGIC and a.dtype == BOOL:
+        return combine(a, b, LOGIC[op_type], BOOL)
+    rule = ARITHMETIC.get(op_type)
+    if op_type == "Div" and a.dtype.is_float:
+        rule = exact_divide
+    return None if rule is None else combine(a, b, rule)
+
+
+def _binary(op_type: str) -> Converter:
+    def convert(node: Node) -> Value:
+        known = _on_sizes(node, op_type)
+        if known is not None:
+            return known
+        return node.binary(_BINARY[op_type], node.tensor(0), node.tensor(1))
+
+    return convert
+
+
+def _variadic(op_type: str) -> Converter:
+    def convert(node: Node) -> Value:
+        known = _on_sizes(node, op_type)
+        if known is not None:
+            return known
+        tensors = [node.tensor(i) for i in range(node.count)]
+        return reduce(lambda a, b: node.binary(_VARIADIC[op_type], a, b), tensors)
+
+    return convert
+
+
+def _mean(node: Node) -> Value:
+    tensors = [node.tensor(i) for i in range(node.count)]
+    total = reduce(lambda a, b: node.binary("add", a, b), tensors)
+    return node.op("divide", total, node.number(len(tensors), total))
+
+
+def _mod(node: Node) -> Value:
+    fmod = node.int_of("fmod", 0)
+    known = None if fmod else _on_sizes(node, "Mod")
+    if known is not None:
+        return known
+    a, b = node.tensor(0), node.tensor(1)
+    if node.dtype_of(a).is_float and not fmod:
+        raise node.gap("floats with fmod=0")
+    return node.binary("mod" if fmod else "floor_mod", a, b)
+
+
+def _pow(node: Node) -> Value:
+    base, exponent = node.tensor(0), node.tensor(1)
+    kind = node.dtype_of(base)
+    known = node.constant(1)
+    if known is not None and known.size == 1 and float(known.reshape(())) == 2 and known.ndim == 0:
+        return node.op("square", base)
+    if kind.is_float:
+        return node.binary("power", base, node.cast(exponent, kind))
+    wide = node.binary("power", node.cast(base, FLOAT64), node.cast(exponent, FLOAT64))
+    return node.cast(node.op("round", wide), kind)
+
+
+def _where(node: Node) -> Value:
+    known = node.symbolic(0, 1, 2)
+    if known is not None and all(isinstance(d, int) for d in known[0].flat):
+        return choose(*known)
+    a = node.tensor(1)
+    condition: Expr = node.align(a, node.tensor(0))
+    return node.op("where", condition, a, node.align(condition, node.align(a, node.tensor(2))))
+
+
+def _shift(node: Node) -> Value:
+    direction = node.text_of("direction", "")
+    if direction not in ("LEFT", "RIGHT"):
+        raise node.gap(f"direction {direction!r}")
+    name = "left_shift" if direction == "LEFT" else "right_shift"
+    return node.binary(name, node.tensor(0), node.tensor(1))
+
+
+CONVERTERS: dict[str, Converter] = {
+    **{op_type: _binary(op_type) for op_type in _BINARY},
+    **{op_type: _variadic(op_type) for op_type in _VARIADIC},
+    "Mean": _mean,
+    "Mod": _mod,
+    "Pow": _pow,
+    "Where": _where,
+    "BitShift": _shift,
+}

@@ -1,0 +1,47 @@
+"""Control flow: If. A branch decided during the import is put in place; else both are kept."""
+
+from __future__ import annotations
+
+import onnx
+
+from unity.errors import UnityError
+from unity.ir.graph import Body, Expr, If, Tuple
+
+from .node import Converter, Node, Value
+from .sizes import Sizes
+
+
+def _branch(node: Node, name: str) -> onnx.GraphProto:
+    found = node.attribute(name)
+    if found is None or not found.HasField("g"):
+        raise UnityError(f"lacks the graph {name!r}")
+    return found.g
+
+
+def _if(node: Node) -> list[Value]:
+    then, orelse = _branch(node, "then_branch"), _branch(node, "else_branch")
+    known = node.constant(0)
+    if known is not None:
+        taken = then if bool(known.reshape(-1)[0]) else orelse
+        return node.graph.inline(taken)
+    condition = node.tensor(0)
+    if node.rank(0):
+        condition = node.op("reshape", condition, ())
+    value = node.graph.builder.emit(
+        If(condition, _body(node, then), _body(node, orelse)), node.label
+    )
+    count = len(node.proto.output)
+    return [value] if count == 1 else [node.field(value, i) for i in range(count)]
+
+
+def _body(node: Node, graph: onnx.GraphProto) -> Body:
+    inner = node.graph.inner()
+    values = inner.inline(graph)
+    tensors: list[Expr] = [
+        Node(node.proto, inner, node.version).materialize(v) if isinstance(v, Sizes) else v
+        for v in values
+    ]
+    return inner.builder.body(tensors[0] if len(tensors) == 1 else Tuple(tuple(tensors)))
+
+
+CONVERTERS: dict[str, Converter] = {"If": _if}

@@ -1,0 +1,137 @@
+"""Elementwise nodes of one input, casts and clips."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unity.ir.dtype import BOOL, DType, dtype
+from unity.ir.graph import Constant, Expr
+
+from .node import Converter, Node, Value
+from .sizes import Sizes, is_symbolic
+from .tensors import dtype_of
+
+_UNARY = {
+    "Abs": "abs", "Neg": "negative", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
+    "Reciprocal": "reciprocal", "Floor": "floor", "Ceil": "ceil", "Round": "round",
+    "Sign": "sign", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos",
+    "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh",
+    "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sigmoid": "sigmoid",
+    "Not": "logical_not", "BitwiseNot": "bitwise_not", "IsNaN": "isnan",
+}  # fmt: skip
+_WHOLE = ("Floor", "Ceil", "Round")
+
+
+def _unary(op_type: str) -> Converter:
+    def convert(node: Node) -> Value:
+        known = node.symbolic(0)
+        if known is not None and op_type in _WHOLE:
+            return known[0]
+        if known is not None and op_type == "Neg":
+            return Sizes(np.asarray(-known[0].dims, dtype=object), known[0].dtype)
+        return node.op(_UNARY[op_type], node.tensor(0))
+
+    return convert
+
+
+def _identity(node: Node) -> Value:
+    return node.value(0)
+
+
+def _is_inf(node: Node) -> Value:
+    x = node.tensor(0)
+    negative, positive = node.int_of("detect_negative", 1), node.int_of("detect_positive", 1)
+    found = node.op("isinf", x)
+    zero = node.number(0, x)
+    if not negative:
+        found = node.op("logical_and", found, node.op("greater", x, zero))
+    if not positive:
+        found = node.op("logical_and", found, node.op("less", x, zero))
+    return found
+
+
+def _cast(node: Node) -> Value:
+    node.ignore("saturate", "round_mode")  # both only matter to float8
+    target = dtype_of(node.int_of("to", 0), "the attribute 'to'")
+    if target.kind == "float8":
+        raise node.gap("a cast to float8")
+    return cast_value(node, node.value(0), target)
+
+
+def cast_value(node: Node, value: Value, target: DType) -> Value:
+    """A value as another dtype; sizes stay sizes."""
+    if not isinstance(value, Sizes):
+        return node.cast(value, target)
+    if target == BOOL:
+        if any(is_symbolic(d) for d in value.flat):
+            return node.cast(node.materialize(value), target)
+        return Sizes(np.asarray(value.dims != 0, dtype=object).astype(int).astype(object), BOOL)
+    return Sizes(value.dims, target)
+
+
+def _cast_like(node: Node) -> Value:
+    node.ignore("saturate", "round_mode")
+    target = node.dtype_of(node.tensor(1))
+    return cast_value(node, node.value(0), target)
+
+
+def _clip(node: Node) -> Value:
+    x = node.tensor(0)
+    if node.version < 11:
+        bounds = {n: node.float_of(n, np.nan) for n in ("min", "max")}
+        known = {n: None if np.isnan(b) else b for n, b in bounds.items()}
+        return node.op("clip", x, **known)
+    kind = node.dtype_of(x)
+    found: dict[str, float | None] = {"min": None, "max": None}
+    for index, name in ((1, "min"), (2, "max")):
+        if not node.has(index):
+            continue
+        bound = node.constant(index)
+        if bound is None or dtype(bound.dtype) != kind:
+            return _clip_by_tensors(node, x)
+        found[name] = bound.item() if kind.is_int else float(bound.astype(np.float64))
+    return node.op("clip", x, **found)
+
+
+def _clip_by_tensors(node: Node, x: Expr) -> Value:
+    if node.has(1):
+        x = node.binary("maximum", x, node.tensor(1))
+    return node.binary("minimum", x, node.tensor(2)) if node.has(2) else x
+
+
+def _dropout(node: Node) -> tuple[Value, Value]:
+    """Nothing at inference; the mask is all true."""
+    node.ignore("ratio", "seed")
+    if node.has(2) and bool(node.scalar(2, "training_mode")):
+        raise node.gap("training")
+    x = node.tensor(0)
+    return x, node.op("ones_like", x, dtype=BOOL)
+
+
+def _is_used(node: Node, index: int) -> bool:
+    return index < len(node.proto.output) and bool(node.proto.output[index])
+
+
+def _dropout_or_identity(node: Node) -> Value | tuple[Value, Value]:
+    if _is_used(node, 1):
+        return _dropout(node)
+    node.ignore("ratio", "seed")
+    if node.has(2) and bool(node.scalar(2, "training_mode")):
+        raise node.gap("training")
+    return node.value(0)
+
+
+def constant_of(node: Node, value: float, like: Expr) -> Constant:
+    """A scalar of another tensor's dtype."""
+    return node.number(value, like)
+
+
+CONVERTERS: dict[str, Converter] = {
+    **{op_type: _unary(op_type) for op_type in _UNARY},
+    "Identity": _identity,
+    "IsInf": _is_inf,
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Clip": _clip,
+    "Dropout": _dropout_or_identity,
+}

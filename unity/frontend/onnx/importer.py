@@ -1,0 +1,282 @@
+"""ONNX to a module: walks the nodes in order and lets each family's converter emit its part.
+
+Comes in: a model. Goes out: an `IRModule` with one graph function ``main``. Dynamic dims are
+symbols by their ONNX names. Every node that Unity lacks is reported, all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import onnx
+
+from unity.errors import UnityError, UnsupportedError
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim, dim, equal
+from unity.ir.graph import Constant, Expr, Tuple
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType
+from unity.op.builder import GraphBuilder, identifier
+from unity.op.infer import infer_type
+
+from .load import Model, describe, load_model, sorted_nodes, subgraphs
+from .node import Gap, Node, Value
+from .sizes import Sizes
+from .table import converter_of
+from .tensors import array_of, dtype_of
+
+ShapeSpec = Sequence["int | str | Dim | None"]
+
+
+def from_onnx(
+    source: str | Path | bytes | onnx.ModelProto,
+    *,
+    shapes: Mapping[str, ShapeSpec] | None = None,
+    name: str = "main",
+) -> IRModule:
+    """The module of an ONNX model.
+
+    Args:
+        source: A path, the bytes of a file, or a model. External data is read only beside a path.
+        shapes: Shapes to take for some inputs in place of the model's: an int fixes a dim, a string
+            names it, None leaves it as the model says.
+        name: What the graph function is called.
+
+    Returns:
+        A module with one graph function; its attributes ``input_names`` and ``output_names`` are
+        the model's own names.
+
+    Raises:
+        UnityError: The model is damaged or ill-formed.
+        UnsupportedError: It needs what Unity lacks; lists every gap.
+    """
+    model = load_model(source)
+    _require_supported(model)
+    builder = GraphBuilder()
+    graph = GraphImporter(model, builder)
+    graph.add_initializers(model.proto.graph)
+    inputs = _add_inputs(graph, dict(shapes or {}))
+    graph.convert(model.proto.graph)
+    if graph.gaps:
+        raise _unsupported(model, graph.gaps)
+    outputs = [graph.output(o) for o in model.proto.graph.output]
+    attrs = Attrs(
+        source=model.name,
+        input_names=tuple(inputs),
+        output_names=tuple(o.name for o in model.proto.graph.output),
+    )
+    result = outputs[0] if len(outputs) == 1 else Tuple(tuple(outputs))
+    return IRModule({name: builder.finish(result, attrs=attrs)})
+
+
+def _unsupported(model: Model, gaps: Sequence[str]) -> UnsupportedError:
+    return UnsupportedError(f"{model.name} needs what Unity does not implement", list(gaps))
+
+
+def _require_supported(model: Model) -> None:
+    """Refuse nodes without a converter, nested graphs included, all at once."""
+    gaps: list[str] = []
+
+    def look(graph: onnx.GraphProto) -> None:
+        for node in graph.node:
+            if converter_of(node.domain, node.op_type) is None:
+                gaps.append(f"{describe(node)}, {_origin(model, node)}")
+            for inner in subgraphs(node):
+                look(inner)
+
+    look(model.proto.graph)
+    if gaps:
+        raise _unsupported(model, gaps)
+
+
+def _origin(model: Model, node: onnx.NodeProto) -> str:
+    domain = node.domain or "ai.onnx"
+    version = model.opsets.get("" if domain == "ai.onnx" else domain)
+    return f"domain {domain}, opset {version}"
+
+
+def _add_inputs(graph: GraphImporter, shapes: dict[str, ShapeSpec]) -> list[str]:
+    """Parameters for the inputs that are no initializers; their names in the model."""
+    names: list[str] = []
+    given = [i for i in graph.model.proto.graph.input if i.name not in graph.values]
+    known = {p for i in given for p in _dim_params(i)}
+    graph.builder.reserve_symbols(*known)
+    for info in given:
+        kind = _input_type(graph, info, shapes.pop(info.name, None))
+        graph.values[info.name] = graph.builder.param(info.name, kind)
+        names.append(info.name)
+    if shapes:
+        raise UnityError(
+            f"{graph.model.name} has no input {', '.join(map(repr, shapes))}",
+            hint=f"its inputs are {', '.join(map(repr, names))}",
+        )
+    return names
+
+
+def _dim_params(info: onnx.ValueInfoProto) -> list[str]:
+    dims = info.type.tensor_type.shape.dim
+    return [identifier(d.dim_param) for d in dims if any(c.isalnum() for c in d.dim_param)]
+
+
+def _input_type(
+    graph: GraphImporter, info: onnx.ValueInfoProto, given: ShapeSpec | None
+) -> TensorType:
+    if not info.type.HasField("tensor_type"):
+        kind = info.type.WhichOneof("value") or "no type"
+        raise UnsupportedError(f"the input {info.name!r} is no tensor", [f"an input of {kind}"])
+    tensor = info.type.tensor_type
+    kind = dtype_of(tensor.elem_type, f"the input {info.name!r}")
+    if not tensor.HasField("shape") and given is None:
+        return TensorType(None, kind)
+    own: list[onnx.TensorShapeProto.Dimension | None] = list(tensor.shape.dim)
+    if given is not None:
+        if own and len(given) != len(own):
+            raise UnityError(
+                f"the input {info.name!r} has rank {len(own)}, but the shape given is {given}"
+            )
+        own = own or [None] * len(given)
+    wanted = given or [None] * len(own)
+    pairs = enumerate(zip(own, wanted, strict=True))
+    return TensorType(tuple(_input_dim(graph, info.name, i, o, w) for i, (o, w) in pairs), kind)
+
+
+def _input_dim(
+    graph: GraphImporter,
+    name: str,
+    axis: int,
+    own: onnx.TensorShapeProto.Dimension | None,
+    given: int | str | Dim | None,
+) -> Dim:
+    if isinstance(given, str):
+        return dim(identifier(given))
+    if given is not None:
+        return given
+    if own is not None and own.HasField("dim_value") and own.dim_value >= 0:
+        return int(own.dim_value)
+    # "?" and the like name nothing: two of them need not be equal.
+    if own is not None and any(c.isalnum() for c in own.dim_param):
+        return dim(identifier(own.dim_param))
+    return graph.builder.fresh(f"{name}_d{axis}")
+
+
+class GraphImporter:
+    """Converts one graph; `inner` those of its control flow, which see its values.
+
+    Attributes:
+        values: What each name stands for so far.
+        gaps: What was found missing.
+    """
+
+    def __init__(
+        self, model: Model, builder: GraphBuilder, outer: GraphImporter | None = None
+    ) -> None:
+        self.model = model
+        self.builder = builder
+        self.outer = outer
+        self.values: dict[str, Value] = {}
+        self.gaps: list[str] = [] if outer is None else outer.gaps
+        self._poisoned: set[str] = set()
+
+    def inner(self) -> GraphImporter:
+        """The importer of a nested graph, which grows a nested body."""
+        return GraphImporter(self.model, self.builder.child(), self)
+
+    def value(self, name: str) -> Value:
+        """What a name stands for.
+
+        Raises:
+            Gap: It was made by a node that could not be converted.
+        """
+        if name in self.values:
+            return self.values[name]
+        if name in self._poisoned:
+            raise Gap("")
+        if self.outer is not None:
+            return self.outer.value(name)
+        raise UnityError(f"{name!r} is made by nothing")
+
+    def add_initializers(self, graph: onnx.GraphProto) -> None:
+        """Constants for the initializers, shared by all who read them."""
+        if graph.sparse_initializer:
+            raise UnsupportedError(f"{self.model.name} has", ["sparse initializers"])
+        for tensor in graph.initializer:
+            data = array_of(tensor, self.model.folder)
+            self.values[tensor.name] = Constant(data, tensor.name)
+
+    def convert(self, graph: onnx.GraphProto) -> None:
+        """Convert the nodes of a graph, collecting what is missing."""
+        for proto in sorted_nodes(graph, self.model.name):
+            try:
+                self._convert_node(proto)
+            except Gap as gap:
+                if str(gap):
+                    self.gaps.append(f"{describe(proto)}, {_origin(self.model, proto)}: {gap}")
+                self._poisoned.update(proto.output)
+            except UnityError as error:
+                if isinstance(error, UnsupportedError):
+                    raise
+                raise UnityError(
+                    f"{self.model.name}: {describe(proto)}: {error.message}", None, error.hint
+                ) from error
+
+    def _convert_node(self, proto: onnx.NodeProto) -> None:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        converter = converter_of(domain, proto.op_type)
+        assert converter is not None
+        node = Node(proto, self, self.model.opsets.get(domain, 1))
+        found = converter(node)
+        if node.unread:
+            raise Gap(f"the attribute {', '.join(sorted(node.unread))}")
+        results: list[Value] = list(found) if isinstance(found, list | tuple) else [found]
+        wanted = [o for o in proto.output if o]
+        if len(results) < len(proto.output) and any(proto.output[len(results) :]):
+            raise Gap(f"output {len(results)}, {proto.output[len(results)]!r}")
+        assert wanted
+        for name, value in zip(proto.output, results, strict=False):
+            if name:
+                self.values[name] = value
+
+    def inline(self, graph: onnx.GraphProto) -> list[Value]:
+        """The values of a nested graph's outputs, its nodes converted into this body."""
+        scope = GraphImporter(self.model, self.builder, self)
+        scope.add_initializers(graph)
+        scope.convert(graph)
+        return [scope.value(o.name) for o in graph.output]
+
+    def output(self, info: onnx.ValueInfoProto) -> Expr:
+        """The value of an output, checked against what the model declares of it."""
+        value = self.value(info.name)
+        if isinstance(value, Sizes):
+            value = Node(onnx.NodeProto(name=info.name, op_type="Shape"), self, 1).materialize(
+                value
+            )
+        found = infer_type(value, self.builder.signatures)
+        assert isinstance(found, TensorType)
+        _check_output(info, found)
+        return value
+
+
+def _check_output(info: onnx.ValueInfoProto, found: TensorType) -> None:
+    tensor = info.type.tensor_type
+    if tensor.elem_type:
+        declared = dtype_of(tensor.elem_type, f"the output {info.name!r}")
+        if declared != found.dtype:
+            raise UnityError(f"the output {info.name!r} is {found.dtype}, declared as {declared}")
+    if not tensor.HasField("shape") or not isinstance(found.shape, tuple):
+        return
+    if len(tensor.shape.dim) != len(found.shape):
+        raise UnityError(
+            f"the output {info.name!r} has rank {len(found.shape)}, "
+            f"declared with {len(tensor.shape.dim)}"
+        )
+    for axis, (own, got) in enumerate(zip(tensor.shape.dim, found.shape, strict=True)):
+        fixed = own.HasField("dim_value") and own.dim_value > 0
+        if fixed and isinstance(got, int) and not equal(got, own.dim_value):
+            raise UnityError(
+                f"the output {info.name!r} has extent {got} at axis {axis}, "
+                f"declared as {own.dim_value}"
+            )
+
+
+__all__ = ["GraphImporter", "from_onnx"]

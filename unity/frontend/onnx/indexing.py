@@ -1,0 +1,145 @@
+"""Nodes that pick or move elements: Gather and its kin, Slice, Pad, NonZero, CumSum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.dims import Dim
+
+from .node import Converter, Node, Value
+from .sizes import Sizes
+
+
+def _gather(node: Node) -> Value:
+    axis = node.int_of("axis", 0)
+    value = node.value(0)
+    if isinstance(value, Sizes):
+        at = node.constant(1)
+        if at is not None:
+            try:
+                taken = np.take(value.dims, at.astype(np.int64), axis)
+            except (IndexError, ValueError) as error:
+                raise UnityError(str(error)) from None
+            return Sizes(np.asarray(taken, dtype=object), value.dtype)
+    x, indices = node.tensor(0), node.tensor(1)
+    _check_indices(node, indices_at=1, extent=node.shape_of(x)[node.axis(axis, node.rank(0))])
+    return node.op("take", x, indices, axis=node.axis(axis, node.rank(0)))
+
+
+def _check_indices(node: Node, indices_at: int, extent: Dim) -> None:
+    """Refuse a constant index that is out of range (an index known at run time is clamped)."""
+    known = node.constant(indices_at)
+    if known is None or not isinstance(extent, int) or known.size == 0:
+        return
+    wide = known.astype(np.int64)
+    if int(wide.min()) < -extent or int(wide.max()) >= extent:
+        raise UnityError(f"an index is out of range for the extent {extent}")
+
+
+def _gather_elements(node: Node) -> Value:
+    axis = node.axis(node.int_of("axis", 0), node.rank(0))
+    return node.op("gather_elements", node.tensor(0), node.tensor(1), axis=axis)
+
+
+def _gather_nd(node: Node) -> Value:
+    batch = node.int_of("batch_dims", 0)
+    return node.op("gather_nd", node.tensor(0), node.tensor(1), batch_dims=batch)
+
+
+def _slice(node: Node) -> Value:
+    starts, ends, axes, steps = _slice_arguments(node)
+    value = node.value(0)
+    rank = value.dims.ndim if isinstance(value, Sizes) else node.rank(0)
+    over = tuple(node.axis(a, rank) for a in (axes or tuple(range(len(starts)))))
+    if not len(over) == len(starts) == len(ends) == len(steps):
+        raise UnityError("starts, ends, axes and steps differ in length")
+    if 0 in steps:
+        raise UnityError("a step is 0")
+    if isinstance(value, Sizes):
+        return _slice_sizes(node, value, over, starts, ends, steps)
+    strides = None if set(steps) == {1} else steps
+    return node.op("strided_slice", value, axes=over, begin=starts, end=ends, strides=strides)
+
+
+def _slice_arguments(
+    node: Node,
+) -> tuple[Sequence[Dim], Sequence[Dim], tuple[int, ...] | None, tuple[int, ...]]:
+    if node.version < 10:
+        starts, ends = node.ints_of("starts") or (), node.ints_of("ends") or ()
+        return starts, ends, node.ints_of("axes"), (1,) * len(starts)
+    first, last = node.dims(1, "starts"), node.dims(2, "ends")
+    axes = node.ints(3, "axes") if node.has(3) else None
+    steps = node.ints(4, "steps") if node.has(4) else (1,) * len(first)
+    return first, last, axes, steps
+
+
+def _slice_sizes(
+    node: Node,
+    value: Sizes,
+    over: Sequence[int],
+    starts: Sequence[Dim],
+    ends: Sequence[Dim],
+    steps: Sequence[int],
+) -> Value:
+    places = [slice(None)] * value.dims.ndim
+    for axis, start, end, step in zip(over, starts, ends, steps, strict=True):
+        if not isinstance(start, int) or not isinstance(end, int):
+            raise node.gap("a symbolic slice of a shape")
+        # Python's slices take INT64_MIN with a negative step for the end, as ONNX does.
+        stop = None if step < 0 and end < -value.dims.shape[axis] else end
+        places[axis] = slice(start, stop, step)
+    return Sizes(np.asarray(value.dims[tuple(places)], dtype=object), value.dtype)
+
+
+def _pad(node: Node) -> Value:
+    x = node.tensor(0)
+    rank = node.rank(0)
+    if node.version < 11:
+        pads: Sequence[Dim] = node.ints_of("pads") or ()
+        fill = node.float_of("value", 0.0)
+    else:
+        pads = node.dims(1, "paddings")
+        fill = node.scalar(2, "the value of a padding") if node.has(2) else 0.0
+    axes = tuple(range(rank))
+    if node.has(3):
+        axes = tuple(node.axis(a, rank) for a in node.ints(3, "axes"))
+    if len(pads) != 2 * len(axes):
+        raise UnityError(f"{len(axes)} axes take {2 * len(axes)} paddings, got {len(pads)}")
+    widths: list[Dim] = [0] * (2 * rank)
+    for i, axis in enumerate(axes):
+        widths[2 * axis], widths[2 * axis + 1] = pads[i], pads[len(axes) + i]
+    mode = node.text_of("mode", "constant")
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        raise node.gap(f"mode {mode!r}")
+    kind = node.dtype_of(x)
+    value: float = fill if kind.is_float else int(fill)
+    return node.op("nn.pad", x, tuple(widths), pad_mode=mode, pad_value=value)
+
+
+def _non_zero(node: Node) -> Value:
+    return node.op("nonzero", node.tensor(0))
+
+
+def _cumsum(node: Node) -> Value:
+    axis = node.ints(1, "the axis")[0]
+    return node.op(
+        "cumsum",
+        node.tensor(0),
+        axis=node.axis(axis, node.rank(0)),
+        exclusive=bool(node.int_of("exclusive", 0)),
+        reverse=bool(node.int_of("reverse", 0)),
+    )
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Slice": _slice,
+    "Pad": _pad,
+    "NonZero": _non_zero,
+    "CumSum": _cumsum,
+}

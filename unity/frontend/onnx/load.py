@@ -1,0 +1,181 @@
+"""Reading an ONNX model and checking its form: opsets, names, order. Comes out: a sorted graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from onnx import inliner
+
+from unity.errors import UnityError, UnsupportedError
+
+OLDEST_OPSET = 7
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model whose form was checked.
+
+    Attributes:
+        proto: The model, its local functions inlined.
+        folder: Where its external data may lie.
+        opsets: The version of each domain; the default domain is ``""``.
+        name: What to call it.
+    """
+
+    proto: onnx.ModelProto
+    folder: Path | None
+    opsets: dict[str, int]
+    name: str
+
+
+def load_model(source: str | Path | bytes | onnx.ModelProto) -> Model:
+    """Read a model.
+
+    Raises:
+        UnityError: It is no ONNX model, or its form is wrong.
+        UnsupportedError: It needs an opset that Unity does not know.
+    """
+    proto, folder, name = _parse(source)
+    if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
+        raise UnityError(f"{name} holds no graph", hint="the file may be empty or cut short")
+    if proto.functions:
+        proto = inliner.inline_local_functions(proto)
+    opsets = _opsets(proto, name)
+    check_names(proto.graph, frozenset(), name)
+    return Model(proto, folder, opsets, name)
+
+
+def _parse(
+    source: str | Path | bytes | onnx.ModelProto,
+) -> tuple[onnx.ModelProto, Path | None, str]:
+    if isinstance(source, onnx.ModelProto):
+        return source, None, source.graph.name or "the model"
+    if isinstance(source, bytes):
+        return _decode(source, "the model"), None, "the model"
+    path = Path(source)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UnityError(f"can't read {str(path)!r}: {error.strerror}") from None
+    return _decode(data, path.name), path.parent, path.name
+
+
+def _decode(data: bytes, name: str) -> onnx.ModelProto:
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except Exception:  # protobuf's DecodeError, which has no types to name it by
+        raise UnityError(
+            f"{name} is no ONNX model ({len(data)} bytes read)",
+            hint="the file may be damaged or cut short",
+        ) from None
+    return proto
+
+
+def _opsets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
+    opsets = {
+        ("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in proto.opset_import
+    }
+    if not opsets:
+        raise UnityError(f"{name} imports no opset", hint="the file may be damaged")
+    newest = onnx.defs.onnx_opset_version()
+    version = opsets.get("", newest)
+    if not OLDEST_OPSET <= version <= newest:
+        raise UnsupportedError(
+            f"{name} uses opset {version}; Unity reads {OLDEST_OPSET} to {newest}",
+            hint="convert it with onnx.version_converter",
+        )
+    return opsets
+
+
+def check_names(graph: onnx.GraphProto, outer: frozenset[str], name: str) -> None:
+    """Check that each value has one name and one maker, nested graphs included.
+
+    Raises:
+        UnityError: A name is made twice, or used and made nowhere.
+    """
+    made: dict[str, str] = {}
+    initializers = {t.name for t in graph.initializer} | {
+        t.values.name for t in graph.sparse_initializer
+    }
+    for kind, names in (
+        ("input", [i.name for i in graph.input]),
+        ("initializer", [t.name for t in graph.initializer]),
+        ("output of a node", [o for n in graph.node for o in n.output if o]),
+    ):
+        for value in names:
+            both = kind == "initializer" and made.get(value) == "input"
+            if value in made and not both:
+                raise UnityError(f"{name}: two values are named {value!r}")
+            made[value] = kind
+    known = outer | made.keys() | initializers
+    for node in graph.node:
+        for value in node.input:
+            if value and value not in known:
+                raise UnityError(f"{name}: {describe(node)} reads {value!r}, which nothing makes")
+        for inner in subgraphs(node):
+            check_names(inner, frozenset(known), name)
+    for output in graph.output:
+        if output.name not in known:
+            raise UnityError(
+                f"{name}: the output {output.name!r} is made by nothing",
+                hint="the file may be cut short",
+            )
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def describe(node: onnx.NodeProto) -> str:
+    """A node for messages: its name and type."""
+    name = node.name or next(iter(node.output), "") or "(unnamed)"
+    return f"node {name!r} ({node.op_type})"
+
+
+def sorted_nodes(graph: onnx.GraphProto, name: str) -> list[onnx.NodeProto]:
+    """The nodes, each after those it reads from; as they stand where that holds already.
+
+    Raises:
+        UnityError: They form a cycle.
+    """
+    maker = {o: i for i, n in enumerate(graph.node) for o in n.output if o}
+    needs = [sorted({maker[v] for v in _reads(n) if v in maker}) for n in graph.node]
+    done: list[int] = []
+    state = [0] * len(needs)  # 0 unseen, 1 on the path, 2 done
+    for first in range(len(needs)):
+        path = [(first, iter(needs[first]))] if state[first] == 0 else []
+        state[first] = max(state[first], 1)
+        while path:
+            at, rest = path[-1]
+            following = next(rest, None)
+            if following is None:
+                state[at] = 2
+                done.append(at)
+                path.pop()
+            elif state[following] == 1:
+                cycle = [i for i, _ in path]
+                names = " -> ".join(
+                    describe(graph.node[i]) for i in cycle[cycle.index(following) :]
+                )
+                raise UnityError(f"{name}: the graph has a cycle: {names}")
+            elif state[following] == 0:
+                state[following] = 1
+                path.append((following, iter(needs[following])))
+    return [graph.node[i] for i in done]
+
+
+def _reads(node: onnx.NodeProto) -> Iterable[str]:
+    yield from node.input
+    for inner in subgraphs(node):
+        for each in inner.node:
+            yield from _reads(each)
+        yield from (o.name for o in inner.output)

@@ -1,0 +1,117 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+from unity.ir.graph import Expr
+
+from .node import Converter, Node, Value
+
+
+def _batch_norm(node: Node) -> Value:
+    node.ignore("momentum")
+    if node.int_of("training_mode", 0):
+        raise node.gap("training")
+    if node.version < 9 and not node.int_of("spatial", 1):
+        raise node.gap("spatial=0")
+    x, gamma, beta, mean, variance = (node.tensor(i) for i in range(5))
+    kind = node.dtype_of(x)
+    rest = (node.cast(v, kind) for v in (gamma, beta, mean, variance))
+    return node.op("nn.batch_norm", x, *rest, epsilon=node.float_of("epsilon", 1e-5))
+
+
+def _instance_norm(node: Node) -> Value:
+    x, gamma, beta = (node.tensor(i) for i in range(3))
+    return node.op("nn.instance_norm", x, gamma, beta, epsilon=node.float_of("epsilon", 1e-5))
+
+
+def _axes_from(node: Node) -> tuple[int, ...]:
+    rank = node.rank(0)
+    return tuple(range(node.axis(node.int_of("axis", -1), rank), rank))
+
+
+def _scale(node: Node, value: Expr, x: Expr, axes: tuple[int, ...]) -> Expr:
+    """A scale or bias of the shape of the normalized axes."""
+    wanted = tuple(node.shape_of(x)[a] for a in axes)
+    shape = node.shape_of(value)
+    if shape == wanted:
+        return value
+    return node.op("broadcast_to", value, wanted)
+
+
+def _layer_norm(node: Node) -> Value:
+    if node.int_of("stash_type", 1) != 1:
+        raise node.gap("stash_type other than float32")
+    x = node.tensor(0)
+    axes = _axes_from(node)
+    epsilon = node.float_of("epsilon", 1e-5)
+    gamma = _scale(node, node.tensor(1), x, axes)
+    more = [_scale(node, node.tensor(2), x, axes)] if node.has(2) else []
+    return node.op("nn.layer_norm", x, gamma, *more, axes=axes, epsilon=epsilon)
+
+
+def _rms_norm(node: Node) -> Value:
+    if node.int_of("stash_type", 1) != 1:
+        raise node.gap("stash_type other than float32")
+    x = node.tensor(0)
+    axes = _axes_from(node)
+    epsilon = node.float_of("epsilon", 1e-5)
+    return node.op(
+        "nn.rms_norm", x, _scale(node, node.tensor(1), x, axes), axes=axes, epsilon=epsilon
+    )
+
+
+def _group_norm(node: Node) -> Value:
+    if node.int_of("stash_type", 1) != 1:
+        raise node.gap("stash_type other than float32")
+    if node.version < 21:
+        raise node.gap("the version before opset 21")
+    groups = node.int_of("num_groups", 1)
+    x, gamma, beta = (node.tensor(i) for i in range(3))
+    epsilon = node.float_of("epsilon", 1e-5)
+    return node.op("nn.group_norm", x, gamma, beta, num_groups=groups, epsilon=epsilon)
+
+
+def _lrn(node: Node) -> Value:
+    return node.op(
+        "nn.lrn",
+        node.tensor(0),
+        size=node.int_of("size", 1),
+        alpha=node.float_of("alpha", 1e-4),
+        beta=node.float_of("beta", 0.75),
+        bias=node.float_of("bias", 1.0),
+    )
+
+
+def _lp_norm(node: Node) -> Value:
+    """``x / |x|`` along an axis, by the sum of magnitudes or the Euclidean norm."""
+    x = node.tensor(0)
+    axis = node.axis(node.int_of("axis", -1), node.rank(0))
+    if node.int_of("p", 2) == 1:
+        norm = node.op("sum", node.op("abs", x), axis=(axis,), keepdims=True)
+    else:
+        squares = node.op("sum", node.op("square", x), axis=(axis,), keepdims=True)
+        norm = node.op("sqrt", squares)
+    quotient = node.op("divide", x, norm)
+    zero = node.number(0, x)
+    return node.op("where", node.op("equal", norm, zero), zero, quotient)
+
+
+def _mean_variance_norm(node: Node) -> Value:
+    axes = node.ints_of("axes") or (0, 2, 3)
+    x = node.tensor(0)
+    centred = node.op("subtract", x, node.op("mean", x, axis=axes, keepdims=True))
+    spread = node.op("mean", node.op("square", centred), axis=axes, keepdims=True)
+    deviation = node.op("add", node.op("sqrt", spread), node.number(1e-9, x))
+    return node.op("divide", centred, deviation)
+
+
+CONVERTERS: dict[str, Converter] = {
+    "BatchNormalization": _batch_norm,
+    "InstanceNormalization": _instance_norm,
+    "LayerNormalization": _layer_norm,
+    "RMSNormalization": _rms_norm,
+    "GroupNormalization": _group_norm,
+    "LRN": _lrn,
+    "LpNormalization": _lp_norm,
+    "MeanVarianceNormalization": _mean_variance_norm,
+}

@@ -1,0 +1,230 @@
+"""Nodes that read or change shapes. On sizes they are index games, played during the import."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.dims import Dim, equal, product
+from unity.ir.graph import Expr
+
+from .node import Converter, Node, Value
+from .sizes import Sizes, sizes_of
+
+
+def _shape(node: Node) -> Value:
+    shape = node.shape_of(node.tensor(0))
+    start = node.int_of("start", 0)
+    end = node.int_of("end", len(shape))
+    return sizes_of(shape[slice(start, end)])
+
+
+def _size(node: Node) -> Value:
+    return sizes_of(product(node.shape_of(node.tensor(0))))
+
+
+def _reshape(node: Node) -> Value:
+    zero_is_zero = bool(node.int_of("allowzero", 0))
+    target = node.dims(1, "a shape")
+    value = node.value(0)
+    old = value.dims.shape if isinstance(value, Sizes) else node.shape_of(value)
+    wanted = _resolve_zeros(target, old, zero_is_zero)
+    if isinstance(value, Sizes) and all(isinstance(d, int) for d in wanted):
+        numbers = [d for d in wanted if isinstance(d, int)]
+        return Sizes(value.dims.reshape(numbers), value.dtype)
+    x = node.tensor(0)
+    return x if tuple(wanted) == old else node.op("reshape", x, wanted)
+
+
+def _resolve_zeros(
+    target: Sequence[Dim], old: Sequence[Dim], zero_is_zero: bool
+) -> tuple[Dim, ...]:
+    """A 0 in the target copies the dim at its place, unless `zero_is_zero`."""
+    found: list[Dim] = []
+    for axis, d in enumerate(target):
+        if isinstance(d, int) and d == 0 and not zero_is_zero:
+            if axis >= len(old):
+                raise UnityError(f"the shape {tuple(target)} copies axis {axis} of {tuple(old)}")
+            found.append(old[axis])
+        else:
+            found.append(d)
+    return tuple(found)
+
+
+def _flatten(node: Node) -> Value:
+    x = node.tensor(0)
+    shape = node.shape_of(x)
+    given = node.int_of("axis", 1)
+    axis = given + len(shape) if given < 0 else given
+    if not 0 <= axis <= len(shape):
+        raise UnityError(f"axis {given} is out of range for rank {len(shape)}")
+    return node.op("reshape", x, (product(shape[:axis]), product(shape[axis:])))
+
+
+def _axes(node: Node) -> tuple[int, ...] | None:
+    """Axes: an attribute before opset 13, then an input."""
+    if node.version < 13:
+        return node.ints_of("axes")
+    return node.ints(1, "axes") if node.has(1) else None
+
+
+def _squeeze(node: Node) -> Value:
+    axes = _axes(node)
+    value = node.value(0)
+    if isinstance(value, Sizes):
+        return Sizes(np.asarray(value.dims.squeeze(axes), dtype=object), value.dtype)
+    shape = node.shape_of(value)
+    if axes is None:
+        return node.op("squeeze", value)
+    over = tuple(node.axis(a, len(shape)) for a in axes)
+    # A symbol that must be 1 is checked at run time.
+    wanted = tuple(1 if i in over and not isinstance(d, int) else d for i, d in enumerate(shape))
+    checked = value if wanted == shape else node.assert_shape(value, wanted)
+    return node.op("squeeze", checked, axis=over)
+
+
+def _unsqueeze(node: Node) -> Value:
+    axes = _axes(node)
+    if axes is None:
+        raise UnityError("lacks its axes")
+    value = node.value(0)
+    if isinstance(value, Sizes):
+        rank = value.dims.ndim + len(axes)
+        places = tuple(node.axis(a, rank) for a in axes)
+        return Sizes(np.expand_dims(value.dims, places), value.dtype)
+    return node.op("expand_dims", value, axis=axes)
+
+
+def _transpose(node: Node) -> Value:
+    x = node.tensor(0)
+    rank = node.rank(0)
+    axes = node.ints_of("perm")
+    order = tuple(reversed(range(rank))) if axes is None else axes
+    return x if order == tuple(range(rank)) else node.op("permute_dims", x, axes=order)
+
+
+def _expand(node: Node) -> Value:
+    """Broadcasting both ways: a 1 in the wanted shape keeps the input's dim."""
+    wanted = node.dims(1, "a shape")
+    value = node.value(0)
+    if isinstance(value, Sizes) and all(isinstance(d, int) for d in wanted):
+        numbers = tuple(d for d in wanted if isinstance(d, int))
+        shape = np.broadcast_shapes(value.dims.shape, numbers)
+        return Sizes(np.broadcast_to(value.dims, shape), value.dtype)
+    x = node.tensor(0)
+    shape = node.shape_of(x)
+    target = broadcast(shape, wanted)
+    return x if target == shape else node.op("broadcast_to", _checked(node, x, target), target)
+
+
+def broadcast(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The shape two broadcast to; of two that can't be told apart, the latter's."""
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
+    return tuple(x if y == 1 else y for x, y in zip(left, right, strict=True))
+
+
+def _checked(node: Node, x: Expr, target: tuple[Dim, ...]) -> Expr:
+    """The tensor, its dims asserted to be the target's where neither is provably 1."""
+    shape = node.shape_of(x)
+    offset = len(target) - len(shape)
+    wanted = tuple(
+        d if d == 1 or equal(d, target[offset + i]) else target[offset + i]
+        for i, d in enumerate(shape)
+    )
+    numbers = ((d, w) for d, w in zip(shape, wanted, strict=True) if isinstance(d, int))
+    if any(isinstance(w, int) and d != w for d, w in numbers):
+        raise UnityError(f"the shape {shape} does not broadcast to {target}")
+    return x if wanted == shape else node.assert_shape(x, wanted)
+
+
+def _concat(node: Node) -> Value:
+    axis = node.int_of("axis", 0)
+    every = range(node.count)
+    known = node.symbolic(*every)
+    if known is not None:
+        return Sizes(np.concatenate([k.dims for k in known], axis), known[0].dtype)
+    tensors = [node.tensor(i) for i in every]
+    if len(tensors) == 1:
+        return tensors[0]
+    rank = len(node.shape_of(tensors[0]))
+    along = node.axis(axis, rank)
+    first = node.shape_of(tensors[0])
+    aligned = [tensors[0], *(_like(node, t, first, along) for t in tensors[1:])]
+    return node.op("concat", tuple(aligned), axis=along)
+
+
+def _like(node: Node, x: Expr, first: Sequence[Dim], along: int) -> Expr:
+    """A part of a concatenation, its other dims asserted to be those of the first part."""
+    shape = node.shape_of(x)
+    if len(shape) != len(first):
+        raise UnityError(f"inputs of ranks {len(first)} and {len(shape)}")
+    wanted = list(shape)
+    for i, (own, other) in enumerate(zip(shape, first, strict=True)):
+        both_numbers = isinstance(own, int) and isinstance(other, int)
+        if i != along and not both_numbers and not equal(own, other):
+            wanted[i] = other
+    return x if tuple(wanted) == tuple(shape) else node.assert_shape(x, tuple(wanted))
+
+
+def _split(node: Node) -> list[Value]:
+    x = node.tensor(0)
+    shape = node.shape_of(x)
+    axis = node.axis(node.int_of("axis", 0), len(shape))
+    if node.version < 13:
+        sizes: tuple[int, ...] | None = node.ints_of("split")
+    else:
+        sizes = node.ints(1, "the sizes of a split") if node.has(1) else None
+    count = node.int_of("num_outputs", len(node.proto.output))
+    extent = shape[axis]
+    if sizes is None:
+        if not isinstance(extent, int):
+            raise node.gap(f"equal parts of the symbolic extent {extent}")
+        part = -(-extent // count)
+        sizes = tuple(max(0, min(part, extent - i * part)) for i in range(count))
+    if isinstance(extent, int) and sum(sizes) != extent:
+        raise UnityError(f"the parts {sizes} don't add up to the extent {extent}")
+    if not isinstance(extent, int):
+        wanted = (*shape[:axis], sum(sizes), *shape[axis + 1 :])
+        x = node.assert_shape(x, wanted)
+    if len(sizes) == 1:
+        return [x]
+    starts = tuple(int(i) for i in np.cumsum(sizes)[:-1])
+    parts = node.op("split", x, starts, axis=axis)
+    return [node.field(parts, i) for i in range(len(sizes))]
+
+
+def _tile(node: Node) -> Value:
+    return node.op("tile", node.tensor(0), node.ints(1, "repeats"))
+
+
+def _depth_to_space(node: Node) -> Value:
+    return node.op(
+        "depth_to_space",
+        node.tensor(0),
+        block_size=node.int_of("blocksize", 1),
+        mode=node.text_of("mode", "DCR"),
+    )
+
+
+def _space_to_depth(node: Node) -> Value:
+    return node.op("space_to_depth", node.tensor(0), block_size=node.int_of("blocksize", 1))
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Shape": _shape,
+    "Size": _size,
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Transpose": _transpose,
+    "Expand": _expand,
+    "Concat": _concat,
+    "Split": _split,
+    "Tile": _tile,
+    "DepthToSpace": _depth_to_space,
+    "SpaceToDepth": _space_to_depth,
+}

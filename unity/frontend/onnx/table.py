@@ -1,0 +1,41 @@
+"""The table of all converters, from the explicit list of families."""
+
+from __future__ import annotations
+
+from . import (
+    activations,
+    arithmetic,
+    control,
+    creation,
+    elementwise,
+    indexing,
+    layers,
+    linear,
+    norms,
+    reductions,
+    shaping,
+)
+from .load import DEFAULT_DOMAINS
+from .node import Converter
+
+FAMILIES: tuple[dict[str, Converter], ...] = (
+    activations.CONVERTERS,
+    arithmetic.CONVERTERS,
+    control.CONVERTERS,
+    creation.CONVERTERS,
+    elementwise.CONVERTERS,
+    indexing.CONVERTERS,
+    layers.CONVERTERS,
+    linear.CONVERTERS,
+    norms.CONVERTERS,
+    reductions.CONVERTERS,
+    shaping.CONVERTERS,
+)
+CONVERTERS: dict[str, Converter] = {
+    name: converter for family in FAMILIES for name, converter in family.items()
+}
+
+
+def converter_of(domain: str, op_type: str) -> Converter | None:
+    """What converts an operator's nodes; None if nothing does."""
+    return CONVERTERS.get(op_type) if domain in DEFAULT_DOMAINS else None
