@@ -55,6 +55,8 @@ def _print(module: IRModule) -> tuple[str, ConstantPool]:
     lines, pool, table = Lines(), ConstantPool(), SymbolTable(module)
     for line in table.lines():
         lines.add(line)
+    if module.attrs:
+        lines.add(f"script.module_attrs({attrs_text(module.attrs, table.renamed)})")
     signatures = signatures_of(module)
     for name, definition in module.items():
         if lines:
