@@ -1,8 +1,8 @@
 """Passes, what they are given, and pipelines of them.
 
 A `Pass` is a pure function from a verified module to a verified module, written as a frozen
-dataclass whose fields are its options. A `Pipeline` is a tuple of passes that users edit. What looks
-on (timing, printing, checking) are the `Context`'s instruments; a pass does not know of them.
+dataclass whose fields are its options. A `Pipeline` is a tuple of passes that users edit. What
+looks on (timing, printing, checking) are the `Context`'s instruments; a pass does not know of them.
 """
 
 from __future__ import annotations

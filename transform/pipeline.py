@@ -1,4 +1,4 @@
-"""The default pipelines, as data. Users edit what `pipeline` gives: ``.insert_after``, ``.replace`` ...
+"""The default pipelines, as data; users edit what `pipeline` gives.
 
 Every line is a pass; a comment stands where the order matters.
 """

@@ -1,8 +1,8 @@
 """Where in one arena each piece of storage goes: greedy packing, sizes symbolic or not.
 
-Sizes that are multiples of the same symbolic factor (``512 * n``, ``64 * n``) compare like numbers,
-so each factor has a region of the arena that is packed by the multiples alone. The arena's size is a
-formula, and every offset too.
+Sizes that are multiples of the same symbolic factor (``512 * n``, ``64 * n``) compare like
+numbers, so each factor has a region of the arena that is packed by the multiples alone. The arena's
+size is a formula, and so is every offset.
 """
 
 from __future__ import annotations

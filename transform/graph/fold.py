@@ -54,11 +54,14 @@ class _Folder(BodyRewriter):
                 self.splice(taken)
                 return taken.result
             case Call(Op("shape_of"), (x,)):
-                found = atom_type(x)
-                known = isinstance(found, TensorType) and isinstance(found.shape, tuple)
-                return ShapeValue(found.shape) if known else value
+                match atom_type(x):
+                    case TensorType(tuple(dims)):
+                        return ShapeValue(dims)
+                    case _:
+                        return value
             case Call(Op("shape_to_tensor"), (ShapeValue(dims),)) if not _static(value.args[0]):
-                return Call(Op("dims"), (), Attrs(values=dims, dtype=INT64), value.span)
+                values = Attrs({"values": dims, "dtype": INT64})
+                return Call(Op("dims"), (), values, value.span)
             case Call(Op(name)):
                 return self.fold(OPS[name], value, var.type) or value
             case _:
@@ -80,7 +83,8 @@ class _Folder(BodyRewriter):
             assert isinstance(result, tuple)
             return ShapeValue(tuple(int(d) for d in result))
         if isinstance(result, tuple):
-            return Tuple(tuple(_constant(a, op, call) for a in result), call.span)
+            arrays = tuple(np.asarray(a) for a in result)
+            return Tuple(tuple(_constant(a, op, call) for a in arrays), call.span)
         return _constant(result, op, call)
 
     def fits(self, call: Call, args: list[RefArg], out: Type) -> bool:

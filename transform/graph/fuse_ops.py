@@ -105,7 +105,7 @@ class _Fuser:
 
     def fused(self, bindings: Sequence[Binding]) -> list[Binding]:
         """The bindings, each group put where its last member was."""
-        members = [b for b in bindings if self.is_node(b)]
+        members = [b for b in bindings if isinstance(b, VarBinding) and self.is_node(b)]
         nodes = self.graph(members)
         groups: dict[int, list[VarBinding]] = {}
         for i, last in enumerate(group(nodes)):
@@ -120,9 +120,9 @@ class _Fuser:
                 result.append(binding)
         return result
 
-    def is_node(self, binding: Binding) -> bool:
+    def is_node(self, binding: VarBinding) -> bool:
         """Whether a binding takes part: a kernel call that gives one tensor."""
-        if not isinstance(binding, VarBinding) or not isinstance(binding.value, CallTir):
+        if not isinstance(binding.value, CallTir):
             return False
         call = binding.value
         return len(call.out) == 1 and not call.inplace and self.level(call) < OPAQUE

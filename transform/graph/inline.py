@@ -1,4 +1,4 @@
-"""Inlining of elementwise and injective producers within a kernel: compute_inline on whole prim funcs."""
+"""Inlining of elementwise and injective producers within a kernel: compute_inline on prim funcs."""
 
 from __future__ import annotations
 
@@ -121,25 +121,28 @@ def _same(a: PrimExpr, b: PrimExpr) -> bool:
 
 def _may_inline(stmt: Stmt, made: Producer) -> bool:
     """Whether a consumer may compute the elements it reads itself."""
-    for s in walk_stmt(stmt):
-        if isinstance(s, Block) and any(r.buffer is made.buffer for r in s.reads):
-            if any(isinstance(inner, Block) for inner in walk_stmt(s.body)):
-                return False
+    for block in _readers(stmt, made.buffer):
+        if any(isinstance(inner, Block) for inner in walk_stmt(block.body)):
+            return False
     return not is_costly(made.value) or reads_once(stmt, made.buffer)
 
 
 def reads_once(stmt: Stmt, buffer: Buffer) -> bool:
     """Whether at most one block reads a buffer, and reads each element once."""
-    readers = [
-        s
-        for s in walk_stmt(stmt)
-        if isinstance(s, Block) and any(r.buffer is buffer for r in s.reads)
-    ]
+    readers = _readers(stmt, buffer)
     if len(readers) != 1:
         return not readers
     (block,) = readers
     places = {load.indices for load in _reads_of(block, buffer)}
     return len(places) == 1 and _tells_element(block, next(iter(places)))
+
+
+def _readers(stmt: Stmt, buffer: Buffer) -> list[Block]:
+    return [
+        s
+        for s in walk_stmt(stmt)
+        if isinstance(s, Block) and any(r.buffer is buffer for r in s.reads)
+    ]
 
 
 def _tells_element(block: Block, indices: Sequence[PrimExpr]) -> bool:

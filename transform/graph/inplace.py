@@ -10,10 +10,10 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
 
 def overwritable(kernel: PrimFunc) -> frozenset[Buffer]:
-    """The inputs that the kernel reads only at the element it is about to write, and only once each.
+    """The inputs that the kernel reads only at the element it is about to write.
 
-    That is so for a kernel of a single block over spatial axes with one store, indexed by those axes.
-    (One with several blocks may be scheduled so that partial results are written early.)
+    That is so for a kernel of a single block over spatial axes with one store, indexed by those
+    axes. (One with several blocks may be scheduled so that partial results are written early.)
     """
     block = _only_block(kernel.body)
     if block is None or block.init is not None or any(a.kind != "S" for a in block.axes):

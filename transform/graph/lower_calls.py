@@ -153,7 +153,7 @@ class _Lowerer(BodyRewriter):
         scalars = [v for p, v in zip(explicit, sym_args, strict=True) if isinstance(p, PrimVar)]
         numbers = ShapeValue((*sizes.values(), *scalars))
         value = Call(Op("memory.call_kernel"), (ref, Tuple(tuple(buffers)), numbers), span=span)
-        self.emit(value, "_", span, NOTHING)
+        self.emit(value, "done", span, NOTHING)
 
 
 def _plain(blocks: Sequence[BindingBlock]) -> tuple[BindingBlock, ...]:

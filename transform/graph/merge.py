@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var, to_prim_expr
+from unity.ir.dims import Symbol
 from unity.ir.graph import CallTir, Expr, Function, Var, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
@@ -35,7 +36,7 @@ def merge(function: Function, module: IRModule) -> tuple[PrimFunc, tuple[Buffer,
         if isinstance(param.type, TensorType):
             buffers[param] = _buffer(param.name, param.type)
         elif isinstance(param.type, ShapeType) and isinstance(param.type.dims, tuple):
-            sizes += [size_var(d) for d in param.type.dims if not isinstance(d, int)]
+            sizes += [size_var(d) for d in param.type.dims if isinstance(d, Symbol)]
     inputs = tuple(buffers.values())
     stmts: list[Stmt] = []
     patterns: list[Pattern] = []

@@ -32,9 +32,9 @@ class Normalize(Pass):
     """Brings every graph function into the form that the other passes expect.
 
     Nested expressions are bound to variables of their own. Variables that are copies of others, or
-    fields of a known tuple, give way to what they stand for, and so does a `match_cast` that is known to
-    hold. Types that are vague are inferred anew. Pure bindings that follow each other form one
-    dataflow block; control flow and effects stand in plain blocks.
+    fields of a known tuple, give way to what they stand for, and so does a `match_cast` that is
+    known to hold. Types that are vague are inferred anew. Pure bindings that follow each other form
+    one dataflow block; control flow and effects stand in plain blocks.
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

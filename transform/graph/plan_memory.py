@@ -36,9 +36,10 @@ class PlanMemory(Pass):
     """Puts tensors that do not outlive a call of their function into an arena.
 
     The arena is allocated once at the start; its size is a formula over the parameters' symbols.
-    Tensors never in use together share bytes, and an elementwise kernel writes over an input that it
-    is the last to read. Results have storage of their own, and so have tensors that something else
-    than a kernel sees, or whose size is not known when the function starts. Constants stay outside.
+    Tensors never in use together share bytes, and an elementwise kernel writes over an input that
+    it is the last to read. Results have storage of their own, and so have tensors that something
+    else than a kernel sees, or whose size is not known when the function starts. Constants stay
+    outside.
 
     A function may still return a parameter or a constant, or a view of one: the VM copies it then.
 
@@ -200,7 +201,7 @@ def arena_bytes(function: Function) -> Dim:
 def peak_bytes(function: Function, symbols: Mapping[Symbol, int]) -> int:
     """The most memory that one call of a planned function takes: its arena and its results.
 
-    Parameters, constants, temporaries inside kernels and what called functions take are not counted.
+    Parameters, constants, temporaries of kernels and what called functions take are not counted.
 
     Args:
         function: A function after `PlanMemory`.

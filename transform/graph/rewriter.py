@@ -1,8 +1,8 @@
 """Rewriting bodies binding by binding: what the graph passes share.
 
 A pass subclasses `BodyRewriter` and overrides `rewrite`: it sees each right side with its operands
-already rewritten, may look up what an operand is bound to, may emit bindings in front, and gives the
-new right side. An atom as the new right side replaces the variable wherever it is used.
+already rewritten, may look up what an operand is bound to, may emit bindings in front, and gives
+the new right side. An atom as the new right side replaces the variable wherever it is used.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ from .rewriter import BodyRewriter
 class SimplifyOps(Pass):
     """Removes ops that do nothing and joins pairs that do less together.
 
-    Views of views become one view; a transposition of a transposition one or none; one that only moves axes
-    of extent 1 a view. Casts to the same dtype, slices of everything, broadcasts and views to the
-    same shape, and operations with a neutral constant are dropped. Dividing by a power of two becomes a
-    multiplication, squaring by `power` a square.
+    Views of views become one view; a transposition of a transposition one or none; one that only
+    moves axes of extent 1 a view. Casts to the same dtype, slices of everything, broadcasts and
+    views to the same shape, and operations with a neutral constant are dropped. Dividing by a power
+    of two becomes a multiplication, squaring by `power` a square.
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
@@ -106,7 +106,7 @@ def _reshape(x: Expr, shape: Shape, call: Call) -> Call:
 
 
 def _transpose(m: Match) -> Expr | None:
-    """permute(permute(x)) -> permute(x); permute by identity -> x; of axes of extent 1 -> reshape."""
+    """permute(permute(x)) -> permute(x); by identity -> x; of axes of extent 1 -> reshape."""
     x = m.call.args[0]
     dims = _shape(atom_type(x))
     if dims is None or m.shape is None:
@@ -176,7 +176,7 @@ def _neutral(value: float) -> Rule:
 
 
 def _multiply(m: Match) -> Expr | None:
-    """x * 1 -> x and 1 * x -> x."""
+    """X * 1 -> x and 1 * x -> x."""
     a, b = m.call.args
     if _number(b) == 1.0 and atom_type(a) == m.type:
         return a
@@ -184,7 +184,7 @@ def _multiply(m: Match) -> Expr | None:
 
 
 def _divide(m: Match) -> Expr | None:
-    """x / 2**k -> x * 2**-k, which is exact."""
+    """X / 2**k -> x * 2**-k, which is exact."""
     x, by = m.call.args
     value = _number(by)
     if value == 1.0:

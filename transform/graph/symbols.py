@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import size_var, to_dim
-from unity.ir.dims import Dim, SymDim, Symbol, dim, substitute, symbols_of
+from unity.ir.dims import Dim, Symbol, SymDim, dim, substitute, symbols_of
 from unity.ir.prim_expr import PrimExpr, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, PrimFunc
