@@ -1,0 +1,147 @@
+"""Native code, the bytecode's interpreter and the reference interpreter agree on whole functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import unity
+from unity.interpreter import interpret
+from unity.runtime.executable import Executable
+from unity.runtime.native import supported
+from unity.script import parse
+
+Numbers = npt.NDArray[np.generic]
+HEAD = 'n = dim("n")\nm = dim("m")\n\n@script.function\n'
+PROGRAMS: dict[str, str] = {
+    "chain": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    y = R.nn.softmax(x, axis=-1)
+    z = R.matmul(y, R.permute_dims(x, axes=(1, 0)))
+    return R.matmul(z, y)
+""",
+    "choice": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    if b:
+        y = R.exp(x)
+    else:
+        y = x
+    return R.add(y, x)
+""",
+    "choice as the result": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    if b:
+        y = R.exp(x)
+    else:
+        y = x
+    return y
+""",
+    "loop with two states that swap": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    i = R.const(0, "int64")
+    y = x
+    previous = x
+    while R.less(i, k):
+        following = R.add(y, previous)
+        previous = y
+        y = following
+        i = R.add(i, R.const(1, "int64"))
+    return R.subtract(y, previous)
+""",
+    "loop in a loop": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    i = R.const(0, "int64")
+    y = x
+    while R.less(i, k):
+        j = R.const(0, "int64")
+        while R.less(j, i):
+            y = R.add(y, x)
+            j = R.add(j, R.const(1, "int64"))
+        i = R.add(i, R.const(1, "int64"))
+    return y
+""",
+    "the same result twice, an input and a constant": """
+def main(
+    x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]
+) -> R.Tuple(f32[Tensor, n, 4], f32[Tensor, n, 4], f32[Tensor, n, 4], i64[Tensor, ()]):
+    y = R.exp(x)
+    return (y, x, y, R.const(3, "int64"))
+""",
+    "reshaped result": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n * 4]:
+    y = R.exp(x)
+    return R.reshape(y, (n * 4,))
+""",
+    "match_cast": """
+def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
+    y = R.match_cast(x, f32[Tensor, m, 4])
+    return R.exp(y)
+""",
+}
+
+
+def compiled(name: str) -> tuple[unity.IRModule, Executable]:
+    module = parse(HEAD + PROGRAMS[name].lstrip())
+    return module, unity.compile(module)
+
+
+def same(a: object, b: object) -> None:
+    if isinstance(b, tuple):
+        assert isinstance(a, tuple)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+        return
+    assert isinstance(a, np.ndarray)
+    assert isinstance(b, np.ndarray)
+    assert a.dtype == b.dtype
+    np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_three_ways_of_running_agree(name: str) -> None:
+    module, exe = compiled(name)
+    if supported():
+        assert exe.native()["main"] == "native"
+    rng = np.random.default_rng(0)
+    for rows, count, flag in ((3, 4, True), (1, 0, False), (0, 2, True), (40, 1, False)):
+        args = [rng.standard_normal((rows, 4), np.float32), np.asarray(count), np.asarray(flag)]
+        expected = interpret(module, "main", args)
+        same(exe(*args), expected)
+        same(exe.trace(lambda event: None, *args), expected)
+
+
+def test_results_own_their_memory() -> None:
+    _, exe = compiled("the same result twice, an input and a constant")
+    x = np.ones((2, 4), np.float32)
+    result = exe(x, np.asarray(0), np.asarray(True))
+    assert isinstance(result, tuple)
+    arrays = [*result, x]
+    for i, a in enumerate(arrays):
+        for b in arrays[:i]:
+            assert not np.shares_memory(a, b)
+
+
+def test_what_is_not_native_says_why() -> None:
+    text = HEAD + (
+        "def main(x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:\n"
+        "    i = R.nonzero(x)\n"
+        "    return R.take(x, R.reshape(i, (-1,)), axis=0)\n"
+    )
+    exe = unity.compile(parse(text))
+    assert exe.native()["main"].startswith("bytecode: it calls Python")
+    x = np.asarray([0, 2, 0, 3], np.float32)
+    np.testing.assert_array_equal(np.asarray(exe(x)), [2, 3])
+
+
+def test_a_check_inside_a_function_names_the_symbol() -> None:
+    text = (
+        'n = dim("n")\nm = dim("m", max=5)\n\n@script.function\n' + PROGRAMS["match_cast"].lstrip()
+    )
+    exe = unity.compile(parse(text))
+    flags = (np.asarray(0), np.asarray(True))
+    exe(np.ones((5, 4), np.float32), *flags)
+    with pytest.raises(
+        unity.UnityError, match=r"'y' axis 0: symbol m is 6, but it must be at most 5"
+    ):
+        exe(np.ones((6, 4), np.float32), *flags)

@@ -1,0 +1,148 @@
+"""What an executable offers: kinds of arrays, named runs, threads, reports."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+
+import numpy as np
+import pytest
+
+import unity
+from unity.runtime.executable import Executable
+from unity.runtime.program_json import from_json, to_json
+from unity.runtime.vm import Event
+from unity.script import parse
+
+SOURCE = """
+n = dim("n")
+
+@script.function
+def main(x: f32[Tensor, n], y: f32[Tensor, n]) -> f32[Tensor, n]:
+    a = R.add(x, y)
+    s = R.sum(a, axis=(0,), keepdims=True)
+    return R.multiply(a, s)
+"""
+
+
+@cache
+def executable() -> Executable:
+    return unity.compile(parse(SOURCE))
+
+
+def expected(x: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> object:
+    return (x + x) * (x + x).sum()
+
+
+X = np.arange(5, dtype=np.float32)
+
+
+def test_named_positional_and_mixed() -> None:
+    exe = executable()
+    for result in (exe(X, X), exe(x=X, y=X), exe(X, y=X), exe["main"](X, X), exe["main"](y=X, x=X)):
+        np.testing.assert_allclose(np.asarray(result), expected(X))
+    (named,) = exe.run({"y": X, "x": X}).values()
+    np.testing.assert_allclose(named, expected(X))
+
+
+def test_one_executable_serves_every_length() -> None:
+    for n in (0, 1, 2, 15, 16, 17, 100, 1000, 5, 40_000):
+        x = np.full(n, 0.01, np.float32)
+        np.testing.assert_allclose(np.asarray(executable()(x, x)), expected(x), rtol=1e-4)
+
+
+def test_torch_in_torch_out() -> None:
+    torch = pytest.importorskip("torch")
+    result = executable()(torch.from_numpy(X), X)
+    assert isinstance(result, torch.Tensor)
+    np.testing.assert_allclose(result.numpy(), expected(X))
+    weights = torch.from_numpy(X.copy()).requires_grad_()
+    np.testing.assert_allclose(executable()(weights, weights), expected(X))
+    strided = torch.arange(10, dtype=torch.float32)[::2]
+    np.testing.assert_allclose(executable()(strided, strided), expected(strided.numpy()))
+
+
+def test_torch_bfloat16_goes_in_and_out() -> None:
+    torch = pytest.importorskip("torch")
+    text = SOURCE.replace("f32", "bf16").replace(
+        "R.sum(a, axis=(0,), keepdims=True)", "R.add(a, x)"
+    )
+    exe = unity.compile(parse(text))
+    x = torch.arange(4, dtype=torch.bfloat16)
+    result = exe(x, x)
+    assert isinstance(result, torch.Tensor)
+    assert result.dtype == torch.bfloat16
+    np.testing.assert_allclose(result.float().numpy(), [0, 6, 24, 54])
+
+
+def test_eight_threads_at_once() -> None:
+    exe, wrong = executable(), list[int]()
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            x = rng.uniform(0, 1, int(rng.integers(0, 3000))).astype(np.float32)
+            if not np.allclose(np.asarray(exe(x, x)), expected(x), rtol=1e-3):
+                wrong.append(x.size)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_reports() -> None:
+    exe = executable()
+    assert exe.signature == "main(x: float32[n], y: float32[n]) -> float32[n]"
+    assert list(exe.symbols) == ["n"]
+    assert exe.native() == {"main": "native"}
+    assert len(exe.benchmark(X, X, repeat=5).seconds) == 5
+    profile = exe.profile(X, X)
+    assert set(exe.kernels) <= {row.what for row in profile.rows}
+    assert exe.kernels[0] in str(profile)
+    assert exe.peak_bytes(n=1000) - exe.peak_bytes(n=0) >= 4000
+    with pytest.raises(unity.UnityError, match="values for n"):
+        exe.peak_bytes()
+    assert "main(x: float32[n]" in repr(exe)
+
+
+def test_texts_of_what_was_compiled() -> None:
+    exe = executable()
+    kernel = exe.kernels[0]
+    assert f"def {kernel}(" in exe.ir()
+    assert "def main(" not in exe.ir(kernel)
+    assert f"@{kernel}(" in exe.llvm(kernel)
+    assert "unity_run_0" in exe.llvm()
+    assert kernel in exe.asm(kernel)
+    with pytest.raises(unity.UnityError, match="no kernel 'nothing'"):
+        exe.ir("nothing")
+
+
+def test_a_trace_sees_each_instruction_and_its_values() -> None:
+    events: list[Event] = []
+    result = executable().trace(events.append, X, X)
+    np.testing.assert_allclose(np.asarray(result), expected(X))
+    last = [e for e in events if type(e.instruction).__name__ == "CallKernel"][-1]
+    assert any(np.allclose(np.asarray(v), expected(X)) for v in last.values if np.ndim(v) == 1)
+
+
+def test_the_program_survives_json() -> None:
+    program = executable().program
+    assert from_json(to_json(program)) == program
+    with pytest.raises(unity.UnityError, match="not a Unity program"):
+        from_json('{"is": "Nonsense"}')
+    with pytest.raises(unity.UnityError, match="not a Unity program"):
+        from_json("[")
+    newer = to_json(program).replace('"version": 1', '"version": 2')
+    with pytest.raises(unity.UnityError, match="version 2"):
+        from_json(newer)
+
+
+def test_many_executables_come_and_go() -> None:
+    for _ in range(20):
+        exe = unity.compile(parse(SOURCE))
+        call = exe["main"]
+        del exe
+        np.testing.assert_allclose(np.asarray(call(X, X)), expected(X))

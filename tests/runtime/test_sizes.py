@@ -1,0 +1,54 @@
+"""Size expressions: evaluated, folded and written as text, all alike."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unity.runtime.sizes import Size, SizeOp, Slot, combine, evaluate, product, size_text, slots_of
+
+NAMES = ["n", "m"]
+
+
+def sizes() -> st.SearchStrategy[Size]:
+    leaf: st.SearchStrategy[Size] = st.one_of(st.integers(1, 20), st.integers(0, 1).map(Slot))
+    names = st.sampled_from(["add", "sub", "mul", "min", "max"])
+    return st.recursive(leaf, lambda inner: st.builds(SizeOp, names, inner, inner), max_leaves=6)
+
+
+@given(sizes(), st.integers(0, 50), st.integers(0, 50))
+@settings(max_examples=50)
+def test_the_text_is_python_that_means_the_same(size: Size, n: int, m: int) -> None:
+    assert eval(size_text(size, NAMES), {"n": n, "m": m}) == evaluate(size, [n, m])
+
+
+@pytest.mark.parametrize(("a", "b"), [(7, 2), (-7, 2), (0, 3), (8, 8)])
+def test_divisions_round_down(a: int, b: int) -> None:
+    assert evaluate(SizeOp("floordiv", Slot(0), b), [a]) == a // b
+    assert evaluate(SizeOp("floormod", Slot(0), b), [a]) == a % b
+
+
+@given(sizes(), sizes(), st.sampled_from(["add", "mul", "min"]), st.integers(0, 9))
+@settings(max_examples=50)
+def test_combining_folds_without_changing_the_value(a: Size, b: Size, op: str, n: int) -> None:
+    assert op in ("add", "mul", "min")
+    slots = [n, n + 1]
+    assert evaluate(combine(op, a, b), slots) == evaluate(SizeOp(op, a, b), slots)
+
+
+def test_numbers_fold() -> None:
+    assert combine("mul", 6, 7) == 42
+    assert combine("add", Slot(0), 0) == Slot(0)
+    assert combine("mul", 1, Slot(1)) == Slot(1)
+    assert product([]) == 1
+    assert product([2, Slot(0), 3]) == SizeOp("mul", SizeOp("mul", 2, Slot(0)), 3)
+
+
+def test_the_slots_of_a_size() -> None:
+    assert list(slots_of(SizeOp("add", Slot(1), SizeOp("mul", Slot(0), 2)))) == [1, 0]
+
+
+def test_an_unbound_slot_is_our_own_mistake() -> None:
+    with pytest.raises(AssertionError, match="before it is bound"):
+        evaluate(Slot(0), [None])
