@@ -111,4 +111,4 @@ def _within(binding: Binding, module: IRModule) -> Binding:
 
 def _flows(binding: Binding, module: IRModule) -> bool:
     value = binding.value
-    return not isinstance(value, If | While | Scan) and is_pure(value, module)
+    return not isinstance(value, If | While | Scan | Function) and is_pure(value, module)

@@ -171,7 +171,7 @@ class BodyRewriter:
         self._retype = False
         match binding:
             case VarBinding(var, value):
-                value = self.operands(value)
+                value = self.atom(value) if is_atom(value) else self.operands(value)
                 if isinstance(value, TupleGet):
                     value = self.field(value)
                 new = self.rewrite(var, value)
