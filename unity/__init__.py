@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from unity.ir.display import Printer, set_printer
+
 if TYPE_CHECKING:
     from unity.compiler import compile, load  # noqa: A004
     from unity.errors import UnityError, UnsupportedError
@@ -44,6 +46,15 @@ _HOMES = {
     "pipeline": "unity.transform",
     "structural_equal": "unity.ir.equality",
 }
+
+
+def _load_printer() -> Printer:
+    from unity.script.printer import PRINTER  # heavy: the language and the operators
+
+    return PRINTER
+
+
+set_printer(_load_printer)
 
 
 def __getattr__(name: str) -> object:
