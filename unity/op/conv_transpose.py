@@ -1,0 +1,225 @@
+"""Transposed convolutions (the gradient of a convolution by its input) over one to three axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import Dim, dim_text
+from unity.ir.dtype import Array, dtype
+from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.types import TensorType, Type
+
+from .accumulate import real, working_dtype
+from .argument import common_dtype, ranked, require_equal, type_text
+from .conv import groups_of, out_dtype, require_layouts
+from .reduce import known
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
+from .sampling import Sampler, sample
+from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
+
+_LAYOUTS = {1: ("NCW", "IOW"), 2: ("NCHW", "IOHW"), 3: ("NCDHW", "IODHW")}
+
+
+def _params(rank: int) -> tuple[Param, ...]:
+    data, kernel = _LAYOUTS[rank]
+    return (
+        Param("x"),
+        Param("weight"),
+        Param("strides", "attr", 1),
+        Param("padding", "attr", 0),
+        Param("output_padding", "attr", 0),
+        Param("dilation", "attr", 1),
+        Param("groups", "attr", 1),
+        Param("data_layout", "attr", data),
+        Param("kernel_layout", "attr", kernel),
+        Param("out_dtype", "attr", None),
+    )
+
+
+def _steps(window: Window, extent: Dim, extra: int) -> Dim:
+    """The extent of the result along an axis."""
+    return (extent - 1) * window.stride - window.before - window.after + window.reach + extra
+
+
+def _infer(rank: int) -> TypeRule:
+    def rule(site: Site) -> Type:
+        require_layouts(site, *_LAYOUTS[rank])
+        x, w = ranked(site, 0, rank + 2), ranked(site, 1, rank + 2)
+        result = out_dtype(site.attrs, common_dtype(site, (x, w)))
+        extra = per_axis("output_padding", site.attrs["output_padding"], rank, 0, site.error)
+        if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
+            return TensorType(rank + 2, result)
+        groups = groups_of(site, x.shape[1], w.shape[0])
+        require_equal(
+            site,
+            w.shape[0],
+            x.shape[1],
+            f"the weight {type_text(w)} takes another number of input channels than "
+            f"{type_text(x)} has",
+        )
+        windows = spatial(site.attrs, w.shape[2:], error=site.error)
+        dims: list[Dim] = [x.shape[0], w.shape[1] * groups]
+        for window, extent, more in zip(windows, x.shape[2:], extra, strict=True):
+            if more >= max(window.stride, window.dilation):
+                raise site.error(
+                    f"output_padding {more} must be less than the stride {window.stride} "
+                    f"or the dilation {window.dilation}"
+                )
+            dims.append(_steps(window, extent, more))
+            if isinstance(dims[-1], int) and dims[-1] < 1:
+                raise site.error(f"the result would have extent {dim_text(dims[-1])}: pad less")
+        return TensorType(tuple(dims), result)
+
+    return rule
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    """The input spread out by the stride and padded, then an ordinary convolution.
+
+    The kernel is read backwards.
+    """
+    x, w = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(w, te.Tensor)
+    dims, out = known(result)
+    wide = working_dtype(out)
+    extents, kernel = dims_of(x)[2:], dims_of(w)
+    windows = spatial(attrs, kernel[2:])
+    spread = _spread(x, windows, extents, dims[2:])
+    groups = int_attr(attrs, "groups")
+    per_group = to_prim_expr(kernel[1])
+    taken = kernel[0]
+    if groups > 1:
+        assert isinstance(taken, int)
+        taken = taken // groups
+    k, c = taps(windows), te.reduce_axis(taken, "ci")
+
+    def product(*i: PrimExpr) -> te.Reduce:
+        plain = [replace(window, stride=1) for window in windows]
+        at = [position(s, t.var, window) for s, t, window in zip(i[2:], k, plain, strict=True)]
+        channel: PrimExpr = c.var
+        if groups > 1:
+            channel = i[1] // per_group * to_prim_expr(taken) + c.var
+        back = [to_prim_expr(e) - 1 - t.var for e, t in zip(kernel[2:], k, strict=True)]
+        made = i[1] if groups == 1 else i[1] % per_group
+        left, right = spread[(i[0], channel, *at)], w[(channel, made, *back)]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[c, *k])
+
+    total = te.compute(dims, product, "conv_transpose")
+    if wide == out:
+        return total
+    return te.compute(dims, lambda *i: te.cast(total[i], out), "cast")
+
+
+def _spread(
+    x: te.Tensor, windows: Sequence[Window], extents: Sequence[Dim], made: Sequence[Dim]
+) -> te.Tensor:
+    """The elements `stride` apart, zeros between and around."""
+    shape: list[Dim | PrimExpr] = [*x.shape[:2]]
+    shape += [n + window.reach - 1 for window, n in zip(windows, made, strict=True)]
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        inside: list[PrimExpr] = []
+        at: list[PrimExpr] = []
+        for v, window, extent in zip(i[2:], windows, extents, strict=True):
+            offset = v - to_prim_expr(window.reach - 1 - window.before)
+            place = offset if window.stride == 1 else offset // window.stride
+            inside += [offset >= 0, place < to_prim_expr(extent)]
+            if window.stride > 1:
+                inside.append(te.eq(offset % window.stride, 0))
+            at.append(place)
+        return te.select(te.all_true(*inside), x[(*i[:2], *at)], imm(0, x.dtype))
+
+    return te.compute(shape, element, "spread")
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    """Each input element adds its multiple of the kernel to the result."""
+    x, w = args
+    assert isinstance(x, np.ndarray)
+    assert isinstance(w, np.ndarray)
+    out = out_dtype(attrs, dtype(x.dtype))
+    assert out is not None
+    rank, groups = x.ndim - 2, int_attr(attrs, "groups")
+    windows = spatial(attrs, w.shape[2:])
+    extra = per_axis("output_padding", attrs["output_padding"], rank, 0)
+    full: list[int] = []
+    for window, extent, more in zip(windows, x.shape[2:], extra, strict=True):
+        whole = _steps(replace(window, before=0, after=0), extent, more)
+        assert isinstance(whole, int)
+        full.append(whole)
+    total = np.zeros((len(x), groups, w.shape[1], *full), np.float64)
+    grouped = real(x).reshape(len(x), groups, x.shape[1] // groups, *x.shape[2:])
+    weights = real(w).reshape(groups, w.shape[0] // groups, w.shape[1], -1)
+    for n, tap in enumerate(all_taps(windows)):
+        places = [
+            slice(
+                t * window.dilation,
+                t * window.dilation + (e - 1) * window.stride + 1,
+                window.stride,
+            )
+            for t, window, e in zip(tap, windows, x.shape[2:], strict=True)
+        ]
+        part = np.einsum("ngc...,gco->ngo...", grouped, weights[..., n])
+        total[(slice(None), slice(None), slice(None), *places)] += part
+    joined = total.reshape(len(x), groups * w.shape[1], *full)
+    cut = [slice(window.before, n - window.after) for window, n in zip(windows, full, strict=True)]
+    kept = joined[(slice(None), slice(None), *cut)]
+    return kept.astype(out.numpy) if out.is_float else kept.astype(np.int64).astype(out.numpy)
+
+
+def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
+    params = _params(rank)
+
+    def rule(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        n, c, o = s.shape(3, 1, 5 - rank)
+        size = s.shape(rank, 2, 6 - rank)
+        threes = (3,) * rank
+
+        def call(
+            channels: int, weight: tuple[int, ...], kind: str = "float32", **attrs: object
+        ) -> Sample:
+            x = s.array((n, channels, *size), kind)
+            return sample(params, (x, s.array(weight, kind)), **attrs)
+
+        return [
+            call(c, (c, o, *threes)),
+            call(c, (c, o, *threes), strides=2, padding=1, output_padding=1),
+            call(c, (c, o, *(2,) * rank), "float16", strides=2),
+            call(c, (c, o, *(2,) * rank), padding=(1,) * rank + (0,) * rank, dilation=2),
+            call(4, (4, 1, *threes), "float64", groups=2, strides=3),
+            call(c, (c, o, *(1,) * rank), strides=2),
+            sample(params, (s.array((0, c, *size)), s.array((c, o, *threes)))),
+        ]
+
+    return rule
+
+
+def _row(rank: int) -> OpDef:
+    data, kernel = _LAYOUTS[rank]
+    return OpDef(
+        f"nn.conv{rank}d_transpose",
+        _params(rank),
+        _infer(rank),
+        _reference,
+        f"""Transposed convolution over {rank} spatial axes ({data} x {kernel} -> {data}).
+
+        x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
+        output_padding`` (R.nn.conv{rank}d_transpose, ONNX ConvTranspose, torch).
+        """,
+        compute=_compute,
+        pattern="out_fusable",
+        samples=_samples(rank),
+        precision="always",
+    )
+
+
+OPS: tuple[OpDef, ...] = (_row(1), _row(2), _row(3))
