@@ -273,9 +273,9 @@ class GraphStatements(GraphEvaluator):
         name: str,
         kind: Type | None,
     ) -> Var:
-        span = self.source.span(node)
-        made = self.checked(node.test, lambda: If(condition, bodies[0], bodies[1], span))
-        return self.builder.emit(made, name, span, kind)
+        where = self.source.span(node.test)
+        made = self.checked(node.test, lambda: If(condition, bodies[0], bodies[1], where))
+        return self.builder.emit(made, name, self.source.span(node), kind)
 
     def _bind_fields(self, names: Sequence[str], whole: Var, node: ast.stmt) -> None:
         for i, name in enumerate(names):
@@ -335,9 +335,9 @@ class GraphStatements(GraphEvaluator):
             if all(is_subtype(a, b) for a, b in pairs):
                 break
             types = [join(a, b) for a, b in pairs]
-        span = self.source.span(node)
-        made = self.checked(node.test, lambda: While(states, init, condition, body, span))
-        whole = self.builder.emit(made, "_".join(names), span)
+        where = self.source.span(node.test)
+        made = self.checked(node.test, lambda: While(states, init, condition, body, where))
+        whole = self.builder.emit(made, "_".join(names), self.source.span(node))
         self._bind_fields(names, whole, node)
 
     def _loop_body(
@@ -491,6 +491,15 @@ class GraphStatements(GraphEvaluator):
         inner = self._inside(outer)
         self.builder.pure &= inner.pure
         return body
+
+    def _run_call(self, node: ast.Call, function: object) -> object:
+        if isinstance(function, LocalBody):
+            raise self.source.error(
+                node.func,
+                f"{function.node.name!r} is a plain nested function: it can't be called",
+                "decorate it with @script.function, or run it by R.while_loop or R.scan",
+            )
+        return super()._run_call(node, function)
 
     def _language_call(self, node: ast.Call, path: str) -> object:
         if path == "R.while_loop":

@@ -93,6 +93,8 @@ class StmtParser(PrimEvaluator):
                 return self._call_statement(node, call, head)
             case ast.Pass() | ast.Expr(ast.Constant()):
                 return []
+            case ast.Expr():
+                raise self.source.error(node, "the value is not used", "store it in a buffer")
             case ast.Return():
                 raise self.source.error(
                     node,
