@@ -1,8 +1,8 @@
 """Copies of a tensor with elements replaced at places that index tensors tell.
 
 An index out of range writes nothing (a negative one first counts from the end): ONNX and torch
-call it an error, and a kernel has nobody to tell. Where several indices name one place, the last wins, or
-all are joined by `reduction`. Updates run in order, so results do not depend on threads.
+call it an error, and a kernel has nobody to tell. Where several indices name one place, the last
+wins, or all are joined by `reduction`. Updates run in order: results do not depend on threads.
 """
 
 from __future__ import annotations
