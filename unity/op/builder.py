@@ -233,10 +233,14 @@ def identifier(name: str) -> str:
     >>> identifier("4195"), identifier("")
     ('v4195', 'v')
     """
-    text = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "v"
-    if text[0].isdigit():
-        text = f"v{text}"
+    text = plain_identifier(name)
     return f"{text}_" if text in _RESERVED else text
+
+
+def plain_identifier(name: str) -> str:
+    """An identifier close to any text, which may be a word that the language uses."""
+    text = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "v"
+    return f"v{text}" if text[0].isdigit() else text
 
 
 _RESERVED = frozenset(

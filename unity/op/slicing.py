@@ -74,11 +74,18 @@ def at_most(value: Dim, high: Dim) -> Dim:
 
 def bounds_of(begin: Dim | None, end: Dim | None, stride: int, extent: Dim) -> tuple[Dim, Dim]:
     """Where a slice begins and how long it is, by Python's rules; None is the far end of a side."""
+    if stride == 1 and isinstance(begin, int) and -_FAR < begin < 0 and _is_far(end):
+        length = at_most(-begin, extent)  # the last few: shorter than what the clamps below give
+        return as_dim(extent - length), length
     first, last = (0, extent) if stride > 0 else (as_dim(extent - 1), -1)
     start = _clamped(first if begin is None else begin, first, begin is None, stride, extent)
     stop = _clamped(last if end is None else end, last, end is None, stride, extent)
     distance = stop - start if stride > 0 else start - stop
     return start, at_least(ceildiv(as_dim(distance), abs(stride)), 0)
+
+
+def _is_far(end: Dim | None) -> bool:
+    return end is None or (isinstance(end, int) and end >= _FAR)
 
 
 def _clamped(bound: Dim, given: Dim, is_default: bool, stride: int, extent: Dim) -> Dim:

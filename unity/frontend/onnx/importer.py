@@ -17,7 +17,7 @@ from unity.ir.dims import Dim, dim, equal
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.op.builder import GraphBuilder, identifier
+from unity.op.builder import GraphBuilder, plain_identifier
 from unity.op.infer import infer_type
 
 from .load import Model, describe, load_model, sorted_nodes, subgraphs
@@ -116,7 +116,7 @@ def _add_inputs(graph: GraphImporter, shapes: dict[str, ShapeSpec]) -> list[str]
 
 def _dim_params(info: onnx.ValueInfoProto) -> list[str]:
     dims = info.type.tensor_type.shape.dim
-    return [identifier(d.dim_param) for d in dims if any(c.isalnum() for c in d.dim_param)]
+    return [plain_identifier(d.dim_param) for d in dims if any(c.isalnum() for c in d.dim_param)]
 
 
 def _input_type(
@@ -149,14 +149,14 @@ def _input_dim(
     given: int | str | Dim | None,
 ) -> Dim:
     if isinstance(given, str):
-        return dim(identifier(given))
+        return dim(plain_identifier(given))
     if given is not None:
         return given
     if own is not None and own.HasField("dim_value") and own.dim_value >= 0:
         return int(own.dim_value)
     # "?" and the like name nothing: two of them need not be equal.
     if own is not None and any(c.isalnum() for c in own.dim_param):
-        return dim(identifier(own.dim_param))
+        return dim(plain_identifier(own.dim_param))
     return graph.builder.fresh(f"{name}_d{axis}")
 
 
@@ -216,9 +216,10 @@ class GraphImporter:
             except UnityError as error:
                 if isinstance(error, UnsupportedError):
                     raise
-                raise UnityError(
-                    f"{self.model.name}: {describe(proto)}: {error.message}", None, error.hint
-                ) from error
+                where = f"{self.model.name}: {describe(proto)}: "
+                # A node of a nested graph has said where it is.
+                inner = error.message.removeprefix(f"{self.model.name}: ")
+                raise UnityError(where + inner, None, error.hint) from error
 
     def _convert_node(self, proto: onnx.NodeProto) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity import te
 from unity.errors import UnityError
-from unity.ir.dims import ceildiv
-from unity.ir.types import Shape
+from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, floordiv
+from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
 
@@ -20,12 +21,16 @@ def _per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
 
 def _padding(
     node: Node,
-    shape: Shape,
+    x: Expr,
     kernel: Sequence[int],
     strides: Sequence[int],
     dilations: Sequence[int],
-) -> tuple[int, ...]:
-    """The paddings, those that ``auto_pad`` asks for worked out."""
+    fill: float | None,
+) -> tuple[Expr, tuple[int, ...]]:
+    """The input and the paddings, those that ``auto_pad`` asks for worked out.
+
+    Where they depend on symbols the input comes back padded with `fill`.
+    """
     rank = len(kernel)
     mode = node.text_of("auto_pad", "NOTSET")
     explicit = node.ints_of("pads")
@@ -33,32 +38,29 @@ def _padding(
         pads = explicit or (0,) * (2 * rank)
         if len(pads) != 2 * rank:
             raise UnityError(f"pads {pads} are not {2 * rank} numbers")
-        return pads
+        return x, pads
     if mode == "VALID":
-        return (0,) * (2 * rank)
+        return x, (0,) * (2 * rank)
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.gap(f"auto_pad {mode!r}")
-    before: list[int] = []
-    after: list[int] = []
-    for extent, k, s, d in zip(shape[2:], kernel, strides, dilations, strict=True):
+    before: list[Dim] = []
+    after: list[Dim] = []
+    for extent, k, s, d in zip(node.shape_of(x)[2:], kernel, strides, dilations, strict=True):
         reach = (k - 1) * d + 1
-        if isinstance(extent, int):
-            total = max((ceildiv_int(extent, s) - 1) * s + reach - extent, 0)
-        elif s == 1:
-            total = reach - 1  # whatever the extent
-        else:
-            raise node.gap(f"auto_pad {mode} with a stride over the symbolic extent {extent}")
-        small, large = total // 2, total - total // 2
+        total = reach - s if extent % s == 0 else (ceildiv(extent, s) - 1) * s + reach - extent
+        total = dim_max(total, 0) if not always_ge(total, 0) else total
+        small = floordiv(total, 2)
+        large = as_dim(total - small)
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)
-    return (*before, *after)
-
-
-def ceildiv_int(a: int, b: int) -> int:
-    """``a / b`` rounded up."""
-    found = ceildiv(a, b)
-    assert isinstance(found, int)
-    return found
+    known = tuple(d for d in (*before, *after) if isinstance(d, int))
+    if len(known) == 2 * rank:
+        return x, known
+    if fill is None:
+        raise node.gap(f"auto_pad {mode} with a stride over a symbolic extent")
+    pairs = (d for pair in zip(before, after, strict=True) for d in pair)
+    padded = node.op("nn.pad", x, (0, 0, 0, 0, *pairs), pad_value=fill)
+    return padded, (0,) * (2 * rank)
 
 
 def _conv(node: Node) -> Value:
@@ -75,12 +77,13 @@ def _conv(node: Node) -> Value:
         raise UnityError(f"kernel_shape is {declared}, but the weight {kernel_shape}")
     strides = _per_axis(node, "strides", rank)
     dilations = _per_axis(node, "dilations", rank)
+    x, padding = _padding(node, x, kernel, strides, dilations, 0.0)
     found = node.op(
         f"nn.conv{rank}d",
         x,
         weight,
         strides=strides,
-        padding=_padding(node, shape, kernel, strides, dilations),
+        padding=padding,
         dilation=dilations,
         groups=node.int_of("group", 1),
     )
@@ -104,14 +107,17 @@ def _pool(kind: str) -> Converter:
         dilations = _per_axis(node, "dilations", rank)
         node.ignore("storage_order")  # of the indices, an output that is refused
         more: dict[str, bool] = {}
+        # Padding must never win; a mean would count it.
+        fill = float(te.min_value(node.dtype_of(x)).value) if kind == "max" else None
         if kind == "avg":
             more["count_include_pad"] = bool(node.int_of("count_include_pad", 0))
+        x, padding = _padding(node, x, kernel, strides, dilations, fill)
         return node.op(
             f"nn.{kind}_pool{rank}d",
             x,
             pool_size=kernel,
             strides=strides,
-            padding=_padding(node, shape, kernel, strides, dilations),
+            padding=padding,
             dilation=dilations,
             ceil_mode=bool(node.int_of("ceil_mode", 0)),
             **more,

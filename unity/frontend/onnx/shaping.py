@@ -11,7 +11,7 @@ from unity.ir.dims import Dim, equal, product
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
-from .sizes import Sizes, sizes_of
+from .sizes import Sizes, is_symbolic, sizes_of
 
 
 def _shape(node: Node) -> Value:
@@ -35,7 +35,38 @@ def _reshape(node: Node) -> Value:
         numbers = [d for d in wanted if isinstance(d, int)]
         return Sizes(value.dims.reshape(numbers), value.dtype)
     x = node.tensor(0)
-    return x if tuple(wanted) == old else node.op("reshape", x, wanted)
+    if wanted == old:
+        return x
+    return node.op("reshape", _divisible(node, x, tuple(old), wanted), wanted)
+
+
+def _divisible(node: Node, x: Expr, old: tuple[Dim, ...], wanted: tuple[Dim, ...]) -> Expr:
+    """`x`, its dims asserted such that its elements are provably those of the wanted shape.
+
+    Dims on both sides cancel. What is left on the side of `x` must be 1, or be the one dim that is
+    left of the wanted shape.
+    """
+    if -1 in wanted:
+        return x
+    rest = list(wanted)
+    left: list[int] = []
+    for axis, d in enumerate(old):
+        match = next((r for r in rest if equal(r, d)), None)
+        if match is None:
+            left.append(axis)
+        else:
+            rest.remove(match)
+    if equal(product(old[a] for a in left), product(rest)):
+        return x
+    symbolic = [a for a in left if is_symbolic(old[a])]
+    target = list(old)
+    others = product(old[a] for a in left if a not in symbolic)
+    if others == 1 and all(d == 1 for d in rest):
+        for axis in symbolic:
+            target[axis] = 1
+    elif others == 1 and len(symbolic) == 1:
+        target[symbolic[0]] = product(rest)
+    return x if tuple(target) == old else node.assert_shape(x, tuple(target))
 
 
 def _resolve_zeros(
