@@ -42,11 +42,18 @@ class Instrument(Protocol):
         """Called after `step` gave `module`; raises to stop the pipeline."""
 
 
+GENERIC = Target("cpu", "", "generic", ())
+"""A machine nothing is known of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every pass is given: the machine to compile for, and who looks on."""
+    """What every pass is given: the machine to compile for, and who looks on.
 
-    target: Target
+    A pass that does not ask for the machine runs under ``Context()`` just as well.
+    """
+
+    target: Target = GENERIC
     instruments: tuple[Instrument, ...] = ()
 
 

@@ -34,6 +34,19 @@ class EliminateCommonSubexpr(Pass):
 
     What a branch or a loop computes is shared within it and with what surrounds it, never with
     another branch.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    ...     return R.add(R.exp(x), R.exp(x))
+    ... ''')
+    >>> print(print_module(EliminateCommonSubexpr()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        exp = R.exp(x)
+        add = R.add(exp, exp)
+        return add
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -38,6 +38,20 @@ class EliminateDeadCode(Pass):
     A binding stays if a symbol that only it brings into scope is used later. A `match_cast` is a
     run-time check and stays. Functions the user wrote stay; those with the attribute ``private``
     (made by the compiler) stay while something refers to them.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    ...     y = R.exp(x)
+    ...     z = R.negative(y)
+    ...     return y
+    ... ''')
+    >>> print(print_module(EliminateDeadCode()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        y = R.exp(x)
+        return y
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -28,6 +28,24 @@ class FoldConstants(Pass):
     ``shape_of`` becomes a shape value, symbolic or not; a branch on a constant becomes the branch
     taken.
 
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ... @script.function
+    ... def main(x: f32[Tensor, n, 2]) -> f32[Tensor, n, 2]:
+    ...     y = R.add(x, R.negative(R.const([1.0, 2.0], "float32")))
+    ...     return R.reshape(y, R.shape_of(x))
+    ... ''')
+    >>> print(print_module(FoldConstants()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function
+    def main(x: f32[Tensor, n, 2]) -> f32[Tensor, n, 2]:
+        y = R.add(x, R.const([-1.0, -2.0], "float32"))
+        reshape = R.reshape(y, (n, 2))
+        return reshape
+
     Attributes:
         limit: A result of more bytes is folded only if it is no larger than what it is made from,
             so that the program does not grow.

@@ -28,6 +28,23 @@ class FoldBatchNorm(Pass):
 
     `s` and `t` are the normalization's scale and shift for each channel, computed in float64. A
     normalization that follows something else becomes ``x * s + t``. Results change within rounding.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 1, 1, 4, 4]) -> f32[Tensor, 1, 1, 4, 4]:
+    ...     y = R.nn.conv2d(x, R.const([[[[2.0]]]], "float32"))
+    ...     gamma, beta = R.const([3.0], "float32"), R.const([1.0], "float32")
+    ...     mean, variance = R.const([2.0], "float32"), R.const([4.0], "float32")
+    ...     return R.nn.batch_norm(y, gamma, beta, mean, variance, epsilon=0.0)
+    ... ''')
+    >>> print(print_module(FoldBatchNorm()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 1, 1, 4, 4]) -> f32[Tensor, 1, 1, 4, 4]:
+        y = R.nn.conv2d(x, R.const([[[[2.0]]]], "float32"))
+        y_1 = R.nn.conv2d(x, R.const([[[[3.0]]]], "float32"))
+        batch_norm = R.add(y_1, R.const([[[[-2.0]]]], "float32"))
+        return batch_norm
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -45,6 +45,32 @@ class FuseOps(Pass):
 
     Each group of two calls or more becomes a private function with the attribute ``primitive``,
     shared among equal groups; `FuseTir` makes one kernel of it.
+
+    >>> from unity.script import parse, print_module
+    >>> from .legalize import LegalizeOps
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:
+    ...     with R.dataflow():
+    ...         y = R.nn.relu(R.matmul(x, w))
+    ...     return y
+    ... ''')
+    >>> legal = LegalizeOps()(before, Context())
+    >>> fused = FuseOps()(legal, Context())
+    >>> print(print_module(fused.without("matmul", "relu")), end="")
+    @script.function
+    def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:
+        with R.dataflow():
+            y = fused_matmul_relu(x, w)
+        return y
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function(attrs={"primitive": True, "private": True})
+    def fused_matmul_relu(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:
+        with R.dataflow():
+            matmul = R.call_tir(matmul, (x, w), out=f32[Tensor, 4, 2])
+            y = R.call_tir(relu, (matmul,), out=f32[Tensor, 4, 2])
+        return y
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -21,6 +21,37 @@ class FuseTir(Pass):
 
     Values between the merged kernels are inlined into their readers where each element is given by
     one formula; otherwise they are temporaries of the kernel, and the schedule decides.
+
+    >>> from unity.script import parse, print_module
+    >>> from .fuse_ops import FuseOps
+    >>> from .legalize import LegalizeOps
+    >>> before = parse('''
+    ... n = dim("n")
+    ... @script.function
+    ... def main(x: f32[Tensor, n, 4], b: f32[Tensor, 4]) -> f32[Tensor, n, 4]:
+    ...     with R.dataflow():
+    ...         y = R.exp(R.nn.relu(R.add(x, b)))
+    ...     return y
+    ... ''')
+    >>> fused = FuseOps()(LegalizeOps()(before, Context()), Context())
+    >>> after = FuseTir()(fused, Context())
+    >>> print(print_module(after.without("add", "relu", "exp")), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function
+    def main(x: f32[Tensor, n, 4], b: f32[Tensor, 4]) -> f32[Tensor, n, 4]:
+        with R.dataflow():
+            y = R.call_tir(fused_add_relu_exp, (x, b), out=f32[Tensor, n, 4])
+        return y
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func(attrs={"num_outputs": 1, "pattern": "broadcast", "private": True})
+    def fused_add_relu_exp(x: f32[Buffer, n, 4], b: f32[Buffer, 4], y: f32[Buffer, n, 4]) -> None:
+        for i0, i1 in T.grid(n, 4):
+            with T.block("exp"):
+                vi0, vi1 = T.axis.remap("SS", i0, i1)
+                y[vi0, vi1] = T.exp(T.max(x[vi0, vi1] + b[vi1], 0.0))
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -34,6 +34,33 @@ class LegalizeOps(Pass):
     Sites that agree in op, attributes and argument types up to the names of symbols share one prim
     func, named after the op. Scalar constants become literals in the kernel. Views (reshape and
     its kin) and ops without a compute row stay as they are.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ... @script.function
+    ... def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    ...     return R.multiply(R.multiply(x, 2.0), 2.0)
+    ... ''')
+    >>> after = LegalizeOps()(before, Context())
+    >>> print(print_module(after), end="")  # doctest: +NORMALIZE_WHITESPACE
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function
+    def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        multiply_1 = R.call_tir(multiply, (x,), out=f32[Tensor, n])
+        multiply_2 = R.call_tir(multiply, (multiply_1,), out=f32[Tensor, n])
+        return multiply_2
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func(attrs={"num_outputs": 1, "op": "multiply", "pattern": "broadcast",
+                             "private": True})
+    def multiply(x1: f32[Buffer, n], multiply_1: f32[Buffer, n]) -> None:
+        for i0 in range(n):
+            with T.block("multiply"):
+                vi0 = T.axis.remap("S", i0)
+                multiply_1[vi0] = x1[vi0] * 2.0
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -45,6 +45,26 @@ class LowerCalls(Pass):
     Each output gets a tensor of its own here; `PlanMemory` moves those that stay inside the
     function into an arena. A view becomes a ``memory.reshape_view``. An output declared to alias an
     input gets a copy of it to write on, since inputs and constants are never written to.
+
+    >>> from unity.script import parse, print_module
+    >>> from .legalize import LegalizeOps
+    >>> before = parse('''
+    ... n = dim("n")
+    ... @script.function
+    ... def main(x: f32[Tensor, n, 4]) -> f32[Tensor, 4, n]:
+    ...     return R.reshape(R.exp(x), (4, n))
+    ... ''')
+    >>> after = LowerCalls()(LegalizeOps()(before, Context()), Context())
+    >>> print(print_module(after.without("exp")), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function
+    def main(x: f32[Tensor, n, 4]) -> f32[Tensor, 4, n]:
+        exp = R.memory.alloc_tensor((n, 4), dtype="float32")
+        done: R.Tuple() = R.memory.call_kernel(exp, (x, exp), (n,))
+        reshape = R.memory.reshape_view(exp, (4, n))
+        return reshape
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -35,6 +35,32 @@ class Normalize(Pass):
     fields of a known tuple, give way to what they stand for, and so does a `match_cast` that is
     known to hold. Types that are vague are inferred anew. Pure bindings that follow each other form
     one dataflow block; control flow and effects stand in plain blocks.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    ...     pair = (x, R.exp(x))
+    ...     y = pair[1]
+    ...     return R.add(y, pair[0])
+    ... ''')
+    >>> print(print_module(before), end="")
+    @script.function
+    def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        exp = R.exp(x)
+        pair = (x, exp)
+        y = pair[1]
+        pair_0 = pair[0]
+        add = R.add(y, pair_0)
+        return add
+    >>> print(print_module(Normalize()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        with R.dataflow():
+            exp = R.exp(x)
+            pair = (x, exp)
+            add = R.add(exp, x)
+        return add
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -43,6 +43,38 @@ class PlanMemory(Pass):
 
     A function may still return a parameter or a constant, or a view of one: the VM copies it then.
 
+    >>> from unity.ir.dims import dim
+    >>> from unity.script import parse, print_module
+    >>> from .legalize import LegalizeOps
+    >>> from .lower_calls import LowerCalls
+    >>> before = parse('''
+    ... n = dim("n")
+    ... @script.function
+    ... def main(x: f32[Tensor, n, 8], w: f32[Tensor, 8, 8]) -> f32[Tensor, n, 8]:
+    ...     y = R.matmul(R.exp(R.matmul(x, w)), w)
+    ...     return R.matmul(y, w)
+    ... ''')
+    >>> calls = LowerCalls()(LegalizeOps()(before, Context()), Context())
+    >>> after = PlanMemory()(calls, Context())
+    >>> print(print_module(after.without("matmul", "exp")), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function
+    def main(x: f32[Tensor, n, 8], w: f32[Tensor, 8, 8]) -> f32[Tensor, n, 8]:
+        arena = R.memory.alloc_arena((n * 128,))
+        matmul = R.memory.view(arena, (0,), (n, 8), dtype="float32")
+        done: R.Tuple() = R.memory.call_kernel(matmul, (x, w, matmul), (n,))
+        exp = R.memory.view(arena, (0,), (n, 8), dtype="float32")
+        done_1: R.Tuple() = R.memory.call_kernel(exp, (matmul, exp), (n,))
+        y = R.memory.view(arena, (n * 64,), (n, 8), dtype="float32")
+        done_2: R.Tuple() = R.memory.call_kernel(matmul, (exp, w, y), (n,))
+        matmul_1 = R.memory.alloc_tensor((n, 8), dtype="float32")
+        done_3: R.Tuple() = R.memory.call_kernel(matmul, (y, w, matmul_1), (n,))
+        return matmul_1
+    >>> peak_bytes(after.graph_functions()["main"], {dim("n"): 100})
+    16000
+
     Attributes:
         in_place: Whether kernels may write over their inputs.
     """

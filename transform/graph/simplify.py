@@ -28,6 +28,22 @@ class SimplifyOps(Pass):
     moves axes of extent 1 a view. Casts to the same dtype, slices of everything, broadcasts and
     views to the same shape, and operations with a neutral constant are dropped. Dividing by a power
     of two becomes a multiplication, squaring by `power` a square.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 2, 4]) -> f32[Tensor, 8]:
+    ...     y = R.reshape(R.reshape(R.astype(x, "float32"), (4, 2)), (8,))
+    ...     return R.divide(R.power(y, 2.0), 8.0)
+    ... ''')
+    >>> print(print_module(SimplifyOps()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 2, 4]) -> f32[Tensor, 8]:
+        reshape = R.reshape(x, (4, 2))
+        y = R.reshape(x, (8,))
+        power = R.square(y)
+        divide = R.multiply(power, 0.125)
+        return divide
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
