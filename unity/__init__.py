@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from unity.ir.module import IRModule
     from unity.ir.target import Target
     from unity.runtime.executable import Executable
-    from unity.transform import pipeline
+    from unity.transform.pipeline import pipeline as pipeline
 
 __all__ = [
     "Executable",

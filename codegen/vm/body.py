@@ -89,6 +89,7 @@ class FunctionBuilder:
         return p.FunctionCode(
             self.name, tuple(params), spec, tuple(self.scope.symbols), tuple(self.registers),
             tuple(self.code), tuple(self.labels), self.captured, captured_slots,
+            _names(function, "input_names"), _names(function, "output_names"),
         )  # fmt: skip
 
     # ------------------------------------------------------------------ registers and instructions
@@ -397,6 +398,11 @@ class FunctionBuilder:
         assert isinstance(of, TupleType)
         self.emit(p.RunScan(dst, closure, init, inputs), label)
         return dst
+
+
+def _names(function: Function, attr: str) -> tuple[str, ...]:
+    value = function.attrs.get(attr, ())
+    return tuple(str(v) for v in value) if isinstance(value, tuple) else ()
 
 
 def _sizes_read(instruction: p.Instruction) -> tuple[Size, ...]:

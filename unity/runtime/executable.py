@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -51,7 +51,6 @@ class Parts:
         kernels: One callable for each kernel of the program.
         native: Native code, where there is any.
         listings: Texts; None for an executable that was loaded from an artifact.
-        names: For each function the names of its inputs and outputs, where they were given.
         library: The linked machine code, kept alive by this.
     """
 
@@ -61,7 +60,6 @@ class Parts:
     hosts: Sequence[Host]
     native: NativeCode | None = None
     listings: Listings | None = None
-    names: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] | None = None
     library: Linked | None = None
 
 
@@ -88,7 +86,7 @@ class Executable:
             slow.builtin = self._parts.native.builtin(code.name, slow)
         return slow if slow.builtin is None else slow.builtin
 
-    def __call__(self, *args: object, **named: object) -> object:
+    def __call__(self, *args: object, **named: object) -> Any:
         """Call the main function with arrays, by position or name.
 
         Raises:
@@ -96,7 +94,7 @@ class Executable:
         """
         return self._main(*args, **named)
 
-    def __getitem__(self, name: str) -> Callable[..., object]:
+    def __getitem__(self, name: str) -> Callable[..., Any]:
         """A function by name.
 
         Raises:
@@ -108,12 +106,13 @@ class Executable:
     def run(self, inputs: Mapping[str, object], function: str | None = None) -> dict[str, Array]:
         """Call a function with named arrays; its results by name.
 
-        Results without names are called ``output0``, ``output1`` ...
+        An imported model's inputs and outputs have the names that the model gives them. Results
+        without names are called ``output0``, ``output1`` ...
         """
         name = function or self._main_name
         code = self._code(name)
-        given, names = (self._parts.names or {}).get(name, ((), ()))
-        own = dict(zip(given, (q.name for q in code.params), strict=False))
+        own = dict(zip(code.input_names, (q.name for q in code.params), strict=False))
+        names = code.output_names
         result = self[name](**{own.get(k, k): v for k, v in inputs.items()})
         results = result if isinstance(result, tuple) else (result,)
         flat = [np.asarray(r) for r in results]
@@ -135,7 +134,7 @@ class Executable:
             traced(*args, **named)
         return profile(events, self.kernels)
 
-    def trace(self, watch: Callable[[Event], None], *args: object, **named: object) -> object:
+    def trace(self, watch: Callable[[Event], None], *args: object, **named: object) -> Any:
         """Call the main function in the bytecode interpreter, showing each instruction that ran."""
         vm = replace(self._vm, trace=watch)
         return PythonCall(vm, self._code(self._main_name))(*args, **named)

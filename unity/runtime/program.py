@@ -299,6 +299,8 @@ class FunctionCode:
         captured: How many leading registers, and `captured_slots` how many slots, a closure brings.
         registers: What each register holds.
         labels: For each instruction the name of what it computes, for traces and profiles.
+        input_names: What the imported model calls its inputs, if it was imported; `output_names`
+            its outputs.
     """
 
     name: str
@@ -310,6 +312,8 @@ class FunctionCode:
     labels: tuple[str, ...]
     captured: int = 0
     captured_slots: int = 0
+    input_names: tuple[str, ...] = ()
+    output_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
