@@ -1,0 +1,282 @@
+"""Loops, storage, masks, tasks and asserts of compiled kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.llvm.run_kernel import build, run
+from unity.codegen.llvm import OUT_OF_BOUNDS
+from unity.errors import UnityError
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Compare,
+    Load,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+    imm,
+)
+from unity.ir.stmt import (
+    Allocate,
+    Assert,
+    Buffer,
+    For,
+    ForKind,
+    IfThen,
+    Let,
+    PrimFunc,
+    PrimWhile,
+    Seq,
+    Stmt,
+    Store,
+)
+
+N = SizeVar("n")
+ZERO = imm(0)
+
+
+def f32(*values: float) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def ramp(base: PrimExpr, stride: int = 1, lanes: int = 4) -> PrimExpr:
+    return Ramp(base, imm(stride), lanes)
+
+
+def wide(value: float, lanes: int = 4, dtype: DType = FLOAT32) -> PrimExpr:
+    return Broadcast(imm(value, dtype), lanes)
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel", "unrolled"])
+@pytest.mark.parametrize("length", [0, 1, 5, 100_000])
+def test_a_loop_visits_each_element_once(kind: ForKind, length: int) -> None:
+    x, y, i = Buffer("x", (N,), FLOAT32), Buffer("y", (N,), FLOAT32), PrimVar("i")
+    body = Store(y, (i,), Load(y, (i,)) + Load(x, (i,)) * imm(2.0, FLOAT32))
+    data = np.arange(length, dtype=np.float32)
+    out = run(
+        PrimFunc((x, y), For(i, ZERO, N, body, kind)),
+        [data],
+        np.ones(length, np.float32),
+        {"n": length},
+    )
+    np.testing.assert_array_equal(out, data * 2 + 1)
+
+
+def test_a_loop_begins_where_it_says() -> None:
+    y, i = Buffer("y", (imm(6),), INT64), PrimVar("i")
+    func = PrimFunc((y,), For(i, imm(2), imm(3), Store(y, (i,), i * i)))
+    np.testing.assert_array_equal(run(func, [], np.zeros(6, np.int64)), [0, 0, 4, 9, 16, 0])
+
+
+def test_a_parallel_loop_sees_everything_around_it() -> None:
+    x, y = Buffer("x", (N,), FLOAT64), Buffer("y", (N, imm(4)), FLOAT64)
+    i, j, k = PrimVar("i"), PrimVar("j"), PrimVar("k")
+    scale = PrimVar("scale", FLOAT64)
+    local = Buffer("local", (imm(4),), FLOAT64, scope="local")
+    body = Allocate(
+        local,
+        Seq(
+            (
+                For(k, ZERO, imm(4), Store(local, (k,), Load(x, (i,)) * scale)),
+                For(j, ZERO, imm(4), Store(y, (i * 4 + j,), Load(local, (imm(3) - j,)))),
+            )
+        ),
+    )
+    whole = Let(scale, Load(x, (ZERO,)), For(i, ZERO, N, body, "parallel"))
+    data = np.arange(1, 50_001, dtype=np.float64) + 1
+    out = run(PrimFunc((x, y), whole), [data], np.zeros((50_000, 4)), {"n": 50_000})
+    np.testing.assert_array_equal(out, np.repeat(data * 2, 4).reshape(-1, 4))
+
+
+@pytest.mark.parametrize("stride", [1, -1, 3, 0])
+def test_a_ramp_loads_its_elements(stride: int) -> None:
+    x, y = Buffer("x", (imm(16),), FLOAT32), Buffer("y", (imm(4),), FLOAT32)
+    func = PrimFunc((x, y), Store(y, (ramp(ZERO),), Load(x, (ramp(imm(5), stride),))))
+    data = np.arange(16, dtype=np.float32)
+    out = run(func, [data], np.zeros(4, np.float32))
+    np.testing.assert_array_equal(out, data[5 + stride * np.arange(4)])
+
+
+@pytest.mark.parametrize("stride", [1, -1, 3])
+def test_a_ramp_stores_its_elements(stride: int) -> None:
+    x, y = Buffer("x", (imm(4),), FLOAT32), Buffer("y", (imm(16),), FLOAT32)
+    func = PrimFunc((x, y), Store(y, (ramp(imm(5), stride),), Load(x, (ramp(ZERO),))))
+    data = f32(1, 2, 3, 4)
+    expected = np.zeros(16, np.float32)
+    expected[5 + stride * np.arange(4)] = data
+    np.testing.assert_array_equal(run(func, [data], np.zeros(16, np.float32)), expected)
+
+
+def test_sums_and_products_of_ramps_are_ramps() -> None:
+    x, y = Buffer("x", (imm(40),), FLOAT32), Buffer("y", (imm(4),), FLOAT32)
+    index = Broadcast(imm(7), 4) + ramp(imm(1)) * Broadcast(imm(2), 4)
+    func = PrimFunc((x, y), Store(y, (ramp(ZERO),), Load(x, (index,))))
+    kernel = build({"k": func})["k"]
+    assert "<4 x i64>" not in kernel.code.llvm("k").replace("<4 x i64> <i64 0", "")
+    data = np.arange(40, dtype=np.float32)
+    out = np.zeros(4, np.float32)
+    kernel([data, out])
+    np.testing.assert_array_equal(out, data[9:17:2])
+
+
+def test_indices_from_memory_gather_and_scatter() -> None:
+    at, x, y = (
+        Buffer("at", (imm(4),), INT64),
+        Buffer("x", (imm(8),), FLOAT32),
+        Buffer("y", (imm(8),), FLOAT32),
+    )
+    places = Load(at, (ramp(ZERO),))
+    func = PrimFunc((at, x, y), Store(y, (places,), Load(x, (places,))))
+    data = np.arange(8, dtype=np.float32)
+    out = run(func, [np.asarray([6, 1, 3, 0]), data], np.full(8, -1, np.float32))
+    np.testing.assert_array_equal(out, [0, 1, -1, 3, -1, -1, 6, -1])
+
+
+@pytest.mark.parametrize("stride", [1, -1, 2])
+def test_lanes_that_are_off_touch_no_memory(stride: int) -> None:
+    """Half of the lanes point far outside; the tail of the output stays as it was."""
+    x, y = Buffer("x", (imm(4),), FLOAT32), Buffer("y", (imm(4),), FLOAT32)
+    start, far = imm(0 if stride > 0 else 3), imm(1 << 40)
+    lane = ramp(start, stride)
+    on = Compare("lt", ramp(ZERO), Broadcast(imm(2), 4))
+    away = Select(on, lane, lane + Broadcast(far, 4))
+    plain = PrimFunc((x, y), Store(y, (lane,), Load(x, (lane,), on), on))
+    scattered = PrimFunc((x, y), Store(y, (away,), Load(x, (away,), on), on))
+    data = f32(1, 2, 3, 4)
+    expected = np.full(4, -1, np.float32)
+    used = [i for i in (np.arange(2) * stride + (0 if stride > 0 else 3)) if 0 <= i < 4]
+    expected[used] = data[used]
+    for func in (plain, scattered):
+        out = run(func, [data], np.full(4, -1, np.float32), checks=True)
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_a_load_that_is_off_is_zero() -> None:
+    x, y = Buffer("x", (imm(4),), FLOAT32), Buffer("y", (imm(8),), FLOAT32)
+    on = Compare("lt", ramp(ZERO, lanes=8), Broadcast(imm(3), 8))
+    func = PrimFunc((x, y), Store(y, (ramp(ZERO, lanes=8),), Load(x, (ramp(ZERO, lanes=8),), on)))
+    out = run(func, [f32(1, 2, 3, 4)], np.full(8, -1, np.float32), checks=True)
+    np.testing.assert_array_equal(out, [1, 2, 3, 0, 0, 0, 0, 0])
+
+
+def test_select_loads_only_in_the_branch_taken() -> None:
+    """Indices of the other branch are out of bounds, for scalars and for vectors."""
+    x, i = Buffer("x", (imm(4),), FLOAT32), PrimVar("i")
+    scalar, vector = Buffer("s", (imm(8),), FLOAT32), Buffer("v", (imm(8),), FLOAT32)
+    zero = imm(0.0, FLOAT32)
+    padded = Select(Compare("lt", i, imm(4)), Load(x, (i,)), zero)
+    lanes = ramp(ZERO, lanes=8)
+    below = Compare("lt", lanes, Broadcast(imm(4), 8))
+    masked = Select(below, Load(x, (lanes,)), wide(0.0, 8))
+    data = f32(1, 2, 3, 4)
+    for out, body in (
+        (scalar, For(i, ZERO, imm(8), Store(scalar, (i,), padded))),
+        (vector, Store(vector, (lanes,), masked)),
+    ):
+        got = run(PrimFunc((x, out), body), [data], np.full(8, -1, np.float32), checks=True)
+        np.testing.assert_array_equal(got, [1, 2, 3, 4, 0, 0, 0, 0])
+
+
+def test_while_if_and_let() -> None:
+    """Collatz steps of each number."""
+    x, y, i = Buffer("x", (N,), INT64), Buffer("y", (N,), INT64), PrimVar("i")
+    n, steps = Buffer("n", (imm(1),), INT64), Buffer("steps", (imm(1),), INT64)
+    now, count = Load(n, (ZERO,)), Load(steps, (ZERO,))
+    half = PrimVar("half", BOOL)
+    step: Stmt = Let(
+        half,
+        Compare("eq", now % imm(2), ZERO),
+        IfThen(half, Store(n, (ZERO,), now // imm(2)), Store(n, (ZERO,), now * imm(3) + imm(1))),
+    )
+    body = Seq(
+        (
+            Store(n, (ZERO,), Load(x, (i,))),
+            Store(steps, (ZERO,), ZERO),
+            PrimWhile(
+                Compare("ne", now, imm(1)), Seq((step, Store(steps, (ZERO,), count + imm(1))))
+            ),
+            Store(y, (i,), count),
+        )
+    )
+    func = PrimFunc((x, y), For(i, ZERO, N, Allocate(n, Allocate(steps, body))))
+    out = run(func, [np.asarray([1, 2, 3, 27])], np.zeros(4, np.int64), {"n": 4})
+    np.testing.assert_array_equal(out, [0, 1, 7, 111])
+
+
+@pytest.mark.parametrize("scope", ["global", "local"])
+def test_big_and_symbolic_storage(scope: str) -> None:
+    x, y, i, j = Buffer("x", (N,), FLOAT32), Buffer("y", (N,), FLOAT32), PrimVar("i"), PrimVar("j")
+    kept = Buffer("kept", (N * 3,), FLOAT32, scope=scope)
+    body = Seq(
+        (
+            For(i, ZERO, N, Store(kept, (i * 3,), Load(x, (i,))), "parallel"),
+            For(j, ZERO, N, Store(y, (j,), Load(kept, ((N - 1 - j) * 3,)))),
+        )
+    )
+    data = np.arange(70_001, dtype=np.float32)
+    out = run(PrimFunc((x, y), Allocate(kept, body)), [data], data * 0, {"n": len(data)})
+    np.testing.assert_array_equal(out, data[::-1])
+
+
+def _asserting(kind: ForKind) -> PrimFunc:
+    x, i = Buffer("x", (N,), INT32), PrimVar("i")
+    inside = Seq(
+        (
+            Assert(Compare("ge", Load(x, (i,)), imm(0, INT32)), "negative"),
+            Assert(Compare("lt", Load(x, (i,)), imm(10, INT32)), "too big"),
+            Store(x, (i,), Load(x, (i,)) + imm(1, INT32)),
+        )
+    )
+    return PrimFunc((x,), For(i, ZERO, N, inside, kind))
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_the_result_names_the_assert_that_failed(kind: ForKind) -> None:
+    kernel = build({"k": _asserting(kind)})["k"]
+    assert kernel.code.messages["k"] == ("negative", "too big")
+    for bad, expected in ((5, 0), (-1, 1), (10, 2)):
+        data = np.zeros(50_000, np.int32)
+        data[40_000] = bad
+        assert kernel([data], {"n": data.size}) == expected
+
+
+def test_checks_find_an_index_out_of_bounds() -> None:
+    x, y, i = Buffer("x", (N,), FLOAT32), Buffer("y", (N,), FLOAT32), PrimVar("i")
+    at = PrimVar("at")
+    func = PrimFunc((x, y, at), For(i, ZERO, N, Store(y, (i,), Load(x, (i + at,)))))
+    kernel = build({"k": func}, checks=True)["k"]
+    data = np.zeros(8, np.float32)
+    results = [kernel([data, data.copy()], {"n": 8}, [s]) for s in (0, 1, -1, 100)]
+    assert results == [0, OUT_OF_BOUNDS, OUT_OF_BOUNDS, OUT_OF_BOUNDS]
+
+
+def test_scalar_parameters() -> None:
+    y = Buffer("y", (imm(1),), FLOAT64)
+    a, b, flag = PrimVar("a", FLOAT32), PrimVar("b", INT32), PrimVar("flag", BOOL)
+    value = Select(
+        flag, Load(y, (ZERO,)) + imm(1.0, FLOAT64), Binary("mul", imm(2.0, FLOAT64), imm(3.0, FLOAT64))
+    )
+    ok = Seq(
+        (
+            Assert(Compare("eq", a, imm(1.5, FLOAT32)), "a"),
+            Assert(Compare("eq", b, imm(-7, INT32)), "b"),
+            Store(y, (ZERO,), value),
+        )
+    )
+    kernel = build({"k": PrimFunc((y, a, b, flag), ok)})["k"]
+    out = np.asarray([41.0])
+    assert kernel([out], scalars=[1.5, -7, True]) == 0
+    assert out[0] == 42
+    assert kernel([out], scalars=[1.5, -7, False]) == 0
+    assert out[0] == 6
+    assert kernel([out], scalars=[1.5, 7, False]) == 2
+
+
+def test_names_of_the_runtime_are_taken() -> None:
+    with pytest.raises(UnityError, match="must not be named malloc"):
+        build({"malloc": _asserting("serial")})
