@@ -110,11 +110,10 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
 def test_refused_with_a_message(case: str, named: bool) -> None:
     change, message = WRONG[case]
     given: dict[str, object] = {**good(), **change}
+    by_name = named or "q" in given
+    args, names = ((), given) if by_name else (tuple(given.values()), dict[str, object]())
     with pytest.raises(unity.UnityError) as error:
-        if named or "q" in given:
-            executable()(**given)
-        else:
-            executable()(*given.values())
+        executable()(*args, **names)
     assert message in str(error.value)
 
 

@@ -6,9 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unity.runtime.sizes import Size, SizeOp, Slot, combine, evaluate, product, size_text, slots_of
+from unity.runtime.sizes import (
+    Size,
+    SizeOp,
+    SizeOpName,
+    Slot,
+    combine,
+    evaluate,
+    product,
+    size_text,
+    slots_of,
+)
 
 NAMES = ["n", "m"]
+FOLDED: list[SizeOpName] = ["add", "mul", "min"]
 
 
 def sizes() -> st.SearchStrategy[Size]:
@@ -29,10 +40,11 @@ def test_divisions_round_down(a: int, b: int) -> None:
     assert evaluate(SizeOp("floormod", Slot(0), b), [a]) == a % b
 
 
-@given(sizes(), sizes(), st.sampled_from(["add", "mul", "min"]), st.integers(0, 9))
+@given(sizes(), sizes(), st.sampled_from(FOLDED), st.integers(0, 9))
 @settings(max_examples=50)
-def test_combining_folds_without_changing_the_value(a: Size, b: Size, op: str, n: int) -> None:
-    assert op in ("add", "mul", "min")
+def test_combining_folds_without_changing_the_value(
+    a: Size, b: Size, op: SizeOpName, n: int
+) -> None:
     slots = [n, n + 1]
     assert evaluate(combine(op, a, b), slots) == evaluate(SizeOp(op, a, b), slots)
 

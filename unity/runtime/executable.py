@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
@@ -25,6 +26,8 @@ from unity.runtime.signature import function_text
 from unity.runtime.sizes import evaluate, product
 from unity.runtime.timing import Benchmark, Profile, benchmark, profile
 from unity.runtime.vm import VM, Event, Host, Kernel
+
+PROFILED_CALLS = 3
 
 
 class Listings(Protocol):
@@ -103,7 +106,9 @@ class Executable:
         self._code(name)
         return self._calls[name]
 
-    def run(self, inputs: Mapping[str, object], function: str | None = None) -> dict[str, Array]:
+    def run(
+        self, inputs: Mapping[str, object], function: str | None = None
+    ) -> dict[str, npt.NDArray[Any]]:
         """Call a function with named arrays; its results by name.
 
         An imported model's inputs and outputs have the names that the model gives them. Results
@@ -124,13 +129,13 @@ class Executable:
         """Time calls of the main function."""
         return benchmark(lambda: self(*args, **named), repeat, warmup)
 
-    def profile(self, *args: object, repeat: int = 3, **named: object) -> Profile:
+    def profile(self, *args: object, **named: object) -> Profile:
         """Time each instruction of the main function, run by the bytecode interpreter."""
         events: list[Event] = []
         traced = PythonCall(replace(self._vm, trace=events.append), self._code(self._main_name))
         traced(*args, **named)
         events.clear()
-        for _ in range(repeat):
+        for _ in range(PROFILED_CALLS):
             traced(*args, **named)
         return profile(events, self.kernels)
 

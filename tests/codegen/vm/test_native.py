@@ -1,4 +1,4 @@
-"""Native code, the bytecode's interpreter and the reference interpreter agree on whole functions."""
+"""Native code, the bytecode's interpreter and the reference interpreter agree."""
 
 from __future__ import annotations
 
