@@ -1,0 +1,156 @@
+"""How a stage walks through memory: the flat index of each access as a polynomial of the axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from unity.arith import Analyzer
+from unity.arith.polynomial import Poly, as_constant, from_expr, multiply, split_linear
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.stmt import Store
+from unity.ir.visit import (
+    prim_children,
+    stmt_exprs,
+    substitute_prim,
+    substitute_stmt,
+    walk_prim,
+    walk_stmt,
+)
+
+from ..tensor.flatten_buffers import flat_index
+from .nest import Axis, Nest, Reduction
+
+
+def known_of(axes: Iterable[Axis]) -> Analyzer:
+    """What the extents of axes say."""
+    known = Analyzer()
+    for axis in axes:
+        known = known.with_extent(axis.var, imm(0), axis.extent)
+    return known
+
+
+def place(access: Load | Store, known: Analyzer) -> Poly:
+    """The flat index of an access."""
+    return from_expr(known.simplify(flat_index(access.buffer, access.indices)))
+
+
+def stride(index: Poly, var: PrimVar) -> Poly | None:
+    """How far an access moves per step of a variable; None where it does not move evenly."""
+    rest, factor = split_linear(index, var)
+    if factor is None or mentions(rest, var) or mentions(factor, var):
+        return None
+    return factor
+
+
+def step(index: Poly, var: PrimVar) -> int | None:
+    """The same where it is a number."""
+    moved = stride(index, var)
+    return None if moved is None else as_constant(moved)
+
+
+def mentions(index: Poly, var: PrimVar) -> bool:
+    """Whether a polynomial depends on a variable."""
+    return any(e is var for monomial in index for atom in monomial for e in walk_prim(atom))
+
+
+def depends(e: PrimExpr, var: PrimVar) -> bool:
+    """Whether an expression mentions a variable."""
+    return any(x is var for x in walk_prim(e))
+
+
+def collapsed(nest: Nest) -> Nest:
+    """With neighbouring axes joined to one where every access walks through both evenly.
+
+    ``x[n, c, h, w] * s[c]`` becomes a nest over ``n, c, hw``; without ``s`` it has one axis.
+    """
+    nest = _collapse_spatial(nest)
+    return nest if nest.reduction is None else _collapse_reduced(nest, nest.reduction)
+
+
+def _collapse_spatial(nest: Nest) -> Nest:
+    axes = list(nest.axes)
+    at = len(axes) - 2
+    while at >= 0:
+        if _joinable(nest, axes[at], axes[at + 1]):
+            joined, values = _join(axes[at], axes[at + 1])
+            axes[at : at + 2] = [joined]
+            nest = _rewritten(replace(nest, axes=tuple(axes)), values)
+        at -= 1
+    return nest
+
+
+def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:
+    axes = list(reduction.axes)
+    at = len(axes) - 2
+    while at >= 0:
+        if _joinable(nest, axes[at], axes[at + 1]):
+            joined, values = _join(axes[at], axes[at + 1])
+            axes[at : at + 2] = [joined]
+            assert nest.reduction is not None
+            changed = replace(nest.reduction, axes=tuple(axes))
+            nest = _rewritten(replace(nest, reduction=changed), values)
+        at -= 1
+    return nest
+
+
+def _join(a: Axis, b: Axis) -> tuple[Axis, dict[PrimVar | SizeVar, PrimExpr]]:
+    var = PrimVar(f"{a.var.name}{b.var.name.removeprefix('v')}")
+    extent = Analyzer().simplify(Binary("mul", a.extent, b.extent))
+    values: dict[PrimVar | SizeVar, PrimExpr] = {
+        a.var: Binary("floordiv", var, b.extent),
+        b.var: Binary("floormod", var, b.extent),
+    }
+    return Axis(var, extent), values
+
+
+def _rewritten(nest: Nest, values: dict[PrimVar | SizeVar, PrimExpr]) -> Nest:
+    reduction = nest.reduction
+    if reduction is not None:
+        reduction = replace(
+            reduction,
+            value=substitute_prim(reduction.value, values),
+            init=substitute_prim(reduction.init, values),
+        )
+    return replace(nest, reduction=reduction, finish=substitute_stmt(nest.finish, values))
+
+
+def all_axes(nest: Nest) -> tuple[Axis, ...]:
+    """Spatial axes, then the reduced ones."""
+    return nest.axes if nest.reduction is None else (*nest.axes, *nest.reduction.axes)
+
+
+def _joinable(nest: Nest, a: Axis, b: Axis) -> bool:
+    known = known_of(all_axes(nest))
+    accesses: Sequence[Load | Store] = [*nest.loads(), *nest.stores()]
+    for access in accesses:
+        index = place(access, known)
+        outer, inner = stride(index, a.var), stride(index, b.var)
+        if outer is None or inner is None:
+            return False
+        if outer != multiply(inner, from_expr(known.simplify(b.extent))):
+            return False
+    return not any(
+        _outside_accesses(e, a.var) or _outside_accesses(e, b.var) for e in _values(nest)
+    )
+
+
+def _values(nest: Nest) -> Iterable[PrimExpr]:
+    if nest.reduction is not None:
+        yield nest.reduction.value
+        yield nest.reduction.init
+    for s in walk_stmt(nest.finish):
+        if isinstance(s, Store):
+            yield s.value
+        else:
+            yield from stmt_exprs(s)
+
+
+def _outside_accesses(e: PrimExpr, var: PrimVar) -> bool:
+    """Whether a variable is used other than to index (loads of loads included)."""
+    if e is var:
+        return True
+    if isinstance(e, Load):
+        loads = [x for i in e.indices for x in walk_prim(i) if isinstance(x, Load)]
+        return any(depends(x, var) for x in loads)
+    return any(_outside_accesses(x, var) for x in prim_children(e))

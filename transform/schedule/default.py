@@ -1,0 +1,107 @@
+"""ScheduleDefault: every kernel gets threads and lanes by rule, without tuning."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Load
+from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
+from unity.ir.target import Target
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+
+from ..passes import Context, Pass
+from .epilogue import fused
+from .nest import Nest, nest_of
+from .rules import RULES
+from .rules.fallback import fallback
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleDefault(Pass):
+    """Lays out each stage of each kernel by the first rule that applies (`rules.RULES`).
+
+    Stages that only transform a reduction's result are done in its write-back first. A kernel with
+    the attribute ``scheduled`` was laid out by someone who knew better, and is left alone.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself."""
+        functions = module.prim_funcs()
+        return module.with_({name: schedule(f, ctx.target) for name, f in functions.items()})
+
+
+def schedule(func: PrimFunc, target: Target) -> PrimFunc:
+    """The prim func laid out for a target; itself if there was nothing to do."""
+    if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
+        return func
+    temporaries, stages = _opened(func.body)
+    nests = _fused([nest_of(s) or s for s in stages], set(temporaries))
+    laid_out = [_laid_out(n, target) for n in nests]
+    body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
+    used = {b for s in walk_stmt(body) for b in _accessed(s)}
+    for buffer in reversed(temporaries):
+        if buffer in used:
+            body = Allocate(buffer, body)
+    return replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
+
+
+def _opened(s: Stmt) -> tuple[list[Buffer], list[Stmt]]:
+    """The temporaries around a kernel's stages, and the stages."""
+    temporaries: list[Buffer] = []
+    while isinstance(s, Allocate):
+        temporaries.append(s.buffer)
+        s = s.body
+    stages: list[Stmt] = []
+
+    def note(part: Stmt) -> None:
+        if isinstance(part, Seq):
+            for each in part.stmts:
+                note(each)
+        else:
+            stages.append(part)
+
+    note(s)
+    return temporaries, stages
+
+
+def _fused(stages: list[Nest | Stmt], temporaries: set[Buffer]) -> list[Nest | Stmt]:
+    """With each reduction's elementwise successor in its write-back, where no one else reads it."""
+    readers = Counter(b for stage in stages for b in _buffers_read(stage))
+    result: list[Nest | Stmt] = []
+    for stage in stages:
+        last = result[-1] if result else None
+        if isinstance(last, Nest) and isinstance(stage, Nest):
+            private = last.output in temporaries and readers[last.output] == 1
+            joined = fused(last, stage) if private else None
+            if joined is not None:
+                result[-1] = joined
+                continue
+        result.append(stage)
+    return result
+
+
+def _buffers_read(stage: Nest | Stmt) -> set[Buffer]:
+    if isinstance(stage, Nest):
+        return {x.buffer for x in stage.loads()}
+    return {x.buffer for s in walk_stmt(stage) for x in _loads(s)}
+
+
+def _loads(s: Stmt) -> list[Load]:
+    return [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+
+
+def _laid_out(stage: Nest | Stmt, target: Target) -> Stmt:
+    if not isinstance(stage, Nest):
+        return fallback(stage, target)
+    for rule in RULES:
+        result = rule.apply(stage, target)
+        if result is not None:
+            return result
+    raise AssertionError(f"no rule applies to {stage.name}")
+
+
+def _accessed(s: Stmt) -> list[Buffer]:
+    stored = [s.buffer] if isinstance(s, Store) else []
+    return stored + [x.buffer for x in _loads(s)]

@@ -1,0 +1,158 @@
+"""A stage of a prim func as the schedule sees it: axes, one formula, and where the result goes.
+
+A prim func made by te (or fused from such) is a sequence of loop nests around one block each.
+`nest_of` reads such a nest into a `Nest`, whose loops the rules are free to lay out anew. What is
+no such nest (hand-written loops, several blocks in one loop) is left as it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.stmt import Block, Buffer, For, Stmt, Store
+from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.te import max_value, min_value
+
+ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A variable from 0 to an extent."""
+
+    var: PrimVar
+    extent: PrimExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """``result = init op value op value ...`` over some axes."""
+
+    op: ReduceOp
+    axes: tuple[Axis, ...]
+    value: PrimExpr
+    init: PrimExpr
+    result: PrimVar
+
+    @property
+    def identity(self) -> PrimExpr:
+        """The neutral element of the operation."""
+        dtype = self.value.dtype
+        match self.op:
+            case "add" | "or":
+                return imm(0, dtype)
+            case "mul":
+                return imm(1, dtype)
+            case "min" | "and":
+                return max_value(dtype) if self.op == "min" else imm(_all_ones(dtype.kind), dtype)
+            case "max":
+                return min_value(dtype)
+
+
+def _all_ones(kind: str) -> int:
+    return 1 if kind == "bool" else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """One stage: for every point of the spatial axes, reduce, then store.
+
+    Attributes:
+        name: The block's.
+        axes: The spatial axes, outermost first.
+        reduction: What is reduced, if anything.
+        finish: The stores, over the axes' variables and the reduction's `result`.
+        output: The buffer of the stage before anything was fused behind it.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    reduction: Reduction | None
+    finish: Stmt
+    output: Buffer
+
+    def loads(self) -> Iterator[Load]:
+        """Every load of the stage."""
+        exprs = [] if self.reduction is None else [self.reduction.value, self.reduction.init]
+        for stmt in walk_stmt(self.finish):
+            exprs += stmt_exprs(stmt)
+        for expr in exprs:
+            yield from (e for e in walk_prim(expr) if isinstance(e, Load))
+
+    def stores(self) -> Iterator[Store]:
+        """Every store of the stage."""
+        yield from (s for s in walk_stmt(self.finish) if isinstance(s, Store))
+
+
+def nest_of(s: Stmt) -> Nest | None:
+    """The stage that a perfect loop nest around one block is; None if it is no such nest."""
+    loops: dict[PrimVar, For] = {}
+    while isinstance(s, For) and s.kind == "serial":
+        loops[s.var] = s
+        s = s.body
+    if not isinstance(s, Block) or s.predicate is not None or s.allocations:
+        return None
+    bound = [a.value for a in s.axes if isinstance(a.value, PrimVar) and a.value in loops]
+    if len(set(bound)) != len(s.axes) or len(loops) != len(s.axes):
+        return None
+    if any(a.kind == "O" for a in s.axes) or not _covered(s, loops):
+        return None
+    block = _from_zero(s)
+    spatial = tuple(Axis(a.var, a.domain.extent) for a in block.axes if a.kind == "S")
+    reduced = tuple(Axis(a.var, a.domain.extent) for a in block.axes if a.kind == "R")
+    if not reduced:
+        return _plain(block, spatial)
+    return _reducing(block, spatial, reduced)
+
+
+def _covered(block: Block, loops: dict[PrimVar, For]) -> bool:
+    """Whether each loop runs over exactly the domain of the axis it drives."""
+    for axis in block.axes:
+        assert isinstance(axis.value, PrimVar)
+        loop = loops[axis.value]
+        if loop.begin != axis.domain.begin or loop.extent != axis.domain.extent:
+            return False
+        if any(isinstance(e, PrimVar) for e in walk_prim(loop.extent)):
+            return False
+    return True
+
+
+def _from_zero(block: Block) -> Block:
+    """With every axis counting from 0."""
+    shift: dict[PrimVar | SizeVar, PrimExpr] = {
+        a.var: Binary("add", a.var, a.domain.begin) for a in block.axes if a.domain.begin != imm(0)
+    }
+    if not shift:
+        return block
+    init = None if block.init is None else substitute_stmt(block.init, shift)
+    return replace(block, init=init, body=substitute_stmt(block.body, shift))
+
+
+def _plain(block: Block, axes: tuple[Axis, ...]) -> Nest | None:
+    stores = [s for s in walk_stmt(block.body) if isinstance(s, Store)]
+    if block.init is not None or len(stores) != 1 or not isinstance(block.body, Store):
+        return None
+    return Nest(block.name, axes, None, block.body, block.body.buffer)
+
+
+def _reducing(block: Block, axes: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Nest | None:
+    init, body = block.init, block.body
+    if not isinstance(init, Store) or not isinstance(body, Store):
+        return None
+    if (init.buffer, init.indices) != (body.buffer, body.indices):
+        return None
+    match body.value:
+        case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, b):
+            here = Load(body.buffer, body.indices)
+            value = b if a == here else a if b == here else None
+        case _:
+            return None
+    reads = () if value is None else walk_prim(value)
+    if value is None or any(isinstance(e, Load) and e.buffer is body.buffer for e in reads):
+        return None
+    result = PrimVar("result", body.value.dtype)
+    reduction = Reduction(op, reduced, value, init.value, result)
+    return Nest(block.name, axes, reduction, replace(body, value=result), body.buffer)

@@ -1,0 +1,35 @@
+"""The table of schedule rules: each lays out one kind of stage, told by its structure.
+
+A rule takes a stage and the target and gives a statement, or None where it does not apply; the
+first that applies wins. Better rules go before more general ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from unity.ir.stmt import Stmt
+from unity.ir.target import Target
+
+from ..nest import Nest
+from .contraction import contraction
+from .dot_products import dot_products
+from .elementwise import elementwise
+from .plain import plain
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one kind of stage is laid out."""
+
+    name: str
+    apply: Callable[[Nest, Target], Stmt | None]
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("elementwise", elementwise),
+    Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way
+    Rule("dot_products", dot_products),  # else lanes along what is summed
+    Rule("plain", plain),
+)

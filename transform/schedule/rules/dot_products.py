@@ -1,0 +1,174 @@
+"""Reductions along contiguous memory: row sums, and products with a transposed matrix.
+
+Lanes run along the reduced axis: each accumulator is a vector of partial sums, joined at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from unity.arith.polynomial import Poly
+from unity.ir.prim_expr import (
+    Binary,
+    Compare,
+    Load,
+    PrimExpr,
+    PrimVar,
+    Select,
+    imm,
+)
+from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
+from unity.ir.target import Target
+from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
+
+from ..access import all_axes, collapsed, depends, known_of, mentions, place
+from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
+from ..nest import Axis, Nest, Reduction
+from ..tile import Tile, Values, accumulate, fill, finished, loops
+from .contraction import GRAIN, lanes_along, with_init
+
+
+def dot_products(nest: Nest, target: Target) -> Stmt | None:
+    """Applies where every read is contiguous, or still, along the innermost reduced axis."""
+    if nest.reduction is None:
+        return None
+    nest = collapsed(nest)
+    reduction = nest.reduction
+    assert reduction is not None
+    known = known_of(all_axes(nest))
+    if not lanes_along(nest, reduction, known):
+        return None
+    reads = [place(x, known) for x in nest.loads()]
+    column, row = _shared_axes(nest, reads)
+    outer = [a for a in nest.axes if a is not column and a is not row]
+    largest = 4 if target.vector_registers >= 32 else 2
+    parts = [
+        _tier(nest, reduction, outer, (column, columns.size), (row, rows.size), target,
+              (columns.begin, columns.count), (rows.begin, rows.count))
+        for columns in row_tiers(imm(1) if column is None else column.extent, largest)
+        for rows in row_tiers(imm(1) if row is None else row.extent, 4)
+    ]  # fmt: skip
+    return sequence(parts)
+
+
+def _shared_axes(nest: Nest, reads: Sequence[Poly]) -> tuple[Axis | None, Axis | None]:
+    """Two axes such that reads move along one of them but not the other: columns, then rows."""
+
+    def moves(axis: Axis) -> frozenset[int]:
+        return frozenset(i for i, index in enumerate(reads) if mentions(index, axis.var))
+
+    long = [a for a in nest.axes if (number(a.extent) or 99) > 1]
+    for column in reversed(long):
+        for row in reversed(long):
+            if row is not column and moves(row) - moves(column) and moves(column) - moves(row):
+                return column, row
+    return None, (long[-1] if long else None)
+
+
+def _tier(
+    nest: Nest,
+    reduction: Reduction,
+    outer: Sequence[Axis],
+    column: tuple[Axis | None, int],
+    row: tuple[Axis | None, int],
+    target: Target,
+    columns: tuple[PrimExpr, PrimExpr],
+    rows: tuple[PrimExpr, PrimExpr],
+) -> Stmt:
+    last = reduction.axes[-1]
+    bits = max(x.buffer.dtype.bits for x in nest.loads())
+    lanes = lanes_for(max(bits, reduction.value.dtype.bits), target.vector_bits, last.extent)
+    domain = [(a.var.name.removeprefix("v"), a.extent) for a in outer]
+    domain += [("column", columns[1]), ("row", rows[1])]
+    domain = [(name, extent) for name, extent in domain if number(extent) != 1]
+    steps = product([a.extent for a in reduction.axes])
+    work = Binary("mul", steps, imm(column[1] * row[1]))
+
+    def body(point: Sequence[PrimExpr]) -> Stmt:
+        at = iter(point)
+
+        def coordinate(extent: PrimExpr) -> PrimExpr:
+            return imm(0) if number(extent) == 1 else next(at)
+
+        values: Values = {a.var: coordinate(a.extent) for a in outer}
+        tile_column, tile_row = coordinate(columns[1]), coordinate(rows[1])
+        tile = Tile(
+            row=None if row[0] is None else row[0].var,
+            rows=_run(rows[0], tile_row, row[1]),
+            column=None if column[0] is None else column[0].var,
+            columns=_run(columns[0], tile_column, column[1]),
+            lane=PrimVar("lane"),
+            lanes=lanes,
+        )
+        value = substitute_prim(reduction.value, values)
+        finish = substitute_stmt(with_init(reduction, nest.finish), values)
+        return _micro_kernel(tile, replace(reduction, value=value), finish)
+
+    return parallel(domain, work, GRAIN, body)
+
+
+def _run(begin: PrimExpr, at: PrimExpr, size: int) -> tuple[PrimExpr, ...]:
+    first = Binary("add", begin, Binary("mul", at, imm(size)))
+    return tuple(Binary("add", first, imm(i)) for i in range(size))
+
+
+def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
+    *others, last = reduction.axes
+    size = len(tile.rows) * len(tile.columns) * tile.lanes
+    buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
+    steps: list[Stmt] = []
+    extent, lanes = number(last.extent), tile.lanes
+    if extent is None or extent >= lanes:
+        at = PrimVar(last.var.name)
+        whole = last.extent // lanes if extent is None else imm(extent // lanes)
+        index = Binary("add", Binary("mul", at, imm(lanes)), tile.lane)
+        value = substitute_prim(reduction.value, {last.var: index})
+        steps.append(For(at, imm(0), whole, accumulate(tile, reduction, value, buffer)))
+    if extent is None or extent % lanes:
+        done = Binary("mul", last.extent // lanes, imm(lanes))
+        begin = done if extent is None else imm(extent - extent % lanes)
+        value = _tail(reduction, last, Binary("add", begin, tile.lane))
+        tail = accumulate(tile, reduction, value, buffer)
+        if extent is None:  # a loop of one iteration or none, so that nothing is loaded in vain
+            some = Binary("min", last.extent % lanes, imm(1))
+            tail = For(PrimVar("tail"), imm(0), some, tail)
+        steps.append(tail)
+    body = [fill(tile, reduction.identity, buffer), loops(others, sequence(steps))]
+    for r in range(len(tile.rows)):
+        for c in range(len(tile.columns)):
+            first = imm((r * len(tile.columns) + c) * lanes)
+            body += _joined(reduction, buffer, first, lanes)
+            values = tile.values(r, c)
+            body.append(finished(reduction, Load(buffer, (first,)), finish, values))
+    return Allocate(buffer, Seq(tuple(body)))
+
+
+def _tail(reduction: Reduction, last: Axis, index: PrimExpr) -> PrimExpr:
+    """The value at an index that may lie past the end: the neutral element there."""
+    inside = Compare("lt", index, last.extent)
+
+    def on_load(x: PrimExpr) -> PrimExpr | None:
+        if isinstance(x, Load) and depends(x, last.var):
+            both = inside if x.predicate is None else Binary("and", x.predicate, inside)
+            return replace(x, predicate=both)
+        return None
+
+    value = rewrite_prim(reduction.value, on_load)
+    return substitute_prim(Select(inside, value, reduction.identity), {last.var: index})
+
+
+def _joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -> list[Stmt]:
+    """The lanes of an accumulator joined in its first one, by halves."""
+    stmts: list[Stmt] = []
+    half = lanes // 2
+    while half:
+        lane = PrimVar("lane")
+        here = Binary("add", first, lane)
+        there = Binary("add", here, imm(half))
+        both = Binary(reduction.op, Load(buffer, (here,)), Load(buffer, (there,)))
+        kind = "vectorized" if half > 1 else "serial"
+        store = Store(buffer, (here,), both)
+        stmts.append(For(lane, imm(0), imm(half), store, kind))
+        half //= 2
+    return stmts
