@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .display import html, register, show
+from .display import PRINTER, html, show
 from .fragment import fragment
 from .module import constants_of, print_module, text
 
-__all__ = ["constants_of", "fragment", "html", "print_module", "register", "show", "text"]
+__all__ = ["PRINTER", "constants_of", "fragment", "html", "print_module", "show", "text"]

@@ -63,6 +63,17 @@ def inline(data: npt.NDArray[np.generic]) -> str | None:
     return None
 
 
+def bare_number(data: npt.NDArray[np.generic]) -> str | None:
+    """A finite scalar as a plain Python number, if that reads back bit for bit; else None."""
+    if data.shape or (dtype(data.dtype).is_float and not np.isfinite(data.astype(np.float64))):
+        return None
+    for exact in (False, True):
+        value = _values(data, exact)
+        if np.asarray(value).astype(data.dtype).tobytes() == data.tobytes():
+            return _source(value)
+    return None
+
+
 def _values(data: npt.NDArray[np.generic], exact: bool) -> Nested:
     """Python numbers; floats by their shortest decimal, or exactly."""
     if data.ndim:

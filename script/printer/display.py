@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from unity.ir.display import Printer, set_printer
+from unity.ir.display import Printer
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
@@ -44,6 +44,5 @@ def html(node: Shown, name: str = "main") -> str:
     return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
-def register() -> None:
-    """Make modules and functions print as this package prints them; ``import unity`` does."""
-    set_printer(Printer(text, show, html))
+PRINTER = Printer(text, show, html)
+"""What `unity` hands down to the IR."""

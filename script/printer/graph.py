@@ -12,6 +12,7 @@ from typing import assert_never
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.dims import Dim, Symbol, dim
+from unity.ir.dtype import DType, dtype
 from unity.ir.graph import (
     Binding,
     BindingBlock,
@@ -37,12 +38,12 @@ from unity.ir.graph import (
     VarBinding,
     While,
 )
-from unity.ir.types import Type
+from unity.ir.types import TensorType, Type
 from unity.op.infer import infer_type
-from unity.op.registry import OpDef, attr_value
+from unity.op.registry import OpDef, ParamKind, attr_value
 from unity.op.table import OPS
 
-from .constants import ConstantPool
+from .constants import ConstantPool, bare_number
 from .lines import Lines
 from .literals import (
     SymbolNames,
@@ -192,10 +193,8 @@ class GraphText:
 
     def _loop_body(self, name: str, params: tuple[Var, ...], body: Body) -> None:
         with self.names.scope():
-            shown = ", ".join(
-                f"{self.names.define(p, p.name)}: {self.type(p.type)}" for p in params
-            )
-            with self.lines.block(f"def {name}({shown}):"):
+            shown = [f"{self.names.define(p, p.name)}: {self.type(p.type)}" for p in params]
+            with self.lines.block(self.lines.definition(name, shown, ":")):
                 self.bindings(body)
                 self.lines.add(f"return {self.expr(body.result)}")
 
@@ -303,9 +302,7 @@ class GraphText:
                 if arg is None:
                     by_name = True
                     continue
-                text = self.expr(arg)
-                if param.kind == "shape" and isinstance(arg, ShapeValue):
-                    text = tuple_text([self.dim(d) for d in arg.dims])
+                text = self._argument(arg, param.kind, e, row)
                 parts.append(f"{param.name}={text}" if by_name else text)
             elif param.name in e.attrs and not _is_default(e.attrs[param.name], param.default):
                 parts.append(f"{param.name}={attr_text(e.attrs[param.name], self.symbols)}")
@@ -315,6 +312,27 @@ class GraphText:
         known = {p.name for p in row.params}
         parts += [f"{k}={attr_text(v, self.symbols)}" for k, v in e.attrs.items() if k not in known]
         return parts + [self.expr(a) for a in args]
+
+    def _argument(self, arg: Expr, kind: ParamKind, e: Call, row: OpDef) -> str:
+        """An argument; shapes and numbers as `call_op` makes them from Python values."""
+        if kind == "shape" and isinstance(arg, ShapeValue):
+            return tuple_text([self.dim(d) for d in arg.dims])
+        if kind == "tensor" and isinstance(arg, Constant) and arg.data.shape == ():
+            number = bare_number(arg.data)
+            if number is not None and self._numbers_dtype(e, row) == dtype(arg.data.dtype):
+                return number
+        return self.expr(arg)
+
+    def _numbers_dtype(self, e: Call, row: OpDef) -> DType | None:
+        """The dtype that `call_op` gives to numbers among the arguments: the last tensor's."""
+        params = [p for p in row.params if p.kind != "attr"]
+        for param, arg in reversed(list(zip(params, e.args, strict=False))):
+            if param.kind == "tensor" and param.name not in ("condition", "indices"):
+                if isinstance(arg, Constant) and bare_number(arg.data) is not None:
+                    continue
+                found = self._inferred(arg)
+                return found.dtype if isinstance(found, TensorType) else None
+        return None
 
 
 def _is_default(value: object, default: object) -> bool:

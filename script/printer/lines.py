@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _INDENT = "    "
+_WIDTH = 100
 
 
 class Lines:
@@ -18,6 +19,14 @@ class Lines:
     def add(self, line: str) -> None:
         """One line."""
         self._lines.append(self._prefix + line if line else "")
+
+    def definition(self, name: str, params: Sequence[str], end: str) -> str:
+        """The header of a function, one parameter a line if it is wide."""
+        header = f"def {name}({', '.join(params)}){end}"
+        if len(self._prefix) + len(header) <= _WIDTH or not params:
+            return header
+        inner = "".join(f"{self._prefix}{_INDENT}{param},\n" for param in params)
+        return f"def {name}(\n{inner}{self._prefix}){end}"
 
     @contextmanager
     def block(self, header: str) -> Iterator[None]:

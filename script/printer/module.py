@@ -81,8 +81,8 @@ def _prim_func(lines: Lines, names: Names, table: SymbolTable, name: str, func: 
     lines.add(f"@script.prim_func{attrs}")
     visible = [p for p in func.params if isinstance(p, PrimVar)]
     printer = StmtText(names, table.renamed_sizes, table.renamed).into(lines, visible)
-    params = ", ".join(_param(printer, p) for p in func.params)
-    with lines.block(f"def {name}({params}) -> None:"):
+    params = [_param(printer, p) for p in func.params]
+    with lines.block(lines.definition(name, params, " -> None:")):
         printer.suite(func.body)
 
 

@@ -6,7 +6,6 @@ language, and not taken by another variable in scope.
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 from collections.abc import Iterable, Iterator
@@ -15,8 +14,8 @@ from contextlib import contextmanager
 from unity.ir.dtype import SHORT_NAMES
 
 LANGUAGE: frozenset[str] = frozenset(
-    {*keyword.kwlist, *keyword.softkwlist, *SHORT_NAMES, *dir(builtins)}
-    | {"R", "T", "script", "Tensor", "Buffer", "Shape", "dim", "I", "math", "np", "unity"}
+    {*keyword.kwlist, *keyword.softkwlist, *SHORT_NAMES}
+    | {"R", "T", "script", "Tensor", "Buffer", "dim", "range", "min", "max", "float"}
 )
 """Names that mean something else in a printed text."""
 _ODD = re.compile(r"\W")

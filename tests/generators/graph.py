@@ -189,8 +189,10 @@ def _binary(state: State) -> Var | None:
     if len(known) == len(_shape(x)[-2:]):
         others.append(_constant(state, tuple(known), _dtype(x)))
     y = state.rng.choice(others)
-    a, b = (x, y) if state.rng.random() < 0.5 or y == 2 else (y, x)
-    return state.builder.op(state.rng.choice(_BINARY), a, b)
+    operands: list[object] = [x, y]
+    if state.rng.random() < 0.5:
+        operands.reverse()
+    return state.builder.op(state.rng.choice(_BINARY), *operands)
 
 
 def _where(state: State) -> Var | None:
@@ -276,16 +278,14 @@ def _tuple(state: State) -> Var | None:
 
 
 def _alias(state: State) -> Var | None:
-    value: Expr = state.rng.choice(
-        [
-            state.rng.choice(state.values),
-            _constant(state, (state.rng.choice((1, 3, 40)),), FLOAT32),
-            ShapeValue((N + 1, 2)),
-            PrimValue(N * 2, INT64),
-            PrimValue(1.5, FLOAT32),
-        ]
-    )
-    return state.builder.emit(value, "alias")
+    values: list[Expr] = [
+        state.rng.choice(state.values),
+        _constant(state, (state.rng.choice((1, 3, 40)),), FLOAT32),
+        ShapeValue((N + 1, 2)),
+        PrimValue(N * 2, INT64),
+        PrimValue(1.5, FLOAT32),
+    ]
+    return state.builder.emit(state.rng.choice(values), "alias")
 
 
 def _kernel(state: State) -> Var | None:

@@ -1,7 +1,7 @@
-"""How programs show themselves: the methods are here, the printer is set from above.
+"""How programs show themselves: the methods are here, the printer is handed down from above.
 
-The IR may not import the language it prints as, so `unity` hands the printer down once, when it is
-imported.
+The IR may not import the language it prints as. So `unity` itself says, when it is imported, where
+the printer is found; it is loaded when something is first shown.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Printer:
     html: Callable[[Any, str], str]
 
 
-_printers: list[Printer] = []
+_loaders: list[Callable[[], Printer]] = []
 
 
-def set_printer(printer: Printer) -> None:
-    """Use this printer from now on."""
-    _printers[:] = [printer]
+def set_printer(load: Callable[[], Printer]) -> None:
+    """Say where the printer comes from."""
+    _loaders[:] = [load]
 
 
 def current_printer() -> Printer:
@@ -36,9 +36,9 @@ def current_printer() -> Printer:
     Raises:
         UnityError: None was set.
     """
-    if not _printers:
+    if not _loaders:
         raise UnityError("nothing prints programs yet", hint="import unity")
-    return _printers[0]
+    return _loaders[0]()
 
 
 class Displayed:
@@ -55,8 +55,8 @@ class Displayed:
         current_printer().show(self, name)
 
     def __str__(self) -> str:
-        """The source, once ``unity`` is imported."""
-        return self.script() if _printers else repr(self)
+        """The source."""
+        return self.script()
 
     def _repr_html_(self) -> str:
         """Shown by notebooks."""
