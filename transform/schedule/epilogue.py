@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Store
-from unity.ir.visit import rewrite_prim, substitute_stmt
+from unity.ir.visit import rewrite_stmt, substitute_stmt
 
-from .nest import Axis, Nest
+from .nest import Axis, Nest, is_formula
 
 
 def fused(nest: Nest, consumer: Nest) -> Nest | None:
@@ -24,11 +24,11 @@ def fused(nest: Nest, consumer: Nest) -> Nest | None:
     """
     if nest.reduction is None or consumer.reduction is not None:
         return None
-    if not isinstance(nest.finish, Store) or not isinstance(consumer.finish, Store):
+    if not isinstance(nest.finish, Store) or not is_formula(consumer.finish):
         return None
     buffer, points = nest.finish.buffer, nest.finish.indices
     reads = [x for x in consumer.loads() if x.buffer is buffer]
-    if not reads or consumer.finish.buffer is buffer:
+    if not reads or any(store.buffer is buffer for store in consumer.stores()):
         return None
     places = _axes_of_index(reads[0].indices, consumer)
     if places is None or any(x.indices != reads[0].indices for x in reads):
@@ -43,14 +43,12 @@ def fused(nest: Nest, consumer: Nest) -> Nest | None:
     if len(values) != len(consumer.axes):
         return None
     moved = substitute_stmt(consumer.finish, values)
-    assert isinstance(moved, Store)
     value = nest.finish.value
 
     def on_load(e: PrimExpr) -> PrimExpr | None:
         return value if isinstance(e, Load) and e.buffer is buffer else None
 
-    indices = tuple(rewrite_prim(i, on_load) for i in moved.indices)
-    finish = replace(moved, value=rewrite_prim(moved.value, on_load), indices=indices)
+    finish = rewrite_stmt(moved, None, on_load)
     return replace(nest, finish=finish, output=consumer.output)
 
 

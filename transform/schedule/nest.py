@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
-from unity.ir.stmt import Block, Buffer, For, Stmt, Store
+from unity.ir.stmt import Block, Buffer, For, Let, Stmt, Store
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 from unity.te import max_value, min_value
 
@@ -133,9 +133,16 @@ def _from_zero(block: Block) -> Block:
 
 def _plain(block: Block, axes: tuple[Axis, ...]) -> Nest | None:
     stores = [s for s in walk_stmt(block.body) if isinstance(s, Store)]
-    if block.init is not None or len(stores) != 1 or not isinstance(block.body, Store):
+    if block.init is not None or len(stores) != 1 or not is_formula(block.body):
         return None
-    return Nest(block.name, axes, None, block.body, block.body.buffer)
+    return Nest(block.name, axes, None, block.body, stores[0].buffer)
+
+
+def is_formula(s: Stmt) -> bool:
+    """Whether a statement is a store, perhaps with values bound before it."""
+    while isinstance(s, Let):
+        s = s.body
+    return isinstance(s, Store)
 
 
 def _reducing(block: Block, axes: tuple[Axis, ...], reduced: tuple[Axis, ...]) -> Nest | None:
