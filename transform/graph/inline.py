@@ -133,8 +133,14 @@ def reads_once(stmt: Stmt, buffer: Buffer) -> bool:
     if len(readers) != 1:
         return not readers
     (block,) = readers
-    places = {load.indices for load in _reads_of(block, buffer)}
-    return len(places) == 1 and _tells_element(block, next(iter(places)))
+    reads = [load.indices for load in _reads_of(block, buffer)]
+    if _reduces(block) and len(reads) > 1:
+        return False
+    return len(set(reads)) == 1 and _tells_element(block, reads[0])
+
+
+def _reduces(block: Block) -> bool:
+    return any(a.kind != "S" for a in block.axes)
 
 
 def _readers(stmt: Stmt, buffer: Buffer) -> list[Block]:
@@ -179,22 +185,25 @@ def _inlined(stmt: Stmt, made: Producer) -> Stmt:
     def on_block(s: Stmt) -> Stmt | None:
         if not isinstance(s, Block) or not any(r.buffer is made.buffer for r in s.reads):
             return None
-        body = _with_formula(s.body, made)
-        init = None if s.init is None else _with_formula(s.init, made)
+        # The schedule knows a reduction by its form, so no let comes between.
+        name_repeated = not _reduces(s)
+        body = _with_formula(s.body, made, name_repeated)
+        init = None if s.init is None else _with_formula(s.init, made, name_repeated)
         reads, writes = block_regions(body, init, [a.var for a in s.axes])
         return replace(s, body=body, init=init, reads=reads, writes=writes)
 
     return rewrite_stmt(stmt, on_block)
 
 
-def _with_formula(body: Stmt, made: Producer) -> Stmt:
+def _with_formula(body: Stmt, made: Producer, name_repeated: bool) -> Stmt:
     """A block's statement with reads of the buffer replaced.
 
-    An element read several times, and not only under a guard, is computed once in a let.
+    With `name_repeated`, an element read several times, and not only under a guard, is computed
+    once in a let.
     """
     always = _unguarded(body, made.buffer)
     named: dict[tuple[PrimExpr, ...], PrimVar] = {}
-    if not isinstance(made.value, Load | Imm | PrimVar | SizeVar):
+    if name_repeated and not isinstance(made.value, Load | Imm | PrimVar | SizeVar):
         for indices, count in always.items():
             if count > 1:
                 named[indices] = PrimVar(made.buffer.name, made.buffer.dtype)
