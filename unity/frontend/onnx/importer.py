@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim, equal
+from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.op.builder import GraphBuilder, plain_identifier
 from unity.op.infer import infer_type
 
+from .expand import expand, node_types
 from .load import Model, describe, load_model, sorted_nodes, subgraphs
 from .node import Gap, Node, Value
 from .sizes import Sizes
@@ -33,6 +36,7 @@ def from_onnx(
     source: str | Path | bytes | onnx.ModelProto,
     *,
     shapes: Mapping[str, ShapeSpec] | None = None,
+    constants: Mapping[str, Array] | None = None,
     name: str = "main",
 ) -> IRModule:
     """The module of an ONNX model.
@@ -41,6 +45,8 @@ def from_onnx(
         source: A path, the bytes of a file, or a model. External data is read only beside a path.
         shapes: Shapes to take for some inputs in place of the model's: an int fixes a dim, a string
             names it, None leaves it as the model says.
+        constants: Inputs to fix to a value: they are no parameters then. A model that takes a
+            shape or axes as an input needs this.
         name: What the graph function is called.
 
     Returns:
@@ -52,10 +58,16 @@ def from_onnx(
         UnsupportedError: It needs what Unity lacks; lists every gap.
     """
     model = load_model(source)
-    _require_supported(model)
+    kinds = node_types(model.proto.graph)
+    lacking = {(domain, op) for domain, op in kinds if converter_of(domain, op) is None}
+    if lacking:
+        model = expand(model, lacking)
+        _require_supported(model)
     builder = GraphBuilder()
     graph = GraphImporter(model, builder)
     graph.add_initializers(model.proto.graph)
+    for input_name, array in (constants or {}).items():
+        graph.values[input_name] = Constant(np.asarray(array), input_name)
     inputs = _add_inputs(graph, dict(shapes or {}))
     graph.convert(model.proto.graph)
     if graph.gaps:

@@ -276,7 +276,7 @@ def fold(call: Call) -> Constant | None:
     if prod(d for d in result.shape if isinstance(d, int)) > FOLDED:
         return None
     value = row.reference(args, call.attrs)
-    return Constant(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else None
+    return Constant(np.array(value, order="C")) if isinstance(value, np.ndarray) else None
 
 
 def _mentions_symbol(value: object) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from unity.errors import UnityError
+from unity.errors import UnityError, UnsupportedError
 from unity.ir.dtype import Array, DType
 
 DTYPES: dict[int, str] = {
@@ -43,12 +43,13 @@ def dtype_of(code: int, what: str) -> DType:
     """The dtype of an ONNX type code.
 
     Raises:
-        UnityError: There is none for it (strings, complex numbers).
+        UnsupportedError: There is none for it (strings, complex numbers).
     """
     if code in DTYPES:
         return DType(DTYPES[code])
     names = {v: k for k, v in onnx.TensorProto.DataType.items()}
-    raise UnityError(f"{what} has the element type {names.get(code, code)}, which Unity lacks")
+    found = names.get(code, str(code))
+    raise UnsupportedError(f"{what} has a type that Unity lacks", [f"the element type {found}"])
 
 
 def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str | None = None) -> Array:

@@ -1,0 +1,158 @@
+"""``python -m tests.conformance.onnx_node``: ONNX's own node tests, imported and interpreted.
+
+The onnx package generates one small model for each behaviour of each operator, with inputs and
+outputs. Each is imported, verified, and run by the interpreter. The result goes to
+``onnx_node.json``; `test_onnx_node` holds what passed there as a floor.
+
+A model that takes a shape or axes as an input can only be imported with that input fixed
+(`from_onnx(constants=...)`): these count as ``frozen``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import onnx
+
+from unity.errors import UnityError, UnsupportedError
+from unity.frontend.onnx import from_onnx
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.ir.verify import verify
+from unity.op.check import check_types
+
+Status: TypeAlias = Literal["passed", "frozen", "unsupported", "failed"]
+Run: TypeAlias = Callable[[IRModule, Sequence[Array]], Sequence[Array]]
+RESULTS = Path(__file__).with_name("onnx_node.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model and what it must give."""
+
+    name: str
+    model: onnx.ModelProto
+    inputs: tuple[object, ...]
+    outputs: tuple[object, ...]
+    rtol: float
+    atol: float
+
+
+def node_cases() -> dict[str, Case]:
+    """All of ONNX's node tests by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.case.node import collect_testcases
+
+        found = collect_testcases()
+    cases: dict[str, Case] = {}
+    for case in found:
+        if case.model is None or not case.data_sets:
+            continue
+        inputs, outputs = case.data_sets[0]
+        cases[case.name] = Case(
+            case.name, case.model, tuple(inputs), tuple(outputs), case.rtol, max(case.atol, 1e-6)
+        )
+    return cases
+
+
+def by_interpreter(module: IRModule, inputs: Sequence[Array]) -> Sequence[Array]:
+    """Run ``main`` by the interpreter."""
+    found = interpret(module, "main", list(inputs))
+    outputs = found if isinstance(found, tuple) else (found,)
+    return [o for o in outputs if isinstance(o, np.ndarray)]
+
+
+def status_of(case: Case, run: Run = by_interpreter) -> tuple[Status, str]:
+    """How a case goes, and why if it does not pass."""
+    arrays = [a for a in (*case.inputs, *case.outputs) if isinstance(a, np.ndarray | np.generic)]
+    if len(arrays) < len(case.inputs) + len(case.outputs):
+        return "unsupported", "values that are no tensors"
+    inputs = [np.asarray(a) for a in case.inputs]
+    try:
+        return _run(case, inputs, {}, run)
+    except UnsupportedError as error:
+        fixed = _sizes_among(case, inputs)
+        if not fixed:
+            return "unsupported", _short(error)
+    try:
+        status, why = _run(case, inputs, fixed, run)
+        return ("frozen" if status == "passed" else status), why
+    except UnsupportedError as error:
+        return "unsupported", _short(error)
+
+
+def _short(error: UnsupportedError) -> str:
+    return error.gaps[0] if error.gaps else error.message
+
+
+def _sizes_among(case: Case, inputs: Sequence[Array]) -> dict[str, Array]:
+    """The inputs that may say sizes: small, of integers."""
+    names = [i.name for i in case.model.graph.input]
+    return {
+        name: array
+        for name, array in list(zip(names, inputs, strict=False))[1:]
+        if array.ndim <= 1 and (array.dtype.kind in "iub" or array.ndim == 0)
+    }
+
+
+def _run(
+    case: Case, inputs: Sequence[Array], fixed: Mapping[str, Array], run: Run
+) -> tuple[Status, str]:
+    try:
+        module = from_onnx(case.model, constants=fixed)
+        verify(module)
+        check_types(module)
+        names = [i.name for i in case.model.graph.input]
+        given = [a for n, a in zip(names, inputs, strict=False) if n not in fixed]
+        got = run(module, given)
+    except UnsupportedError:
+        raise
+    except UnityError as error:
+        return "failed", error.message
+    except Exception as error:
+        return "failed", f"{type(error).__name__}: {error}"
+    for mine, theirs in zip(got, case.outputs, strict=True):
+        problem = _difference(case, mine, np.asarray(theirs))
+        if problem:
+            return "failed", problem
+    return "passed", ""
+
+
+def _difference(case: Case, got: Array, expected: Array) -> str:
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"got {got.dtype}{got.shape}, expected {expected.dtype}{expected.shape}"
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    # Two units in the last place of the narrow dtypes, which round after every step.
+    narrow = {"float16": 2e-3, "bfloat16": 1.6e-2}.get(got.dtype.name, 0.0)
+    rtol, atol = max(case.rtol, narrow), max(case.atol, narrow)
+    if not np.allclose(a, b, rtol, atol, equal_nan=True):
+        return f"differs by {np.nanmax(np.abs(a - b))}"
+    return ""
+
+
+def main() -> None:
+    """Run all and store the result."""
+    found: dict[str, list[str]] = {"passed": [], "frozen": [], "failed": [], "unsupported": []}
+    reasons: Counter[str] = Counter()
+    for name, case in sorted(node_cases().items()):
+        status, why = status_of(case)
+        found[status].append(name)
+        if status == "failed" or "-v" in sys.argv:
+            print(f"{status} {name}: {why[:300]}")
+        reasons[status] += 1
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    print(", ".join(f"{count} {status}" for status, count in reasons.items()))
+
+
+if __name__ == "__main__":
+    main()
