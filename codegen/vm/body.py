@@ -54,6 +54,7 @@ class FunctionBuilder:
 
     Attributes:
         shared: Registers that may lie in an argument, a constant or the arena: a result must not.
+        made: For a register that memory is allocated for, the name of its variable.
         roots: For a register that is another shape of a register's storage, that register.
     """
 
@@ -66,6 +67,7 @@ class FunctionBuilder:
     env: dict[Var, p.Tree] = field(default_factory=dict)
     shared: set[p.Reg] = field(default_factory=set)
     roots: dict[p.Reg, p.Reg] = field(default_factory=dict)
+    made: dict[p.Reg, str] = field(default_factory=dict)
     captured: int = 0
 
     def build(self, function: Function) -> p.FunctionCode:
@@ -96,6 +98,8 @@ class FunctionBuilder:
 
     def emit(self, instruction: p.Instruction, label: str) -> int:
         """Append an instruction; its index."""
+        if isinstance(instruction, p.AllocTensor | p.View):
+            self.made[instruction.dst] = label
         for size in _sizes_read(instruction):
             for slot in set(slots_of(size)) - self.scope.bound:
                 self.gap(f"{self.name}: {self.scope.symbols[slot].name} has no value at {label}")
@@ -483,8 +487,11 @@ def _call_kernel(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
     assert isinstance(callee, FunctionRef)
     tree = b.atom(arguments, label)
     assert isinstance(tree, tuple)
-    kernel = b.tables.kernel(callee.name)
-    b.emit(p.CallKernel(kernel, tuple(p.leaves(tree)), _shape(b, numbers)), label)
+    kernel, registers = b.tables.kernel(callee.name), tuple(p.leaves(tree))
+    func = b.tables.prim_func(callee.name)
+    outputs = registers[len(registers) - int(str(func.attrs.get("num_outputs", 1))) :]
+    computes = ", ".join(b.made.get(r, label) for r in outputs)
+    b.emit(p.CallKernel(kernel, registers, _shape(b, numbers)), computes)
     return ()
 
 
