@@ -21,6 +21,7 @@ from .graph import (
     SimplifyOps,
 )
 from .passes import Pipeline
+from .schedule import ScheduleDefault
 from .tensor import (
     FlattenBuffers,
     LowerBlocks,
@@ -56,6 +57,7 @@ KERNELS = Pipeline(
 
 TENSOR = Pipeline(
     (
+        ScheduleDefault(),
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
@@ -65,7 +67,7 @@ TENSOR = Pipeline(
         SimplifyTir(),  # unrolling makes constants
     )
 )
-"""From scheduled kernels to what code generators take."""
+"""From kernels as they were made to what code generators take."""
 
 DEFAULT: dict[TargetKind, Pipeline] = {"cpu": GRAPH + KERNELS + TENSOR}
 
