@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, imm
-from unity.ir.stmt import For, Seq, Stmt
+from unity.ir.stmt import For, Let, Seq, Stmt
 
 
 def number(e: PrimExpr) -> int | None:
@@ -54,11 +54,11 @@ def parallel(
         return _serial(domain, body)
     chunk = PrimVar("chunk")
     if number(per_chunk) == 1:
-        return For(chunk, imm(0), points, body(_point(chunk, domain)), "parallel")
+        return For(chunk, imm(0), points, _at_point(chunk, domain, body), "parallel")
     at = PrimVar("_".join(name for name, _ in domain))
     begin = Binary("mul", chunk, per_chunk)
     count = Binary("min", per_chunk, Binary("sub", points, begin))
-    inner = For(at, begin, simplify(count), body(_point(at, domain)))
+    inner = For(at, begin, simplify(count), _at_point(at, domain, body))
     return For(chunk, imm(0), chunks, inner, "parallel")
 
 
@@ -80,15 +80,25 @@ def _serial(
     return stmt
 
 
-def _point(at: PrimVar, domain: Sequence[tuple[str, PrimExpr]]) -> list[PrimExpr]:
-    """The coordinates of the `at`-th point, the last one running fastest."""
-    coordinates: list[PrimExpr] = []
+def _at_point(
+    at: PrimVar,
+    domain: Sequence[tuple[str, PrimExpr]],
+    body: Callable[[Sequence[PrimExpr]], Stmt],
+) -> Stmt:
+    """The statement at the `at`-th point of a domain, its last coordinate running fastest."""
+    if len(domain) == 1:
+        return body([at])
+    variables = [PrimVar(name) for name, _ in domain]
+    stmt = body(variables)
     rest: PrimExpr = at
-    for place in range(len(domain) - 1, 0, -1):
-        extent = domain[place][1]
-        coordinates.append(simplify(Binary("floormod", rest, extent)))
+    values: list[PrimExpr] = []
+    for _, extent in reversed(domain[1:]):
+        values.append(simplify(Binary("floormod", rest, extent)))
         rest = simplify(Binary("floordiv", rest, extent))
-    return [rest, *reversed(coordinates)]
+    values.append(rest)
+    for var, value in zip(reversed(variables), values, strict=True):
+        stmt = Let(var, value, stmt)
+    return stmt
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,22 @@ def fill(tile: Tile, value: PrimExpr, buffer: Buffer) -> Stmt:
     return tile.vectorized(sequence(stores))
 
 
-def accumulate(tile: Tile, reduction: Reduction, value: PrimExpr, buffer: Buffer) -> Stmt:
-    """One step of the reduction on every accumulator."""
+def accumulate(
+    tile: Tile,
+    reduction: Reduction,
+    value: PrimExpr,
+    buffer: Buffer,
+    guard: PrimExpr | None = None,
+) -> Stmt:
+    """One step of the reduction on every accumulator.
+
+    Args:
+        tile: The accumulators.
+        reduction: What is reduced.
+        value: The value of the step, over the axes' variables and the lane.
+        buffer: Where the accumulators are.
+        guard: Which lanes take part, None for all; loads in `value` must be predicated by it.
+    """
     shared = {load: PrimVar("shared", load.dtype) for load in _loads(value, tile, False, False)}
     row_loads = _loads(value, tile, True, False)
     of_row = [{load: PrimVar("row", load.dtype) for load in row_loads} for _ in tile.rows]
@@ -88,6 +102,8 @@ def accumulate(tile: Tile, reduction: Reduction, value: PrimExpr, buffer: Buffer
         for r in range(len(tile.rows)):
             expr = _bound(value, {**shared, **of_row[r], **of_column})
             step = substitute_prim(_masked(expr, tile, c), tile.values(r, c))
+            if guard is not None:
+                step = Select(guard, step, reduction.identity)
             now = Binary(reduction.op, Load(buffer, (tile.slot(r, c),)), step)
             stores.append(Store(buffer, (tile.slot(r, c),), now))
         body = sequence(stores)

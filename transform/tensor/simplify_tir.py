@@ -50,7 +50,7 @@ def simplified(s: Stmt, known: Analyzer) -> Stmt:
             value = known.simplify(s.value)
             if isinstance(value, Imm | PrimVar | SizeVar):
                 return simplified(substitute_stmt(s.body, {s.var: value}), known)
-            body = simplified(s.body, known)
+            body = simplified(s.body, known.with_value(s.var, value))
             same = value is s.value and body is s.body
             return s if same else Let(s.var, value, body, s.span)
         case Seq():

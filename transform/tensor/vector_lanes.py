@@ -120,7 +120,10 @@ class LaneWriter:
     def _let(self, s: Let, mask: PrimExpr | None) -> Stmt:
         value = self.expr(s.value, mask)
         if value.dtype.lanes == 1:
-            return Let(s.var, value, self.stmt(s.body, mask), s.span)
+            outside, self.known = self.known, self.known.with_value(s.var, value)
+            body = self.stmt(s.body, mask)
+            self.known = outside
+            return Let(s.var, value, body, s.span)
         var = PrimVar(s.var.name, value.dtype)
         self._vectors[s.var] = var
         return Let(var, value, self.stmt(s.body, mask), s.span)
@@ -239,7 +242,7 @@ def _has_load(e: PrimExpr) -> bool:
 
 
 def _both(a: PrimExpr | None, b: PrimExpr) -> PrimExpr:
-    if a is None:
+    if a is None or a == b:
         return b
     if a.dtype.lanes != b.dtype.lanes:
         lanes = max(a.dtype.lanes, b.dtype.lanes)

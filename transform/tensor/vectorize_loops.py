@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from unity.arith import Analyzer
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm
-from unity.ir.stmt import For, Stmt
+from unity.ir.stmt import For, Let, Stmt
 from unity.ir.visit import map_stmt, stmt_exprs, walk_prim, walk_stmt
 
 from ..passes import Context, Pass
@@ -33,6 +33,9 @@ class VectorizeLoops(Pass):
 
     def rewrite(self, s: Stmt, known: Analyzer) -> Stmt:
         """The statement without vectorized loops, inner ones first."""
+        if isinstance(s, Let):
+            body = self.rewrite(s.body, known.with_value(s.var, s.value))
+            return s if body is s.body else replace(s, body=body)
         if not isinstance(s, For):
             return map_stmt(s, lambda x: self.rewrite(x, known), lambda e: e)
         inside = known.with_extent(s.var, s.begin, s.extent)

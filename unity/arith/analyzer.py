@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from unity.ir.dtype import INT64
 from unity.ir.prim_expr import Binary, Imm, Not, PrimExpr, PrimVar, SizeVar
 
+from . import division
 from . import polynomial as poly
 from .interval import Interval
 from .known import Known
@@ -40,6 +42,18 @@ class Analyzer:
         symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
         return Analyzer(Known(ranges, limits))
+
+    def with_value(self, var: PrimVar, value: PrimExpr) -> Analyzer:
+        """Knowing the value that a variable is bound to, as inside a `Let`."""
+        if var.dtype != INT64:
+            return self
+        known, p = self._known, self._rewriter.poly(value)
+        ranges = {**known.ranges, var: known.poly_bounds(p)}
+        atom = poly.as_atom(p)
+        low, high = (None, None) if atom is None else division.limits(atom, known)
+        if low is None and high is None:
+            return Analyzer(Known(ranges, known.limits))
+        return Analyzer(Known(ranges, {**known.limits, var: (low, high)}))
 
     def simplify(self, e: PrimExpr) -> PrimExpr:
         """The expression in normal form; the same object when it is in it already."""

@@ -22,8 +22,8 @@ class Known:
     ranges: dict[PrimVar | SizeVar, Interval] = field(
         default_factory=dict[PrimVar | SizeVar, Interval]
     )
-    limits: dict[PrimVar, tuple[Poly, Poly]] = field(
-        default_factory=dict[PrimVar, tuple[Poly, Poly]]
+    limits: dict[PrimVar, tuple[Poly | None, Poly | None]] = field(
+        default_factory=dict[PrimVar, tuple[Poly | None, Poly | None]]
     )
 
     def bounds(self, e: PrimExpr) -> Interval:

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith.polynomial import Poly
+from unity.ir.dtype import BOOL
 from unity.ir.prim_expr import (
     Binary,
     Compare,
     Load,
     PrimExpr,
     PrimVar,
-    Select,
     imm,
 )
-from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 
@@ -128,8 +128,7 @@ def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
     if extent is None or extent % lanes:
         done = Binary("mul", last.extent // lanes, imm(lanes))
         begin = done if extent is None else imm(extent - extent % lanes)
-        value = _tail(reduction, last, Binary("add", begin, tile.lane))
-        tail = accumulate(tile, reduction, value, buffer)
+        tail = _tail(tile, reduction, Binary("add", begin, tile.lane), buffer)
         if extent is None:  # a loop of one iteration or none, so that nothing is loaded in vain
             some = Binary("min", last.extent % lanes, imm(1))
             tail = For(PrimVar("tail"), imm(0), some, tail)
@@ -144,18 +143,21 @@ def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
     return Allocate(buffer, Seq(tuple(body)))
 
 
-def _tail(reduction: Reduction, last: Axis, index: PrimExpr) -> PrimExpr:
-    """The value at an index that may lie past the end: the neutral element there."""
-    inside = Compare("lt", index, last.extent)
+def _tail(tile: Tile, reduction: Reduction, index: PrimExpr, buffer: Buffer) -> Stmt:
+    """The step at an index that in some lanes lies past the end, where it adds nothing."""
+    last = reduction.axes[-1]
+    guard = PrimVar("inside", BOOL)
 
     def on_load(x: PrimExpr) -> PrimExpr | None:
         if isinstance(x, Load) and depends(x, last.var):
-            both = inside if x.predicate is None else Binary("and", x.predicate, inside)
+            both = guard if x.predicate is None else Binary("and", x.predicate, guard)
             return replace(x, predicate=both)
         return None
 
-    value = rewrite_prim(reduction.value, on_load)
-    return substitute_prim(Select(inside, value, reduction.identity), {last.var: index})
+    value = substitute_prim(rewrite_prim(reduction.value, on_load), {last.var: index})
+    step = accumulate(tile, reduction, value, buffer, guard)
+    assert isinstance(step, For)
+    return replace(step, body=Let(guard, Compare("lt", index, last.extent), step.body))
 
 
 def _joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -> list[Stmt]:
