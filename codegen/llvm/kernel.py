@@ -15,7 +15,7 @@ from unity.ir.visit_prim import stmt_children, stmt_exprs, walk_prim, walk_stmt
 
 from .emitter import Emitter, Unit
 from .memory import At, load
-from .stmt import Statements
+from .stmt import Facts, Statements
 from .types import memory_type, value_type
 
 
@@ -44,18 +44,17 @@ def emit_kernel(unit: Unit, name: str, func: PrimFunc, *, checks: bool = False) 
     written = {s.buffer for s in walk_stmt(func.body) if isinstance(s, Store)}
     read_only = frozenset(b for b in func.buffers if b not in written)
     messages: list[str] = []
-    body = Statements(unit, f"{name}.body", messages, read_only, checks=checks)
+    facts = Facts(read_only, checks, may_alias=func.attrs.get("noalias", True) is False)
+    body = Statements(unit, f"{name}.body", messages, facts)
     keys: list[Buffer | SizeVar | PrimVar] = [
         *func.buffers,
         *size_params(func),
         *scalar_params(func),
     ]
-    shared = func.attrs.get("noalias", True) is False
     params: list[str] = []
     for k, key in enumerate(keys):
         body.bind(key, f"%p{k}")
-        text = body.parameter(key)
-        params.append(f"{text.replace('noalias ', '') if shared else text} %p{k}")
+        params.append(f"{body.parameter(key)} %p{k}")
     body.stmt(func.body)
     body.finish()
     header = f"define internal i32 @{name}.body({', '.join(params)}) {unit.attributes}"

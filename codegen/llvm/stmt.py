@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import assert_never
 
 from unity.ir.dtype import INT64
@@ -40,6 +41,21 @@ TASK_WORK = 16_000
 TASKS_A_THREAD = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a kernel as a whole.
+
+    Attributes:
+        read_only: Buffers it never writes.
+        checks: Whether each access asserts that its index lies within the buffer.
+        may_alias: Whether its buffers may overlap.
+    """
+
+    read_only: frozenset[Buffer]
+    checks: bool = False
+    may_alias: bool = False
+
+
 class Statements:
     """Lowering of statements within one LLVM function.
 
@@ -47,26 +63,18 @@ class Statements:
         em: Where instructions go.
         expressions: Lowering of the expressions in them.
         name: The function's name; tasks outlined from it are named after it.
+        facts: What is known of the kernel.
         messages: What each assert of the kernel says, in the order of their codes.
     """
 
-    __slots__ = ("_heap", "_read_only", "checks", "em", "expressions", "messages", "name")
+    __slots__ = ("_heap", "em", "expressions", "facts", "messages", "name")
 
-    def __init__(
-        self,
-        unit: Unit,
-        name: str,
-        messages: list[str],
-        read_only: frozenset[Buffer],
-        *,
-        checks: bool,
-    ) -> None:
+    def __init__(self, unit: Unit, name: str, messages: list[str], facts: Facts) -> None:
         self.em = Emitter(unit)
         self.name = name
         self.messages = messages
-        self.checks = checks
-        self.expressions = Expressions(self.em, self._leave, checks=checks)
-        self._read_only = read_only
+        self.facts = facts
+        self.expressions = Expressions(self.em, self._leave, checks=facts.checks)
         self._heap: list[str] = []
 
     def stmt(self, s: Stmt) -> None:
@@ -328,7 +336,7 @@ class Statements:
                         used[e.buffer] = None
                     elif isinstance(e, PrimVar | SizeVar):
                         used[e] = None
-        if self.checks:
+        if self.facts.checks:
             for key in list(used):
                 if isinstance(key, Buffer):
                     for extent in (*key.shape, *(key.strides or ())):
@@ -347,7 +355,7 @@ class Statements:
         unit = self.em.unit
         name = f"{self.name}.task{len(unit.functions)}"
         unit.functions[name] = ""  # takes its place before the functions outlined from it
-        inner = Statements(unit, f"{name}.body", self.messages, self._read_only, checks=self.checks)
+        inner = Statements(unit, f"{name}.body", self.messages, self.facts)
         params: list[str] = []
         for k, (key, _, _) in enumerate(captured):
             inner.bind(key, f"%c{k}")
@@ -373,7 +381,8 @@ class Statements:
         """The type and attributes of a parameter of an internal function."""
         if not isinstance(key, Buffer):
             return value_type(key.dtype).text
-        return "ptr noalias readonly" if key in self._read_only else "ptr noalias"
+        flags = "" if self.facts.may_alias else " noalias"
+        return f"ptr{flags} readonly" if key in self.facts.read_only else f"ptr{flags}"
 
     def bind(self, key: Buffer | PrimVar | SizeVar, value: str) -> None:
         """Make a parameter known under its register."""

@@ -154,7 +154,7 @@ def _of_ints(em: Emitter, name: str, dtype: DType, t: Ty, args: list[str]) -> st
 def _sign(x: Num) -> Num:
     """-1, 0 or 1; NaN for NaN."""
     one = x.like(1.0).with_sign_of(x)
-    return (x.abs() > 0.0).select(one, x)
+    return (x.abs() > 0.0).select(one, x + 0.0)  # which makes -0 the zero that numpy gives
 
 
 def _defined(unit: Unit, name: str, t: Ty) -> str:

@@ -1,4 +1,4 @@
-"""Compiling a lowered prim func and calling it on arrays: what the tests here compare with numpy."""
+"""Compiling a lowered prim func and calling it on arrays, to compare with numpy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ class Kernel:
         return int(function(*args))
 
 
-def build(funcs: Mapping[str, PrimFunc], target: Target = HOST, *, checks: bool = False) -> dict[str, Kernel]:
+def build(
+    funcs: Mapping[str, PrimFunc], target: Target = HOST, *, checks: bool = False
+) -> dict[str, Kernel]:
     """Compiled kernels by name."""
     code = compile_kernels(funcs, target, None, 1, checks=checks)
     pool = thread_pool(code.pool)

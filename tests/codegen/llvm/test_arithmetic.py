@@ -59,7 +59,9 @@ def apply(
 ) -> Array:
     """The expression on arrays whose length is a multiple of `lanes`."""
     func = elementwise(value, [dtype(a.dtype) for a in inputs], out, lanes)
-    return run(func, inputs, np.zeros(inputs[0].size, out.numpy), {"n": inputs[0].size}, target=target)
+    return run(
+        func, inputs, np.zeros(inputs[0].size, out.numpy), {"n": inputs[0].size}, target=target
+    )
 
 
 def cast(to: DType, x: PrimExpr) -> PrimExpr:
@@ -217,7 +219,9 @@ def test_shifts_past_the_width(op: BinaryOp) -> None:
     a = np.asarray([1, -1, 127, -128] * 4, np.int8)
     b = np.repeat(np.asarray([0, 1, 7, 8], np.int8), 4)
     got = apply(lambda x, y: Binary(op, x, y), [a, b], INT8, 4)
-    exact = [int(x) << int(s) if op == "shl" else int(x) >> int(s) for x, s in zip(a, b, strict=True)]
+    exact = [
+        int(x) << int(s) if op == "shl" else int(x) >> int(s) for x, s in zip(a, b, strict=True)
+    ]
     np.testing.assert_array_equal(got, (np.asarray(exact) + 128) % 256 - 128)
 
 

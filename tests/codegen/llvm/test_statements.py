@@ -259,7 +259,9 @@ def test_scalar_parameters() -> None:
     y = Buffer("y", (imm(1),), FLOAT64)
     a, b, flag = PrimVar("a", FLOAT32), PrimVar("b", INT32), PrimVar("flag", BOOL)
     value = Select(
-        flag, Load(y, (ZERO,)) + imm(1.0, FLOAT64), Binary("mul", imm(2.0, FLOAT64), imm(3.0, FLOAT64))
+        flag,
+        Load(y, (ZERO,)) + imm(1.0, FLOAT64),
+        Binary("mul", imm(2.0, FLOAT64), imm(3.0, FLOAT64)),
     )
     ok = Seq(
         (

@@ -1,0 +1,190 @@
+"""Object code: the disk cache, modules compiled side by side, listings, other targets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.codegen.llvm.run_kernel import HOST, run
+from tests.codegen.llvm.test_arithmetic import elementwise
+from tests.codegen.llvm.test_math import call
+from unity.codegen.llvm import compile_kernels
+from unity.codegen.llvm.cache import ObjectCache
+from unity.codegen.llvm.child import compile_in_child
+from unity.codegen.llvm.host import host_target, vector_shape
+from unity.codegen.llvm.machine import compile_text
+from unity.errors import UnsupportedError
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.stmt import Allocate, Buffer, For, PrimFunc, Seq, Store
+from unity.ir.target import Target
+
+N = SizeVar("n")
+
+
+def gelu(lanes: int = 16) -> PrimFunc:
+    def value(x: PrimExpr) -> PrimExpr:
+        return x * call("erf")(x) + call("exp")(x)
+
+    return elementwise(value, [FLOAT32], FLOAT32, lanes)
+
+
+def total(kind: str = "serial") -> PrimFunc:
+    """A sum over rows: a scalar loop that LLVM is to vectorize."""
+    x, y, i, j = (
+        Buffer("x", (N, imm(256)), FLOAT32),
+        Buffer("y", (N,), FLOAT32),
+        PrimVar("i"),
+        PrimVar("j"),
+    )
+    s = Buffer("s", (imm(1),), FLOAT32, scope="local")
+    zero = imm(0)
+    update = Store(s, (zero,), Load(s, (zero,)) + Load(x, (i * imm(256) + j,)))
+    row = Seq(
+        (
+            Store(s, (zero,), imm(0.0, FLOAT32)),
+            For(j, zero, imm(256), update),
+            Store(y, (i,), Load(s, (zero,))),
+        )
+    )
+    return PrimFunc((x, y), For(i, zero, N, Allocate(s, row), "parallel"))
+
+
+def test_reductions_of_scalar_loops_are_vectorized() -> None:
+    listing = compile_kernels({"k": total()}, HOST).listing("k")
+    assert "llvm.vector.reduce.fadd" in listing.optimized
+    assert "alloca float" not in listing.optimized
+    x = np.ones((300, 256), np.float32)
+    np.testing.assert_array_equal(run(total(), [x], np.zeros(300, np.float32), {"n": 300}), 256.0)
+
+
+@pytest.mark.skipif(not HOST.has("avx512f"), reason="about zmm registers")
+def test_vectors_are_as_wide_as_the_machine() -> None:
+    assert "zmm" in compile_kernels({"k": total()}, HOST).asm("k")
+    assert "zmm" in compile_kernels({"k": gelu()}, HOST).asm("k")
+
+
+def test_no_call_of_a_c_library_is_left() -> None:
+    assembly = compile_kernels({"k": gelu()}, HOST).asm("k")
+    assert "call" not in assembly.replace("callq\tk.body", "").replace("k.body", "")
+
+
+def test_buffers_do_not_alias_unless_told() -> None:
+    assert "ptr noalias readonly %p0, ptr noalias %p1" in compile_kernels({"k": gelu()}, HOST).llvm(
+        "k"
+    )
+    func = gelu()
+    shared = PrimFunc(func.params, func.body, Attrs(noalias=False))
+    assert "noalias %p" not in compile_kernels({"k": shared}, HOST).llvm("k")
+
+
+def test_modules_compiled_side_by_side_are_the_same() -> None:
+    funcs = {f"k{i}": elementwise(lambda x, i=i: x + imm(float(i), FLOAT32), [FLOAT32], FLOAT32, 8)
+             for i in range(40)}  # fmt: skip
+    for i in range(40):  # many statements, so that there is more than one module
+        func = funcs[f"k{i}"]
+        funcs[f"k{i}"] = PrimFunc(func.params, Seq((func.body,) * 6))
+    alone, beside = (compile_kernels(funcs, HOST, None, t) for t in (1, 2))
+    assert len(alone.objects) == 1
+    assert len(beside.objects) == 2
+    assert beside.objects == compile_kernels(funcs, HOST, None, 2).objects
+
+
+def test_the_cache_keeps_and_mends_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    funcs = {"k": gelu()}
+    first = compile_kernels(funcs, HOST, tmp_path)
+    monkeypatch.setattr("unity.codegen.llvm.build.compile_text", None)
+    assert compile_kernels(funcs, HOST, tmp_path).objects == first.objects
+    monkeypatch.undo()
+    for entry in tmp_path.rglob("*.o"):
+        data = bytearray(entry.read_bytes())
+        data[-1] ^= 1
+        entry.write_bytes(bytes(data))
+    assert compile_kernels(funcs, HOST, tmp_path).objects == first.objects
+    store = ObjectCache(tmp_path / "objects")
+    kept = [store.get(e.parent.name + e.stem) for e in tmp_path.rglob("*.o")]
+    assert first.objects[0] in kept
+    assert compile_kernels(funcs, HOST, tmp_path, checks=True).objects != first.objects
+
+
+def test_the_cache_drops_what_was_used_longest_ago(tmp_path: Path) -> None:
+    store = ObjectCache(tmp_path, limit=350)
+    for k, name in enumerate(("aa1", "bb2", "cc3")):
+        store.put(name, bytes(100))
+        os.utime(next(tmp_path.rglob(f"{name[2:]}.o")), (k, k))
+    assert store.get("aa1") == bytes(100)  # used just now
+    store.trim()
+    assert store.get("bb2") is None
+    assert store.get("aa1") is not None
+    assert store.get("cc3") is not None
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    assert compile_kernels({"k": gelu()}, HOST, file).objects
+
+
+LINUX = "x86_64-unknown-linux-gnu"
+AVX512 = ("avx512f", "avx512vl", "avx512bw", "avx512dq")
+TARGETS = [
+    Target("cpu", LINUX, "haswell", ("avx2", "f16c", "fma", "sse4.1"), 256, 16),
+    Target("cpu", LINUX, "nehalem", ("sse4.1", "sse4.2"), 128, 16),
+    Target("cpu", LINUX, "x86-64", ("sse2",), 128, 16),
+    Target("cpu", LINUX, "znver4", (*AVX512, "f16c", "fma", "sse4.1"), 512, 32),
+    Target("cpu", "aarch64-unknown-linux-gnu", "cortex-a72", ("neon",), 128, 32),
+    Target("cpu", "riscv64-unknown-linux-gnu", "generic-rv64", ("d", "f", "m", "a", "c"), 128, 32),
+    Target("cpu", "wasm32-unknown-unknown", "generic", ("simd128",), 128, 16),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: f"{t.triple.split('-')[0]}-{t.cpu}")
+def test_every_intrinsic_and_dtype_compiles_for_other_machines(target: Target) -> None:
+    """Nothing is emitted that the target cannot select, nor calls into libm."""
+    funcs = {
+        f"{name}_{d}_{lanes}": elementwise(call(name), [d] * arity, d, lanes)
+        for d, lanes in ((FLOAT32, 8), (FLOAT64, 4), (FLOAT32, 1), (FLOAT16, 8), (BFLOAT16, 8))
+        for name, arity in (
+            ("exp", 1),
+            ("sin", 1),
+            ("erf", 1),
+            ("pow", 2),
+            ("round", 1),
+            ("log1p", 1),
+        )
+    }
+    funcs["sum"] = total()
+    funcs["pow_int"] = elementwise(call("pow"), [INT64, INT64], INT64, 4)
+    code = compile_kernels(funcs, target)
+    assert code.objects
+    for data in (*code.objects, code.pool):
+        names = {b"expf", b"exp2f", b"rintf", b"roundevenf", b"roundeven", b"floorf", b"floor",
+                 b"__truncsfhf2", b"__extendhfsf2", b"__truncsfbf2", b"fmaf", b"fma", b"ldexpf",
+                 b"powf", b"sinf"}  # fmt: skip
+        assert not names & set(data.split(b"\0"))
+
+
+def test_code_that_a_target_cannot_express_is_an_error_not_a_crash() -> None:
+    text = "define void @f() {\n  call void @llvm.x86.tilerelease()\n  ret void\n}\n"
+    with pytest.raises(UnsupportedError, match="cannot generate this code"):
+        compile_in_child(text, TARGETS[2], "short")
+
+
+def test_text_that_is_no_ir_is_named() -> None:
+    with pytest.raises(RuntimeError, match="parsing error"):
+        compile_text("define nonsense", HOST, "short")
+
+
+def test_the_host_is_described() -> None:
+    target = host_target(threads=3)
+    assert target.threads == 3
+    assert target.features == tuple(sorted(target.features))
+    assert (target.vector_bits, target.vector_registers) == vector_shape(
+        target.triple, target.features
+    )
+    assert 8 << 10 <= target.l1_bytes <= target.l2_bytes
+    assert host_target().threads == len(os.sched_getaffinity(0))

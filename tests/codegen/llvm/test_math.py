@@ -1,0 +1,269 @@
+"""Elementary functions: within their documented error, and right at the special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mpmath
+import numpy as np
+import pytest
+
+from tests.codegen.llvm.run_kernel import HOST, build
+from tests.codegen.llvm.test_arithmetic import BASELINE, elementwise
+from unity.codegen.llvm.math.table import ULPS
+from unity.ir.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, Array, DType
+from unity.ir.intrinsics import INTRINSICS
+from unity.ir.prim_expr import Intrinsic, PrimExpr
+from unity.ir.target import Target
+
+COUNT = 640
+Draw = Callable[[np.random.Generator, int, float], Array]
+
+
+def between(low: float, high: float) -> Draw:
+    """Evenly over a range, a third of it near zero, where that is inside."""
+
+    def draw(rng: np.random.Generator, count: int, _: float) -> Array:
+        x = rng.uniform(low, high, count)
+        near = count // 3
+        x[:near] = rng.uniform(max(low, -1), min(high, 1), near)
+        x[: near // 2] = rng.uniform(-1, 1, near // 2) * 10.0 ** -rng.uniform(0, 20, near // 2)
+        return np.asarray(np.clip(x, low, high))
+
+    return draw
+
+
+def magnitudes(*, signs: bool = True, least: float = 0.0) -> Draw:
+    """Evenly over the exponents, half of it of ordinary size."""
+
+    def draw(rng: np.random.Generator, count: int, most: float) -> Array:
+        x = 10.0 ** rng.uniform(-most, most, count)
+        x[: count // 2] = rng.uniform(0.3, 4, count // 2)
+        x = least + x if least else x
+        return np.asarray(x * rng.choice([-1, 1], count) if signs else x)
+
+    return draw
+
+
+def angles(rng: np.random.Generator, count: int, most: float) -> Array:
+    """Ordinary, near multiples of pi/2, and huge ones."""
+    x = rng.uniform(-10, 10, count)
+    x[::4] = np.round(rng.uniform(-1e5, 1e5, x[::4].size)) * (np.pi / 2)
+    x[1::4] = 10.0 ** rng.uniform(5, most, x[1::4].size)
+    return np.asarray(x)
+
+
+DRAWS: dict[str, tuple[Draw, Draw]] = {
+    "exp": (between(-104, 88), between(-745, 709)),
+    "exp2": (between(-149, 127), between(-1074, 1023)),
+    "expm1": (between(-20, 88), between(-40, 709)),
+    "sinh": (between(-89, 89), between(-710, 710)),
+    "cosh": (between(-89, 89), between(-710, 710)),
+    "tanh": (between(-12, 12), between(-22, 22)),
+    "sigmoid": (between(-103, 30), between(-744, 40)),
+    "log": (magnitudes(signs=False),) * 2,
+    "log2": (magnitudes(signs=False),) * 2,
+    "log10": (magnitudes(signs=False),) * 2,
+    "log1p": (between(-0.999, 5),) * 2,
+    "asinh": (magnitudes(),) * 2,
+    "acosh": (magnitudes(signs=False, least=1.0),) * 2,
+    "atanh": (between(-0.9999, 0.9999),) * 2,
+    "sin": (angles,) * 2,
+    "cos": (angles,) * 2,
+    "tan": (angles,) * 2,
+    "asin": (between(-1, 1),) * 2,
+    "acos": (between(-1, 1),) * 2,
+    "atan": (magnitudes(),) * 2,
+    "atan2": (magnitudes(),) * 2,
+    "erf": (between(-6, 6),) * 2,
+    "pow": (magnitudes(signs=False),) * 2,
+    "sqrt": (magnitudes(signs=False),) * 2,
+    "rsqrt": (magnitudes(signs=False),) * 2,
+}
+EXACT: dict[str, Callable[..., mpmath.mpf]] = {
+    "expm1": mpmath.expm1,
+    "exp2": lambda x: mpmath.mpf(2) ** x,
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "log2": lambda x: mpmath.log(x) / mpmath.log(2),
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "pow": mpmath.power,
+}
+
+
+def call(name: str) -> Callable[..., PrimExpr]:
+    """The expression that calls an intrinsic."""
+
+    def value(*args: PrimExpr) -> PrimExpr:
+        result = INTRINSICS[name].result_dtype([a.dtype for a in args])
+        return Intrinsic(name, args, result)
+
+    return value
+
+
+def evaluate(name: str, inputs: list[Array], d: DType, lanes: int, target: Target = HOST) -> Array:
+    out = INTRINSICS[name].result_dtype([d] * len(inputs))
+    func = elementwise(call(name), [d] * len(inputs), out, lanes)
+    result = np.zeros(inputs[0].size, out.numpy)
+    assert build({"k": func}, target)["k"]([*inputs, result], {"n": result.size}) == 0
+    return result
+
+
+def error_in_ulps(name: str, inputs: list[Array], got: Array) -> float:
+    """The greatest distance from the exact value, in units of the last place of it."""
+    exact = EXACT.get(name) or getattr(mpmath, name)
+    worst = 0.0
+    with mpmath.workprec(200):
+        for k, value in enumerate(got.tolist()):
+            true = exact(*(mpmath.mpf(float(x[k])) for x in inputs))
+            nearest = got.dtype.type(float(true))
+            if not np.isfinite(nearest):
+                assert value == nearest, (name, [x[k] for x in inputs], value)
+                continue
+            unit = mpmath.mpf(float(np.spacing(np.abs(nearest))))
+            worst = max(worst, float(abs(mpmath.mpf(value) - true) / unit))
+    return worst
+
+
+def drawn(name: str, d: DType) -> list[Array]:
+    rng = np.random.default_rng(sum(map(ord, name)))
+    single = d.bits == 32
+    draw = DRAWS[name][0 if single else 1]
+    most = 30.0 if single else 290.0
+    with np.errstate(all="ignore"):
+        inputs = [draw(rng, COUNT, most).astype(d.numpy) for _ in range(INTRINSICS[name].arity)]
+        if name == "pow":
+            limit = (85 if single else 700) / np.log(inputs[0].astype(np.float64))
+            inputs[1] = (limit * rng.uniform(-1, 1, COUNT)).astype(d.numpy)
+    return inputs
+
+
+@pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("name", sorted(ULPS))
+def test_error_is_within_the_documented_bound(name: str, d: DType) -> None:
+    inputs = drawn(name, d)
+    vectors = evaluate(name, inputs, d, 512 // d.bits)
+    assert error_in_ulps(name, inputs, vectors) <= ULPS[name][d.bits // 32 - 1]
+
+
+@pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
+def test_scalars_and_machines_without_features_agree(d: DType) -> None:
+    """One implementation serves all: results differ by fused operations at most."""
+    for name in sorted(ULPS):
+        inputs = [x[:64] for x in drawn(name, d)]
+        with np.errstate(all="ignore"):
+            vectors = evaluate(name, inputs, d, 8)
+            for other in (evaluate(name, inputs, d, 1), evaluate(name, inputs, d, 4, BASELINE)):
+                near = 20 * np.spacing(np.abs(vectors))
+                same = (np.abs(vectors - other) <= near) | (vectors == other)
+                assert same.all(), (name, [x[~same] for x in inputs])
+
+
+_NUMPY = {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1,
+    "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin,
+    "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc,
+    "abs": np.abs, "sign": np.sign,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", [HOST, BASELINE], ids=["host", "baseline"])
+@pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
+def test_special_values(d: DType, target: Target) -> None:
+    tiny = 1e-40 if d.bits == 32 else 1e-310
+    values = [
+        0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        tiny,
+        -tiny,
+        1,
+        -1,
+        2,
+        -2,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        1e30,
+    ]
+    data = np.asarray(values, d.numpy)
+    for name, function in _NUMPY.items():
+        got = evaluate(name, [data], d, 8, target)
+        with np.errstate(all="ignore"):
+            want = function(data)
+        np.testing.assert_allclose(got, want, 2e-6 if d.bits == 32 else 1e-14, err_msg=name)
+        zero = (want == 0) & (got == 0)
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]), name)
+
+
+@pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
+@pytest.mark.parametrize("name", ["pow", "atan2", "fmod"])
+def test_special_pairs(name: str, d: DType) -> None:
+    values = [0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 3, -3, 0.5, -0.5, 1e30, -1e30, 1e-30]
+    a = np.asarray([x for x in values for _ in values], d.numpy)
+    b = np.asarray([y for _ in values for y in values], d.numpy)
+    got = evaluate(name, [a, b], d, 8)
+    function = {"pow": np.power, "atan2": np.arctan2, "fmod": np.fmod}[name]
+    with np.errstate(all="ignore"):
+        want = function(a, b)
+    np.testing.assert_allclose(got, want, 2e-6 if d.bits == 32 else 1e-14)
+    zero = want == 0
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
+
+
+def test_remainders_are_exact() -> None:
+    rng = np.random.default_rng(2)
+    for d, most in ((FLOAT32, 37), (FLOAT64, 300)):
+        a, b = (
+            (10.0 ** rng.uniform(-most, most, 128) * rng.choice([-1, 1], 128)).astype(d.numpy)
+            for _ in range(2)
+        )
+        np.testing.assert_array_equal(evaluate("fmod", [a, b], d, 4), np.fmod(a, b))
+
+
+def test_rounding_of_halves_and_big_numbers() -> None:
+    data = np.asarray([0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 8388607.5, -4194303.5], np.float32)
+    for target in (HOST, BASELINE):
+        for name in ("floor", "ceil", "round", "trunc"):
+            got = evaluate(name, [data], FLOAT32, 8, target)
+            np.testing.assert_array_equal(got, _NUMPY[name](data), name)
+
+
+def test_narrow_floats_are_rounded_after_the_function() -> None:
+    data = np.linspace(-4, 4, 64).astype(np.float16)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(evaluate("exp", [data], FLOAT16, 16), np.exp(data))
+
+
+def test_predicates() -> None:
+    data = np.asarray([0, 1, np.inf, -np.inf, np.nan, -np.nan, 1e-40, 3e38], np.float32)
+    for name, function in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
+        np.testing.assert_array_equal(evaluate(name, [data], FLOAT32, 8), function(data))
+    bits = np.asarray([True, False] * 4)
+    np.testing.assert_array_equal(evaluate("likely", [bits], BOOL, 8), bits)
+
+
+def test_functions_of_integers() -> None:
+    data = np.asarray([0, 1, -1, 7, -7, 2**31 - 1, -(2**31), 12], np.int32)
+    np.testing.assert_array_equal(evaluate("abs", [data], INT32, 8), np.abs(data))
+    np.testing.assert_array_equal(evaluate("sign", [data], INT32, 4), np.sign(data))
+    np.testing.assert_array_equal(evaluate("popcount", [data], INT32, 8),
+                                  [bin(int(x) & 0xFFFFFFFF).count("1") for x in data])  # fmt: skip
+    exponents = np.asarray([0, 1, 2, 3, 5, 2, 3, 31], np.int32)
+    for lanes in (1, 8):
+        got = evaluate("pow", [data, exponents], INT32, lanes)
+        exact = [
+            (int(x) ** int(e) + 2**31) % 2**32 - 2**31 for x, e in zip(data, exponents, strict=True)
+        ]
+        np.testing.assert_array_equal(got, exact)
+
+
+def test_every_intrinsic_of_the_language_has_code() -> None:
+    for row in INTRINSICS.values():
+        d = {"float": FLOAT32, "int": INT32, "number": FLOAT32, "any": BOOL}[row.accepts]
+        inputs = [np.ones(8).astype(d.numpy)] * row.arity
+        evaluate(row.name, inputs, d, 4)

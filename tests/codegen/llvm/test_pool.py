@@ -1,0 +1,138 @@
+"""The thread pool: every task once, through nesting, concurrent callers, resizing and fork."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from unity.codegen.llvm import POOL_SYMBOLS, host_target, pool_text
+from unity.codegen.llvm.machine import compile_text
+from unity.codegen.llvm.pool_text import SERIAL
+from unity.runtime.link import Library, link
+
+HOST = host_target()
+_TASKS = """
+define void @count(ptr %e, i64 %t, i64 %n) nounwind {
+  %p = getelementptr i64, ptr %e, i64 %t
+  %x = atomicrmw add ptr %p, i64 1 monotonic
+  ret void
+}
+
+define void @nested(ptr %e, i64 %t, i64 %n) nounwind {
+  call void @unity_parallel_for(ptr @count, ptr %e, i64 10)
+  ret void
+}
+"""
+
+
+class Pool:
+    """A pool of its own, beside the process's, and tasks that count."""
+
+    def __init__(self, text: str) -> None:
+        made = compile_text(text + _TASKS, HOST, "full")
+        self.library: Library = link([made.object], [*POOL_SYMBOLS, "count", "nested"])
+        void, i32 = None, ctypes.c_int32
+        self._run = ctypes.CFUNCTYPE(void, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+            self.library["unity_parallel_for"]
+        )
+        self._set = ctypes.CFUNCTYPE(void, i32, i32)(self.library["unity_set_threads"])
+        self._workers = ctypes.CFUNCTYPE(i32)(self.library["unity_workers"])
+
+    def threads(self, count: int) -> None:
+        self._set(count, 100)
+
+    def workers(self) -> int:
+        return int(self._workers())
+
+    def exact(
+        self, task: str, calls: int, n: int, *, per: int = 1, width: int | None = None
+    ) -> None:
+        """Run tasks and see that each counter was raised as often as it should."""
+        counters = np.zeros(64, np.int64)
+        for _ in range(calls):
+            self._run(self.library[task], counters.ctypes.data, n)
+        used = n if width is None else width
+        assert (counters[:used] == calls * per).all(), counters
+        assert not counters[used:].any()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.time() + 20
+    while not condition():
+        assert time.time() < end, "timed out"
+        time.sleep(0.001)
+
+
+@pytest.fixture(params=["wipe", "pid check"], scope="module")
+def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    made = Pool(pool_text(HOST, pid_check=request.param == "pid check"))
+    made.threads(4)
+    yield made
+    made.threads(1)
+    until(lambda: made.workers() == 0)
+
+
+def forked(pool: Pool, depth: int) -> None:
+    """Use the pool in a child, and in a child of it."""
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        status = 1
+        try:
+            pool.exact("count", 100, 37)
+            assert pool.workers() == 3
+            if depth:
+                forked(pool, depth - 1)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0, "the child failed"
+
+
+def test_each_task_runs_once(pool: Pool) -> None:
+    for calls, n in ((300, 37), (5, 0), (5, 1), (5, 2)):
+        pool.exact("count", calls, n)
+    assert pool.workers() == 3
+
+
+def test_nested_loops_run_inline(pool: Pool) -> None:
+    pool.exact("nested", 100, 7, per=7, width=10)
+
+
+def test_concurrent_callers(pool: Pool) -> None:
+    with ThreadPoolExecutor(6) as callers:
+        list(callers.map(lambda n: pool.exact("count", 300, n), (13, 2, 37, 64, 5, 29)))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_while_threads_are_inside(pool: Pool) -> None:
+    with ThreadPoolExecutor(2) as callers:
+        jobs = [callers.submit(pool.exact, "count", 1000, 13) for _ in range(2)]
+        for _ in range(2):
+            forked(pool, 1)
+        for job in jobs:
+            job.result()
+
+
+def test_the_number_of_threads_changes(pool: Pool) -> None:
+    def settled(count: int) -> bool:
+        pool.exact("count", 1, 29)
+        return pool.workers() == count - 1
+
+    for count in (8, 2, 16, 4):
+        pool.threads(count)
+        until(lambda count=count: settled(count))
+
+
+def test_without_threads_tasks_run_in_order() -> None:
+    serial = Pool(SERIAL)
+    serial.threads(4)
+    serial.exact("count", 3, 37)
+    assert serial.workers() == 0
