@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,8 @@ def compile_seconds(path: Path, cache: Path) -> float:
 
 def relative_error(got: Array, want: Array) -> float:
     """The largest difference relative to the largest value."""
-    return float(np.abs(got - want).max(initial=0) / max(np.abs(want).max(initial=0), 1e-30))
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    return float(np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), 1e-30))
 
 
 def measure(name: str, threads: int, seconds: float) -> list[Row]:
@@ -67,13 +69,8 @@ def measure(name: str, threads: int, seconds: float) -> list[Row]:
         got = executable.run(feeds)
         want = dict(zip(got, session.run(None, feeds), strict=True))
         error = max(relative_error(np.asarray(got[k]), want[k]) for k in got)
-        times = interleaved(
-            {
-                "unity": lambda f=feeds: executable.run(f),
-                "ort": lambda f=feeds: session.run(None, f),
-            },
-            seconds,
-        )
+        runs = {"unity": partial(executable.run, feeds), "ort": partial(session.run, None, feeds)}
+        times = interleaved(runs, seconds)
         rows.append(row(name, threads, length, times, error, cold, cached))
     return rows
 

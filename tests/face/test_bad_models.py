@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -38,7 +39,7 @@ def model(
     return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
-def node(kind: str, inputs: list[str], outputs: list[str], **attrs: object) -> onnx.NodeProto:
+def node(kind: str, inputs: list[str], outputs: list[str], **attrs: Any) -> onnx.NodeProto:
     return helper.make_node(kind, inputs, outputs, f"the_{kind.lower()}", **attrs)
 
 

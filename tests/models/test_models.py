@@ -26,8 +26,9 @@ def assert_close(got: Array, want: Array) -> None:
     """Within 1e-4 of the largest value."""
     assert got.shape == want.shape
     assert got.dtype == want.dtype
-    scale = max(float(np.abs(want).max(initial=0)), 1e-30)
-    assert float(np.abs(got - want).max(initial=0)) / scale < 1e-4
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    scale = max(float(np.abs(b).max(initial=0)), 1e-30)
+    assert float(np.abs(a - b).max(initial=0)) / scale < 1e-4
 
 
 def expected(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> dict[str, Array]:

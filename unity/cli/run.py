@@ -53,7 +53,8 @@ def run_model(
         table.add_row(name, str(value.dtype), str(list(value.shape)), preview(value))
     console.print(table)
     if output is not None:
-        np.savez(output, **{name: np.asarray(value) for name, value in results.items()})
+        arrays = {name: np.asarray(value) for name, value in results.items()}
+        np.savez(output, allow_pickle=False, **arrays)
         console.print(f"wrote {output}")
 
 
