@@ -83,7 +83,8 @@ def _values(data: npt.NDArray[np.generic], exact: bool) -> Nested:
         return bool(value)
     if not kind.is_float:
         return int(str(value))
-    return float(data.astype(np.float64)) if exact else float(str(value))
+    # through text, so that a NaN loses the bits that no text keeps
+    return float(repr(float(data.astype(np.float64)))) if exact else float(str(value))
 
 
 def _source(values: Nested) -> str:
