@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,7 +114,7 @@ def initial(rng: np.random.Generator) -> Network:
 
 def to_onnx(params: dict[str, Array]) -> onnx.ModelProto:
     """The trained network as an ONNX graph: image [batch, 1, 8, 8] -> scores [batch, 10]."""
-    pads = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+    pads: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
     nodes = [
         helper.make_node("Conv", ["image", "conv1.weight", "conv1.bias"], ["c1"], "conv1", **pads),
         helper.make_node("Relu", ["c1"], ["r1"], "relu1"),

@@ -24,7 +24,7 @@ import unity
 
 from .models import MODELS, Array, Feeds
 from .overhead import call_overhead
-from .timing import Times, interleaved
+from .timing import Run, Times, interleaved
 
 RESULTS = Path(__file__).with_name("results.json")
 Row = dict[str, float | int | str]
@@ -69,7 +69,10 @@ def measure(name: str, threads: int, seconds: float) -> list[Row]:
         got = executable.run(feeds)
         want = dict(zip(got, session.run(None, feeds), strict=True))
         error = max(relative_error(np.asarray(got[k]), want[k]) for k in got)
-        runs = {"unity": partial(executable.run, feeds), "ort": partial(session.run, None, feeds)}
+        runs: dict[str, Run] = {
+            "unity": partial(executable.run, feeds),
+            "ort": partial(session.run, None, feeds),
+        }
         times = interleaved(runs, seconds)
         rows.append(row(name, threads, length, times, error, cold, cached))
     return rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import onnx
@@ -62,7 +64,7 @@ class Graph:
         return self.ops(kind, *inputs, outputs=1, name=name, **attrs)[0]
 
     def ops(
-        self, kind: str, *inputs: str, outputs: int, name: str | None = None, **attrs: object
+        self, kind: str, *inputs: str, outputs: int, name: str | None = None, **attrs: Any
     ) -> list[str]:
         """A node with several outputs."""
         self.count += 1

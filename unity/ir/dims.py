@@ -16,7 +16,8 @@ import sympy
 from unity.errors import UnityError
 
 from . import sympy_nodes
-from .sympy_nodes import DimMax, DimMin, Facts, FloorDiv, FloorMod, known_divisor
+from .sympy_nodes import DimMax, DimMin, FloorDiv, FloorMod, known_divisor
+from .sympy_nodes import Facts as Facts
 
 if TYPE_CHECKING:
 
