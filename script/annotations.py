@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from unity.errors import UnityError
 from unity.ir import dims as _dims
 from unity.ir.dims import Dim, SymDim, as_dim
-from unity.ir.dtype import SHORT_NAMES, DType, dtype
+from unity.ir.dtype import SHORT_NAMES, Array, DType, dtype
 from unity.ir.types import TensorType
 
 if TYPE_CHECKING:
@@ -38,7 +38,26 @@ if TYPE_CHECKING:
 
     Number: TypeAlias = "Scalar | SymDim | int | float | bool"
     Index: TypeAlias = "Scalar | SymDim | int"
-    Operand: TypeAlias = "Tensor | int | float | bool"
+    Operand: TypeAlias = "Tensor | Array | int | float | bool"
+
+    class Size(SymDim):
+        """A symbolic size; a program may loop to it and compare it as if it were an int."""
+
+        def __add__(self, other: int | SymDim) -> Size: ...
+        def __radd__(self, other: int) -> Size: ...
+        def __sub__(self, other: int | SymDim) -> Size: ...
+        def __rsub__(self, other: int) -> Size: ...
+        def __mul__(self, other: int | SymDim) -> Size: ...
+        def __rmul__(self, other: int) -> Size: ...
+        def __floordiv__(self, other: int | SymDim) -> Size: ...
+        def __rfloordiv__(self, other: int) -> Size: ...
+        def __mod__(self, other: int | SymDim) -> Size: ...
+        def __rmod__(self, other: int) -> Size: ...
+        def __index__(self) -> int: ...
+        def __lt__(self, other: Index) -> bool: ...
+        def __le__(self, other: Index) -> bool: ...
+        def __gt__(self, other: Index) -> bool: ...
+        def __ge__(self, other: Index) -> bool: ...
 
     class Scalar:
         """A scalar inside a prim func: a loop variable, an element of a buffer, a sum of them."""
@@ -97,6 +116,7 @@ if TYPE_CHECKING:
         def __iter__(self) -> Iterator[Tensor]: ...
 
 else:
+    Size = SymDim
 
     class Scalar:
         """A scalar inside a prim func: a loop variable, an element of a buffer, a sum of them."""
@@ -220,7 +240,7 @@ def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
     return spec
 
 
-def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> SymDim:
+def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> Size:
     """The symbol of this name: an unknown size, to be used in shapes.
 
     Args:
@@ -233,7 +253,7 @@ def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1
         UnityError: The name is no identifier, or the facts contradict each other.
     """
     symbol: object = _dims.dim(name, min=min, max=max, multiple_of=multiple_of)
-    return cast("SymDim", symbol)
+    return cast("Size", symbol)
 
 
 if not TYPE_CHECKING:

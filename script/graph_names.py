@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.dims import as_dim
-from unity.ir.dtype import dtype
+from unity.ir.dtype import Array, dtype
 from unity.ir.types import (
     FuncType,
     ObjectType,
@@ -74,10 +74,11 @@ if TYPE_CHECKING:
 
     Object: TypeAlias = Tensor
     Size: TypeAlias = object
+    Operands: TypeAlias = Tensor | tuple[Tensor | Array | float, ...]
 
     def call_tir(
         callee: object,
-        args: Tensor | tuple[Tensor | float, ...],
+        args: Operands,
         out: object,
         *,
         sym_args: tuple[Size, ...] = (),
@@ -88,7 +89,7 @@ if TYPE_CHECKING:
 
     def call_library(
         symbol: str,
-        args: tuple[Tensor, ...],
+        args: Operands,
         out: object,
         *,
         attrs: Mapping[str, object] | None = None,
@@ -96,14 +97,14 @@ if TYPE_CHECKING:
         """A call of a C function."""
         ...
 
-    def call_python(function: object, args: tuple[Tensor, ...], out: object) -> Tensor:
+    def call_python(function: object, args: Operands, out: object) -> Tensor:
         """A call of ``function(*inputs, *outputs)`` on arrays."""
         ...
 
     def call_engine(
         engine: str,
         subgraph: object,
-        args: tuple[Tensor, ...],
+        args: Operands,
         out: object,
         *,
         attrs: Mapping[str, object] | None = None,
@@ -131,10 +132,12 @@ if TYPE_CHECKING:
         """An array known at compile time: a value, an array, or the name of one."""
         ...
 
-    def scan(
-        body: object, *, init: tuple[Tensor, ...] = (), inputs: tuple[Tensor, ...] = ()
-    ) -> Tensor:
-        """A loop over the leading axis of `inputs`."""
+    def scan(body: object, *, init: Operands = (), inputs: Operands = ()) -> Tensor:
+        """A loop over the leading axis of `inputs`; `body` is a plain nested function."""
+        ...
+
+    def while_loop(condition: object, body: object, init: Operands) -> Tensor:
+        """A loop as long as `condition` holds; both are plain nested functions of the states."""
         ...
 
     def __getattr__(name: str) -> Operator: ...

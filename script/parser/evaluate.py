@@ -19,8 +19,9 @@ from unity.errors import UnityError
 from unity.ir import dtype as _dtypes
 from unity.ir.dims import SymDim, as_dim, ceildiv, dim_max, dim_min, floordiv, floormod
 
-from .. import annotations, graph_names, prim_names
+from .. import graph_names, prim_names
 from ..annotations import Element, Tensor
+from ..annotations import dim as make_dim
 from ..graph_names import as_type
 from ..marker import Marker
 from .scope import MISSING, Scope
@@ -29,12 +30,12 @@ from .source import Source
 _RUNNABLE: tuple[object, ...] = (
     *(abs, bool, float, int, len, list, math.ceil, math.exp, math.floor, math.log, math.log2),
     *(math.prod, math.sqrt, range, round, str, sum, tuple),
-    *(annotations.dim, ceildiv, _dtypes.dtype),
+    *(make_dim, ceildiv, _dtypes.dtype),
     *(prim_names.strides, prim_names.scope, prim_names.align, prim_names.scalar),
     *(graph_names.rank, graph_names.Shape, graph_names.Prim, graph_names.Tuple),
     graph_names.Func,
 )
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[object, object], object]] = {
+_ARITHMETIC: Mapping[type[ast.operator], Callable[..., object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -52,7 +53,7 @@ _DIM_ARITHMETIC: Mapping[type[ast.operator], Callable[[SymDim | int, SymDim | in
     ast.FloorDiv: floordiv,
     ast.Mod: floormod,
 }
-_COMPARE: Mapping[type[ast.cmpop], Callable[[object, object], bool]] = {
+_COMPARE: Mapping[type[ast.cmpop], Callable[..., bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,

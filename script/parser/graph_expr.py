@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -498,7 +499,7 @@ class GraphEvaluator(Evaluator):
                 given["function"], f"R.call_python takes a function, got {shown(function)}"
             )
         args, out = self._tensors(given["args"]), self._out(given["out"])
-        return CallPython(function, args, out, self.source.span(node))
+        return CallPython(cast("Callable[..., None]", function), args, out, self.source.span(node))
 
     def _call_engine(self, node: ast.Call) -> Expr:
         given = self.arguments(node, "engine", "subgraph", "args", "out", optional=("attrs",))

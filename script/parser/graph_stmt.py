@@ -28,6 +28,7 @@ from unity.ir.types import TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
 from unity.op.call import is_expr
 
+from ..annotations import Tensor
 from ..marker import Marker
 from ..printer import text as printed
 from .evaluate import shown
@@ -37,8 +38,6 @@ from .scope import MISSING, Scope
 from .source import Source
 
 _LIVE_NONE: frozenset[str] = frozenset()
-_ROUNDS = 4
-"""How often a loop is parsed until the types of its states settle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +232,25 @@ class GraphStatements(GraphEvaluator):
         inner.signatures = self.builder.signatures
         return inner
 
+    def value(self, node: ast.expr) -> object:
+        """The meaning of an expression."""
+        if not isinstance(node, ast.IfExp):
+            return super().value(node)
+        test = self.value(node.test)
+        if isinstance(test, bool):
+            return self.value(node.body if test else node.orelse)
+        condition = self.builder.atom(self.graph(node.test, test))
+        then, orelse = self._alternative(node.body), self._alternative(node.orelse)
+        where = self.source.span(node.test)
+        return self.checked(node.test, lambda: If(condition, then, orelse, where))
+
+    def _alternative(self, node: ast.expr) -> Body:
+        outer = self._inside(self._child())
+        body = self.builder.body(self.expr(node))
+        inner = self._inside(outer)
+        self.builder.pure &= inner.pure
+        return body
+
     def _inside(self, builder: GraphBuilder) -> GraphBuilder:
         outer, self.builder = self.builder, builder
         return outer
@@ -324,21 +342,30 @@ class GraphStatements(GraphEvaluator):
                 "give the changing values names before the loop",
             )
         init = tuple(self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names)
-        types = [self.type_of(e) for e in init]
-        for _ in range(_ROUNDS):
-            states = tuple(self.builder.new_var(n, t) for n, t in zip(names, types, strict=True))
-            condition = self._loop_body(names, states, node, None)
-            body = self._loop_body(names, states, node, node.body)
-            found = self.type_of(body.result)
-            assert isinstance(found, TupleType)
-            pairs = list(zip(found.fields, types, strict=True))
-            if all(is_subtype(a, b) for a, b in pairs):
-                break
-            types = [join(a, b) for a, b in pairs]
-        where = self.source.span(node.test)
-        made = self.checked(node.test, lambda: While(states, init, condition, body, where))
+        made = self._settled_loop(node, names, init, [self.type_of(e) for e in init])
         whole = self.builder.emit(made, "_".join(names), self.source.span(node))
         self._bind_fields(names, whole, node)
+
+    def _settled_loop(
+        self,
+        node: ast.While,
+        names: Sequence[str],
+        init: tuple[Expr, ...],
+        types: Sequence[Type],
+        rounds: int = 4,
+    ) -> Expr:
+        """The loop, parsed again with wider types as long as its states outgrow them."""
+        states = tuple(self.builder.new_var(n, t) for n, t in zip(names, types, strict=True))
+        condition = self._loop_body(names, states, node, None)
+        body = self._loop_body(names, states, node, node.body)
+        found = self.type_of(body.result)
+        assert isinstance(found, TupleType)
+        pairs = list(zip(found.fields, types, strict=True))
+        if rounds and not all(is_subtype(a, b) for a, b in pairs):
+            wider = [join(a, b) for a, b in pairs]
+            return self._settled_loop(node, names, init, wider, rounds - 1)
+        where = self.source.span(node.test)
+        return self.checked(node.test, lambda: While(states, init, condition, body, where))
 
     def _loop_body(
         self,
@@ -467,11 +494,17 @@ class GraphStatements(GraphEvaluator):
         return tuple(
             self.builder.new_var(
                 arg.arg,
-                kind if arg.annotation is None else self.annotation(arg.annotation),
+                self._stated(arg.annotation) or kind,
                 self.source.span(arg),
             )
             for arg, kind in zip(args, types, strict=True)
         )
+
+    def _stated(self, annotation: ast.expr | None) -> Type | None:
+        """The type that a parameter says; ``Tensor`` alone says none, it pleases type checkers."""
+        if annotation is None or self.constant(annotation) is Tensor:
+            return None
+        return self.annotation(annotation)
 
     def _local_body(self, node: ast.FunctionDef, values: Sequence[Var]) -> Body:
         args = plain_params(self, node)

@@ -15,8 +15,9 @@ from unity.ir.stmt import Buffer, Param, PrimFunc
 from unity.ir.verify_prim import verify_prim_func
 from unity.op.registry import attr_value
 
-from .. import annotations
 from ..annotations import Align, BufferSpec, Element, ScalarSpec, SizeSpec, Strides
+from ..annotations import Buffer as BufferWord
+from ..annotations import Scope as ScopeWord
 from .evaluate import shown
 from .prim_stmt import StmtParser
 from .scope import Scope
@@ -112,7 +113,7 @@ def _buffer(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Buffer | 
         return None
     element = parser.constant(annotation.value)
     first, *rest = annotation.slice.elts
-    if not isinstance(element, Element) or parser.constant(first) is not annotations.Buffer:
+    if not isinstance(element, Element) or parser.constant(first) is not BufferWord:
         return None
     if element.dtype is None:
         raise parser.source.error(annotation, "a buffer needs a dtype")
@@ -126,7 +127,7 @@ def _buffer(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Buffer | 
                 assert isinstance(part, ast.Call)
                 strides = tuple(_extent(parser, a) for a in part.args)
                 buffer = replace(buffer, strides=strides)
-            case annotations.Scope(name):
+            case ScopeWord(name):
                 buffer = replace(buffer, scope=name)
             case Align(count):
                 buffer = replace(buffer, align=count)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
@@ -23,6 +24,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
+from unity.ir.visit import rewrite_prim
 
 from ..marker import Marker
 from .evaluate import shown
@@ -59,7 +61,7 @@ class StmtParser(PrimEvaluator):
         parts: list[Stmt] = []
         for k, node in enumerate(nodes):
             target, value = self._sides(node)
-            if value is None:
+            if target is None or value is None:
                 parts += self._statement(node, head)
             elif isinstance(target, ast.Subscript):
                 parts.append(self._store(target, value, node))
@@ -276,24 +278,25 @@ class StmtParser(PrimEvaluator):
         binary = ast.BinOp(node.target, node.op, node.value)
         ast.copy_location(binary, node)
         value = self.combine(binary, Load(buffer, indices), self.value(node.value))
-        return Store(buffer, indices, self.typed(node, value), None, self.source.span(node))
+        return Store(buffer, indices, self.typed(binary, value), None, self.source.span(node))
 
     def _call_statement(self, node: ast.Expr, call: ast.Call, head: BlockHead | None) -> list[Stmt]:
         span = self.source.span(node)
         match self.marker(call):
             case "T.where":
                 block = self._need_head(call, head)
-                block.predicate = self.condition(self.arguments(call, 1)[0])
+                given = self.condition(self.arguments(call, 1)[0])
+                # a predicate is decided outside the block: over loop variables
+                values = {axis.var: axis.value for axis in block.axes}
+                block.predicate = rewrite_prim(
+                    given, lambda e: values.get(e) if isinstance(e, PrimVar) else None
+                )
             case "T.reads":
                 self._need_head(call, head).reads = parse_regions(self, call)
             case "T.writes":
                 self._need_head(call, head).writes = parse_regions(self, call)
             case "T.store":
-                target, index, value, predicate = self.arguments(call, 4)
-                buffer = self.buffer(target)
-                indices = self.indices(index, buffer)
-                stored = self._stored(buffer, indices, value)
-                return [Store(buffer, indices, stored, self.condition(predicate), span)]
+                return [self._predicated(call, span)]
             case "T.evaluate":
                 return [Evaluate(self.expr(self.arguments(call, 1)[0]), span)]
             case "T.assert_":
@@ -305,6 +308,13 @@ class StmtParser(PrimEvaluator):
             case _:
                 return [Evaluate(self.expr(call), span)]
         return []
+
+    def _predicated(self, call: ast.Call, span: Span | None) -> Store:
+        target, index, value, predicate = self.arguments(call, 4)
+        buffer = self.buffer(target)
+        indices = self.indices(index, buffer)
+        stored = self._stored(buffer, indices, value)
+        return Store(buffer, indices, stored, self.condition(predicate), span)
 
     def _for(self, node: ast.For) -> Stmt:
         if node.orelse:

@@ -6,7 +6,7 @@ import builtins
 import difflib
 import sys
 from collections.abc import Iterable, Mapping
-from types import CellType, FunctionType
+from types import CellType, FrameType, FunctionType
 
 MISSING = object()
 
@@ -73,7 +73,8 @@ def captured_by(function: FunctionType) -> list[Mapping[str, object]]:
         except ValueError:  # a cell still empty: defined below
             continue
     names.append(closure)
-    frame, code = sys._getframe(1), function.__code__
+    code = function.__code__
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if code in frame.f_code.co_consts and frame.f_locals is not function.__globals__:
             names.append(dict(frame.f_locals))

@@ -18,7 +18,8 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType, ObjectType, Type
 from unity.op.builder import GraphBuilder
 
-from .. import annotations, graph_names, prim_names
+from .. import annotations as words
+from .. import graph_names, prim_names
 from ..marker import Marker
 from .evaluate import Evaluator
 from .graph_expr import Named, Surroundings
@@ -33,10 +34,10 @@ _LANGUAGE: Mapping[str, object] = {
     "R": graph_names,
     "T": prim_names,
     "script": Marker("script"),
-    "Tensor": annotations.Tensor,
-    "Buffer": annotations.Buffer,
-    "dim": annotations.dim,
-    **{short: getattr(annotations, short) for short in SHORT_NAMES},
+    "Tensor": words.Tensor,
+    "Buffer": words.Buffer,
+    "dim": words.dim,
+    **{short: getattr(words, short) for short in SHORT_NAMES},
     **{function.__name__: function for function in _BUILTINS},
 }
 

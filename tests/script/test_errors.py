@@ -225,7 +225,10 @@ GRAPH_MISTAKES = {
         "return R.reshape(x, (n * 0.5, 8))", "n * 0.5", "a dim must be an integer expression"
     ),
     "nested plain function": Mistake(
-        "def g(v):\n    return v\nreturn g(x)", "g", "'g' is a plain nested function", "R.while_loop"
+        "def g(v):\n    return v\nreturn g(x)",
+        "g",
+        "'g' is a plain nested function",
+        "R.while_loop",
     ),
 }
 
@@ -326,7 +329,9 @@ def test_a_decorated_function_is_wrong_where_it_is_written() -> None:
 
 
 def test_a_declared_result_must_hold() -> None:
-    with pytest.raises(UnityError, match=r"returns f32\[Tensor, n, 4\], declared is f32\[Tensor, 4"):
+    with pytest.raises(
+        UnityError, match=r"returns f32\[Tensor, n, 4\], declared is f32\[Tensor, 4"
+    ):
 
         @script.function
         def f(x: f32[Tensor, n, 4]) -> f32[Tensor, 4, 4]:
@@ -334,7 +339,7 @@ def test_a_declared_result_must_hold() -> None:
 
 
 def test_a_declared_binding_must_hold() -> None:
-    with pytest.raises(UnityError, match="R.match_cast") as caught:
+    with pytest.raises(UnityError, match=r"declared is f32\[Tensor, 7, 4\]") as caught:
 
         @script.function
         def f(x: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
@@ -377,14 +382,10 @@ def test_captured_values_of_other_types_are_refused() -> None:
 
 
 def test_an_array_can_not_be_read_in_a_prim_func() -> None:
-    weights = np.ones(4, np.float32)
-
-    with pytest.raises(UnityError, match="a captured array can't be read"):
-
-        @script.prim_func
-        def f(c: f32[Buffer, 4]) -> None:
-            for i in T.serial(4):
-                c[i] = weights[i]  # pyright: ignore
+    text = "@script.prim_func\ndef f(c: f32[Buffer, 4]) -> None:\n    c[0] = weights[0]\n"
+    with pytest.raises(UnityError, match="a captured array can't be read") as caught:
+        script.parse(text, names={"weights": np.ones(4, np.float32)})
+    assert "as a Buffer parameter" in (caught.value.hint or "")
 
 
 def test_async_functions_are_refused() -> None:
@@ -418,4 +419,3 @@ def test_source_that_is_not_known() -> None:
 def test_decorating_something_else() -> None:
     with pytest.raises(UnityError, match="takes a plain function"):
         script.function(len)
-

@@ -7,9 +7,9 @@ import pytest
 
 from unity import script
 from unity.errors import UnityError
-from unity.ir.attrs import Attrs
+from unity.ir.attrs import Attrs, AttrValue
+from unity.ir.dims import Dim, dim_max, floordiv
 from unity.ir.dims import dim as symbol
-from unity.ir.dims import dim_max, floordiv
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.equality import first_difference
 from unity.ir.graph import (
@@ -54,15 +54,15 @@ m = dim("m")
 N = symbol("n")
 
 
-def f32_(*shape: int | object) -> TensorType:
-    return TensorType(tuple(shape), FLOAT32)  # type: ignore[arg-type]
+def f32_(*shape: Dim) -> TensorType:
+    return TensorType(shape, FLOAT32)
 
 
 SCALAR = f32_()
 
 
-def op(name: str, *args: Expr, **attrs: object) -> Call:
-    return Call(Op(name), args, Attrs(**attrs))  # type: ignore[arg-type]
+def op(name: str, *args: Expr, **attrs: AttrValue) -> Call:
+    return Call(Op(name), args, Attrs(attrs))
 
 
 def block(*bindings: Binding, dataflow: bool = False) -> BindingBlock:
@@ -97,7 +97,7 @@ def test_nested_calls_are_bound_one_by_one() -> None:
         return R.nn.relu(R.add(x, 1.0))
 
     x, total, relu = (Var(v, f32_(N, 4)) for v in ("x", "add", "relu"))
-    one = Constant(np.float32(1.0).reshape(()))
+    one = Constant(np.asarray(1.0, np.float32))
     expected = body(
         relu,
         VarBinding(total, op("add", x, one)),
@@ -139,7 +139,7 @@ def test_dataflow_blocks_are_as_written() -> None:
             c = R.exp(b)
         with R.dataflow():
             d = R.exp(c)
-        return d
+        return d  # noqa: RET504
 
     x, a, b, c, d = (Var(name, f32_(N)) for name in "xabcd")
     blocks = (
@@ -152,9 +152,9 @@ def test_dataflow_blocks_are_as_written() -> None:
 
 def test_tuples() -> None:
     @script.function
-    def main(x: f32[Tensor, n], y: f32[Tensor, 3]) -> R.Tuple(f32[Tensor, n], f32[Tensor, 3]):  # type: ignore[valid-type]  # noqa: E501
+    def main(x: f32[Tensor, n], y: f32[Tensor, 3]) -> tuple[f32[Tensor, n], f32[Tensor, 3]]:
         t = (x, y)
-        a, b = t
+        a, _ = t
         return a, t[-1]
 
     x, y = Var("x", f32_(N)), Var("y", f32_(3))
@@ -209,7 +209,7 @@ def main(a: R.Shape(n, 4), b: R.Shape(R.rank(2)), c: R.Shape(...), d: R.Prim("in
 def test_dims_in_annotations_are_our_own() -> None:
     @script.function
     def main(x: f32[Tensor, n, m]) -> f32[Tensor, (n + 1) // 2, max(n, m)]:
-        return R.full((( n + 1) // 2, max(n, m)), 0.0, "float32")
+        return R.full(((n + 1) // 2, max(n, m)), 0.0, "float32")
 
     half, most = floordiv(N + 1, 2), dim_max(N, symbol("m"))
     assert main.func.result == f32_(half, most)
@@ -311,11 +311,7 @@ def test_if_over_a_captured_bool_is_decided_while_parsing() -> None:
     def make(training: bool) -> script.ScriptFunction[..., Tensor]:
         @script.function
         def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
-            if training:
-                y = R.exp(x)
-            else:
-                y = R.sin(x)
-            return y
+            return R.exp(x) if training else R.sin(x)
 
         return main
 
@@ -332,7 +328,7 @@ def test_while_carries_what_it_changes() -> None:
     def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
         i = 0
         y = x
-        while i < 3:  # type: ignore[operator]
+        while i < 3:
             t = R.exp(y)
             i = i + 1
             y = t
@@ -373,14 +369,12 @@ def test_a_state_that_grows_loses_its_size() -> None:
     def main(x: f32[Tensor, n, 4]) -> f32[Tensor, R.rank(2)]:
         y = x
         i = 0
-        while i < 3:  # type: ignore[operator]
+        while i < 3:
             y = R.concat((y, x), axis=0)
             i = i + 1
         return y
 
-    loops = [
-        b.value for b in main.func.body.blocks[0].bindings if isinstance(b.value, While)
-    ]
+    loops = [b.value for b in main.func.body.blocks[0].bindings if isinstance(b.value, While)]
     kinds = [v.type for v in loops[0].vars]
     assert TensorType(2, FLOAT32) in kinds
     verify(main.module())
@@ -389,11 +383,11 @@ def test_a_state_that_grows_loses_its_size() -> None:
 def test_loops_over_nested_functions() -> None:
     @script.function
     def main(x: f32[Tensor, n, 4], s: f32[Tensor, 4]) -> f32[Tensor, n, 4]:
-        def step(state, row):  # type: ignore[no-untyped-def]
+        def step(state: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
             total = R.add(state, row)
             return total, total
 
-        last, rows = R.scan(step, init=(s,), inputs=(x,))
+        _, rows = R.scan(step, init=(s,), inputs=(x,))
         return rows
 
     kinds = f32_(4)
@@ -434,11 +428,7 @@ def test_closures() -> None:
 def test_recursion() -> None:
     @script.function
     def loop(c: script.boolean[Tensor, ()], x: f32[Tensor, n]) -> f32[Tensor, n]:
-        if c:
-            y = loop(c, R.exp(x))
-        else:
-            y = x
-        return y
+        return loop(c, R.exp(x)) if c else x
 
     assert list(loop.module()) == ["loop"]
     verify(loop.module())
@@ -505,10 +495,11 @@ def test_unrolled_loops_and_local_python_values() -> None:
     def main(x: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
         axis = 1
         for weight in layers:
-            x = R.matmul(x, weight)  # type: ignore[assignment]
+            x = R.matmul(x, weight)
         return R.nn.softmax(x, axis=axis)
 
-    names = [b.value.callee.name for b in main.func.body.blocks[0].bindings]  # type: ignore[union-attr]
+    values = [b.value for b in main.func.body.blocks[0].bindings]
+    names = [v.callee.name for v in values if isinstance(v, Call)]
     assert names == ["matmul"] * 3 + ["nn.softmax"]
 
 
@@ -531,7 +522,7 @@ def test_builder_and_script_agree() -> None:
     def main(x: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
         with R.dataflow():
             y = R.nn.softmax(R.multiply(x, 0.5), axis=1)
-        return y
+        return y  # noqa: RET504
 
     builder = GraphBuilder()
     x = builder.param("x", f32_(N, 4))

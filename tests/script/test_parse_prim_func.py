@@ -139,7 +139,7 @@ def test_a_let_and_an_allocation_hold_the_rest_of_their_suite() -> None:
 def test_block_with_everything() -> None:
     @script.prim_func
     def kernel(
-        a: f32[Buffer, n, 64], c: f32[Buffer, n, 64], s: T.scalar("float32"), k: T.size
+        a: f32[Buffer, n, 64], c: f32[Buffer, n, 64], s: f32[T.Scalar, ()], k: T.size
     ) -> None:
         for i, j in T.grid(n, 4):
             with T.block("b", attrs={"tag": "x"}):

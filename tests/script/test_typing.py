@@ -1,0 +1,67 @@
+"""Users' programs pass the type checkers in their strict modes, and their mistakes do not."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unity import script
+from unity.ir.equality import first_difference
+from unity.ir.verify import verify
+
+PROGRAM = Path(__file__).with_name("typed_program.py")
+ROOT = Path(__file__).parents[2]
+WRONG = """
+from __future__ import annotations
+from unity import script
+from unity.script import Buffer, R, Tensor, f32
+
+@script.prim_func
+def kernel(a: f32[Buffer, 4]) -> None:
+    a[0] = "text"
+
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    return 1
+"""
+OPTIONS = {"mypy": ["--strict", "--follow-imports=silent"], "pyright": []}
+
+
+@pytest.mark.parametrize("tool", OPTIONS)
+def test_a_tutorial_is_well_typed_and_mistakes_are_found(tool: str, tmp_path: Path) -> None:
+    """Checked in a folder of its own, as a user's programs are."""
+    (tmp_path / "right.py").write_text(PROGRAM.read_text())
+    (tmp_path / "wrong.py").write_text(WRONG)
+    config = '{"typeCheckingMode": "strict", "extraPaths": ["' + str(ROOT) + '"]}'
+    (tmp_path / "pyrightconfig.json").write_text(config)
+    done = subprocess.run(
+        [sys.executable, "-m", tool, *OPTIONS[tool], "right.py", "wrong.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "right.py:" not in said, said
+    assert "wrong.py:8:" in said, said
+    assert "wrong.py:12:" in said, said
+
+
+def test_it_means_what_it_says() -> None:
+    spec = importlib.util.spec_from_file_location("typed_program", PROGRAM)
+    assert spec is not None
+    assert spec.loader is not None
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    module = script.module(program.main, program.smooth, program.several)
+    verify(module)
+    text = script.print_module(module)
+    again = script.parse(text, script.constants_of(module))
+    assert first_difference(module, again) is None

@@ -1,0 +1,79 @@
+"""A program as a tutorial shows it; `test_typing` runs mypy and pyright on it, and runs it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unity import script
+from unity.script import Buffer, R, T, Tensor, boolean, dim, f32, i64
+
+n = dim("n")
+m = dim("m", min=1, max=64, multiple_of=8)
+weights = np.ones((128, 64), np.float32)
+
+
+@script.prim_func
+def matmul(a: f32[Buffer, n, 128], b: f32[Buffer, 128, 64], c: f32[Buffer, n, 64]) -> None:
+    for i, j, k in T.grid(n, 64, 128):
+        with T.block("matmul"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            with T.init():
+                c[vi, vj] = 0.0
+            c[vi, vj] += a[vi, vk] * b[vk, vj]
+
+
+@script.prim_func(attrs={"num_outputs": 1})
+def smooth(a: f32[Buffer, n * 2 + 1], c: f32[Buffer, n], s: f32[T.Scalar, ()], k: T.size) -> None:
+    tmp = T.alloc((n, 2), "float32", scope="local")
+    for i in T.parallel(n):
+        with T.block("smooth"):
+            vi = T.axis.spatial((0, n), i)
+            T.where(vi < k)
+            T.reads(a[vi * 2])
+            T.writes(c[vi])
+            x = T.let(a[vi * 2] * 2.0)
+            tmp[vi, 0] = T.exp(x) + T.max(x, 0.0)
+            c[vi] = T.select(x > 0.0, tmp[vi, 0], -x) / s
+    for j in T.vectorized(8):
+        if j < n - 1:
+            c[j] = T.cast("float32", j)
+
+
+@script.function
+def residual(x: f32[Tensor, n, 64]) -> f32[Tensor, n, 64]:
+    return R.nn.relu(x) + x
+
+
+@script.function(pure=True)
+def main(x: f32[Tensor, n, 128], flag: boolean[Tensor, ()]) -> f32[Tensor, n, 64]:
+    with R.dataflow():
+        y = R.call_tir(matmul, (x, R.const(weights)), out=f32[Tensor, n, 64])
+        z: f32[Tensor, n, 64] = R.nn.relu(y)
+    if flag:
+        z = residual(z)
+        z = z * 2.0
+    else:
+        z = -z
+    a, b = R.split(z, 2, axis=1)
+    joined = R.concat((a, b), axis=1)
+    i = R.const(0, "int64")
+    while R.less(i, 3):
+        i = i + 1
+        joined = R.exp(joined)
+    return R.match_cast(joined, f32[Tensor, n, 64])
+
+
+@script.function
+def several(x: f32[Tensor, n, m], k: i64[Tensor, ()]) -> tuple[f32[Tensor, n, m], i64[Tensor, ()]]:
+    return x, k
+
+
+def run() -> None:
+    module = script.module(main)
+    main.show()
+    text = script.print_module(module)
+    script.parse(text, script.constants_of(module))
+    out = np.zeros((4, 64), np.float32)
+    matmul(np.ones((4, 128), np.float32), weights, out)
+    result = main(np.ones((4, 128), np.float32), np.array(True))
+    print(result)
