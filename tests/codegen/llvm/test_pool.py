@@ -122,13 +122,15 @@ def test_fork_while_threads_are_inside(pool: Pool) -> None:
 
 
 def test_the_number_of_threads_changes(pool: Pool) -> None:
-    def settled(count: int) -> bool:
-        pool.exact("count", 1, 29)
-        return pool.workers() == count - 1
+    wanted = 0
 
-    for count in (8, 2, 16, 4):
-        pool.threads(count)
-        until(lambda count=count: settled(count))
+    def settled() -> bool:
+        pool.exact("count", 1, 29)
+        return pool.workers() == wanted - 1
+
+    for wanted in (8, 2, 16, 4):
+        pool.threads(wanted)
+        until(settled)
 
 
 def test_without_threads_tasks_run_in_order() -> None:
