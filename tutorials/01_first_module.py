@@ -51,7 +51,7 @@ for rows in (1, 5, 300):
 print("right for 1, 5 and 300 rows")
 
 # %% A decorated function may also be called with arrays at once: it compiles on first use.
-np.testing.assert_allclose(main(x, w), executable(x, w))
+np.testing.assert_allclose(np.asarray(main(x, w)), executable(x, w))
 
 # %% Shapes are checked against the symbols, and the message says what is wrong.
 try:
@@ -69,7 +69,6 @@ print("\n".join(executable.asm().splitlines()[:20]))
 small = rng.standard_normal((2, 128), np.float32)
 from unity.interpreter import interpret  # noqa: E402
 
-np.testing.assert_allclose(
-    executable(small, w), interpret(module, "main", [small, w]), rtol=1e-4, atol=1e-4
-)
+expected = np.asarray(interpret(module, "main", [small, w]))
+np.testing.assert_allclose(executable(small, w), expected, rtol=1e-4, atol=1e-4)
 print("the interpreter agrees")
