@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unity.ir.dims import equal
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -29,35 +30,33 @@ def _axes_from(node: Node) -> tuple[int, ...]:
     return tuple(range(node.axis(node.int_of("axis", -1), rank), rank))
 
 
-def _scale(node: Node, value: Expr, x: Expr, axes: tuple[int, ...]) -> Expr:
-    """A scale or bias of the shape of the normalized axes."""
+def _parameters(node: Node, axes: tuple[int, ...]) -> tuple[Expr, list[Expr]]:
+    """The input, and its scale and bias brought to the shape of the normalized axes."""
+    x = node.tensor(0)
+    given = [node.tensor(i) for i in (1, 2) if node.has(i)]
+    first = node.shape_of(given[0])
+    if len(first) == len(axes):
+        shape = list(node.shape_of(x))
+        for a, d in zip(axes, first, strict=True):
+            if d != 1 and not equal(shape[a], d) and not isinstance(shape[a], int):
+                shape[a] = d
+        if tuple(shape) != node.shape_of(x):
+            x = node.assert_shape(x, tuple(shape))
     wanted = tuple(node.shape_of(x)[a] for a in axes)
-    shape = node.shape_of(value)
-    if shape == wanted:
-        return value
-    return node.op("broadcast_to", value, wanted)
+    return x, [
+        g if node.shape_of(g) == wanted else node.op("broadcast_to", g, wanted) for g in given
+    ]
 
 
-def _layer_norm(node: Node) -> Value:
-    if node.int_of("stash_type", 1) != 1:
-        raise node.gap("stash_type other than float32")
-    x = node.tensor(0)
-    axes = _axes_from(node)
-    epsilon = node.float_of("epsilon", 1e-5)
-    gamma = _scale(node, node.tensor(1), x, axes)
-    more = [_scale(node, node.tensor(2), x, axes)] if node.has(2) else []
-    return node.op("nn.layer_norm", x, gamma, *more, axes=axes, epsilon=epsilon)
+def _last_axes(name: str) -> Converter:
+    def convert(node: Node) -> Value:
+        if node.int_of("stash_type", 1) != 1:
+            raise node.gap("stash_type other than float32")
+        axes = _axes_from(node)
+        x, parameters = _parameters(node, axes)
+        return node.op(name, x, *parameters, axes=axes, epsilon=node.float_of("epsilon", 1e-5))
 
-
-def _rms_norm(node: Node) -> Value:
-    if node.int_of("stash_type", 1) != 1:
-        raise node.gap("stash_type other than float32")
-    x = node.tensor(0)
-    axes = _axes_from(node)
-    epsilon = node.float_of("epsilon", 1e-5)
-    return node.op(
-        "nn.rms_norm", x, _scale(node, node.tensor(1), x, axes), axes=axes, epsilon=epsilon
-    )
+    return convert
 
 
 def _group_norm(node: Node) -> Value:
@@ -108,8 +107,8 @@ def _mean_variance_norm(node: Node) -> Value:
 CONVERTERS: dict[str, Converter] = {
     "BatchNormalization": _batch_norm,
     "InstanceNormalization": _instance_norm,
-    "LayerNormalization": _layer_norm,
-    "RMSNormalization": _rms_norm,
+    "LayerNormalization": _last_axes("nn.layer_norm"),
+    "RMSNormalization": _last_axes("nn.rms_norm"),
     "GroupNormalization": _group_norm,
     "LRN": _lrn,
     "LpNormalization": _lp_norm,
