@@ -22,7 +22,7 @@ from unity.ir.graph import (
 )
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, PrimVar, imm
-from unity.ir.stmt import Buffer, For, PrimFunc, Store
+from unity.ir.stmt import Buffer, For, PrimFunc, Seq, Store
 from unity.ir.types import TensorType
 
 N = dim("n")
@@ -79,3 +79,31 @@ def test_modules_compare_by_name_not_by_order() -> None:
     assert structural_equal(a, b)
     assert structural_hash(a) == structural_hash(b)
     assert "functions" in str(first_difference(a, IRModule({"f": f})))
+
+
+def test_a_variable_that_two_loops_share_is_as_good_as_two() -> None:
+    def twice(first: PrimVar, second: PrimVar) -> PrimFunc:
+        c = Buffer("c", (imm(8),), FLOAT32)
+        loops = [For(v, imm(0), imm(8), Store(c, (v,), imm(0, FLOAT32))) for v in (first, second)]
+        return PrimFunc((c,), Seq(tuple(loops)))
+
+    i, j, k = PrimVar("i"), PrimVar("j"), PrimVar("k")
+    assert structural_equal(twice(i, i), twice(j, k))
+    assert structural_equal(twice(j, k), twice(i, i))
+    assert structural_hash(twice(i, i)) == structural_hash(twice(j, k))
+
+
+def test_how_plain_bindings_are_grouped_does_not_count() -> None:
+    def two(*sizes: int, dataflow: bool = False) -> Function:
+        x, y, z = Var("x", T), Var("y", T), Var("z", T)
+        calls = (VarBinding(y, Call(Op("exp"), (x,))), VarBinding(z, Call(Op("log"), (y,))))
+        starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        blocks = [
+            BindingBlock(calls[a : a + n], dataflow) for a, n in zip(starts, sizes, strict=True)
+        ]
+        return Function((x,), Body(tuple(blocks), z), T)
+
+    assert structural_equal(two(1, 1), two(0, 2))
+    assert structural_hash(two(1, 1)) == structural_hash(two(2))
+    assert not structural_equal(two(1, 1, dataflow=True), two(2, dataflow=True))
+    assert not structural_equal(two(2, dataflow=True), two(2))

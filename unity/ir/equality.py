@@ -1,8 +1,9 @@
 """Structural equality: equal up to names of variables and buffers, spans, and order of definition.
 
 One walk over the dataclass fields serves every node family. Nodes that are equal by identity
-(variables, buffers) are matched up where they are first met. Symbols are values: their names and
-facts must agree.
+(variables, buffers) are matched up where they are first met, and anew where one is bound anew (two
+loops may share a variable). Symbols are values: their names and facts must agree. How bindings
+outside dataflow blocks are grouped does not count: it has no meaning and no text.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import fields, is_dataclass
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Symbol, SymDim, equal, symbols_of
 from unity.ir.dtype import Array, DType
-from unity.ir.graph import Constant, Var
+from unity.ir.graph import BindingBlock, Body, Constant, Var
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, PrimVar
-from unity.ir.stmt import Buffer
+from unity.ir.stmt import Allocate, BlockAxis, Buffer, For, Let
 
 _SKIPPED = frozenset({"span"})
 _NAMELESS = (Var, PrimVar, Buffer, Constant)
@@ -60,6 +61,9 @@ class _Matcher:
             return None if _same_array(a.data, b.data) else f"{path}: the constants differ"
         if isinstance(a, DType) or not is_dataclass(a):
             return None if _same_leaf(a, b) else f"{path}: {_brief(a)} is not {_brief(b)}"
+        if isinstance(a, Body) and isinstance(b, Body):
+            a, b = _regrouped(a), _regrouped(b)
+        self._unbind(_bound_by(a), _bound_by(b))
         if isinstance(a, _NAMELESS):
             if a in self.left or b in self.right:
                 same = self.left.get(a) is b and self.right.get(b) is a
@@ -76,6 +80,12 @@ class _Matcher:
             if found is not None:
                 return found
         return None
+
+    def _unbind(self, a: object, b: object) -> None:
+        """Forget what the variables of one binder stood for in an earlier scope."""
+        if a is not None:
+            self.right.pop(self.left.pop(a, None), None)
+            self.left.pop(self.right.pop(b, None), None)
 
     def _dims(self, a: object, b: object, path: str) -> str | None:
         # Symbols are values, known to the user by name: no renaming.
@@ -138,6 +148,9 @@ def _tokens(of: object, seen: dict[object, int]) -> Iterator[object]:
             yield of
         case _ if is_dataclass(of) and not isinstance(of, type):
             yield type(of).__name__
+            if isinstance(of, Body):
+                of = _regrouped(of)
+            seen.pop(_bound_by(of), None)
             if isinstance(of, _NAMELESS):
                 if of in seen:
                     yield seen[of]
@@ -148,6 +161,30 @@ def _tokens(of: object, seen: dict[object, int]) -> Iterator[object]:
         case _:
             yield type(of).__name__
             yield repr(of)
+
+
+def _bound_by(node: object) -> PrimVar | Buffer | None:
+    """The variable or buffer whose scope a node opens."""
+    match node:
+        case For() | Let() | BlockAxis():
+            return node.var
+        case Allocate():
+            return node.buffer
+        case _:
+            return None
+
+
+def _regrouped(body: Body) -> Body:
+    """With neighbouring plain blocks joined and empty blocks left out."""
+    blocks: list[BindingBlock] = []
+    for block in body.blocks:
+        if not block.bindings:
+            continue
+        if blocks and not block.dataflow and not blocks[-1].dataflow:
+            blocks[-1] = BindingBlock((*blocks[-1].bindings, *block.bindings))
+        else:
+            blocks.append(block)
+    return Body(tuple(blocks), body.result)
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
