@@ -138,7 +138,9 @@ def row_tiers(extent: PrimExpr, largest: int) -> list[Tier]:
 
 def _even_size(extent: int, largest: int) -> int:
     """A tile size that divides the extent if one is not much smaller, else the most even one."""
-    for size in range(min(largest, max(extent, 1)), max(1, largest * 3 // 5) - 1, -1):
+    if extent == 0:
+        return 1
+    for size in range(min(largest, extent), max(1, largest * 3 // 5) - 1, -1):
         if extent % size == 0:
             return size
     tiles = -(-extent // largest)
@@ -155,7 +157,7 @@ def column_tiers(extent: PrimExpr, lanes: int, largest: int) -> list[Tier]:
         return [Tier(imm(0), whole, largest), Tier(done, rest, 1, masked=True)]
     vectors = -(-known // lanes)
     tiles = -(-vectors // largest)
-    size = -(-vectors // max(tiles, 1))
+    size = max(1, -(-vectors // max(tiles, 1)))
     whole = known // (size * lanes)
     tiers = [Tier(imm(0), imm(whole), size)] if whole else []
     left = known - whole * size * lanes

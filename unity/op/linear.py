@@ -112,6 +112,7 @@ def _samples(seed: int) -> Sequence[Sample]:
         ((q, p, m, k), (k,)),
         ((0, k), (k, n)),
         ((m, 0), (0, n)),
+        ((m, k), (k, 0)),
     ]
     kinds = ["float32", "float64", "float16", "int32"]
     found = [

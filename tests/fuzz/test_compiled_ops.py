@@ -1,0 +1,136 @@
+"""Every operator through the whole compiler, against its reference, static and symbolic dims.
+
+All samples of an operator are functions of one module, so that each operator compiles once a case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import unity
+from unity.errors import UnityError
+from unity.ir.dims import Dim, dim
+from unity.ir.dtype import Array, dtype
+from unity.ir.graph import Call, Expr, Function, Op, ShapeValue, Tuple
+from unity.ir.module import IRModule
+from unity.ir.types import ShapeType, TensorType
+from unity.ir.visit import type_symbols
+from unity.op.builder import GraphBuilder
+from unity.op.registry import OpDef, RefArg, Sample
+from unity.op.table import OPS
+
+COMPUTED = sorted(name for name, op in OPS.items() if op.compute is not None)
+SizeOf = Callable[[int], Dim]
+SEED = 11
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function that makes one call, what to give it and what it must return."""
+
+    function: Function
+    arrays: tuple[Array, ...]
+    expected: tuple[Array, ...]
+
+
+def case(op: OpDef, sample: Sample, size: SizeOf) -> Case:
+    """The function of a sample, its extents given by `size`."""
+    builder = GraphBuilder()
+    arrays: list[Array] = []
+
+    def param(array: Array) -> Expr:
+        arrays.append(array)
+        kind = TensorType(tuple(size(n) for n in array.shape), dtype(array.dtype))
+        return builder.param(f"x{len(arrays)}", kind)
+
+    def argument(value: RefArg) -> Expr:
+        if isinstance(value, np.ndarray):
+            return param(value)
+        fields = [v for v in value if isinstance(v, np.ndarray)]
+        if fields:
+            return Tuple(tuple(param(v) for v in fields))
+        dims = [int(v) for v in value if isinstance(v, int)]
+        return ShapeValue(tuple(size(n) if n >= 0 else n for n in dims))
+
+    args = tuple(argument(a) for a in sample.args)
+    result = builder.emit(Call(Op(op.name), args, sample.attrs))
+    assert op.reference is not None
+    expected = op.reference(sample.args, sample.attrs)
+    return Case(builder.finish(result), tuple(arrays), arrays_of(expected))
+
+
+def arrays_of(value: RefArg) -> tuple[Array, ...]:
+    if isinstance(value, np.ndarray):
+        return (value,)
+    return tuple(v for v in value if isinstance(v, np.ndarray))
+
+
+def is_bound(function: Function) -> bool:
+    """Whether the parameters tell every symbol."""
+    known = {s for p in function.params for s in type_symbols(p.type)}
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            used = set(type_symbols(binding.var.type))
+            if isinstance(value, Call):
+                for arg in value.args:
+                    if isinstance(arg, ShapeValue):
+                        used |= set(type_symbols(ShapeType(arg.dims)))
+            if not used <= known:
+                return False
+    return True
+
+
+def run(op: OpDef, cases: Sequence[Case]) -> None:
+    module = IRModule({f"case{n}": c.function for n, c in enumerate(cases)})
+    executable = unity.compile(module, cache=None)
+    for n, c in enumerate(cases):
+        got = executable[f"case{n}"](*c.arrays)
+        results = got if isinstance(got, tuple) else (got,)
+        for mine, theirs in zip(results, c.expected, strict=True):
+            compare(op, np.asarray(mine), theirs, f"sample {n}")
+
+
+def compare(op: OpDef, got: Array, expected: Array, what: str) -> None:
+    assert got.dtype == expected.dtype, what
+    assert got.shape == expected.shape, what
+    kind = dtype(expected.dtype)
+    if not kind.is_float:
+        np.testing.assert_array_equal(got, expected, what)
+        return
+    # Half a dozen units in the last place of narrow dtypes, else what the op allows.
+    allowed = {"float16": 2e-3, "bfloat16": 2e-2}.get(kind.name, op.tolerance)
+    np.testing.assert_allclose(
+        got.astype(np.float64), expected.astype(np.float64), allowed, allowed, err_msg=what
+    )
+
+
+def samples_of(name: str) -> Sequence[Sample]:
+    samples = OPS[name].samples
+    assert samples is not None
+    return samples(SEED)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_static(name: str) -> None:
+    op = OPS[name]
+    run(op, [case(op, s, lambda n: n) for s in samples_of(name)])
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_symbolic(name: str) -> None:
+    """Equal extents share a symbol, so that the type rules accept what they accept of numbers."""
+    op, cases = OPS[name], list[Case]()
+    for sample in samples_of(name):
+        try:
+            made = case(op, sample, lambda n: n if n == 1 else dim(f"s{n}"))
+        except UnityError:
+            continue  # what holds of these numbers is not provable of all
+        if is_bound(made.function):
+            cases.append(made)
+    if cases:
+        run(op, cases)
