@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from itertools import count
 
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Symbol, SymDim, equal, symbols_of
@@ -123,25 +124,25 @@ class _Matcher:
 
 def structural_hash(of: object) -> int:
     """Equal for structurally equal programs."""
-    return hash(tuple(_tokens(of, {})))
+    return hash(tuple(_tokens(of, {}, count())))
 
 
-def _tokens(of: object, seen: dict[object, int]) -> Iterator[object]:
+def _tokens(of: object, seen: dict[object, int], fresh: Iterator[int]) -> Iterator[object]:
     match of:
         case IRModule():
             for name in sorted(of):
                 yield name
-                yield from _tokens(of[name], {})
+                yield from _tokens(of[name], {}, count())
         case Symbol() | SymDim():
             yield tuple(sorted(s.name for s in symbols_of(of)))
         case Attrs():
             for key, value in of.items():
                 yield key
-                yield from _tokens(value, seen)
+                yield from _tokens(value, seen, fresh)
         case tuple():
             yield len(of)
             for item in of:
-                yield from _tokens(item, seen)
+                yield from _tokens(item, seen, fresh)
         case Constant():
             yield (of.data.dtype.str, of.data.shape, of.data.tobytes())
         case DType():
@@ -155,9 +156,9 @@ def _tokens(of: object, seen: dict[object, int]) -> Iterator[object]:
                 if of in seen:
                     yield seen[of]
                     return
-                seen[of] = len(seen)
+                seen[of] = next(fresh)
             for name in _field_names(of):
-                yield from _tokens(getattr(of, name), seen)
+                yield from _tokens(getattr(of, name), seen, fresh)
         case _:
             yield type(of).__name__
             yield repr(of)
