@@ -136,9 +136,12 @@ class Emitter:
         return self.pure(f"call {flags}{text} @llvm.{name}.{type_.suffix}({operands})")
 
     def alloca(self, type_text: str, count: int, align: int) -> str:
-        """Stack storage for the function's whole run."""
+        """Stack storage for the function's whole run.
+
+        Of array type: with a count as an operand, LLVM would not promote it to registers.
+        """
         name = self.register()
-        self.allocas.append(f"  {name} = alloca {type_text}, i64 {count}, align {align}")
+        self.allocas.append(f"  {name} = alloca [{count} x {type_text}], align {align}")
         return name
 
     def address(self, pointer: str, index: str, element: Ty, *, inbounds: bool = True) -> str:
