@@ -209,7 +209,7 @@ def _divide(m: Match) -> Expr | None:
         return None
     if not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5 or abs(value) > 2**14:
         return None
-    inverse = (1.0 / by.data.astype(np.float64)).astype(by.data.dtype)
+    inverse = np.asarray(1.0 / by.data.astype(np.float64), by.data.dtype)
     return Call(Op("multiply"), (x, Constant(inverse)), span=m.call.span)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
+from unity.op.check import check_types
 
 from ..passes import Context, Pass
 
@@ -26,5 +27,6 @@ class Verify:
     def _check(self, module: IRModule, place: str) -> None:
         try:
             verify(module)
+            check_types(module)
         except UnityError as error:
             raise UnityError(f"{place}: {error.message}", error.span, error.hint) from error

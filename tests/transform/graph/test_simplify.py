@@ -1,0 +1,78 @@
+"""SimplifyOps: each rule, where it holds and where it must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.cases import becomes, floats, keeps_meaning, stays
+from unity.transform.graph import EliminateDeadCode, SimplifyOps
+
+TEXT = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, {dims}]) -> f32[Tensor, {out}]:
+    with R.dataflow():
+        y = {value}
+        z = R.exp(y)
+    return z
+"""
+
+
+def program(value: str, dims: str = "2, 4", out: str | None = None) -> str:
+    return TEXT.format(value=value, dims=dims, out=out or dims).replace("y = x\n        ", "")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "dims", "out"),
+    [
+        ("R.reshape(R.reshape(x, (4, 2)), (8,))", "R.reshape(x, (8,))", "2, 4", "8"),
+        ("R.squeeze(R.expand_dims(x, 1), 1)", "x", "n, 4", "n, 4"),
+        ("R.flatten(R.expand_dims(x, 0))", "R.reshape(x, (8,))", "2, 4", "8"),
+        ("R.permute_dims(R.permute_dims(x))", "x", "n, 4", "n, 4"),
+        (
+            "R.permute_dims(R.permute_dims(x, (1, 2, 0)), (1, 2, 0))",
+            "R.permute_dims(x, (2, 0, 1))",
+            "2, n, 4",
+            "4, 2, n",
+        ),
+        ("R.permute_dims(x, (0, 1))", "x", "n, 4", "n, 4"),
+        ("R.permute_dims(x, (1, 0, 2))", "R.reshape(x, (n, 1, 4))", "1, n, 4", "n, 1, 4"),
+        ('R.astype(x, "float32")', "x", "n", "n"),
+        ("R.broadcast_to(x, (n, 4))", "x", "n, 4", "n, 4"),
+        ("R.concat((x,), 0)", "x", "n, 4", "n, 4"),
+        ("R.strided_slice(x, (0,), (0,), (2,))", "x", "2, 4", "2, 4"),
+        ("R.multiply(x, 1.0)", "x", "n", "n"),
+        ("R.multiply(1.0, x)", "x", "n", "n"),
+        ("R.divide(x, 1.0)", "x", "n", "n"),
+        ("R.divide(x, 8.0)", "R.multiply(x, 0.125)", "n", "n"),
+        ("R.subtract(x, 0.0)", "x", "n", "n"),
+        ("R.power(x, 2.0)", "R.square(x)", "n", "n"),
+        ("R.power(x, 1.0)", "x", "n", "n"),
+    ],
+)
+def test_rules(before: str, after: str, dims: str, out: str) -> None:
+    steps = [SimplifyOps(), EliminateDeadCode()]
+    simple = program(after, dims, out)
+    if after == "x":
+        simple = program("y", dims, out).replace("        y = y\n", "").replace("exp(y)", "exp(x)")
+    becomes(steps, program(before, dims, out), simple)
+    shape = tuple(3 if d == "n" else int(d) for d in dims.split(", "))
+    keeps_meaning(steps, program(before, dims, out), floats(0, shape))
+
+
+@pytest.mark.parametrize(
+    ("value", "dims", "out"),
+    [
+        ("R.divide(x, 3.0)", "n", "n"),
+        ("R.divide(x, 0.0)", "n", "n"),
+        ("R.add(x, 0.0)", "n", "n"),  # -0.0 + 0.0 is 0.0
+        ("R.power(x, 0.5)", "n", "n"),  # of -0.0 and -inf it is not the square root
+        ('R.multiply(x, R.const([[1.0]], "float32"))', "n", "1, n"),
+        ("R.permute_dims(x)", "2, n", "n, 2"),
+        ("R.strided_slice(x, (0,), (0,), (1,))", "2, 4", "1, 4"),
+        ("R.strided_slice(x, (0,), (1,), (-3,), (-1,))", "2, 4", "2, 4"),
+        ("R.reshape(x, (4, 2))", "2, 4", "4, 2"),
+    ],
+)
+def test_what_must_stay(value: str, dims: str, out: str) -> None:
+    stays(SimplifyOps(), program(value, dims, out))
