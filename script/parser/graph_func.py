@@ -14,7 +14,8 @@ from unity.ir.verify import verify_function
 from unity.ir.visit import bodies_of, type_symbols
 
 from .graph_expr import Named, Surroundings
-from .graph_stmt import GraphStatements, plain_params
+from .graph_loops import plain_params
+from .graph_stmt import GraphStatements
 from .scope import Scope
 from .source import Source
 

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.errors import UnityError
 from unity.ir.graph import (
     Body,
     Constant,
@@ -16,7 +15,6 @@ from unity.ir.graph import (
     If,
     Op,
     PrimValue,
-    Scan,
     ShapeValue,
     Tuple,
     TupleGet,
@@ -24,27 +22,15 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.lattice import is_subtype, join
-from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.types import TupleType, Type
 from unity.op.builder import GraphBuilder
-from unity.op.call import is_expr
 
-from ..annotations import Tensor
 from ..marker import Marker
-from ..printer import text as printed
-from .evaluate import shown
-from .graph_expr import Cast, GraphEvaluator, Surroundings, Undefined
+from .graph_expr import GraphEvaluator, Surroundings, Undefined
+from .graph_loops import NOTHING_LIVE, GraphLoops, LocalBody, plain_params
 from .prim_func import attrs_of
 from .scope import MISSING, Scope
 from .source import Source
-
-_LIVE_NONE: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class LocalBody:
-    """A plain nested function: the body of an ``R.while_loop`` or an ``R.scan``."""
-
-    node: ast.FunctionDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +41,7 @@ class _Branch:
     result: Expr | None
 
 
-class GraphStatements(GraphEvaluator):
+class GraphStatements(GraphLoops):
     """Parses suites; names are rebound as Python does, each value to a variable of its own."""
 
     def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
@@ -77,7 +63,8 @@ class GraphStatements(GraphEvaluator):
             rest = nodes[k + 1 :]
             if in_branch and not rest and self._yield(node):
                 return None
-            result = self._statement(node, live | _read(rest))
+            nested = isinstance(node, ast.If | ast.With | ast.For)  # else nobody asks
+            result = self._statement(node, live | _read(rest) if nested else live)
             if result is not None:
                 if rest:
                     raise self.source.error(rest[0], "nothing runs after a return")
@@ -150,60 +137,6 @@ class GraphStatements(GraphEvaluator):
         self._assign(target, found, value, None)
         return True
 
-    def _assign(self, target: ast.expr, value: object, node: ast.expr, kind: Type | None) -> None:
-        """Bind a value to a name, or its fields to several."""
-        match target:
-            case ast.Name():
-                self.scope.bind(target.id, self._bound(target, value, node, kind))
-            case ast.Tuple() | ast.List():
-                self._unpack(target, value, node)
-            case _:
-                raise self.source.error(
-                    target,
-                    f"can't assign to {ast.unparse(target)!r}",
-                    "values of a graph function don't change; make a new one",
-                )
-
-    def _bound(self, target: ast.Name, value: object, node: ast.expr, kind: Type | None) -> object:
-        span = self.source.span(target)
-        if isinstance(value, Cast):
-            return self.builder.match_cast(value.value, value.type, target.id, span)
-        if not is_expr(value) and not _holds_expr(value) and kind is None:
-            return value
-        found = self.graph(node, value)
-        if kind is not None:
-            self._check_declared(node, self.type_of(found), kind)
-        try:
-            return self.builder.emit(found, target.id, span, kind)
-        except UnityError as error:
-            where = error.span or self.source.span(node)
-            raise UnityError(error.message, where, error.hint) from None
-
-    def _check_declared(self, node: ast.expr, found: Type, declared: Type) -> None:
-        if self.around.text or is_subtype(found, declared):
-            return
-        raise self.source.error(
-            node,
-            f"the value has type {printed(found)}, declared is {printed(declared)}",
-            "assert what is only known at run time with R.match_cast(value, type)",
-        )
-
-    def _unpack(self, target: ast.Tuple | ast.List, value: object, node: ast.expr) -> None:
-        if not isinstance(value, tuple | list):
-            whole = self.builder.atom(self.graph(node, value))
-            kind = self.type_of(whole)
-            if not isinstance(kind, TupleType):
-                raise self.source.error(
-                    node, f"{ast.unparse(node)!r} is no tuple, it can't be taken apart"
-                )
-            value = tuple(
-                TupleGet(whole, i, self.source.span(node)) for i in range(len(kind.fields))
-            )
-        if len(value) != len(target.elts):
-            raise self.source.error(target, f"{len(target.elts)} names for {len(value)} values")
-        for name, part in zip(target.elts, value, strict=True):
-            self._assign(name, part, node, None)
-
     def _with(self, node: ast.With, live: frozenset[str]) -> Expr | None:
         call = node.items[0].context_expr
         function = self.value(call.func) if isinstance(call, ast.Call) else None
@@ -225,35 +158,6 @@ class GraphStatements(GraphEvaluator):
             if self.suite(node.body, live | _read(node.body)) is not None:
                 raise self.source.error(node, "return can't stand in a loop")
         return None
-
-    def _child(self) -> GraphBuilder:
-        """A builder of a nested body, over the same functions."""
-        inner = self.builder.child()
-        inner.signatures = self.builder.signatures
-        return inner
-
-    def value(self, node: ast.expr) -> object:
-        """The meaning of an expression."""
-        if not isinstance(node, ast.IfExp):
-            return super().value(node)
-        test = self.value(node.test)
-        if isinstance(test, bool):
-            return self.value(node.body if test else node.orelse)
-        condition = self.builder.atom(self.graph(node.test, test))
-        then, orelse = self._alternative(node.body), self._alternative(node.orelse)
-        where = self.source.span(node.test)
-        return self.checked(node.test, lambda: If(condition, then, orelse, where))
-
-    def _alternative(self, node: ast.expr) -> Body:
-        outer = self._inside(self._child())
-        body = self.builder.body(self.expr(node))
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
-        return body
-
-    def _inside(self, builder: GraphBuilder) -> GraphBuilder:
-        outer, self.builder = self.builder, builder
-        return outer
 
     def _if(self, node: ast.If, live: frozenset[str]) -> Expr | None:
         test = self.value(node.test)
@@ -382,7 +286,7 @@ class GraphStatements(GraphEvaluator):
         if nodes is None:
             result = self.expr(node.test)
         else:
-            if self.suite(nodes, _LIVE_NONE | _read(nodes) | set(names)) is not None:
+            if self.suite(nodes, NOTHING_LIVE | _read(nodes) | set(names)) is not None:
                 raise self.source.error(nodes[-1], "return can't stand in a loop")
             values = [self.graph(node.test, self.scope.local(n)) for n in names]
             result = Tuple(tuple(values))
@@ -421,7 +325,7 @@ class GraphStatements(GraphEvaluator):
     ) -> Function:
         """Parse the body of a function whose parameters are in scope."""
         declared = None if node.returns is None else self.annotation(node.returns)
-        result = self.suite(node.body, _LIVE_NONE)
+        result = self.suite(node.body, NOTHING_LIVE)
         if result is None:
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
@@ -440,117 +344,6 @@ class GraphStatements(GraphEvaluator):
             span=self.source.span(node),
         )
 
-    def _check_returned(self, node: ast.expr, found: Type, declared: Type) -> None:
-        if self.around.text or is_subtype(found, declared):
-            return
-        raise self.source.error(
-            node,
-            f"returns {printed(found)}, declared is {printed(declared)}",
-            "correct the annotation, or assert what is only known at run time with R.match_cast",
-        )
-
-    def while_loop(self, node: ast.Call) -> Expr:
-        """``R.while_loop(condition, body, init)`` over plain nested functions."""
-        given = self.arguments(node, "condition", "body", "init")
-        condition, body = self._local(given["condition"]), self._local(given["body"])
-        init = self._tensors(given["init"])
-        states = self._loop_vars(condition, [self.type_of(e) for e in init])
-        span = self.source.span(node)
-        conditions = self._local_body(condition, states)
-        bodies = self._local_body(body, states)
-        return self.checked(node, lambda: While(states, init, conditions, bodies, span))
-
-    def scan(self, node: ast.Call) -> Expr:
-        """``R.scan(step, init=(...), inputs=(...))`` over a plain nested function."""
-        given = self.arguments(node, "body", optional=("init", "inputs"))
-        step = self._local(given["body"])
-        init = self._tensors(given["init"]) if "init" in given else ()
-        inputs = self._tensors(given["inputs"]) if "inputs" in given else ()
-        types = [self.type_of(e) for e in init]
-        types += [_element(self.type_of(e)) for e in inputs]
-        vars_ = self._loop_vars(step, types)
-        body = self._local_body(step, vars_)
-        count, span = len(init), self.source.span(node)
-        return self.checked(
-            node, lambda: Scan(vars_[:count], init, vars_[count:], inputs, body, span)
-        )
-
-    def _local(self, node: ast.expr) -> ast.FunctionDef:
-        found = self.value(node)
-        if not isinstance(found, LocalBody):
-            raise self.source.error(
-                node,
-                f"expected a nested function, got {shown(found)}",
-                "write it inside this function as a plain def, without a decorator",
-            )
-        return found.node
-
-    def _loop_vars(self, node: ast.FunctionDef, types: Sequence[Type]) -> tuple[Var, ...]:
-        args = plain_params(self, node)
-        if len(args) != len(types):
-            raise self.source.error(
-                node, f"{node.name!r} has {len(args)} parameters, the loop has {len(types)} values"
-            )
-        return tuple(
-            self.builder.new_var(
-                arg.arg,
-                self._stated(arg.annotation) or kind,
-                self.source.span(arg),
-            )
-            for arg, kind in zip(args, types, strict=True)
-        )
-
-    def _stated(self, annotation: ast.expr | None) -> Type | None:
-        """The type that a parameter says; ``Tensor`` alone says none, it pleases type checkers."""
-        if annotation is None or self.constant(annotation) is Tensor:
-            return None
-        return self.annotation(annotation)
-
-    def _local_body(self, node: ast.FunctionDef, values: Sequence[Var]) -> Body:
-        args = plain_params(self, node)
-        if len(args) != len(values):
-            raise self.source.error(
-                node, f"{node.name!r} has {len(args)} parameters, expected {len(values)}"
-            )
-        outer = self._inside(self._child())
-        self.scope.push()
-        for arg, value in zip(args, values, strict=True):
-            self.scope.bind(arg.arg, value)
-        result = self.suite(node.body, _LIVE_NONE)
-        self.scope.pop()
-        if result is None:
-            raise self.source.error(node.body[-1], f"{node.name!r} returns nothing")
-        body = self.builder.body(result)
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
-        return body
-
-    def _run_call(self, node: ast.Call, function: object) -> object:
-        if isinstance(function, LocalBody):
-            raise self.source.error(
-                node.func,
-                f"{function.node.name!r} is a plain nested function: it can't be called",
-                "decorate it with @script.function, or run it by R.while_loop or R.scan",
-            )
-        return super()._run_call(node, function)
-
-    def _language_call(self, node: ast.Call, path: str) -> object:
-        if path == "R.while_loop":
-            return self.while_loop(node)
-        if path == "R.scan":
-            return self.scan(node)
-        return super()._language_call(node, path)
-
-
-def plain_params(parser: GraphEvaluator, node: ast.FunctionDef) -> list[ast.arg]:
-    """The parameters of a definition, which must be plain."""
-    given = node.args
-    rest = [*given.posonlyargs, *given.kwonlyargs, *given.defaults]
-    rest += [a for a in (given.vararg, given.kwarg) if a is not None]
-    if rest:
-        raise parser.source.error(rest[0], "a function's parameters are plain: no *, no defaults")
-    return given.args
-
 
 def decorator_options(
     parser: GraphEvaluator, node: ast.FunctionDef
@@ -568,22 +361,6 @@ def decorator_options(
         else:
             raise parser.source.error(keyword, "the decorator takes pure=bool and attrs=dict")
     return pure, attrs
-
-
-def _element(kind: Type) -> Type:
-    """One slice of a scan's input."""
-    if isinstance(kind, TensorType) and isinstance(kind.shape, tuple) and kind.shape:
-        return TensorType(kind.shape[1:], kind.dtype)
-    if isinstance(kind, TensorType) and kind.ndim:
-        return TensorType(kind.ndim - 1, kind.dtype)
-    return kind
-
-
-def _holds_expr(value: object) -> bool:
-    """Whether a Python value must be bound: it holds a graph expression (or is the empty tuple)."""
-    if isinstance(value, tuple | list):
-        return not value or any(is_expr(v) or _holds_expr(v) for v in value)
-    return False
 
 
 def _read(nodes: Sequence[ast.stmt]) -> frozenset[str]:

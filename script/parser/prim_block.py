@@ -11,7 +11,7 @@ from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import AxisKind, Block, BlockAxis, Buffer, Range, Region, Stmt
 
-from .prim_expr import PrimEvaluator
+from .prim_calls import PrimCalls
 
 _KINDS: dict[str, AxisKind] = {
     "T.axis.spatial": "S",
@@ -72,7 +72,7 @@ def is_axis(path: str) -> bool:
 
 
 def parse_axes(
-    evaluator: PrimEvaluator,
+    evaluator: PrimCalls,
     node: ast.Call,
     path: str,
     names: list[ast.Name],
@@ -90,7 +90,7 @@ def parse_axes(
 
 
 def _remap(
-    evaluator: PrimEvaluator,
+    evaluator: PrimCalls,
     node: ast.Call,
     names: list[ast.Name],
     loops: dict[PrimVar, Range],
@@ -126,16 +126,16 @@ def _remap(
     return axes
 
 
-def _axis_var(evaluator: PrimEvaluator, name: ast.Name) -> PrimVar:
+def _axis_var(evaluator: PrimCalls, name: ast.Name) -> PrimVar:
     return PrimVar(name.id, span=evaluator.source.span(name))
 
 
-def parse_regions(evaluator: PrimEvaluator, node: ast.Call) -> tuple[Region, ...]:
+def parse_regions(evaluator: PrimCalls, node: ast.Call) -> tuple[Region, ...]:
     """The regions of ``T.reads(a[vi, 0:128], b)``; a bare buffer is all of it."""
     return tuple(_region(evaluator, arg) for arg in node.args)
 
 
-def _region(evaluator: PrimEvaluator, node: ast.expr) -> Region:
+def _region(evaluator: PrimCalls, node: ast.expr) -> Region:
     if not isinstance(node, ast.Subscript):
         buffer = evaluator.buffer(node)
         return Region(buffer, tuple(Range(imm(0), extent) for extent in buffer.shape))
@@ -148,7 +148,7 @@ def _region(evaluator: PrimEvaluator, node: ast.expr) -> Region:
     return Region(buffer, tuple(ranges))
 
 
-def _range(evaluator: PrimEvaluator, node: ast.expr, extent: PrimExpr) -> Range:
+def _range(evaluator: PrimCalls, node: ast.expr, extent: PrimExpr) -> Range:
     match node:
         case ast.Slice(lower=None, upper=None):
             return Range(imm(0), extent)

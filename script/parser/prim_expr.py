@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeGuard
 
 import numpy as np
 
-from unity.errors import UnityError
-from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.convert import size_var, to_prim_expr
 from unity.ir.dims import Symbol, SymDim, symbols_of
 from unity.ir.dtype import BOOL, FLOAT32, INT64, DType, dtype
-from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
     Binary,
     BinaryOp,
@@ -33,9 +30,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Buffer, Range
-from unity.op.registry import attr_value
 
-from ..marker import Marker
 from .evaluate import Evaluator, shown
 from .scope import Scope
 from .source import Source
@@ -61,20 +56,6 @@ _COMPARISONS: Mapping[type[ast.cmpop], CompareOp] = {
     ast.Gt: "gt",
     ast.GtE: "ge",
 }
-_NAMED: Mapping[str, BinaryOp] = {
-    "T.truncdiv": "truncdiv",
-    "T.truncmod": "truncmod",
-    "T.floordiv": "floordiv",
-    "T.floormod": "floormod",
-    "T.min": "min",
-    "T.max": "max",
-    "T.and_": "and",
-    "T.or_": "or",
-    "T.xor": "xor",
-    "T.shl": "shl",
-    "T.shr": "shr",
-}
-_NUMBER: Mapping[str, float] = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
 class PrimEvaluator(Evaluator):
@@ -106,7 +87,7 @@ class PrimEvaluator(Evaluator):
         if not isinstance(value, bool | int | float):
             raise self.source.error(
                 node,
-                f"expected a scalar, got {_kind(value)}",
+                f"expected a scalar, got {kind_of(value)}",
                 "index it" if isinstance(value, Buffer) else None,
             )
         target = like or _python_dtype(value)
@@ -276,10 +257,10 @@ class PrimEvaluator(Evaluator):
     ) -> tuple[PrimExpr, PrimExpr]:
         """Two operands of one dtype; a Python number takes the other's."""
         (left_node, a), (right_node, b) = left, right
-        if _is_number(a) and _is_number(b):
+        if is_number(a) and is_number(b):
             like = FLOAT32 if isinstance(a, float) or isinstance(b, float) else None
             return self.typed(left_node, a, like), self.typed(right_node, b, like)
-        if _is_number(a):
+        if is_number(a):
             second = self.typed(right_node, b)
             return self.typed(left_node, a, second.dtype), second
         first = self.typed(left_node, a)
@@ -296,7 +277,7 @@ class PrimEvaluator(Evaluator):
         """Negation: of a number Python's own, of a bool ``not``."""
         value = self.value(node.operand)
         match node.op:
-            case ast.USub() if _is_number(value):
+            case ast.USub() if is_number(value):
                 return -value
             case ast.USub():
                 operand = self.typed(node.operand, value)
@@ -318,181 +299,10 @@ class PrimEvaluator(Evaluator):
             parts.append(Compare(kind, a, b))
         return self._fold("and", parts)
 
-    def call(self, node: ast.Call) -> object:
-        """A call of a name of the language; few others run while parsing."""
-        function = self.value(node.func)
-        if isinstance(function, Marker):
-            return self._language_call(node, function.path)
-        if function is min or function is max:
-            if all(_is_number(self.value(a)) for a in node.args):
-                return super().call(node)
-            return self._named(node, "min" if function is min else "max")
-        if function is abs:
-            return self._intrinsic(node, "abs", node.args)
-        if any(is_prim_expr(self.value(a)) for a in node.args if not isinstance(a, ast.Starred)):
-            raise self.not_runnable(node, function)
-        return super().call(node)
-
-    def _language_call(self, node: ast.Call, path: str) -> PrimExpr:
-        rule = _CALLS.get(path)
-        if rule is not None:
-            return rule(self, node)
-        if path in _NAMED:
-            return self._named(node, _NAMED[path])
-        name = path.removeprefix("T.")
-        if path.startswith("T.") and name in INTRINSICS:
-            self.arguments(node, INTRINSICS[name].arity)
-            return self._intrinsic(node, name, node.args)
-        if path.startswith("R."):
-            raise self.source.error(node, f"{path} is for functions, this is a prim_func")
-        raise self.source.error(
-            node.func, f"{path} is no expression of the language", self._near(path)
-        )
-
-    @staticmethod
-    def _near(path: str) -> str:
-        known = sorted({*_CALLS, *_NAMED, *(f"T.{n}" for n in INTRINSICS)})
-        close = [k for k in known if k[:4] == path[:4]]
-        return f"did you mean {', '.join(close[:3])}?" if close else "see unity.script.T"
-
-    def arguments(self, node: ast.Call, *counts: int) -> list[ast.expr]:
-        """The positional arguments, of which there must be so many."""
-        if len(node.args) not in counts:
-            wanted = " or ".join(map(str, counts))
-            raise self.source.error(
-                node,
-                f"{ast.unparse(node.func)} takes {wanted} arguments, got {len(node.args)}",
-            )
-        return node.args
-
-    def _named(self, node: ast.Call, op: BinaryOp) -> PrimExpr:
-        a, b = self.arguments(node, 2)
-        return self.operation(node, op, (a, self.value(a)), (b, self.value(b)))
-
-    def _intrinsic(self, node: ast.Call, name: str, nodes: Sequence[ast.expr]) -> Intrinsic:
-        """A scalar function; literals among the arguments take the dtype of the others."""
-        values = [self.value(n) for n in nodes]
-        known = [v.dtype for v in values if is_prim_expr(v)]
-        floats = any(isinstance(v, float) for v in values)
-        like = known[0] if known else (FLOAT32 if floats else None)
-        args = tuple(self.typed(n, v, like) for n, v in zip(nodes, values, strict=True))
-        row = INTRINSICS[name]
-        try:
-            result = row.result_dtype([a.dtype for a in args])
-        except UnityError as error:
-            raise self.source.error(node, error.message, error.hint) from None
-        return Intrinsic(name, args, result)
-
     def _select(self, node: ast.expr, nodes: Sequence[ast.expr]) -> Select:
         test, then, orelse = nodes
         a, b = self.join(node, (then, self.value(then)), (orelse, self.value(orelse)))
         return Select(self.condition(test), a, b)
-
-    def _select_call(self, node: ast.Call) -> PrimExpr:
-        return self._select(node, self.arguments(node, 3))
-
-    def _not(self, node: ast.Call) -> PrimExpr:
-        return Not(self.condition(self.arguments(node, 1)[0]))
-
-    def _cast(self, node: ast.Call) -> PrimExpr:
-        name, value = self.arguments(node, 2)
-        target = self.dtype(name)
-        source = self.expr(value)
-        if target.lanes == 1:
-            target = target.with_lanes(source.dtype.lanes)
-        return Cast(target, source)
-
-    def _imm(self, node: ast.Call) -> PrimExpr:
-        name, value = self.arguments(node, 2)
-        target = self.dtype(name)
-        number = self.constant(value)
-        if isinstance(number, str) and target.is_float and number in _NUMBER:
-            return imm(_NUMBER[number], target)
-        if not isinstance(number, bool | int | float):
-            raise self.source.error(value, f"T.imm takes a number, got {shown(number)}")
-        self._check_literal(value, number, target)
-        return imm(number, target)
-
-    def _load(self, node: ast.Call) -> PrimExpr:
-        target, index, predicate = self.arguments(node, 3)
-        buffer = self.buffer(target)
-        return Load(buffer, self.indices(index, buffer), self.condition(predicate))
-
-    def _ramp(self, node: ast.Call) -> PrimExpr:
-        base, stride, lanes = self.arguments(node, 3)
-        first = self.expr(base)
-        return Ramp(first, self.expr(stride, first.dtype), self.integer(lanes))
-
-    def _broadcast(self, node: ast.Call) -> PrimExpr:
-        value, lanes = self.arguments(node, 2)
-        return Broadcast(self.expr(value), self.integer(lanes))
-
-    def _call(self, node: ast.Call) -> PrimExpr:
-        name = self.text(node.args[0]) if node.args else ""
-        named = {k.arg: k.value for k in node.keywords}
-        if "dtype" not in named:
-            if name not in INTRINSICS:
-                raise self.source.error(node, f"there is no scalar function {name!r}")
-            return self._intrinsic(node, name, node.args[1:])
-        args = tuple(self.expr(a) for a in node.args[1:])
-        attrs = self.attrs(named["attrs"]) if "attrs" in named else NO_ATTRS
-        return Intrinsic(name, args, self.dtype(named["dtype"]), attrs)
-
-    def buffer(self, node: ast.expr) -> Buffer:
-        """A name that must be a buffer."""
-        found = self.value(node)
-        if not isinstance(found, Buffer):
-            raise self.source.error(node, f"expected a buffer, got {_kind(found)}")
-        return found
-
-    def dtype(self, node: ast.expr) -> DType:
-        """A dtype given by name."""
-        found = self.constant(node)
-        if isinstance(found, DType):
-            return found
-        if not isinstance(found, str):
-            raise self.source.error(node, f'expected a dtype like "float32", got {shown(found)}')
-        try:
-            return dtype(found)
-        except UnityError as error:
-            raise self.source.error(node, error.message, error.hint) from None
-
-    def integer(self, node: ast.expr) -> int:
-        """A number known while parsing."""
-        found = self.constant(node)
-        if not isinstance(found, int):
-            raise self.source.error(node, f"expected an integer literal, got {shown(found)}")
-        return found
-
-    def text(self, node: ast.expr) -> str:
-        """A string known while parsing."""
-        found = self.constant(node)
-        if not isinstance(found, str):
-            raise self.source.error(node, f"expected a string, got {shown(found)}")
-        return found
-
-    def attrs(self, node: ast.expr) -> Attrs:
-        """``attrs={...}``."""
-        found = self.constant(node)
-        if not isinstance(found, dict):
-            raise self.source.error(node, f"attrs must be a dict, got {shown(found)}")
-        try:
-            return Attrs({str(k): attr_value(v) for k, v in found.items()})
-        except UnityError as error:
-            raise self.source.error(node, error.message, error.hint) from None
-
-
-_CALLS: Mapping[str, Callable[[PrimEvaluator, ast.Call], PrimExpr]] = {
-    "T.select": PrimEvaluator._select_call,
-    "T.if_then_else": PrimEvaluator._select_call,
-    "T.not_": PrimEvaluator._not,
-    "T.cast": PrimEvaluator._cast,
-    "T.imm": PrimEvaluator._imm,
-    "T.load": PrimEvaluator._load,
-    "T.ramp": PrimEvaluator._ramp,
-    "T.broadcast": PrimEvaluator._broadcast,
-    "T.call": PrimEvaluator._call,
-}
 
 
 def is_prim_expr(value: object) -> TypeGuard[PrimExpr]:
@@ -504,7 +314,8 @@ def is_prim_expr(value: object) -> TypeGuard[PrimExpr]:
     )  # fmt: skip
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a Python number."""
     return isinstance(value, int | float)
 
 
@@ -525,7 +336,8 @@ def _in_range(value: float, element: DType) -> bool:
     return low <= value < low + (1 << element.bits)
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """A value in a message; a buffer by its name."""
     return f"the buffer {value.name}" if isinstance(value, Buffer) else shown(value)
 
 

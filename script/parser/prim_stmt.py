@@ -29,7 +29,7 @@ from unity.ir.visit import rewrite_prim
 from ..marker import Marker
 from .evaluate import shown
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
-from .prim_expr import PrimEvaluator
+from .prim_calls import PrimCalls
 from .scope import MISSING, Scope
 from .source import Source
 
@@ -43,7 +43,7 @@ _LOOPS: Mapping[str, ForKind] = {
 _LOOPS_HINT = "loop over T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(8), T.unroll(4)"
 
 
-class StmtParser(PrimEvaluator):
+class StmtParser(PrimCalls):
     """Parses suites; carries the loops, the blocks and the names in scope."""
 
     def __init__(self, source: Source, scope: Scope) -> None:

@@ -1,0 +1,228 @@
+"""Calls across layers and literal values: ``R.call_tir``, ``R.call_library``, ``R.const`` ..."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.attrs import NO_ATTRS
+from unity.ir.convert import to_dim
+from unity.ir.dims import Dim, SymDim, as_dim
+from unity.ir.dtype import BOOL, FLOAT32, INT64, DType, dtype
+from unity.ir.graph import (
+    CallEngine,
+    CallLibrary,
+    CallPython,
+    CallTir,
+    Constant,
+    Expr,
+    PrimValue,
+    ShapeValue,
+)
+from unity.ir.lattice import unify
+from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.types import TensorType, Type
+
+from ..marker import Marker
+from ..program import ScriptFunction, ScriptPrimFunc
+from .evaluate import shown
+from .graph_expr import Cast, GraphEvaluator, Named
+
+
+class GraphCalls(GraphEvaluator):
+    """Evaluates the calls of ``R`` that are no operators."""
+
+    def _language_call(self, node: ast.Call, path: str) -> object:
+        rule = _CALLS.get(path)
+        return super()._language_call(node, path) if rule is None else rule(self, node)
+
+    def _tensors(self, node: ast.expr) -> tuple[Expr, ...]:
+        """The tuple of a call's inputs; one alone needs no parentheses."""
+        value = self.value(node)
+        if isinstance(value, tuple | list):
+            return tuple(self.builder.atom(self.graph(node, v)) for v in value)
+        return (self.builder.atom(self.graph(node, value)),)
+
+    def _out(self, node: ast.expr) -> tuple[Type, ...]:
+        if isinstance(node, ast.Tuple | ast.List):
+            return tuple(self.annotation(part) for part in node.elts)
+        return (self.annotation(node),)
+
+    def _dims(self, node: ast.expr) -> tuple[Dim, ...]:
+        found = self.constant(node)
+        parts = found if isinstance(found, tuple | list) else (found,)
+        return tuple(self._dim(node, part) for part in parts)
+
+    def _dim(self, node: ast.expr, value: object) -> Dim:
+        try:
+            return as_dim(value)
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _call_tir(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "callee", "args", "out", optional=("sym_args", "inplace"))
+        span = self.source.span(node)
+        callee = self.value(given["callee"])
+        if not isinstance(callee, ScriptPrimFunc | Named):
+            raise self.source.error(
+                given["callee"],
+                f"R.call_tir calls a prim_func, got {shown(callee)}",
+                "decorate it with @script.prim_func",
+            )
+        ref = self.reference(callee, span)
+        kernel = self.around.kernels.get(ref.name)
+        if kernel is None:
+            raise self.source.error(given["callee"], f"{ref.name!r} is no prim_func")
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        sym_args = self._dims(given["sym_args"]) if "sym_args" in given else ()
+        inplace: tuple[int, ...] = ()
+        if "inplace" in given:
+            inplace = tuple(int(str(i)) for i in self._dims(given["inplace"]))
+        self._check_kernel(node, kernel, args, out, inplace)
+        return CallTir(ref, args, out, sym_args, inplace, span)
+
+    def _check_kernel(
+        self,
+        node: ast.Call,
+        kernel: PrimFunc,
+        args: tuple[Expr, ...],
+        out: tuple[Type, ...],
+        inplace: tuple[int, ...],
+    ) -> None:
+        """The arguments and outputs must fit the kernel's buffers."""
+        fresh = [t for i, t in enumerate(out) if i >= len(inplace) or inplace[i] < 0]
+        given = [*(self.type_of(a) for a in args), *fresh]
+        wanted = kernel.buffers
+        name = ast.unparse(node.args[0]) if node.args else "the prim_func"
+        if len(given) != len(wanted):
+            raise self.source.error(
+                node,
+                f"{name} takes {len(wanted)} buffers, got {len(args)} inputs and {len(out)} "
+                "outputs",
+                f"its buffers: {', '.join(b.name for b in wanted)}",
+            )
+        try:
+            unify([_buffer_type(b) for b in wanted], given)
+        except UnityError as error:
+            raise self.source.error(
+                node,
+                f"{name}: {error.message}",
+                error.hint or f"its buffers: {', '.join(b.name for b in wanted)}",
+            ) from None
+
+    def _call_library(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "symbol", "args", "out", optional=("attrs",))
+        attrs = self.attrs(given["attrs"]) if "attrs" in given else NO_ATTRS
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        return CallLibrary(self.text(given["symbol"]), args, out, attrs, self.source.span(node))
+
+    def _call_python(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "function", "args", "out")
+        function = self.value(given["function"])
+        if not callable(function) or isinstance(function, Marker):
+            raise self.source.error(
+                given["function"], f"R.call_python takes a function, got {shown(function)}"
+            )
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        return CallPython(cast("Callable[..., None]", function), args, out, self.source.span(node))
+
+    def _call_engine(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "engine", "subgraph", "args", "out", optional=("attrs",))
+        subgraph = self.value(given["subgraph"])
+        if not isinstance(subgraph, ScriptFunction | Named):
+            raise self.source.error(
+                given["subgraph"], f"R.call_engine takes a function, got {shown(subgraph)}"
+            )
+        span = self.source.span(node)
+        ref = self.reference(subgraph, span)
+        attrs = self.attrs(given["attrs"]) if "attrs" in given else NO_ATTRS
+        args, out = self._tensors(given["args"]), self._out(given["out"])
+        return CallEngine(self.text(given["engine"]), ref, args, out, attrs, span)
+
+    def _match_cast(self, node: ast.Call) -> Cast:
+        given = self.arguments(node, "value", "type")
+        return Cast(self.atom(given["value"]), self.annotation(given["type"]))
+
+    def _shape(self, node: ast.Call) -> Expr:
+        dims = [self._dim(node, v) for v in self.items(node.args)]
+        return ShapeValue(tuple(dims), self.source.span(node))
+
+    def _prim(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "value", optional=("dtype",))
+        value = self.constant(given["value"])
+        kind = self._dtype(given["dtype"]) if "dtype" in given else None
+        span = self.source.span(node)
+        match value:
+            case bool():
+                return PrimValue(value, kind or BOOL, span)
+            case float():
+                return PrimValue(value, kind or FLOAT32, span)
+            case int() | SymDim() if kind is not None and kind.is_float and isinstance(value, int):
+                return PrimValue(float(value), kind, span)
+            case _:
+                return PrimValue(self._dim(node, value), kind or INT64, span)
+
+    def _dtype(self, node: ast.expr) -> DType:
+        found = self.constant(node)
+        try:
+            return dtype(found if isinstance(found, DType) else str(found))
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _const(self, node: ast.Call) -> Expr:
+        given = self.arguments(node, "value", optional=("dtype", "shape"))
+        value = self.constant(given["value"])
+        kind = self._dtype(given["dtype"]) if "dtype" in given else None
+        span = self.source.span(node)
+        if isinstance(value, str):
+            if value not in self.around.arrays:
+                raise self.source.error(
+                    given["value"],
+                    f"there is no constant {value!r}",
+                    "give it: parse(text, {name: array})",
+                )
+            return Constant(self.around.arrays[value], value, span)
+        if not isinstance(value, bool | int | float | list | tuple | np.ndarray | np.generic):
+            raise self.source.error(
+                given["value"],
+                f"R.const takes numbers, nested lists of them and arrays, got {shown(value)}",
+            )
+        if kind is None and not isinstance(value, np.ndarray | np.generic):
+            kind = _default_dtype(value)
+        try:
+            data = np.array(value, None if kind is None else kind.numpy)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise self.source.error(given["value"], f"R.const: {error}") from None
+        if "shape" in given:
+            data = data.reshape([int(str(d)) for d in self._dims(given["shape"])])
+        return self.constant_of(data, span)
+
+
+_CALLS: Mapping[str, Callable[[GraphCalls, ast.Call], object]] = {
+    "R.call_tir": GraphCalls._call_tir,
+    "R.call_library": GraphCalls._call_library,
+    "R.call_python": GraphCalls._call_python,
+    "R.call_engine": GraphCalls._call_engine,
+    "R.match_cast": GraphCalls._match_cast,
+    "R.shape": GraphCalls._shape,
+    "R.prim": GraphCalls._prim,
+    "R.const": GraphCalls._const,
+}
+
+
+def _default_dtype(value: object) -> DType:
+    """Python's own: bool, int64, or float32."""
+    kind = np.asarray(value).dtype
+    if kind == np.bool_:
+        return BOOL
+    return INT64 if kind.kind in "iu" else FLOAT32
+
+
+def _buffer_type(buffer: Buffer) -> TensorType:
+    dims = [to_dim(extent) for extent in buffer.shape]
+    known = tuple(d for d in dims if d is not None)
+    return TensorType(known if len(known) == len(dims) else len(dims), buffer.dtype)
