@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unity.arith import Analyzer, bounds, prove, simplify
-from unity.ir.dims import Facts
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.prim_expr import (
     Binary,
@@ -27,6 +26,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Buffer
+from unity.ir.sympy_nodes import Facts
 
 X, J, K = PrimVar("i"), PrimVar("j"), PrimVar("k")
 N, M = SizeVar("n"), SizeVar("m")
@@ -92,7 +92,7 @@ def compare(op: CompareOp, a: int, b: int) -> int:
     )
 
 
-LEAVES = st.sampled_from([X, J, K, N]) | st.integers(-9, 9).map(imm)
+LEAVES: st.SearchStrategy[PrimExpr] = st.sampled_from([X, J, K, N]) | st.integers(-9, 9).map(imm)
 
 
 def combined(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:

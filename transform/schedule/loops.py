@@ -157,12 +157,12 @@ def column_tiers(extent: PrimExpr, lanes: int, largest: int) -> list[Tier]:
         return [Tier(imm(0), whole, largest), Tier(done, rest, 1, masked=True)]
     vectors = -(-known // lanes)
     tiles = -(-vectors // largest)
-    size = max(1, -(-vectors // max(tiles, 1)))
-    whole = known // (size * lanes)
-    tiers = [Tier(imm(0), imm(whole), size)] if whole else []
-    left = known - whole * size * lanes
+    size = -(-vectors // max(tiles, 1))
+    full = known // (size * lanes)
+    tiers = [Tier(imm(0), imm(full), size)] if full else []
+    left = known - full * size * lanes
     if left:
-        begin = imm(whole * size * lanes)
+        begin = imm(full * size * lanes)
         tiers.append(Tier(begin, imm(1), -(-left // lanes), masked=left % lanes != 0))
     return tiers
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.transform.schedule.programs import SIZES, random_kernel
 from tests.transform.tensor.kernels import CPU, KERNELS, Kernel, assert_same
 from unity.ir.module import IRModule
 from unity.ir.stmt import Block, PrimFunc
@@ -41,3 +45,14 @@ def test_values_stay(kernel: Kernel, target: Target) -> None:
     for sizes in kernel.sizes:
         assert_same(before, scheduled, sizes)
         assert_same(before, low, sizes)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1 << 30), st.sampled_from([CPU, WIDE, NARROW]))
+def test_random_kernels_keep_their_values(seed: int, target: Target) -> None:
+    random = Random(seed)
+    before = random_kernel(random)
+    scheduled, low = lowered(before, target)
+    sizes = {name: random.choice(values) for name, values in SIZES.items()}
+    assert_same(before, scheduled, sizes)
+    assert_same(before, low, sizes)

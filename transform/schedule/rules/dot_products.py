@@ -18,7 +18,7 @@ from unity.ir.prim_expr import (
     PrimVar,
     imm,
 )
-from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, ForKind, Let, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 
@@ -169,7 +169,7 @@ def _joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -
         here = Binary("add", first, lane)
         there = Binary("add", here, imm(half))
         both = Binary(reduction.op, Load(buffer, (here,)), Load(buffer, (there,)))
-        kind = "vectorized" if half > 1 else "serial"
+        kind: ForKind = "vectorized" if half > 1 else "serial"
         store = Store(buffer, (here,), both)
         stmts.append(For(lane, imm(0), imm(half), store, kind))
         half //= 2

@@ -1,0 +1,98 @@
+"""Random kernels: any access pattern, reduction, dtype and epilogue that a schedule may meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from unity import te
+from unity.ir.dims import Dim, as_dim, dim
+from unity.ir.prim_expr import Binary, BinaryOp, PrimExpr, PrimVar, imm
+from unity.ir.stmt import PrimFunc
+
+EXTENTS: tuple[Dim, ...] = (1, 2, 3, 5, 8, 17, 33, dim("n"), dim("m"))
+SIZES = {"n": (1, 2, 7, 19), "m": (1, 4, 13)}
+Term = tuple[int, int]
+"""An axis by number, and how far an index moves with it."""
+
+
+def random_kernel(random: Random) -> PrimFunc:
+    """A kernel of one stage, or of a reduction and what is done to its result."""
+    dtype = random.choice(["float32", "float32", "float64", "int32", "int8"])
+    spatial = [random.choice(EXTENTS) for _ in range(random.randrange(4))]
+    reduced = [random.choice(EXTENTS) for _ in range(random.choice([0, 1, 1, 2]))]
+    extents = [*spatial, *reduced]
+    inputs: list[te.Tensor] = []
+    maps: list[list[list[Term]]] = []
+    for i in range(random.choice([1, 2, 2])):
+        terms = _access(random, len(extents))
+        maps.append(terms)
+        shape = [_size(index, extents) for index in terms]
+        inputs.append(te.placeholder(shape, dtype, f"x{i}"))
+    axes = [te.reduce_axis(e, f"k{i}") for i, e in enumerate(reduced)]
+    join: BinaryOp = random.choice(["mul", "add", "max", "sub"])
+
+    def value(at: Sequence[PrimExpr]) -> PrimExpr:
+        loads = [
+            tensor[tuple(_index(index, at) for index in terms)]
+            for tensor, terms in zip(inputs, maps, strict=True)
+        ]
+        result: PrimExpr = loads[0]
+        for load in loads[1:]:
+            result = Binary(join, result, load)
+        if at and guarded:
+            result = te.select(at[0] < 2, result, 1)
+        return result
+
+    guarded = random.randrange(4) == 0
+    kind = random.choice(["sum", "max", "min"] + ["prod"] * (dtype == "float64"))
+    init = random.choice([None, None, None, 3])
+
+    def body(*at: PrimVar) -> PrimExpr | te.Reduce:
+        if not axes:
+            return value(at)
+        whole = value([*at, *(a.var for a in axes)])
+        return te.reduce(kind, (whole,), axes, None if init is None else (init,))
+
+    y = te.compute(spatial, body, "y")
+    outputs = [y]
+    if random.randrange(2):
+        bias = te.placeholder(spatial[-1:], dtype, "bias")
+        inputs.append(bias)
+
+        def finish(*at: PrimVar) -> PrimExpr:
+            return te.max_(y[at] + (bias[at[-1]] if at else bias[()]), 0)
+
+        outputs = [te.compute(spatial, finish, "z")]
+        if random.randrange(4) == 0:
+            outputs.append(y)
+    return te.create_prim_func([*inputs, *outputs])
+
+
+def _access(random: Random, axes: int) -> list[list[Term]]:
+    """The indices of one read: axes in some order, some left out, some added up or strided."""
+    chosen = [a for a in range(axes) if random.randrange(4)]
+    if random.randrange(3) == 0:
+        random.shuffle(chosen)
+    terms: list[list[Term]] = []
+    for axis in chosen:
+        step = random.choice([1, 1, 1, 1, 2])
+        if terms and random.randrange(5) == 0:
+            terms[-1].append((axis, step))
+        else:
+            terms.append([(axis, step)])
+    return terms
+
+
+def _index(terms: Sequence[Term], at: Sequence[PrimExpr]) -> PrimExpr:
+    total: PrimExpr = imm(0)
+    for axis, step in terms:
+        total = Binary("add", total, Binary("mul", at[axis], imm(step)))
+    return total
+
+
+def _size(terms: Sequence[Term], extents: Sequence[Dim]) -> Dim:
+    total: Dim = 1
+    for axis, step in terms:
+        total = total + (extents[axis] - 1) * step
+    return as_dim(total)
