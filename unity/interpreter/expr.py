@@ -177,7 +177,7 @@ def _load(e: Load, slots: Slots) -> Eval:
             return zero
         array, index = frame[slot], index_of(frame)
         try:
-            if min(index, default=0) >= 0:
+            if not index or min(index) >= 0:
                 return read(array[index])
         except IndexError:
             pass

@@ -80,8 +80,12 @@ class Kernel:
             raise UnityError(f"{self.name} takes {len(wanted)} scalars, got {len(scalars)}")
         for var, value in zip(wanted, scalars, strict=True):
             frame[self._slots.of(var)] = hold(value, var.dtype)
-        with np.errstate(all="ignore"):
-            self._body(frame)
+        try:
+            with np.errstate(all="ignore"):
+                self._body(frame)
+        except UnityError as error:
+            where = f"{self.name}: {error.message}"
+            raise UnityError(where, error.span, error.hint) from None
         return tuple(given[inputs:])
 
     @property

@@ -25,6 +25,7 @@ from unity.interpreter.expr import (
 )
 from unity.interpreter.storage import fresh, fresh_strided
 from unity.ir.empty_reduction import init_of_empty
+from unity.ir.prim_expr import Imm
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -190,11 +191,13 @@ def _scalar_store(s: Store, slots: Slots) -> Run:
             return
         array, index, held = frame[slot], index_of(frame), value(frame)
         try:
-            if min(index, default=0) >= 0:
+            if not index or min(index) >= 0:
                 array[index] = held
                 return
         except IndexError:
             pass
+        except ValueError:  # numpy's word for a write to a read-only array
+            raise UnityError(f"the kernel writes to {name!r}, which it only may read") from None
         raise out_of_bounds(name, array, index)
 
     return store
@@ -202,15 +205,7 @@ def _scalar_store(s: Store, slots: Slots) -> Run:
 
 def _block(s: Block, slots: Slots) -> Run:
     keep = None if s.predicate is None else compile_expr(s.predicate, slots)
-    axes = [_axis(axis, slots) for axis in s.axes]
-    for axis in s.axes:  # defined late: no axis is in scope in another one's value
-        slots.define(axis.var)
-    binders = [(slots.of(axis.var), *parts) for axis, parts in zip(s.axes, axes, strict=True)]
-    reduces = [
-        (slots.of(axis.var), parts[1])
-        for axis, parts in zip(s.axes, axes, strict=True)
-        if axis.kind == "R"
-    ]
+    binders = [_binder(axis, s, slots) for axis in s.axes]
     allocations = [_allocate(buffer, slots) for buffer in s.allocations]
     init = None if s.init is None else compile_stmt(s.init, slots)
     body = compile_stmt(s.body, slots)
@@ -218,31 +213,50 @@ def _block(s: Block, slots: Slots) -> Run:
     def run(frame: Frame) -> None:
         if keep is not None and not keep(frame):
             return
-        for slot, value, begin, extent in binders:
-            at, low = value(frame), begin(frame)
-            if not 0 <= at - low < extent(frame):
-                raise _outside(s, slot, at, low, extent(frame))
-            frame[slot] = at
+        first = True
+        for bind in binders:
+            if not bind(frame):
+                first = False
         for allocate in allocations:
             allocate(frame)
-        if init is not None and all(frame[slot] == begin(frame) for slot, begin in reduces):
+        if init is not None and first:
             init(frame)
         body(frame)
-
-    def _outside(block: Block, slot: int, at: int, low: int, size: int) -> UnityError:
-        name = next(a.var.name for a in block.axes if slots.of(a.var) == slot)
-        return UnityError(
-            f"block {block.name!r}: axis {name!r} is {at}, "
-            f"outside its domain [{low}, {low + size})",
-            block.span,
-        )
 
     return run
 
 
-def _axis(axis: BlockAxis, slots: Slots) -> tuple[Eval, Eval, Eval]:
-    return (
-        compile_expr(axis.value, slots),
-        compile_expr(axis.domain.begin, slots),
-        compile_expr(axis.domain.extent, slots),
-    )
+def _binder(axis: BlockAxis, block: Block, slots: Slots) -> Callable[[Frame], bool]:
+    """Binds an axis, which must be in its domain; tells whether the init may run there."""
+    value = compile_expr(axis.value, slots)
+    begin = compile_expr(axis.domain.begin, slots)
+    extent = compile_expr(axis.domain.extent, slots)
+    slot, reduces = slots.define(axis.var), axis.kind == "R"
+
+    def bind(frame: Frame) -> bool:
+        at, low = value(frame), begin(frame)
+        if not low <= at < low + extent(frame):
+            raise outside(at, low, extent(frame))
+        frame[slot] = at
+        return not reduces or at == low
+
+    def outside(at: int, low: int, size: int) -> UnityError:
+        return UnityError(
+            f"block {block.name!r}: axis {axis.var.name!r} is {at}, "
+            f"outside its domain [{low}, {low + size})",
+            block.span,
+        )
+
+    domain = axis.domain
+    if not isinstance(domain.begin, Imm) or not isinstance(domain.extent, Imm):
+        return bind
+    first, size = int(domain.begin.value), int(domain.extent.value)
+
+    def bind_constant(frame: Frame) -> bool:  # the same, without evaluating the domain
+        at = value(frame)
+        if not first <= at < first + size:
+            raise outside(at, first, size)
+        frame[slot] = at
+        return not reduces or bool(at == first)
+
+    return bind_constant
