@@ -53,7 +53,9 @@ class Unbind(Pass):
     """Drops every binding but keeps their uses: the result does not verify."""
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
-        return map_functions(module, lambda f: Function(f.params, Body((), f.body.result), f.result))
+        return map_functions(
+            module, lambda f: Function(f.params, Body((), f.body.result), f.result)
+        )
 
 
 def names(p: Pipeline) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.transform.cases import apply, becomes, stays
 from unity.ir.attrs import Attrs
 from unity.ir.graph import CallPython, Var, VarBinding
@@ -157,8 +159,6 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 
 
 def with_first(module: IRModule, var: Var, value: CallPython) -> IRModule:
-    from dataclasses import replace
-
     main = module.graph_functions()["main"]
     block = replace(main.body.blocks[0], bindings=(VarBinding(var, value),))
     return module.with_({"main": replace(main, body=replace(main.body, blocks=(block,)))})
@@ -184,4 +184,4 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 """
     got = apply(EliminateDeadCode(), text)
     assert set(got) == {"helper", "used", "main"}
-    assert got["used"].attrs == Attrs(private=True)
+    assert got.graph_functions()["used"].attrs == Attrs(private=True)

@@ -129,9 +129,7 @@ def test_refined_types_reach_their_users() -> None:
         ),
         b,
     )
-    got = Normalize()(
-        IRModule({"main": Function((x,), body, TensorType(2, FLOAT32))}), Context()
-    )
+    got = Normalize()(IRModule({"main": Function((x,), body, TensorType(2, FLOAT32))}), Context())
     main = got.graph_functions()["main"]
     assert main.result == TensorType((N, 4), FLOAT32)
     assert [v.var.type for v in main.body.blocks[0].bindings] == [main.result, main.result]
