@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from unity import transform
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.graph import Body, Constant, Function
 from unity.ir.module import IRModule
 from unity.script import parse
 from unity.transform import Context, Pass, Pipeline, map_functions, pipeline
+from unity.transform import graph as graph_passes
 from unity.transform.graph import (
     EliminateCommonSubexpr,
     EliminateDeadCode,
@@ -91,7 +91,7 @@ def test_a_pass_that_is_not_there(edit: str) -> None:
 
 
 def test_repr_is_runnable() -> None:
-    scope = {**vars(transform.graph), "Pipeline": Pipeline}
+    scope = {**vars(graph_passes), "Pipeline": Pipeline}
     for p in (SHORT, Pipeline(), Pipeline((PlanMemory(in_place=False),))):
         assert eval(repr(p), scope) == p
 
