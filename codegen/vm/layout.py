@@ -6,13 +6,22 @@ numbers whose sizes follow from the inputs' shapes, and nothing calls back into 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from unity.codegen.vm.specs import spec_sizes
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, SizeOp, Slot, combine, product, slots_of
+from unity.runtime.sizes import (
+    Size,
+    SizeOp,
+    Slot,
+    combine,
+    may_be_negative,
+    product,
+    slots_of,
+)
 
 
 class NotNativeError(Exception):
@@ -27,6 +36,7 @@ class Layout:
         inputs: The parameters' registers in order.
         outputs: The specs of the results, in order; `results` their registers.
         direct: Registers that are an output's memory, with the output's index.
+        lengths: Extents of tensors that might turn out negative, and must not.
         places: What lies in the arena, by register or instruction: its bytes, in order.
         known: Slots that are expressions of others, from checks inside the function.
     """
@@ -36,6 +46,7 @@ class Layout:
     outputs: tuple[p.TensorSpec, ...] = ()
     results: tuple[p.Reg, ...] = ()
     direct: dict[p.Reg, int] = field(default_factory=dict)
+    lengths: dict[Size, None] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
     known: dict[int, Size] = field(default_factory=dict)
     _order: dict[str, int] = field(default_factory=dict)
@@ -56,8 +67,12 @@ class Layout:
         return len(self.code.symbols) + len(self.places)
 
 
-def lay_out(code: p.FunctionCode) -> Layout:
+def lay_out(code: p.FunctionCode, hosts: Sequence[str]) -> Layout:
     """The plan of a function.
+
+    Args:
+        code: The function.
+        hosts: The names of the program's host functions, for the error.
 
     Raises:
         NotNativeError: It can't be native code.
@@ -73,15 +88,23 @@ def lay_out(code: p.FunctionCode) -> Layout:
     if isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
         raise NotNativeError("its result is a tuple of tuples")
     for instruction in code.code:
-        _learn(layout, instruction)
+        _learn(layout, instruction, hosts)
     layout.outputs = tuple(
         _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
     )
     _choose_direct(layout)
     for index, instruction in enumerate(code.code):
         _place(layout, index, instruction)
+    for spec in (*code.registers, *layout.outputs):
+        if isinstance(spec, p.TensorSpec):
+            extents = (resolve(layout, s) for s in spec.shape or ())
+            layout.lengths.update(dict.fromkeys(s for s in extents if may_be_negative(s)))
     entry = {s for spec in layout.inputs for size in spec_sizes(spec) for s in slots_of(size)}
-    needed = [*layout.places.values(), *(s for o in layout.outputs for s in spec_sizes(o))]
+    needed = [
+        *layout.lengths,
+        *layout.places.values(),
+        *(s for o in layout.outputs for s in spec_sizes(o)),
+    ]
     for size in needed:
         if not set(slots_of(resolve(layout, size))) <= entry:
             raise NotNativeError("a size depends on data")
@@ -121,15 +144,13 @@ def _resolved(layout: Layout, spec: p.TensorSpec) -> p.TensorSpec:
     return p.TensorSpec(spec.dtype, tuple(resolve(layout, s) for s in spec.shape), spec.rank)
 
 
-def _learn(layout: Layout, instruction: p.Instruction) -> None:
+def _learn(layout: Layout, instruction: p.Instruction, hosts: Sequence[str]) -> None:
     """Refuse what is not native, and take in what checks tell of slots."""
     match instruction:
         case p.CallHost(_, host):
-            raise NotNativeError(f"it calls Python (host function {host})")
+            raise NotNativeError(f"it calls Python ({hosts[host]})")
         case p.CallFunction() | p.MakeClosure() | p.CallClosure() | p.RunScan():
             raise NotNativeError("it calls other graph functions")
-        case p.MakeShape():
-            raise NotNativeError("it computes shape values")
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
             if known.shape is None or known.dtype != spec.dtype:
                 raise NotNativeError("it checks a tensor of unknown shape")

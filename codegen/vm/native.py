@@ -2,9 +2,9 @@
 
 ``i64 unity_run_K(ptr inputs, ptr outputs, ptr slots, ptr arena, ptr poll)`` runs function K: the
 tensors' data pointers are in the tables `inputs` and `outputs`, the symbols' values in `slots`;
-`arena` is as large as ``unity_plan_K(slots, dims)`` says, which also fills in the outputs' dims. It
-returns 0, or 1 when a check or a kernel failed (the bytecode then tells which), or 2 when a signal
-came in.
+`arena` is as large as ``unity_plan_K(slots, dims)`` says, which also fills in the outputs' dims, or
+gives -1 if a tensor would have a negative extent. ``unity_run_K`` returns 0, or 1 when a check or a
+kernel failed (the bytecode then tells which), or 2 when a signal came in.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def native_text(program: Program, triple: str) -> NativeText:
     kernels: set[str] = set()
     for index, code in enumerate(program.functions):
         try:
-            layout = lay_out(code)
+            layout = lay_out(code, program.hosts)
         except NotNativeError as why:
             reasons.append((code.name, str(why)))
             continue
@@ -73,9 +73,12 @@ def _signature(program: Program, name: str) -> str:
 
 
 def _plan_text(index: int, layout: Layout) -> str:
-    """Writes the places' offsets to their slots and the outputs' dims; gives the arena's bytes."""
+    """Writes the places' offsets and the outputs' dims; gives the arena's bytes."""
     t = Text()
     t.block("entry")
+    signs = "0"
+    for size in layout.lengths:
+        signs = t.let(f"or i64 {signs}, {t.size(size)}")
     total = "0"
     for place, size in layout.places.items():
         t.store("i64", total, "%slots", layout.offset_slot(place))
@@ -83,6 +86,9 @@ def _plan_text(index: int, layout: Layout) -> str:
         total = t.let(f"add i64 {total}, {t.let(f'and i64 {up}, {-ALIGNMENT}')}")
     for k, size in enumerate(_dims(layout)):
         t.store("i64", t.size(size), "%dims", k)
+    if layout.lengths:
+        negative = t.let(f"icmp slt i64 {signs}, 0")
+        total = t.let(f"select i1 {negative}, i64 -1, i64 {total}")
     t.do(f"ret i64 {total}")
     header = f"define internal i64 @unity_plan_{index}(ptr noalias %slots, ptr noalias %dims)"
     return "\n".join([f"{header} nounwind {{", *t.lines, "}"])

@@ -54,7 +54,7 @@ def test_numbers_fold() -> None:
     assert combine("add", Slot(0), 0) == Slot(0)
     assert combine("mul", 1, Slot(1)) == Slot(1)
     assert product([]) == 1
-    assert product([2, Slot(0), 3]) == SizeOp("mul", SizeOp("mul", 2, Slot(0)), 3)
+    assert product([2, Slot(0), 3]) == SizeOp("mul", SizeOp("mul", Slot(0), 2), 3)
 
 
 def test_the_slots_of_a_size() -> None:

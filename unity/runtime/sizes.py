@@ -59,7 +59,7 @@ def combine(op: SizeOpName, a: Size, b: Size) -> Size:
     """The operation on two sizes, folded when both are numbers or one is neutral.
 
     >>> combine("add", combine("mul", 2, 3), Slot(0))
-    SizeOp(op='add', a=6, b=Slot(index=0))
+    SizeOp(op='add', a=Slot(index=0), b=6)
     """
     if isinstance(a, int) and isinstance(b, int):
         return apply(op, a, b)
@@ -67,6 +67,8 @@ def combine(op: SizeOpName, a: Size, b: Size) -> Size:
         return b if a == 0 else a
     if op == "mul" and (a == 1 or b == 1):
         return b if a == 1 else a
+    if op in ("add", "mul") and isinstance(a, int):
+        return SizeOp(op, b, a)
     return SizeOp(op, a, b)
 
 
@@ -107,6 +109,21 @@ def slots_of(size: Size) -> Iterator[int]:
             assert_never(size)
 
 
+def may_be_negative(size: Size) -> bool:
+    """Whether a size could be below zero although no symbol is."""
+    match size:
+        case int():
+            return size < 0
+        case Slot():
+            return False
+        case SizeOp("sub"):
+            return True
+        case SizeOp(_, a, b):
+            return may_be_negative(a) or may_be_negative(b)
+        case _:
+            assert_never(size)
+
+
 def size_text(size: Size, names: Sequence[str]) -> str:
     """The size over the symbols' names, for messages.
 
@@ -120,6 +137,8 @@ def size_text(size: Size, names: Sequence[str]) -> str:
             return names[index]
         case SizeOp(("min" | "max") as op, a, b):
             return f"{op}({size_text(a, names)}, {size_text(b, names)})"
+        case SizeOp("add", a, int() as number) if number < 0:
+            return f"{size_text(a, names)} - {-number}"
         case SizeOp(op, a, b):
             left, right = (
                 f"({size_text(x, names)})" if isinstance(x, SizeOp) else size_text(x, names)

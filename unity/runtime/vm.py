@@ -146,15 +146,19 @@ class VM:
             case p.RunScan(dst, closure, state, inputs):
                 _assign(regs, dst, self._scan(frame, closure, state, inputs))
             case p.AllocTensor(dst, shape, name):
-                regs[dst] = _empty(_sizes(shape, slots), name, frame.code.labels[pc])
+                label = frame.code.labels[pc]
+                regs[dst] = _empty(_extents(shape, slots, label), name, label)
             case p.AllocArena(dst, size):
-                regs[dst] = _aligned(evaluate(size, slots))
+                regs[dst] = _aligned(max(evaluate(size, slots), 0))
             case p.View(dst, arena, offset, shape, name):
-                regs[dst] = _view(
-                    _array(regs[arena]), evaluate(offset, slots), _sizes(shape, slots), name
+                start, sizes = (
+                    evaluate(offset, slots),
+                    _extents(shape, slots, frame.code.labels[pc]),
                 )
+                regs[dst] = _view(_array(regs[arena]), start, sizes, name)
             case p.Reshape(dst, src, shape):
-                regs[dst] = _array(regs[src]).reshape(_sizes(shape, slots))
+                sizes = _extents(shape, slots, frame.code.labels[pc])
+                regs[dst] = _array(regs[src]).reshape(sizes)
             case p.LoadConst(dst, constant):
                 regs[dst] = self.constants[constant]
             case p.Move(dst, src):
@@ -204,7 +208,7 @@ class VM:
         arrays = [_array(_read(frame.registers, i)) for i in inputs]
         stacks: list[list[Array]] = []
         for i in range(len(arrays[0]) if arrays else 0):
-            args = [*carried, *(np.ascontiguousarray(a[i]) for a in arrays)]
+            args = [*carried, *(np.asarray(a[i], order="C") for a in arrays)]
             result = self._apply(made, args)
             assert isinstance(result, tuple)
             carried = list(result[: len(carried)])
@@ -247,6 +251,15 @@ def _sizes(sizes: Sequence[Size], slots: Sequence[int | None]) -> tuple[int, ...
     return tuple(evaluate(s, slots) for s in sizes)
 
 
+def _extents(sizes: Sequence[Size], slots: Sequence[int | None], label: str) -> tuple[int, ...]:
+    shape = _sizes(sizes, slots)
+    if min(shape, default=0) < 0:
+        raise UnityError(
+            f"{label} would have the shape {shape}", hint="the inputs are too small for it"
+        )
+    return shape
+
+
 def _number(value: Size, slots: Sequence[int | None], name: str) -> int | float:
     number = evaluate(value, slots)
     return float(number) if dtype(name).is_float else number
@@ -262,8 +275,6 @@ def _copied(value: Value) -> Value:
 
 
 def _empty(shape: tuple[int, ...], name: str, label: str) -> Array:
-    if min(shape, default=0) < 0:
-        raise UnityError(f"{label} has the shape {shape}: a size is negative")
     try:
         return np.empty(shape, dtype(name).numpy)
     except (MemoryError, ValueError) as e:

@@ -145,3 +145,17 @@ def test_a_check_inside_a_function_names_the_symbol() -> None:
         unity.UnityError, match=r"'y' axis 0: symbol m is 6, but it must be at most 5"
     ):
         exe(np.ones((6, 4), np.float32), *flags)
+
+
+def test_inputs_too_small_for_a_computed_extent_are_refused() -> None:
+    text = HEAD + (
+        "def main(x: f32[Tensor, n, 4]) -> f32[Tensor, n - 3, 4]:\n"
+        "    y = R.strided_slice(x, axes=(0,), begin=(0,), end=(-3,), strides=(1,))\n"
+        "    z = R.match_cast(y, f32[Tensor, n - 3, 4])\n"
+        "    return R.exp(R.exp(z))\n"
+    )
+    exe = unity.compile(parse(text))
+    small = np.zeros((1, 4), np.float32)
+    with pytest.raises(unity.UnityError):
+        exe(small)
+    np.testing.assert_allclose(exe(np.zeros((5, 4), np.float32)), np.full((2, 4), np.e), rtol=1e-5)
