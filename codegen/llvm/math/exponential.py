@@ -48,25 +48,37 @@ def power_of_two(n: Num) -> Num:
 
 
 def scale(y: Num, n: Num) -> Num:
-    """``y * 2**n``, in two steps, so that it gradually underflows and overflows."""
-    if y.single and y.t.lanes > 1 and y.em.unit.abilities.scale:
-        text = y.em.pure(
-            f"call {y.t.text} @llvm.ldexp.{y.t.suffix}.{n.t.suffix}("
-            f"{y.t.text} {y.text}, {n.t.text} {n.text})"
-        )
-        return Num(y.em, y.t, text)
-    half = n.shift_signed(1)
-    return y * power_of_two(half) * power_of_two(n - half)
+    """``y * 2**n`` for a float n with an integer value: gradual underflow, overflow to infinity."""
+    if y.em.unit.abilities.scale and y.t.lanes * y.t.bits in (128, 256, 512):
+        return _scale_x86(y, n)
+    whole = (n + _WIDTHS[n.t.bits].magic).bits() - n.like(_WIDTHS[n.t.bits].magic).bits()
+    half = whole.shift_signed(1)
+    return y * power_of_two(half) * power_of_two(whole - half)
+
+
+def _scale_x86(y: Num, n: Num) -> Num:
+    """One instruction, ``vscalefps`` or ``vscalefpd``."""
+    width, text = y.t.lanes * y.t.bits, y.t.text
+    kind = "ps" if y.single else "pd"
+    rounding = ", i32 4" if width == 512 else ""
+    called = y.em.pure(
+        f"call {text} @llvm.x86.avx512.mask.scalef.{kind}.{width}({text} {y.text}, "
+        f"{text} {n.text}, {text} zeroinitializer, i{max(8, y.t.lanes)} -1{rounding})"
+    )
+    return Num(y.em, y.t, called)
 
 
 def _reduce(x: Num) -> tuple[Num, Num]:
-    """The integer nearest to ``x / ln 2``, and what is left of x."""
+    """The integer nearest to ``x / ln 2`` as a float, and what is left of x."""
     w = _WIDTHS[x.t.bits]
-    shifted = x.times_plus(_LOG2_E, w.magic)
-    n = shifted - w.magic
+    n = x.times_plus(_LOG2_E, w.magic) - w.magic
     r = (-n).times_plus(w.ln2_high, x)
-    r = (-n).times_plus(w.ln2_low, r)
-    return shifted.bits() - x.like(w.magic).bits(), r
+    return n, (-n).times_plus(w.ln2_low, r)
+
+
+def _exp_reduced(r: Num) -> Num:
+    """``exp(r)`` for small r."""
+    return r.horner((*EXP[r.t.bits], 1.0, 1.0))
 
 
 def _expm1_reduced(r: Num) -> Num:
@@ -78,7 +90,14 @@ def exp(x: Num) -> Num:
     """``e**x``: 1.1 ulp."""
     w = _WIDTHS[x.t.bits]
     n, r = _reduce(x.clamp(w.exp_least, w.exp_most))
-    return scale(_expm1_reduced(r) + 1.0, n)
+    return scale(_exp_reduced(r), n)
+
+
+def exp_of_negative(x: Num) -> Num:
+    """``e**x`` for x not above zero, which needs no care at the top."""
+    least = x.like(_WIDTHS[x.t.bits].exp_least)
+    n, r = _reduce((x < least).select(least, x))
+    return scale(_exp_reduced(r), n)
 
 
 def exp_sum(high: Num, low: Num) -> Num:
@@ -93,9 +112,8 @@ def exp2(x: Num) -> Num:
     """``2**x``: 1.1 ulp."""
     w = _WIDTHS[x.t.bits]
     c = x.clamp(-w.bias - w.mantissa - 3, w.bias + 2)
-    shifted = c + w.magic
-    r = (c - (shifted - w.magic)) * 0.6931471805599453
-    return scale(_expm1_reduced(r) + 1.0, shifted.bits() - x.like(w.magic).bits())
+    n = (c + w.magic) - w.magic
+    return scale(_exp_reduced((c - n) * 0.6931471805599453), n)
 
 
 def expm1(x: Num) -> Num:
@@ -103,7 +121,8 @@ def expm1(x: Num) -> Num:
     w = _WIDTHS[x.t.bits]
     n, r = _reduce(x.clamp(-w.mantissa * 0.75 - 2.0, w.exp_most))
     # Half of it, so that 2**n may be as big as the type's greatest power and one more.
-    s = power_of_two(n - 1)
+    whole = (n + w.magic).bits() - x.like(w.magic).bits()
+    s = power_of_two(whole - 1)
     y = s.times_plus(_expm1_reduced(r), s - 0.5) * 2.0
     return (x.abs() < w.tiny).select((x * 0.5).times_plus(x, x), y).with_sign_of(x)
 
@@ -147,5 +166,5 @@ def tanh(x: Num) -> Num:
 
 def sigmoid(x: Num) -> Num:
     """``1 / (1 + e**-x)``: 2.5 ulp, subnormal results too."""
-    e = exp(-x.abs())
+    e = exp_of_negative(-x.abs())
     return (x < 0.0).select(e, e.like(1.0)) / (e + 1.0)
