@@ -27,9 +27,16 @@ from unity.runtime.vm import kernel_error
 
 
 def kernel_call(
-    name: str, func: PrimFunc, target: Target, cache: Path | None
+    name: str, written: PrimFunc, func: PrimFunc, target: Target, cache: Path | None
 ) -> Callable[..., None]:
     """Compile a lowered prim func into a function of its parameters.
+
+    Args:
+        name: Its name.
+        written: The prim func before lowering, whose buffers have their shapes yet.
+        func: The lowered one.
+        target: Where it runs.
+        cache: The folder of compiled objects, or None.
 
     Raises:
         UnityError: It takes scalars that are no sizes.
@@ -41,18 +48,18 @@ def kernel_call(
     set_threads(pool, target.threads)
     library = link(code.objects, [code.symbols[name]], pool.addresses)
     scope = Scope()
-    specs = [scope.spec(buffer_type(b)) for b in func.buffers]
+    specs = [scope.spec(buffer_type(b)) for b in written.buffers]
     sizes = [scope.size(symbol_of(v)) for v in size_params(func)]
     info = KernelInfo(name, len(specs), len(sizes), code.messages[name])
     run = native_kernel(library[code.symbols[name]], info)
 
     def call(*args: object) -> None:
         assert library is not None  # alive as long as this function
-        if len(args) != len(func.params):
-            raise UnityError(f"{name} takes {len(func.params)} arguments, got {len(args)}")
+        if len(args) != len(written.params):
+            raise UnityError(f"{name} takes {len(written.params)} arguments, got {len(args)}")
         binder = Binder(scope.symbols, [None] * len(scope.symbols))
         arrays: list[Array] = []
-        for param, value in zip(func.params, args, strict=True):
+        for param, value in zip(written.params, args, strict=True):
             if isinstance(param, Buffer):
                 arrays.append(_array(param, value, specs[len(arrays)], binder))
             elif isinstance(param, SizeVar) and isinstance(value, int):

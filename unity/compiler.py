@@ -104,7 +104,8 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
         return compile(module)[name]
     target = host_target()
     lowered = default_pipeline(target.kind).run(module, Context(target))
-    return kernel_call(name, lowered.prim_funcs()[name], target, default_folder())
+    written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
+    return kernel_call(name, written, func, target, default_folder())
 
 
 set_compiler(_call_script)

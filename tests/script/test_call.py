@@ -1,0 +1,57 @@
+"""Decorated functions run when they are called with arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unity import script
+from unity.errors import UnityError
+from unity.script import Buffer, R, T, Tensor, dim, f32
+
+n = dim("n")
+
+
+@script.prim_func
+def add(a: f32[Buffer, n, 4], b: f32[Buffer, 4], c: f32[Buffer, n, 4]) -> None:
+    for i, j in T.grid(n, 4):
+        with T.block("add"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = a[vi, vj] + b[vj]
+
+
+@script.function
+def main(x: f32[Tensor, n, 4], w: f32[Tensor, 4]) -> f32[Tensor, n, 4]:
+    y = R.call_tir(add, (x, w), out=f32[Tensor, n, 4])
+    return R.nn.relu(y)
+
+
+def test_a_function_returns_arrays() -> None:
+    x = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
+    w = np.ones(4, np.float32)
+    np.testing.assert_array_equal(np.asarray(main(x, w)), np.maximum(x + w, 0))
+    longer = np.ones((5, 4), np.float32)
+    np.testing.assert_array_equal(np.asarray(main(longer, w=w)), longer + w)
+
+
+def test_a_prim_func_writes_its_outputs() -> None:
+    a = np.arange(12, dtype=np.float32).reshape(3, 4)
+    out = np.zeros((3, 4), np.float32)
+    add(a, np.ones(4, np.float32), out)
+    np.testing.assert_array_equal(out, a + 1)
+
+
+def test_a_prim_func_checks_its_arrays() -> None:
+    with pytest.raises(UnityError, match="argument 'b'"):
+        add(np.ones((3, 4), np.float32), np.ones(5, np.float32), np.zeros((3, 4), np.float32))
+
+
+def test_a_size_that_no_shape_gives_is_an_argument() -> None:
+    @script.prim_func
+    def first(a: f32[Buffer, n], c: f32[Buffer, n], k: T.size) -> None:
+        for i in T.serial(n):
+            c[i] = T.select(i < k, a[i], 0.0)
+
+    out = np.ones(4, np.float32)
+    first(np.arange(4, dtype=np.float32) + 1, out, 2)
+    np.testing.assert_array_equal(out, [1, 2, 0, 0])
