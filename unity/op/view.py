@@ -12,7 +12,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, as_dim, dim_text, equal, floordiv, product
+from unity.ir.dims import Dim, as_dim, dim_text, divisor, equal, floordiv, product
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import Shape, TensorType, Type
@@ -59,10 +59,8 @@ def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
     if any(d == -1 for d in wanted):
         if any(d == 0 for d in right):
             raise site.error(f"-1 beside 0 in {shape_text(wanted)} can be any number")
-        free = rest
-        for d in right:
-            free = floordiv(free, d)
-        if not equal(free * product(right), rest):
+        free = _quotient(rest, right)
+        if free is None:
             raise site.error(
                 f"the {dim_text(product(old))} elements of {type_text(x)} don't provably divide "
                 f"into {shape_text(wanted)}",
@@ -76,6 +74,16 @@ def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
             hint=_facts_hint(product(old), product(wanted)),
         )
     return wanted
+
+
+def _quotient(count: Dim, factors: Sequence[Dim]) -> Dim | None:
+    """The count divided by all factors; None unless that provably leaves no rest."""
+    for d in sorted(factors, key=lambda d: isinstance(d, int)):  # numbers last: facts decide them
+        whole = floordiv(count, d)
+        if not equal(whole * d, count) and not (isinstance(d, int) and divisor(count) % d == 0):
+            return None
+        count = whole
+    return count
 
 
 def _facts_hint(*counts: Dim) -> str | None:
