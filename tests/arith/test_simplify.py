@@ -92,7 +92,8 @@ def compare(op: CompareOp, a: int, b: int) -> int:
     )
 
 
-LEAVES: st.SearchStrategy[PrimExpr] = st.sampled_from([X, J, K, N]) | st.integers(-9, 9).map(imm)
+VARIABLES: list[PrimExpr] = [X, J, K, N]
+LEAVES: st.SearchStrategy[PrimExpr] = st.sampled_from(VARIABLES) | st.integers(-9, 9).map(imm)
 
 
 def combined(inner: st.SearchStrategy[PrimExpr]) -> st.SearchStrategy[PrimExpr]:

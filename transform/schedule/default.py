@@ -24,6 +24,32 @@ class ScheduleDefault(Pass):
 
     Stages that only transform a reduction's result are done in its write-back first. A kernel with
     the attribute ``scheduled`` was laid out by someone who knew better, and is left alone.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
+    ...     for i, j in T.grid(n, 50):
+    ...         with T.block("add"):
+    ...             vi, vj = T.axis.remap("SS", i, j)
+    ...             c[vi, vj] = a[vi, vj] + b[vj]
+    ... ''')
+    >>> print(print_module(ScheduleDefault()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func(attrs={"scheduled": True})
+    def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
+        for chunk in T.parallel((n + 399) // 400):
+            for i in range(chunk * 400, chunk * 400 + T.min(400, n - chunk * 400)):
+                for vj_at in range(12):
+                    for lane in T.vectorized(4):
+                        c[i, vj_at * 4 + lane] = a[i, vj_at * 4 + lane] + b[vj_at * 4 + lane]
+                for lane in T.vectorized(4):
+                    if lane < 2:
+                        c[i, 48 + lane] = a[i, 48 + lane] + b[48 + lane]
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

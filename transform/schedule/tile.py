@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, SizeVar, imm
+from unity.ir.regions import add
 from unity.ir.stmt import Buffer, For, IfThen, Let, Stmt, Store
 from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, substitute_stmt
 
@@ -54,7 +55,7 @@ class Tile:
 
     def slot(self, row: int, column: int) -> PrimExpr:
         """Where the current lane of an accumulator is kept."""
-        return Binary("add", imm((row * len(self.columns) + column) * self.lanes), self.lane)
+        return add(imm((row * len(self.columns) + column) * self.lanes), self.lane)
 
     def vectorized(self, body: Stmt) -> Stmt:
         """The statement for every lane."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from unity.arith import simplify
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
+from unity.ir.regions import add, multiply
 from unity.ir.signature import size_params
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt, Store
 from unity.ir.visit import map_prim, map_stmt, substitute_stmt
@@ -20,6 +21,24 @@ class FlattenBuffers(Pass):
     """Buffers of any rank become buffers of rank 1; strides go into the indices.
 
     The order of sizes in the signature stays, so callers need not know.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n, 8], c: f32[Buffer, n, 8]) -> None:
+    ...     for i, j in T.grid(n, 8):
+    ...         c[i, j] = a[i, 7 - j]
+    ... ''')
+    >>> print(print_module(FlattenBuffers()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n * 8], c: f32[Buffer, n * 8]) -> None:
+        for i, j in T.grid(n, 8):
+            c[i * 8 + j] = a[i * 8 + (7 - j)]
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
@@ -109,10 +128,10 @@ def flat_index(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:
     total: PrimExpr = imm(0)
     if buffer.strides is not None:
         for index, stride in zip(indices, buffer.strides, strict=True):
-            total = _add(total, _multiply(index, stride))
+            total = add(total, multiply(index, stride))
         return total
     for index, extent in zip(indices, buffer.shape, strict=True):
-        total = _add(_multiply(total, extent), index)
+        total = add(multiply(total, extent), index)
     return total
 
 
@@ -120,35 +139,9 @@ def _extent(b: Buffer) -> PrimExpr:
     if b.strides is not None:
         total: PrimExpr = imm(1)
         for extent, stride in zip(b.shape, b.strides, strict=True):
-            total = _add(total, _multiply(simplify(extent - 1), stride))
+            total = add(total, multiply(simplify(extent - 1), stride))
         return total
     total = imm(1)
     for extent in b.shape:
-        total = _multiply(total, extent)
+        total = multiply(total, extent)
     return total
-
-
-def _add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    match a, b:
-        case Imm(int() as x), Imm(int() as y):
-            return imm(x + y)
-        case Imm(0), _:
-            return b
-        case _, Imm(0):
-            return a
-        case _:
-            return Binary("add", a, b)
-
-
-def _multiply(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    match a, b:
-        case Imm(int() as x), Imm(int() as y):
-            return imm(x * y)
-        case (Imm(0), _) | (_, Imm(0)):
-            return imm(0)
-        case Imm(1), _:
-            return b
-        case _, Imm(1):
-            return a
-        case _:
-            return Binary("mul", a, b)

@@ -30,6 +30,30 @@ class LowerBlocks(Pass):
     drives reduce axes, so that no condition is left in the hot loop, and an empty reduction leaves
     the init. Where that would change what is computed, the init stays, under the condition that
     every reduce axis is at its begin.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n, 8], c: f32[Buffer, n]) -> None:
+    ...     for i, k in T.grid(n, 8):
+    ...         with T.block("sum"):
+    ...             vi, vk = T.axis.remap("SR", i, k)
+    ...             with T.init():
+    ...                 c[vi] = 0.0
+    ...             c[vi] += a[vi, vk]
+    ... ''')
+    >>> print(print_module(LowerBlocks()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n, 8], c: f32[Buffer, n]) -> None:
+        for i in range(n):
+            c[i] = 0.0
+            for k in range(8):
+                c[i] += a[i, k]
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

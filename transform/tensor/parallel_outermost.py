@@ -16,7 +16,27 @@ from .functions import map_prim_funcs, with_body
 
 @dataclass(frozen=True, slots=True)
 class ParallelOutermost(Pass):
-    """Parallel loops directly in one another are fused to one; others inside become serial."""
+    """Parallel loops directly in one another are fused to one; others inside become serial.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n, 8], c: f32[Buffer, n, 8]) -> None:
+    ...     for i in T.parallel(n):
+    ...         for j in T.parallel(8):
+    ...             c[i, j] = a[i, j]
+    ... ''')
+    >>> print(print_module(ParallelOutermost()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n, 8], c: f32[Buffer, n, 8]) -> None:
+        for i_j in T.parallel(n * 8):
+            c[i_j // 8, i_j % 8] = a[i_j // 8, i_j % 8]
+    """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""

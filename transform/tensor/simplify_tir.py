@@ -32,6 +32,25 @@ class SimplifyTir(Pass):
 
     Loops of one iteration and constants bound by `Let` are substituted; loops of none, decided
     conditions and empty statements go.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n * 8], c: f32[Buffer, n * 8]) -> None:
+    ...     for i, j, k in T.grid(n, 8, 1):
+    ...         if i * 8 + j < n * 8:
+    ...             c[(i * 8 + j) // 8 * 8 + j + k] = a[i * 8 + j]
+    ... ''')
+    >>> print(print_module(SimplifyTir()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n * 8], c: f32[Buffer, n * 8]) -> None:
+        for i, j in T.grid(n, 8):
+            c[i * 8 + j] = a[i * 8 + j]
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -18,6 +18,26 @@ class UnrollLoops(Pass):
     """A loop of kind ``unrolled`` with a constant extent becomes its iterations, in order.
 
     One whose extent is unknown or above `limit` becomes serial.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+    ...     for i in range(n // 2):
+    ...         for j in T.unroll(2):
+    ...             c[i * 2 + j] = a[i * 2 + j]
+    ... ''')
+    >>> print(print_module(UnrollLoops()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+        for i in range(n // 2):
+            c[i * 2 + 0] = a[i * 2 + 0]
+            c[i * 2 + 1] = a[i * 2 + 1]
     """
 
     limit: int = 256

@@ -22,6 +22,7 @@ from unity.ir.prim_expr import (
     SizeVar,
     imm,
 )
+from unity.ir.regions import add, multiply
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -254,42 +255,18 @@ def _even(e: Binary, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
     """Sums and multiples of ramps, which stay ramps."""
     match e.op, a, b:
         case "add", Ramp(x, s, lanes), Ramp(y, t, _):
-            return Ramp(_add(x, y), _add(s, t), lanes)
+            return Ramp(add(x, y), add(s, t), lanes)
         case "add", Ramp(x, s, lanes), _ if b.dtype.lanes == 1:
-            return Ramp(_add(x, b), s, lanes)
+            return Ramp(add(x, b), s, lanes)
         case "add", _, Ramp(x, s, lanes) if a.dtype.lanes == 1:
-            return Ramp(_add(a, x), s, lanes)
+            return Ramp(add(a, x), s, lanes)
         case "sub", Ramp(x, s, lanes), _ if b.dtype.lanes == 1:
             return Ramp(Binary("sub", x, b), s, lanes)
         case "sub", _, Ramp(x, s, lanes) if a.dtype.lanes == 1:
             return Ramp(Binary("sub", a, x), Binary("sub", imm(0, s.dtype), s), lanes)
         case "mul", Ramp(x, s, lanes), _ if b.dtype.lanes == 1:
-            return Ramp(_multiply(x, b), _multiply(s, b), lanes)
+            return Ramp(multiply(x, b), multiply(s, b), lanes)
         case "mul", _, Ramp(x, s, lanes) if a.dtype.lanes == 1:
-            return Ramp(_multiply(a, x), _multiply(a, s), lanes)
+            return Ramp(multiply(a, x), multiply(a, s), lanes)
         case _:
             return None
-
-
-def _add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    match a, b:
-        case Imm(int() as x), Imm(int() as y):
-            return imm(x + y, a.dtype)
-        case Imm(0), _:
-            return b
-        case _, Imm(0):
-            return a
-        case _:
-            return Binary("add", a, b)
-
-
-def _multiply(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    match a, b:
-        case Imm(int() as x), Imm(int() as y):
-            return imm(x * y, a.dtype)
-        case Imm(1), _:
-            return b
-        case _, Imm(1):
-            return a
-        case _:
-            return Binary("mul", a, b)

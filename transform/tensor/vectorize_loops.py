@@ -23,6 +23,25 @@ class VectorizeLoops(Pass):
     not depend on it stays scalar, conditions on it become masks, memory allocated in it gets a
     place for each lane. A loop for which this can't be done (a store to one element, an inner
     loop as long as the lane says) becomes serial, which means the same.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n], s: f32[Buffer, 1], c: f32[Buffer, n]) -> None:
+    ...     for i in range(n // 8):
+    ...         for j in T.vectorized(8):
+    ...             c[i * 8 + j] = a[i * 8 + j] * s[0]
+    ... ''')
+    >>> print(print_module(VectorizeLoops()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n], s: f32[Buffer, 1], c: f32[Buffer, n]) -> None:
+        for i in range(n // 8):
+            c[T.ramp(i * 8, 1, 8)] = a[T.ramp(i * 8, 1, 8)] * T.broadcast(s[0], 8)
     """
 
     max_lanes: int = 128

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
+from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
@@ -112,7 +113,7 @@ def _tier(nest: Nest, reduction: Reduction, layout: Layout, columns: Tier, rows:
     domain += [("column", columns.count), ("row", rows.count)]
     domain = [(name, extent) for name, extent in domain if number(extent) != 1]
     steps = product([a.extent for a in reduction.axes])
-    work = Binary("mul", steps, imm(columns.size * layout.lanes * rows.size))
+    work = multiply(steps, imm(columns.size * layout.lanes * rows.size))
 
     def body(point: Sequence[PrimExpr]) -> Stmt:
         at = iter(point)
@@ -140,12 +141,9 @@ def _micro_kernel(
     first_row = _tile_begin(rows[0], rows[1], 1)
     tile = Tile(
         row=None if layout.row is None else layout.row.var,
-        rows=tuple(Binary("add", first_row, imm(r)) for r in range(rows[0].size)),
+        rows=tuple(add(first_row, imm(r)) for r in range(rows[0].size)),
         column=layout.column.var,
-        columns=tuple(
-            Binary("add", Binary("add", first_column, imm(c * lanes)), lane)
-            for c in range(columns[0].size)
-        ),
+        columns=tuple(add(add(first_column, imm(c * lanes)), lane) for c in range(columns[0].size)),
         lane=lane,
         lanes=lanes,
         limit=layout.column.extent if columns[0].masked else None,
@@ -168,4 +166,4 @@ def with_init(reduction: Reduction, finish: Stmt) -> Stmt:
 
 
 def _tile_begin(tier: Tier, at: PrimExpr, lanes: int) -> PrimExpr:
-    return Binary("add", tier.begin, Binary("mul", at, imm(tier.size * lanes)))
+    return add(tier.begin, multiply(at, imm(tier.size * lanes)))

@@ -18,6 +18,7 @@ from unity.ir.prim_expr import (
     PrimVar,
     imm,
 )
+from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, ForKind, Let, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
@@ -83,7 +84,7 @@ def _tier(
     domain += [("column", columns[1]), ("row", rows[1])]
     domain = [(name, extent) for name, extent in domain if number(extent) != 1]
     steps = product([a.extent for a in reduction.axes])
-    work = Binary("mul", steps, imm(column[1] * row[1]))
+    work = multiply(steps, imm(column[1] * row[1]))
 
     def body(point: Sequence[PrimExpr]) -> Stmt:
         at = iter(point)
@@ -109,8 +110,8 @@ def _tier(
 
 
 def _run(begin: PrimExpr, at: PrimExpr, size: int) -> tuple[PrimExpr, ...]:
-    first = Binary("add", begin, Binary("mul", at, imm(size)))
-    return tuple(Binary("add", first, imm(i)) for i in range(size))
+    first = add(begin, multiply(at, imm(size)))
+    return tuple(add(first, imm(i)) for i in range(size))
 
 
 def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
@@ -122,13 +123,13 @@ def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
     if extent is None or extent >= lanes:
         at = PrimVar(last.var.name)
         whole = last.extent // lanes if extent is None else imm(extent // lanes)
-        index = Binary("add", Binary("mul", at, imm(lanes)), tile.lane)
+        index = add(multiply(at, imm(lanes)), tile.lane)
         value = substitute_prim(reduction.value, {last.var: index})
         steps.append(For(at, imm(0), whole, accumulate(tile, reduction, value, buffer)))
     if extent is None or extent % lanes:
-        done = Binary("mul", last.extent // lanes, imm(lanes))
+        done = multiply(last.extent // lanes, imm(lanes))
         begin = done if extent is None else imm(extent - extent % lanes)
-        tail = _tail(tile, reduction, Binary("add", begin, tile.lane), buffer)
+        tail = _tail(tile, reduction, add(begin, tile.lane), buffer)
         if extent is None:  # a loop of one iteration or none, so that nothing is loaded in vain
             some = Binary("min", last.extent % lanes, imm(1))
             tail = For(PrimVar("tail"), imm(0), some, tail)
@@ -166,8 +167,8 @@ def _joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -
     half = lanes // 2
     while half:
         lane = PrimVar("lane")
-        here = Binary("add", first, lane)
-        there = Binary("add", here, imm(half))
+        here = add(first, lane)
+        there = add(here, imm(half))
         both = Binary(reduction.op, Load(buffer, (here,)), Load(buffer, (there,)))
         kind: ForKind = "vectorized" if half > 1 else "serial"
         store = Store(buffer, (here,), both)

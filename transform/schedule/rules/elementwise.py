@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.regions import add, multiply
 from unity.ir.stmt import For, IfThen, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
@@ -64,11 +65,11 @@ def elementwise(nest: Nest, target: Target) -> Stmt | None:
             return substitute_stmt(finish, {inner.var: imm(0)})
         if not cut:
             return _row(finish, inner.var, imm(0), inner.extent, lanes)
-        begin = Binary("mul", point[-1], imm(ROW))
+        begin = multiply(point[-1], imm(ROW))
         size = Binary("min", imm(ROW), Binary("sub", inner.extent, begin))
         return _row(finish, inner.var, begin, size, lanes)
 
-    work = Binary("mul", piece, imm(_cost(nest)))
+    work = multiply(piece, imm(_cost(nest)))
     return parallel(domain, work, GRAIN, body)
 
 
@@ -79,14 +80,14 @@ def _row(finish: Stmt, var: PrimVar, begin: PrimExpr, extent: PrimExpr, lanes: i
     whole = extent // lanes if known is None else imm(known // lanes)
     if known is None or known >= lanes:
         at, lane = PrimVar(f"{var.name}_at"), PrimVar("lane")
-        index = Binary("add", Binary("add", begin, Binary("mul", at, imm(lanes))), lane)
+        index = add(add(begin, multiply(at, imm(lanes))), lane)
         vector = For(lane, imm(0), imm(lanes), substitute_stmt(finish, {var: index}), "vectorized")
         parts.append(For(at, imm(0), whole, vector))
     if known is None or known % lanes:
         lane = PrimVar("lane")
         left = extent % lanes if known is None else imm(known % lanes)
-        done = Binary("add", begin, Binary("mul", whole, imm(lanes)))
-        tail = substitute_stmt(finish, {var: Binary("add", done, lane)})
+        done = add(begin, multiply(whole, imm(lanes)))
+        tail = substitute_stmt(finish, {var: add(done, lane)})
         masked = IfThen(Compare("lt", lane, left), tail)
         loop: Stmt = For(lane, imm(0), imm(lanes), masked, "vectorized")
         parts.append(loop if known is not None else IfThen(Compare("gt", left, imm(0)), loop))
