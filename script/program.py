@@ -14,7 +14,7 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.visit import map_body, map_expr
 from unity.ir.visit_graph import map_bodies
 
-from .printer import show
+from .printer import html, show
 
 P = ParamSpec("P")
 T_co = TypeVar("T_co", covariant=True)
@@ -73,6 +73,9 @@ class ScriptPrimFunc(Generic[P]):
         """Print it."""
         show(self.module())
 
+    def _repr_html_(self) -> str:
+        return html(self.module())
+
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
     @overload
@@ -101,6 +104,9 @@ class ScriptFunction(Generic[P, T_co]):
     def show(self) -> None:
         """Print it and everything it names."""
         show(self.module())
+
+    def _repr_html_(self) -> str:
+        return html(self.module())
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...

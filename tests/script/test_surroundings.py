@@ -77,8 +77,9 @@ def test_in_a_class() -> None:
     class Layers:
         size = 4
 
+        @staticmethod
         @script.function
-        def forward(x: f32[Tensor, size]) -> f32[Tensor, size]:  # noqa: N805
+        def forward(x: f32[Tensor, size]) -> f32[Tensor, size]:
             return R.nn.relu(x)
 
     assert params_of(Layers.forward) == [TensorType((4,), FLOAT32)]
