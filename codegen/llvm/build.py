@@ -13,13 +13,13 @@ import llvmlite
 from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
 from unity.ir.target import Target
-from unity.ir.visit_prim import walk_stmt
 
 from .abilities import abilities
+from .analysis import Analysis, analyse
 from .cache import ObjectCache, key_of
 from .child import compile_in_child
 from .emitter import Unit
-from .kernel import KernelText, emit_kernel, has_scalar_loops
+from .kernel import emit_kernel
 from .machine import Compiled, Level, compile_text, host_triple
 from .pool import POOL_SYMBOLS, pool_text
 
@@ -69,13 +69,13 @@ class ObjectCode:
 
     def llvm(self, name: str) -> str:
         """The LLVM IR of a kernel, as emitted."""
-        return _unit_text({name: self.functions[name]}, self.target, self.checks)[0]
+        func = self.functions[name]
+        return _unit_text({name: (func, analyse(func.body))}, self.target, self.checks)[0]
 
     def listing(self, name: str) -> Listing:
         """A kernel's LLVM IR, optimized LLVM IR and assembly; compiles it again."""
-        func = self.functions[name]
-        text, _ = _unit_text({name: func}, self.target, self.checks)
-        compiled = compile_text(text, self.target, _level(func), listings=True)
+        text, analysis = self.llvm(name), analyse(self.functions[name].body)
+        compiled = compile_text(text, self.target, _level(analysis), listings=True)
         assert compiled.optimized is not None
         assert compiled.assembly is not None
         return Listing(text, compiled.optimized, compiled.assembly)
@@ -112,16 +112,18 @@ def compile_kernels(
     if taken:
         raise UnityError(f"a kernel must not be named {', '.join(taken)}")
     store = None if cache is None else ObjectCache(cache / "objects")
-    facts: dict[str, KernelText] = {}
+    messages: dict[str, tuple[str, ...]] = {}
+    analyses = {name: analyse(func.body) for name, func in funcs.items()}
 
     def finish(text: str, level: Level) -> bytes:
         return compile_cached(text, target, level, store)
 
     with ThreadPoolExecutor(max(1, threads)) as workers:
         jobs = []
-        for level, group in _groups(funcs, threads):
+        for level, names in _groups(analyses, threads):
+            group = {name: (funcs[name], analyses[name]) for name in names}
             text, told = _unit_text(group, target, checks)
-            facts.update(told)
+            messages.update(told)
             jobs.append(workers.submit(finish, text, level))
         pool = pool_object(target, store)
         objects = tuple(job.result() for job in jobs)
@@ -131,7 +133,7 @@ def compile_kernels(
         objects=objects,
         pool=pool,
         symbols={name: name for name in funcs},
-        messages={name: facts[name].messages for name in funcs},
+        messages={name: messages[name] for name in funcs},
         target=target,
         functions=dict(funcs),
         checks=checks,
@@ -176,35 +178,34 @@ def _pool_object(
     return compile_cached(pool_text(target), target, "full", store)
 
 
-def _level(func: PrimFunc) -> Level:
-    return "full" if has_scalar_loops(func.body) else "short"
+def _level(analysis: Analysis) -> Level:
+    return "full" if analysis.scalar_loops else "short"
 
 
-def _groups(funcs: Mapping[str, PrimFunc], threads: int) -> list[tuple[Level, dict[str, PrimFunc]]]:
+def _groups(analyses: Mapping[str, Analysis], threads: int) -> list[tuple[Level, list[str]]]:
     """Kernels of one level in as many modules as threads can use, the biggest dealt out first."""
     by_level: dict[Level, dict[str, int]] = {}
-    for name, func in funcs.items():
-        size = sum(1 for _ in walk_stmt(func.body))
-        by_level.setdefault(_level(func), {})[name] = size
-    groups: list[tuple[Level, dict[str, PrimFunc]]] = []
+    for name, analysis in analyses.items():
+        by_level.setdefault(_level(analysis), {})[name] = analysis.statements
+    groups: list[tuple[Level, list[str]]] = []
     for level, sizes in by_level.items():
         count = min(threads, 1 + sum(sizes.values()) // _MODULE_STATEMENTS)
-        parts: list[dict[str, PrimFunc]] = [{} for _ in range(max(1, count))]
+        parts: list[list[str]] = [[] for _ in range(max(1, count))]
         weights = [0] * len(parts)
         for name in sorted(sizes, key=lambda n: -sizes[n]):
             least = weights.index(min(weights))
-            parts[least][name] = funcs[name]
+            parts[least].append(name)
             weights[least] += sizes[name]
         groups += [(level, part) for part in parts if part]
     return groups
 
 
 def _unit_text(
-    funcs: Mapping[str, PrimFunc], target: Target, checks: bool
-) -> tuple[str, dict[str, KernelText]]:
-    """The module of some kernels, and what emitting told of each."""
+    funcs: Mapping[str, tuple[PrimFunc, Analysis]], target: Target, checks: bool
+) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The module of some kernels, and what the asserts of each say."""
     unit = Unit(abilities(target), function_attributes(target))
-    told = {n: emit_kernel(unit, n, f, checks=checks) for n, f in funcs.items()}
+    told = {n: emit_kernel(unit, n, f, a, checks=checks) for n, (f, a) in funcs.items()}
     return _DECLARATIONS + unit.text(), told
 
 

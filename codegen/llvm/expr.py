@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from unity.ir.dtype import INT64, DType
 from unity.ir.prim_expr import (
@@ -45,6 +45,22 @@ CONTRACT = "contract "
 REASSOCIATE = "reassoc contract "
 
 
+Key = TypeVar("Key")
+
+
+class Scope(dict[Key, str]):
+    """Registers of what is in scope; what is not, is asked for from the function around."""
+
+    enclosing: Callable[[Key], str] | None = None
+
+    def __missing__(self, key: Key) -> str:
+        """Bring something in from outside."""
+        if self.enclosing is None:
+            raise KeyError(key)
+        self[key] = value = self.enclosing(key)
+        return value
+
+
 class Expressions:
     """Lowering of expressions within one LLVM function.
 
@@ -77,14 +93,23 @@ class Expressions:
         self.em = em
         self.fail = fail
         self.checks = checks
-        self.values: dict[PrimVar | SizeVar, str] = {}
-        self.pointers: dict[Buffer, str] = {}
+        self.values: Scope[PrimVar | SizeVar] = Scope()
+        self.pointers: Scope[Buffer] = Scope()
         self.counters: set[PrimVar] = set()
         self.nonnegative: set[PrimVar] = set()
         self._mask: str | None = None
         self._mask_lanes = 1
         self._loads: dict[int, tuple[PrimExpr, bool]] = {}
         self._sizes: dict[Buffer, str] = {}
+
+    def enclose(
+        self, take: Callable[[Buffer | PrimVar | SizeVar], str], outer: Expressions
+    ) -> None:
+        """Find what is not in scope by `take`, and know of it what is known outside."""
+        self.values.enclosing = take
+        self.pointers.enclosing = take
+        self.counters |= outer.counters
+        self.nonnegative |= outer.nonnegative
 
     def expr(self, e: PrimExpr) -> str:
         """The register (or constant) of an expression's value."""

@@ -6,51 +6,35 @@ attribute on an internal function is what LLVM can use, pointers loaded from mem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.signature import scalar_params, size_params
-from unity.ir.stmt import Buffer, For, PrimFunc, Stmt, Store
-from unity.ir.visit_prim import stmt_children, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.stmt import Buffer, PrimFunc
 
+from .analysis import Analysis
 from .emitter import Emitter, Unit
 from .memory import At, load
-from .stmt import Facts, Statements
+from .stmt import Facts, Key, Statements
 from .types import memory_type, value_type
 
 
-@dataclass(frozen=True, slots=True)
-class KernelText:
-    """What emitting a kernel tells besides its text.
-
-    Attributes:
-        messages: What each assert says; result code ``k`` means ``messages[k - 1]``.
-        has_scalar_loops: An innermost loop is scalar: LLVM's own vectorizer should see it.
-    """
-
-    messages: tuple[str, ...]
-    has_scalar_loops: bool
-
-
-def emit_kernel(unit: Unit, name: str, func: PrimFunc, *, checks: bool = False) -> KernelText:
+def emit_kernel(
+    unit: Unit, name: str, func: PrimFunc, analysis: Analysis, *, checks: bool = False
+) -> tuple[str, ...]:
     """Add a kernel's functions to a module.
 
     Args:
         unit: The module.
         name: The exported symbol.
         func: A lowered prim func.
+        analysis: Of its body.
         checks: Whether each access asserts that its index lies within the buffer.
+
+    Returns:
+        What each assert says: the kernel's result ``k > 0`` means the k-th, counted from 1.
     """
-    written = {s.buffer for s in walk_stmt(func.body) if isinstance(s, Store)}
-    read_only = frozenset(b for b in func.buffers if b not in written)
     messages: list[str] = []
-    facts = Facts(read_only, checks, may_alias=func.attrs.get("noalias", True) is False)
+    facts = Facts(analysis, checks, may_alias=func.attrs.get("noalias", True) is False)
     body = Statements(unit, f"{name}.body", messages, facts)
-    keys: list[Buffer | SizeVar | PrimVar] = [
-        *func.buffers,
-        *size_params(func),
-        *scalar_params(func),
-    ]
+    keys: list[Key] = [*func.buffers, *size_params(func), *scalar_params(func)]
     params: list[str] = []
     for k, key in enumerate(keys):
         body.bind(key, f"%p{k}")
@@ -60,10 +44,10 @@ def emit_kernel(unit: Unit, name: str, func: PrimFunc, *, checks: bool = False) 
     header = f"define internal i32 @{name}.body({', '.join(params)}) {unit.attributes}"
     unit.functions[f"{name}.body"] = body.em.function(header)
     unit.functions[name] = _entry(unit, name, keys)
-    return KernelText(tuple(messages), has_scalar_loops(func.body))
+    return tuple(messages)
 
 
-def _entry(unit: Unit, name: str, keys: list[Buffer | SizeVar | PrimVar]) -> str:
+def _entry(unit: Unit, name: str, keys: list[Key]) -> str:
     """The exported function: scalars come as they lie in memory, a bool as a byte."""
     em = Emitter(unit)
     params: list[str] = []
@@ -84,16 +68,3 @@ def _entry(unit: Unit, name: str, keys: list[Buffer | SizeVar | PrimVar]) -> str
     code = em.effect(f"call i32 @{name}.body({', '.join(args)})")
     em.do(f"ret i32 {code}")
     return em.function(f"define i32 @{name}({', '.join(params)}) {unit.attributes}")
-
-
-def has_scalar_loops(s: Stmt) -> bool:
-    """Whether an innermost loop of any length stores scalars only."""
-    children = stmt_children(s)
-    if isinstance(s, For) and not any(isinstance(x, For) for x in walk_stmt(s.body)):
-        return not any(
-            e.dtype.lanes > 1
-            for part in walk_stmt(s.body)
-            for root in stmt_exprs(part)
-            for e in walk_prim(root)
-        )
-    return any(has_scalar_loops(c) for c in children)

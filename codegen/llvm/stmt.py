@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from unity.ir.dtype import INT64
 from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, SizeVar
-from unity.ir.signature import sizes_of
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -22,8 +21,8 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit_prim import stmt_exprs, walk_prim, walk_stmt
 
+from .analysis import Analysis
 from .cost import work
 from .emitter import Emitter, Unit
 from .expr import Expressions
@@ -43,17 +42,42 @@ TASKS_A_THREAD = 4
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a kernel as a whole.
+    """What holds for a kernel as a whole.
 
     Attributes:
-        read_only: Buffers it never writes.
+        analysis: What is found in it.
         checks: Whether each access asserts that its index lies within the buffer.
         may_alias: Whether its buffers may overlap.
     """
 
-    read_only: frozenset[Buffer]
+    analysis: Analysis
     checks: bool = False
     may_alias: bool = False
+
+
+Key: TypeAlias = Buffer | PrimVar | SizeVar
+"""What a function takes from outside."""
+
+
+class Captures:
+    """What a task's body turns out to use of the function around it, in order of first use.
+
+    Attributes:
+        outer: The registers there.
+        taken: Each thing, the type of its register, the register there.
+    """
+
+    def __init__(self, outer: Expressions) -> None:
+        self.outer = outer
+        self.taken: list[tuple[Key, Ty, str]] = []
+
+    def take(self, key: Key) -> str:
+        """The parameter that a thing from outside arrives in."""
+        if isinstance(key, Buffer):
+            self.taken.append((key, PTR, self.outer.pointers[key]))
+        else:
+            self.taken.append((key, value_type(key.dtype), self.outer.values[key]))
+        return f"%c{len(self.taken) - 1}"
 
 
 class Statements:
@@ -265,7 +289,7 @@ class Statements:
         unit = self.em.unit
         if s.kind == "unrolled":
             hint = '!{!"llvm.loop.unroll.full"}'
-        elif _has_vectors(s.body):
+        elif id(s) in self.facts.analysis.vector_loops:
             hint = '!{!"llvm.loop.unroll.disable"}'
         else:
             return ""
@@ -278,22 +302,22 @@ class Statements:
         """Outline the body as a task over a part of the range, and run the tasks on the pool."""
         em, x = self.em, self.expressions
         begin, extent = x.index(s.begin), x.index(s.extent)
-        captured = self._captured(s)
+        task, captured = self._task(s)
+        values = [(t, value) for _, t, value in captured.taken]
         mark = em.mark()
         run, after = em.new_label("parallel"), em.new_label("endparallel")
         some = em.pure(f"icmp sgt i64 {extent}, 0")
         em.branch_if(some, run, after)
         em.label(run)
         tasks = self._task_count(s, extent)
-        fields: list[tuple[Ty, str]] = [(I64, begin), (I64, extent), (I64, "0")]
-        fields += [(t, value) for _, t, value in captured]
+        fields: list[tuple[Ty, str]] = [(I64, begin), (I64, extent), (I64, "0"), *values]
         env = em.alloca("i64", len(fields), 8)
         slots: list[str] = []
         for k, (t, value) in enumerate(fields):
+            assert t.lanes == 1, "a vector from outside a parallel loop"
             slot = em.pure(f"getelementptr inbounds i64, ptr {env}, i64 {k}")
             slots.append(slot)
             em.do(f"store {t.text} {value}, ptr {slot}, align 8")
-        task = self._task(s, captured)
         em.do(f"call void @unity_parallel_for(ptr @{task}, ptr {env}, i64 {tasks})")
         code = em.effect(f"load i32, ptr {slots[2]}, align 8")
         good, bad = em.new_label("good"), em.new_label("bad")
@@ -320,71 +344,34 @@ class Statements:
         )
         return em.intrinsic("smin", I64, em.intrinsic("smin", I64, most, by_work), extent)
 
-    def _captured(self, s: For) -> list[tuple[Buffer | PrimVar | SizeVar, Ty, str]]:
-        """What the body uses from outside: the variable, its type in the environment, its value."""
-        x = self.expressions
-        used: dict[Buffer | PrimVar | SizeVar, None] = {}
-        for part in walk_stmt(s.body):
-            if isinstance(part, Store):
-                used[part.buffer] = None
-            if isinstance(part, Allocate):
-                for extent in part.buffer.shape:
-                    used.update(dict.fromkeys(sizes_of(extent)))
-            for root in stmt_exprs(part):
-                for e in walk_prim(root):
-                    if isinstance(e, Load):
-                        used[e.buffer] = None
-                    elif isinstance(e, PrimVar | SizeVar):
-                        used[e] = None
-        if self.facts.checks:
-            for key in list(used):
-                if isinstance(key, Buffer):
-                    for extent in (*key.shape, *(key.strides or ())):
-                        used.update(dict.fromkeys(sizes_of(extent)))
-        found: list[tuple[Buffer | PrimVar | SizeVar, Ty, str]] = []
-        for key in used:
-            if isinstance(key, Buffer):
-                if key in x.pointers:
-                    found.append((key, PTR, x.pointers[key]))
-            elif key in x.values and key is not s.var:
-                found.append((key, value_type(key.dtype), x.values[key]))
-        return found
-
-    def _task(self, s: For, captured: list[tuple[Buffer | PrimVar | SizeVar, Ty, str]]) -> str:
+    def _task(self, s: For) -> tuple[str, Captures]:
         """Emit the body's function and the task that unpacks the environment; the task's name."""
-        unit = self.em.unit
+        unit, outer = self.em.unit, self.expressions
         name = f"{self.name}.task{len(unit.functions)}"
         unit.functions[name] = ""  # takes its place before the functions outlined from it
         inner = Statements(unit, f"{name}.body", self.messages, self.facts)
-        params: list[str] = []
-        for k, (key, _, _) in enumerate(captured):
-            inner.bind(key, f"%c{k}")
-            params.append(f"{self.parameter(key)} %c{k}")
-            if isinstance(key, PrimVar):
-                if key in self.expressions.counters:
-                    inner.expressions.counters.add(key)
-                if key in self.expressions.nonnegative:
-                    inner.expressions.nonnegative.add(key)
-        if self.expressions.is_nonnegative(s.begin):
+        captured = Captures(outer)
+        inner.expressions.enclose(captured.take, outer)
+        if outer.is_nonnegative(s.begin):
             inner.expressions.nonnegative.add(s.var)
         inner.expressions.counters.add(s.var)
         inner._loop(s, "%first", "%last", sure=True)
         inner.finish()
-        header = (
-            f"define internal i32 @{name}.body({', '.join([*params, 'i64 %first', 'i64 %last'])})"
-        )
-        unit.functions[f"{name}.body"] = inner.em.function(f"{header} {unit.attributes}")
-        unit.functions[name] = _task_text(name, captured, unit.attributes)
-        return name
+        params = [f"{self.parameter(key)} %c{k}" for k, (key, _, _) in enumerate(captured.taken)]
+        params += ["i64 %first", "i64 %last"]
+        header = f"define internal i32 @{name}.body({', '.join(params)}) {unit.attributes}"
+        unit.functions[f"{name}.body"] = inner.em.function(header)
+        unit.functions[name] = _task_text(name, [t for _, t, _ in captured.taken], unit.attributes)
+        return name, captured
 
-    def parameter(self, key: Buffer | PrimVar | SizeVar) -> str:
+    def parameter(self, key: Key) -> str:
         """The type and attributes of a parameter of an internal function."""
         if not isinstance(key, Buffer):
             return value_type(key.dtype).text
         flags = "" if self.facts.may_alias else " noalias"
-        return f"ptr{flags} readonly" if key in self.facts.read_only else f"ptr{flags}"
+        return f"ptr{flags}" if key in self.facts.analysis.written else f"ptr{flags} readonly"
 
-    def bind(self, key: Buffer | PrimVar | SizeVar, value: str) -> None:
+    def bind(self, key: Key, value: str) -> None:
         """Make a parameter known under its register."""
         if isinstance(key, Buffer):
             self.expressions.pointers[key] = value
@@ -392,9 +379,7 @@ class Statements:
             self.expressions.values[key] = value
 
 
-def _task_text(
-    name: str, captured: list[tuple[Buffer | PrimVar | SizeVar, Ty, str]], attributes: str
-) -> str:
+def _task_text(name: str, types: list[Ty], attributes: str) -> str:
     """The function the pool calls: ``void task(ptr env, i64 task, i64 tasks)``."""
     lines = [
         f"define internal void @{name}(ptr %env, i64 %task, i64 %tasks) {attributes} {{",
@@ -410,7 +395,7 @@ def _task_text(
         "  %last = add i64 %begin, %high1",
     ]
     args: list[str] = []
-    for k, (_, t, _) in enumerate(captured):
+    for k, t in enumerate(types):
         lines.append(f"  %p{k} = getelementptr inbounds i64, ptr %env, i64 {k + 3}")
         lines.append(f"  %c{k} = load {t.text}, ptr %p{k}, align 8")
         args.append(f"{t.text} %c{k}")
@@ -434,12 +419,4 @@ def _updates(s: Store, value: Binary) -> bool:
     return any(
         isinstance(side, Load) and side.buffer is s.buffer and side.indices == s.indices
         for side in (value.a, value.b)
-    )
-
-
-def _has_vectors(s: Stmt) -> bool:
-    return any(
-        isinstance(part, Store)
-        and (part.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in part.indices))
-        for part in walk_stmt(s)
     )

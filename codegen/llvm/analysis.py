@@ -1,0 +1,57 @@
+"""What emitting a kernel needs to know of the whole of it, found in one walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from unity.ir.stmt import Buffer, For, Let, Stmt, Store
+from unity.ir.visit_prim import stmt_children
+
+
+@dataclass(slots=True)
+class Analysis:
+    """Facts of a lowered statement.
+
+    Attributes:
+        written: Buffers that are stored to.
+        statements: How many statements there are.
+        scalar_loops: Whether an innermost loop works on scalars only: LLVM should see it.
+        vector_loops: Identities of the loops with vectors somewhere within.
+    """
+
+    written: set[Buffer] = field(default_factory=set[Buffer])
+    statements: int = 0
+    scalar_loops: bool = False
+    vector_loops: set[int] = field(default_factory=set[int])
+
+
+def analyse(body: Stmt) -> Analysis:
+    """The facts of a kernel's body."""
+    found = Analysis()
+    _walk(body, found)
+    return found
+
+
+def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
+    """Whether the statement holds vectors, and whether it holds a loop."""
+    found.statements += 1
+    vectors = loops = False
+    match s:
+        case Store():
+            found.written.add(s.buffer)
+            return s.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in s.indices), False
+        case Let():
+            vectors = s.value.dtype.lanes > 1
+        case _:
+            pass
+    for child in stmt_children(s):
+        has_vectors, has_loops = _walk(child, found)
+        vectors |= has_vectors
+        loops |= has_loops
+    if isinstance(s, For):
+        if vectors:
+            found.vector_loops.add(id(s))
+        elif not loops:
+            found.scalar_loops = True
+        loops = True
+    return vectors, loops
