@@ -81,26 +81,29 @@ def status_of(case: Case, run: Run = by_interpreter) -> tuple[Status, str]:
     try:
         return _run(case, inputs, {}, run)
     except UnsupportedError as error:
-        fixed = _sizes_among(case, inputs)
+        why = _short(error)
+    for first in (1, 0):
+        fixed = _sizes_among(case, inputs, first)
         if not fixed:
-            return "unsupported", _short(error)
-    try:
-        status, why = _run(case, inputs, fixed, run)
-        return ("frozen" if status == "passed" else status), why
-    except UnsupportedError as error:
-        return "unsupported", _short(error)
+            continue
+        try:
+            status, why = _run(case, inputs, fixed, run)
+            return ("frozen" if status == "passed" else status), why
+        except UnsupportedError as error:
+            why = _short(error)
+    return "unsupported", why
 
 
 def _short(error: UnsupportedError) -> str:
     return error.gaps[0] if error.gaps else error.message
 
 
-def _sizes_among(case: Case, inputs: Sequence[Array]) -> dict[str, Array]:
-    """The inputs that may say sizes: small, of integers."""
+def _sizes_among(case: Case, inputs: Sequence[Array], first: int) -> dict[str, Array]:
+    """The inputs from the first-th on that may say sizes: small, of integers, or one number."""
     names = [i.name for i in case.model.graph.input]
     return {
         name: array
-        for name, array in list(zip(names, inputs, strict=False))[1:]
+        for name, array in list(zip(names, inputs, strict=False))[first:]
         if array.ndim <= 1 and (array.dtype.kind in "iub" or array.ndim == 0)
     }
 

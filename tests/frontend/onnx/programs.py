@@ -73,3 +73,11 @@ def run(module: IRModule, *arrays: Array | Sequence[float]) -> Array:
     found = interpret(module, "main", [np.asarray(a) for a in arrays])
     assert isinstance(found, np.ndarray)
     return found
+
+
+def assert_close(got: Array, expected: Array) -> None:
+    """Of one dtype and shape, and within the rounding of float32."""
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(
+        got.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=1e-6
+    )

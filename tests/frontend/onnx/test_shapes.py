@@ -13,7 +13,7 @@ from unity.ir.graph import MatchCast
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 
-from .programs import imported, main_of, model, ops_of, result_shape, run
+from .programs import assert_close, imported, main_of, model, ops_of, result_shape, run
 
 f4 = np.float32
 
@@ -114,7 +114,7 @@ def test_a_size_used_as_data_becomes_a_tensor() -> None:
         }"""
     )
     assert ops_of(module) == ["dims", "divide"]
-    np.testing.assert_allclose(run(module, np.ones((5, 4), f4)), np.full((5, 4), 0.2), rtol=1e-6)
+    assert_close(run(module, np.ones((5, 4), f4)), np.full((5, 4), 0.2, f4))
 
 
 def test_size_floor_and_division_of_sizes() -> None:

@@ -87,9 +87,10 @@ def _clip(node: Node) -> Value:
         if not node.has(index):
             continue
         bound = node.constant(index)
-        if bound is None or dtype(bound.dtype) != kind:
+        if bound is None or bound.size != 1 or dtype(bound.dtype) != kind:
             return _clip_by_tensors(node, x)
-        found[name] = bound.item() if kind.is_int else float(bound.astype(np.float64))
+        number = bound.reshape(())
+        found[name] = int(number) if kind.is_int else float(number.astype(np.float64))
     return node.op("clip", x, **found)
 
 

@@ -16,7 +16,7 @@ from .load import DEFAULT_DOMAINS, Model, check_names, subgraphs
 
 def expand(model: Model, lacking: set[tuple[str, str]]) -> Model:
     """The model with nodes of the types (domain, op) in `lacking` replaced where ONNX says how."""
-    wanted = [(d, op) for d, op in sorted(lacking) if _has_body(op, d, model.opsets.get(d, 1))]
+    wanted = [(domain, op) for domain, op in sorted(lacking) if onnx.defs.has(op, domain)]
     if not wanted:
         return model
     try:
@@ -30,16 +30,6 @@ def expand(model: Model, lacking: set[tuple[str, str]]) -> Model:
         ("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in proto.opset_import
     }
     return replace(model, proto=proto, opsets=opsets)
-
-
-def _has_body(op_type: str, domain: str, version: int) -> bool:
-    if domain == "" and not onnx.defs.has(op_type):
-        return False
-    try:
-        schema = onnx.defs.get_schema(op_type, version, domain)
-    except onnx.defs.SchemaError:
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def node_types(graph: onnx.GraphProto) -> set[tuple[str, str]]:

@@ -23,7 +23,7 @@ from unity.op.builder import GraphBuilder, plain_identifier
 from unity.op.infer import infer_type
 
 from .expand import expand, node_types
-from .load import Model, describe, load_model, sorted_nodes, subgraphs
+from .load import Model, check_counts, describe, load_model, sorted_nodes, subgraphs
 from .node import Gap, Node, Value
 from .sizes import Sizes
 from .table import converter_of
@@ -225,19 +225,25 @@ class GraphImporter:
                 if str(gap):
                     self.gaps.append(f"{describe(proto)}, {_origin(self.model, proto)}: {gap}")
                 self._poisoned.update(proto.output)
+            except UnsupportedError:
+                raise
             except UnityError as error:
-                if isinstance(error, UnsupportedError):
-                    raise
-                where = f"{self.model.name}: {describe(proto)}: "
-                # A node of a nested graph has said where it is.
-                inner = error.message.removeprefix(f"{self.model.name}: ")
-                raise UnityError(where + inner, None, error.hint) from error
+                raise self._located(proto, error.message, error.hint) from error
+            except (ValueError, IndexError, OverflowError) as error:
+                # numpy's complaints about sizes that don't fit each other.
+                raise self._located(proto, f"its inputs don't fit: {error}") from error
+
+    def _located(self, proto: onnx.NodeProto, message: str, hint: str | None = None) -> UnityError:
+        """An error at a node; one of a nested graph has said where it is already."""
+        inner = message.removeprefix(f"{self.model.name}: ")
+        return UnityError(f"{self.model.name}: {describe(proto)}: {inner}", None, hint)
 
     def _convert_node(self, proto: onnx.NodeProto) -> None:
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         converter = converter_of(domain, proto.op_type)
         assert converter is not None
         node = Node(proto, self, self.model.opsets.get(domain, 1))
+        check_counts(proto, domain, node.version)
         found = converter(node)
         if node.unread:
             raise Gap(f"the attribute {', '.join(sorted(node.unread))}")

@@ -98,6 +98,7 @@ def check_names(graph: onnx.GraphProto, outer: frozenset[str], name: str) -> Non
     Raises:
         UnityError: A name is made twice, or used and made nowhere.
     """
+    _require_text(graph, name)
     made: dict[str, str] = {}
     initializers = {t.name for t in graph.initializer} | {
         t.values.name for t in graph.sparse_initializer
@@ -125,6 +126,41 @@ def check_names(graph: onnx.GraphProto, outer: frozenset[str], name: str) -> Non
                 f"{name}: the output {output.name!r} is made by nothing",
                 hint="the file may be cut short",
             )
+
+
+def _require_text(graph: onnx.GraphProto, name: str) -> None:
+    """Refuse names that are no text: protobuf gives damaged ones as bytes.
+
+    Raises:
+        UnityError: There is one.
+    """
+    names: list[object] = [t.name for t in graph.initializer]
+    for info in (*graph.input, *graph.output):
+        names += [info.name, *(d.dim_param for d in info.type.tensor_type.shape.dim)]
+    for node in graph.node:
+        names += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        names += [a.name for a in node.attribute]
+    if not all(isinstance(n, str) for n in names):
+        raise UnityError(f"{name} holds a name that is no text", hint="the file is damaged")
+
+
+def check_counts(node: onnx.NodeProto, domain: str, version: int) -> None:
+    """Check that a node's operator is there in its opset, and takes as many inputs and outputs.
+
+    Raises:
+        UnityError: It is not, or takes more or fewer.
+    """
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, domain)
+    except onnx.defs.SchemaError:
+        raise UnityError(f"opset {version} has no such operator") from None
+    for what, found, least, most in (
+        ("inputs", len(node.input), schema.min_input, schema.max_input),
+        ("outputs", len(node.output), schema.min_output, schema.max_output),
+    ):
+        if not least <= found <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise UnityError(f"has {found} {what}, but its operator takes {wanted}")
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

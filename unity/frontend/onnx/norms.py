@@ -33,7 +33,7 @@ def _axes_from(node: Node) -> tuple[int, ...]:
 def _parameters(node: Node, axes: tuple[int, ...]) -> tuple[Expr, list[Expr]]:
     """The input, and its scale and bias brought to the shape of the normalized axes."""
     x = node.tensor(0)
-    given = [node.tensor(i) for i in (1, 2) if node.has(i)]
+    given = [node.tensor(1), *([node.tensor(2)] if node.has(2) else [])]
     first = node.shape_of(given[0])
     if len(first) == len(axes):
         shape = list(node.shape_of(x))

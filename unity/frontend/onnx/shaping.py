@@ -210,6 +210,8 @@ def _split(node: Node) -> list[Value]:
         sizes = node.ints(1, "the sizes of a split") if node.has(1) else None
     count = node.int_of("num_outputs", len(node.proto.output))
     extent = shape[axis]
+    if count != len(node.proto.output):
+        raise UnityError(f"num_outputs is {count}, but there are {len(node.proto.output)} outputs")
     if sizes is None:
         if not isinstance(extent, int):
             raise node.gap(f"equal parts of the symbolic extent {extent}")

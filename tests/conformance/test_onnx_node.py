@@ -1,0 +1,38 @@
+"""What passed of ONNX's node tests must go on passing: a sample here, all of it as a slow test."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pytest
+
+from .onnx_node import RESULTS, Case, Status, node_cases, status_of
+
+FLOOR: dict[Status, list[str]] = json.loads(RESULTS.read_text())
+PASSING = sorted({*FLOOR["passed"], *FLOOR["frozen"]})
+SAMPLE = PASSING[::6]
+
+
+@cache
+def cases() -> dict[str, Case]:
+    return node_cases()
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_still_passes(name: str) -> None:
+    status, why = status_of(cases()[name])
+    assert status in ("passed", "frozen"), why
+
+
+@pytest.mark.slow
+def test_all_still_pass() -> None:
+    lost = {
+        n: why for n in PASSING for status, why in [status_of(cases()[n])] if status == "failed"
+    }
+    assert not lost
+
+
+def test_the_list_is_long_and_holds_no_failure() -> None:
+    assert len(PASSING) >= 1200
+    assert FLOOR["failed"] == []
