@@ -59,6 +59,13 @@ def depends(e: PrimExpr, var: PrimVar) -> bool:
     return any(x is var for x in walk_prim(e))
 
 
+def may_trap(e: PrimExpr) -> bool:
+    """Whether evaluating an expression on lanes that hold nothing could stop the program."""
+    divisions = ("floordiv", "floormod", "truncdiv", "truncmod")
+    divisors = [x.b for x in walk_prim(e) if isinstance(x, Binary) and x.op in divisions]
+    return any(isinstance(x, Load) for divisor in divisors for x in walk_prim(divisor))
+
+
 def collapsed(nest: Nest) -> Nest:
     """With neighbouring axes joined to one where every access walks through both evenly.
 

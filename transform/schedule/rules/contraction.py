@@ -17,7 +17,7 @@ from unity.ir.stmt import Allocate, Buffer, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
-from ..access import all_axes, collapsed, known_of, mentions, place, step
+from ..access import all_axes, collapsed, known_of, may_trap, mentions, place, step
 from ..loops import Tier, column_tiers, lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
 from ..tile import Tile, Values, accumulate, fill, loops, write_back
@@ -38,7 +38,7 @@ class Layout:
 
 def contraction(nest: Nest, target: Target) -> Stmt | None:
     """Applies where the innermost spatial axis is contiguous in the output and in what is read."""
-    if nest.reduction is None:
+    if nest.reduction is None or may_trap(nest.reduction.value):
         return None
     nest = collapsed(nest)
     reduction = nest.reduction

@@ -23,7 +23,7 @@ from unity.ir.stmt import Allocate, Buffer, For, ForKind, Let, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 
-from ..access import all_axes, collapsed, depends, known_of, mentions, place
+from ..access import all_axes, collapsed, depends, known_of, may_trap, mentions, place
 from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
 from ..tile import Tile, Values, accumulate, fill, finished, loops
@@ -32,7 +32,7 @@ from .contraction import GRAIN, lanes_along, with_init
 
 def dot_products(nest: Nest, target: Target) -> Stmt | None:
     """Applies where every read is contiguous, or still, along the innermost reduced axis."""
-    if nest.reduction is None:
+    if nest.reduction is None or may_trap(nest.reduction.value):
         return None
     nest = collapsed(nest)
     reduction = nest.reduction
