@@ -169,9 +169,8 @@ def _all(conditions: list[PrimExpr]) -> PrimExpr | None:
 def _block(c: Computation, form: _Form, rng: Random) -> Block:
     axes: list[BlockAxis] = []
     vars_: dict[PrimVar | SizeVar, PrimExpr] = {}
-    kinds: list[tuple[Axis, AxisKind]] = [(a, "S") for a in c.spatial]
-    kinds += [(a, "R") for a in c.reduces]
-    for (var, extent), kind in kinds:
+    kinds: tuple[AxisKind, ...] = ("S",) * len(c.spatial) + ("R",) * len(c.reduces)
+    for (var, extent), kind in zip((*c.spatial, *c.reduces), kinds, strict=True):
         axis = PrimVar(f"v{var.name}")
         vars_[var] = axis
         axes.append(BlockAxis(axis, kind, Range(imm(0), extent), form.values[var]))
