@@ -79,7 +79,7 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
         lambda: model(
             [node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])], [X], [("b", *Y[1:])]
         ),
-        r"\bb\b",
+        "cycle.*the_add.*the_relu",
     ),
     "an input nobody makes": (
         lambda: model([node("Add", ["x", "ghost"], ["y"])], [X], [Y]),
@@ -129,10 +129,6 @@ BROKEN: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
         lambda: model(
             [node("Relu", ["x"], ["y"])], [("x", F, [1 << 40, 1 << 30])], [("y", F, None)]
         ),
-        r"\bx\b",
-    ),
-    "a negative size": (
-        lambda: model([node("Relu", ["x"], ["y"])], [("x", F, [-4])], [("y", F, [-4])]),
         r"\bx\b",
     ),
     "an output of another type than declared": (

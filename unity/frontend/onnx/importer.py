@@ -7,6 +7,7 @@ symbols by their ONNX names. Every node that Unity lacks is reported, all at onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,10 @@ def _require_supported(model: Model) -> None:
         raise _unsupported(model, gaps)
 
 
+MOST_BYTES = 1 << 47
+"""What a process can address; a declared shape beyond it is damage or malice."""
+
+
 def _origin(model: Model, node: onnx.NodeProto) -> str:
     domain = node.domain or "ai.onnx"
     version = model.opsets.get("" if domain == "ai.onnx" else domain)
@@ -150,7 +155,14 @@ def _input_type(
         own = own or [None] * len(given)
     wanted = given or [None] * len(own)
     pairs = enumerate(zip(own, wanted, strict=True))
-    return TensorType(tuple(_input_dim(graph, info.name, i, o, w) for i, (o, w) in pairs), kind)
+    shape = tuple(_input_dim(graph, info.name, i, o, w) for i, (o, w) in pairs)
+    least = prod(d for d in shape if isinstance(d, int)) * kind.bytes
+    if least > MOST_BYTES:
+        raise UnityError(
+            f"the input {info.name!r} of shape {list(shape)} takes {least} bytes",
+            hint="no machine addresses that much; the model's shape is damaged",
+        )
+    return TensorType(shape, kind)
 
 
 def _input_dim(
