@@ -103,10 +103,8 @@ def _divide(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool) -
         return _divide_by(em, t, a, b, divisor, signed, floor, want_quotient)
     zero, one = int_text(0, t), int_text(1, t)
     none = em.pure(f"icmp eq {t.text} {b}, {zero}")
-    unsafe = none
-    if signed:
-        minus = em.pure(f"icmp eq {t.text} {b}, {int_text(-1, t)}")
-        unsafe = em.pure(f"or {t.mask.text} {none}, {minus}")
+    minus = em.pure(f"icmp eq {t.text} {b}, {int_text(-1, t)}")
+    unsafe = em.pure(f"or {t.mask.text} {none}, {minus}") if signed else none
     safe = em.pure(f"select {t.mask.text} {unsafe}, {t.text} {one}, {t.text} {b}")
     value = _divide_plain(em, t, a, safe, signed, floor, want_quotient)
     if signed and want_quotient:

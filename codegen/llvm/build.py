@@ -196,7 +196,7 @@ def _groups(analyses: Mapping[str, Analysis], threads: int) -> list[tuple[Level,
             least = weights.index(min(weights))
             parts[least].append(name)
             weights[least] += sizes[name]
-        groups += [(level, part) for part in parts if part]
+        groups.extend((level, part) for part in parts if part)
     return groups
 
 

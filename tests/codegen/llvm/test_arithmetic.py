@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -64,9 +63,21 @@ def apply(
     )
 
 
-def cast(to: DType, x: PrimExpr) -> PrimExpr:
-    """A conversion, of as many lanes as the value."""
-    return Cast(to.with_lanes(x.dtype.lanes), x)
+def conversion(to: DType) -> Callable[[PrimExpr], PrimExpr]:
+    """A cast, of as many lanes as the value."""
+    return lambda x: Cast(to.with_lanes(x.dtype.lanes), x)
+
+
+def binary(op: BinaryOp, constant: int | None = None) -> Callable[..., PrimExpr]:
+    """An operation on two values, or on one and a constant."""
+    if constant is not None:
+        return lambda x: Binary(op, x, imm(constant))
+    return lambda x, y: Binary(op, x, y)
+
+
+def comparison(op: CompareOp) -> Callable[[PrimExpr, PrimExpr], PrimExpr]:
+    """A comparison of two values."""
+    return lambda x, y: Compare(op, x, y)
 
 
 def every_value(of: DType) -> Array:
@@ -97,7 +108,7 @@ def test_loads_and_stores_keep_every_dtype() -> None:
 @pytest.mark.parametrize("name", NARROW)
 def test_narrow_floats_widen_exactly(name: str, target: Target) -> None:
     data = every_value(dtype(name))
-    got = apply(lambda x: cast(FLOAT32, x), [data], FLOAT32, 16, target)
+    got = apply(conversion(FLOAT32), [data], FLOAT32, 16, target)
     np.testing.assert_array_equal(got, data.astype(np.float32))
 
 
@@ -117,16 +128,16 @@ def test_narrowing_rounds_to_even(name: str, source: str, target: Target) -> Non
     around = np.concatenate([points, np.nextafter(points, s.numpy.type(np.inf)),
                              np.nextafter(points, s.numpy.type(-np.inf))])  # fmt: skip
     around = np.resize(around, -(-around.size // 16) * 16)
-    got = apply(lambda x: cast(d, x), [around], d, 16, target)
+    got = apply(conversion(d), [around], d, 16, target)
     with np.errstate(all="ignore"):
         want = around.astype(d.numpy)
     np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
 
 
-_BINARY: dict[BinaryOp, Callable[[Array, Array], Array]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+_BINARY: dict[BinaryOp, Callable[..., Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
     "min": np.minimum,
     "max": np.maximum,
 }
@@ -149,7 +160,7 @@ def test_arithmetic_is_numpys(name: str) -> None:
             for _ in range(2)
         )
     funcs = {
-        f"{op}_{lanes}": elementwise(lambda x, y, op=op: Binary(op, x, y), [d, d], d, lanes)
+        f"{op}_{lanes}": elementwise(binary(op), [d, d], d, lanes)
         for op in _BINARY
         for lanes in (1, 16)
     }
@@ -170,10 +181,11 @@ def test_four_bit_integers_wrap() -> None:
         d = dtype(name)
         pairs = np.stack(np.meshgrid(np.arange(low, high), np.arange(low, high)), -1).reshape(-1, 2)
         a, b = (np.ascontiguousarray(pairs[:, k]).astype(d.numpy) for k in (0, 1))
-        for op in ("add", "mul"):
-            exact = _BINARY[op](pairs[:, 0], pairs[:, 1])
-            got = apply(lambda x, y, op=op: Binary(op, x, y), [a, b], d, 16)
-            want = (np.asarray(exact) - low) % 16 + low
+        products: dict[BinaryOp, Callable[..., Array]] = {"add": np.add, "mul": np.multiply}
+        for op, function in products.items():
+            exact = function(pairs[:, 0], pairs[:, 1]).astype(np.int64)
+            got = apply(binary(op), [a, b], d, 16)
+            want = (exact - low) % 16 + low
             np.testing.assert_array_equal(got.astype(np.int64), want)
 
 
@@ -203,7 +215,7 @@ def test_division_of_integers_never_traps(d: DType) -> None:
         want = [_divided(op, int(x), int(y)) for x, y in zip(a, b, strict=True)]
         wrapped = np.asarray(want, object) % (1 << d.bits)
         for lanes in (1, 4):
-            got = apply(lambda x, y, op=op: Binary(op, x, y), [a[:keep], b[:keep]], d, lanes)
+            got = apply(binary(op), [a[:keep], b[:keep]], d, lanes)
             np.testing.assert_array_equal(
                 got.astype(object) % (1 << d.bits), wrapped[:keep], f"{op} {lanes}"
             )
@@ -213,7 +225,7 @@ def test_division_of_integers_never_traps(d: DType) -> None:
 def test_division_by_constants(divisor: int) -> None:
     a = np.arange(-70, 70, dtype=np.int64)
     for op in _DIVISIONS:
-        got = apply(lambda x, op=op: Binary(op, x, imm(divisor)), [a], INT64)
+        got = apply(binary(op, divisor), [a], INT64)
         np.testing.assert_array_equal(got, [_divided(op, int(x), divisor) for x in a], op)
 
 
@@ -231,20 +243,20 @@ def test_division_of_counters_is_unsigned() -> None:
 def test_shifts_past_the_width(op: BinaryOp) -> None:
     a = np.asarray([1, -1, 127, -128] * 4, np.int8)
     b = np.repeat(np.asarray([0, 1, 7, 8], np.int8), 4)
-    got = apply(lambda x, y: Binary(op, x, y), [a, b], INT8, 4)
+    got = apply(binary(op), [a, b], INT8, 4)
     exact = [
         int(x) << int(s) if op == "shl" else int(x) >> int(s) for x, s in zip(a, b, strict=True)
     ]
     np.testing.assert_array_equal(got, (np.asarray(exact) + 128) % 256 - 128)
 
 
-_COMPARE: dict[CompareOp, Callable[[Array, Array], Array]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
+_COMPARE: dict[CompareOp, Callable[..., Array]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
 }
 
 
@@ -257,7 +269,7 @@ def test_comparisons(name: str) -> None:
     a = np.asarray([x for x in values for _ in values]).astype(d.numpy)
     b = np.asarray([y for _ in values for y in values]).astype(d.numpy)
     for op, function in _COMPARE.items():
-        got = apply(lambda x, y, op=op: Compare(op, x, y), [a, b], BOOL)
+        got = apply(comparison(op), [a, b], BOOL)
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(got, function(a, b), op)
 
@@ -271,9 +283,7 @@ def test_casts_follow_numpy() -> None:
             data = numbers.astype(np.int64).astype(s.numpy) if s.is_int else numbers.astype(s.numpy)
         targets = ["float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64",
                    "uint8", "uint16", "uint32", "bool"]  # fmt: skip
-        funcs = {
-            t: elementwise(lambda x, t=t: cast(dtype(t), x), [s], dtype(t), 16) for t in targets
-        }
+        funcs = {t: elementwise(conversion(dtype(t)), [s], dtype(t), 16) for t in targets}
         kernels = build(funcs)
         for name in targets:
             out = np.zeros(16, dtype(name).numpy)
@@ -290,7 +300,7 @@ def test_casts_follow_numpy() -> None:
 def test_minimum_with_a_constant_propagates_nan(values: list[float], op: BinaryOp) -> None:
     data = np.asarray(values, np.float32)
     limit = Imm(1.5, FLOAT32.with_lanes(4))
-    got = apply(lambda x: Binary(op, x, limit), [data], FLOAT32, 4)
+    got = apply(lambda x: binary(op)(x, limit), [data], FLOAT32, 4)
     want = (np.minimum if op == "min" else np.maximum)(data, np.float32(1.5))
     np.testing.assert_array_equal(got, want)
 
