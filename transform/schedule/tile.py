@@ -20,6 +20,7 @@ from .loops import sequence
 from .nest import Axis, Reduction
 
 Values = dict[PrimVar | SizeVar, PrimExpr]
+ZERO = imm(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +30,28 @@ class Tile:
     Attributes:
         row: The row axis, None where there is none (then there is one row).
         rows: The values of the row axis, one per row.
-        column: The column axis, None where there is none.
-        columns: The values of the column axis, one per column.
+        column: The column axes, none, one or two.
+        columns: Their values, one tuple per column.
         lane: The variable of the vectorized loops.
         lanes: Their length.
-        limit: What the last column's values must stay below, None where they do.
+        limit: What the first column axis must stay below in the columns where it may not.
+        masked: Those columns.
     """
 
     row: PrimVar | None
     rows: tuple[PrimExpr, ...]
-    column: PrimVar | None
-    columns: tuple[PrimExpr, ...]
+    column: tuple[PrimVar, ...]
+    columns: tuple[tuple[PrimExpr, ...], ...]
     lane: PrimVar
     lanes: int
-    limit: PrimExpr | None = None
+    limit: PrimExpr = ZERO
+    masked: frozenset[int] = frozenset()
 
     def values(self, row: int, column: int) -> Values:
         """The axes' values at an accumulator."""
-        values: Values = {}
+        values: Values = dict(zip(self.column, self.columns[column], strict=True))
         if self.row is not None:
             values[self.row] = self.rows[row]
-        if self.column is not None:
-            values[self.column] = self.columns[column]
         return values
 
     def slot(self, row: int, column: int) -> PrimExpr:
@@ -60,10 +61,6 @@ class Tile:
     def vectorized(self, body: Stmt) -> Stmt:
         """The statement for every lane."""
         return For(self.lane, imm(0), imm(self.lanes), body, "vectorized")
-
-    def is_masked(self, column: int) -> bool:
-        """Whether a column reaches past the end."""
-        return self.limit is not None and column == len(self.columns) - 1
 
 
 def fill(tile: Tile, value: PrimExpr, buffer: Buffer) -> Stmt:
@@ -124,12 +121,11 @@ def write_back(tile: Tile, reduction: Reduction, finish: Stmt, buffer: Buffer) -
     """The stage's stores for every lane of every accumulator."""
     stmts: list[Stmt] = []
     for r in range(len(tile.rows)):
-        for c, column in enumerate(tile.columns):
+        for c in range(len(tile.columns)):
             value = Load(buffer, (tile.slot(r, c),))
             stmt = finished(reduction, value, finish, tile.values(r, c))
-            if tile.is_masked(c):
-                assert tile.limit is not None
-                stmt = IfThen(Compare("lt", column, tile.limit), stmt)
+            if c in tile.masked:
+                stmt = IfThen(Compare("lt", tile.columns[c][0], tile.limit), stmt)
             stmts.append(stmt)
     return tile.vectorized(sequence(stmts))
 
@@ -142,10 +138,10 @@ def finished(reduction: Reduction, value: PrimExpr, finish: Stmt, values: Values
 
 def _masked(e: PrimExpr, tile: Tile, column: int) -> PrimExpr:
     """With loads along the columns predicated where a column reaches past the end."""
-    var, limit = tile.column, tile.limit
-    if var is None or limit is None or not tile.is_masked(column):
+    if column not in tile.masked:
         return e
-    inside = Compare("lt", var, limit)
+    var = tile.column[0]
+    inside = Compare("lt", var, tile.limit)
 
     def on_load(x: PrimExpr) -> PrimExpr | None:
         if not isinstance(x, Load) or not depends(x, var):
@@ -164,7 +160,7 @@ def _loads(value: PrimExpr, tile: Tile, row: bool, column: bool) -> list[Load]:
         match e:
             case Load():
                 on_row = tile.row is not None and depends(e, tile.row)
-                on_column = tile.column is not None and depends(e, tile.column)
+                on_column = any(depends(e, var) for var in tile.column)
                 if (on_row, on_column) == (row, column):
                     found[e] = None
             case Select():  # a branch's loads are done only where it is taken

@@ -221,8 +221,8 @@ class LaneWriter:
             mask = _both(mask, self.expr(e.predicate, mask))
         buffer = self._private.get(e.buffer, e.buffer)
         index = self._place(e.buffer, e.indices[0], mask)
-        if mask is None or (index.dtype.lanes == 1 and e.predicate is None and self._in_bounds(e)):
-            return Load(buffer, (index,))
+        if mask is None or (e.predicate is None and self._in_bounds(e)):
+            return Load(buffer, (index,))  # what inactive lanes read is never used
         if index.dtype.lanes == 1 and mask.dtype.lanes == 1:
             return Load(buffer, (index,), mask)
         return Load(buffer, (self._wide(index),), self._wide(mask))

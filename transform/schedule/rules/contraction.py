@@ -28,12 +28,41 @@ GRAIN = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which axis is which."""
+    """Which axis is which.
+
+    Attributes:
+        column: The axis with the lanes.
+        beside: Another axis whose steps are columns of the tile as well, where the lanes' axis is
+            too short to fill one (the height of a small image).
+        row: The axis of the tile's rows.
+        outer: The others.
+        lanes: How many.
+    """
 
     column: Axis
+    beside: Axis | None
     row: Axis | None
     outer: tuple[Axis, ...]
     lanes: int
+
+    @property
+    def columns(self) -> tuple[Axis, ...]:
+        """The column axes."""
+        return (self.column,) if self.beside is None else (self.column, self.beside)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One size of tile: a tier for each of the tile's axes."""
+
+    column: Tier
+    beside: Tier
+    row: Tier
+
+    @property
+    def tiers(self) -> tuple[tuple[str, Tier], ...]:
+        """With names, the one to run fastest last."""
+        return ("column", self.column), ("beside", self.beside), ("row", self.row)
 
 
 def contraction(nest: Nest, target: Target) -> Stmt | None:
@@ -69,8 +98,26 @@ def layout_of(nest: Nest, reduction: Reduction, target: Target) -> Layout | None
     )
     lanes = lanes_for(bits, target.vector_bits, column.extent)
     row = _row_axis(nest, column, reads)
-    outer = tuple(a for a in nest.axes if a is not column and a is not row)
-    return Layout(column, row, outer, lanes)
+    beside = None
+    if row is not None and extent is not None and -(-extent // lanes) * 2 <= _columns(target):
+        beside = _beside(nest, column, row, reads)
+    outer = tuple(a for a in nest.axes if a not in (column, row, beside))
+    return Layout(column, beside, row, outer, lanes)
+
+
+def _columns(target: Target) -> int:
+    """How many vectors a row of the tile has."""
+    return 4 if target.vector_registers >= 32 else 2
+
+
+def _beside(nest: Nest, column: Axis, row: Axis, reads: Sequence[Poly]) -> Axis | None:
+    """An axis along which nothing that moves along the rows moves."""
+    of_row = [index for index in reads if mentions(index, row.var)]
+    for axis in reversed(nest.axes):
+        still = not any(mentions(index, axis.var) for index in of_row)
+        if still and axis not in (column, row) and (number(axis.extent) or 0) > 1:
+            return axis
+    return None
 
 
 def lanes_along(nest: Nest, reduction: Reduction, known: Analyzer) -> bool:
@@ -95,25 +142,26 @@ def _row_axis(nest: Nest, column: Axis, reads: Sequence[Poly]) -> Axis | None:
 
 
 def _tiles(nest: Nest, reduction: Reduction, layout: Layout, target: Target) -> Stmt:
-    columns = 4 if target.vector_registers >= 32 else 2
-    if layout.row is None:
-        columns = 4
+    largest = 4 if layout.row is None else _columns(target)
+    one = imm(1)
     parts: list[Stmt] = []
-    for tier in column_tiers(layout.column.extent, layout.lanes, columns):
-        rows = (target.vector_registers - tier.size - 1) // tier.size
-        rows = min(rows, 8)
-        extent = imm(1) if layout.row is None else layout.row.extent
-        for row_tier in row_tiers(extent, rows):
-            parts.append(_tier(nest, reduction, layout, tier, row_tier))
+    for column in column_tiers(layout.column.extent, layout.lanes, largest):
+        extent = one if layout.beside is None else layout.beside.extent
+        for beside in row_tiers(extent, max(1, largest // column.size)):
+            size = column.size * beside.size
+            rows = min(8, (target.vector_registers - size - 1) // size)
+            extent = one if layout.row is None else layout.row.extent
+            for row in row_tiers(extent, rows):
+                parts.append(_tier(nest, reduction, layout, Cut(column, beside, row)))
     return sequence(parts)
 
 
-def _tier(nest: Nest, reduction: Reduction, layout: Layout, columns: Tier, rows: Tier) -> Stmt:
+def _tier(nest: Nest, reduction: Reduction, layout: Layout, cut: Cut) -> Stmt:
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in layout.outer]
-    domain += [("column", columns.count), ("row", rows.count)]
+    domain += [(name, tier.count) for name, tier in cut.tiers]
     domain = [(name, extent) for name, extent in domain if number(extent) != 1]
     steps = product([a.extent for a in reduction.axes])
-    work = multiply(steps, imm(columns.size * layout.lanes * rows.size))
+    size = cut.column.size * cut.beside.size * cut.row.size * layout.lanes
 
     def body(point: Sequence[PrimExpr]) -> Stmt:
         at = iter(point)
@@ -122,33 +170,40 @@ def _tier(nest: Nest, reduction: Reduction, layout: Layout, columns: Tier, rows:
             return imm(0) if number(extent) == 1 else next(at)
 
         outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
-        column, row = coordinate(columns.count), coordinate(rows.count)
-        return _micro_kernel(nest, reduction, layout, (columns, column), (rows, row), outer)
+        column, beside, row = [coordinate(tier.count) for _, tier in cut.tiers]
+        tile = _tile(layout, cut, column, beside, row)
+        return _micro_kernel(nest, reduction, tile, outer)
 
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, multiply(steps, imm(size)), GRAIN, body)
 
 
-def _micro_kernel(
-    nest: Nest,
-    reduction: Reduction,
-    layout: Layout,
-    columns: tuple[Tier, PrimExpr],
-    rows: tuple[Tier, PrimExpr],
-    outer: Values,
-) -> Stmt:
+def _tile(layout: Layout, cut: Cut, column: PrimExpr, beside: PrimExpr, row: PrimExpr) -> Tile:
     lane, lanes = PrimVar("lane"), layout.lanes
-    first_column = _tile_begin(columns[0], columns[1], lanes)
-    first_row = _tile_begin(rows[0], rows[1], 1)
-    tile = Tile(
+    vectors = [add(_at(cut.column, column, v * lanes, lanes), lane) for v in range(cut.column.size)]
+    lines = [_at(cut.beside, beside, i) for i in range(cut.beside.size)]
+    last = len(vectors) - 1
+    both = layout.beside is not None
+    columns = [(v, line) if both else (v,) for line in lines for v in vectors]
+    masked = [line * len(vectors) + last for line in range(len(lines)) if cut.column.masked]
+    return Tile(
         row=None if layout.row is None else layout.row.var,
-        rows=tuple(add(first_row, imm(r)) for r in range(rows[0].size)),
-        column=layout.column.var,
-        columns=tuple(add(add(first_column, imm(c * lanes)), lane) for c in range(columns[0].size)),
+        rows=tuple(_at(cut.row, row, r) for r in range(cut.row.size)),
+        column=tuple(axis.var for axis in layout.columns),
+        columns=tuple(columns),
         lane=lane,
         lanes=lanes,
-        limit=layout.column.extent if columns[0].masked else None,
+        limit=layout.column.extent,
+        masked=frozenset(masked),
     )
-    size = len(tile.rows) * len(tile.columns) * lanes
+
+
+def _at(tier: Tier, tile: PrimExpr, offset: int, lanes: int = 1) -> PrimExpr:
+    """The value of an axis at an offset in a tile of a tier."""
+    return add(add(tier.begin, multiply(tile, imm(tier.size * lanes))), imm(offset))
+
+
+def _micro_kernel(nest: Nest, reduction: Reduction, tile: Tile, outer: Values) -> Stmt:
+    size = len(tile.rows) * len(tile.columns) * tile.lanes
     buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
     value = substitute_prim(reduction.value, outer)
     start = fill(tile, reduction.identity, buffer)
@@ -163,7 +218,3 @@ def with_init(reduction: Reduction, finish: Stmt) -> Stmt:
         return finish
     joined = Binary(reduction.op, reduction.init, reduction.result)
     return substitute_stmt(finish, {reduction.result: joined})
-
-
-def _tile_begin(tier: Tier, at: PrimExpr, lanes: int) -> PrimExpr:
-    return add(tier.begin, multiply(at, imm(tier.size * lanes)))

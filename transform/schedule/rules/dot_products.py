@@ -97,8 +97,11 @@ def _tier(
         tile = Tile(
             row=None if row[0] is None else row[0].var,
             rows=_run(rows[0], tile_row, row[1]),
-            column=None if column[0] is None else column[0].var,
-            columns=_run(columns[0], tile_column, column[1]),
+            column=() if column[0] is None else (column[0].var,),
+            columns=tuple(
+                () if column[0] is None else (value,)
+                for value in _run(columns[0], tile_column, column[1])
+            ),
             lane=PrimVar("lane"),
             lanes=lanes,
         )
