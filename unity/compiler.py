@@ -18,6 +18,7 @@ from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.verify import verify
+from unity.op.check import check_types
 from unity.runtime.executable import Executable
 from unity.script import set_compiler
 from unity.transform import Context, Instrument, Pipeline
@@ -78,6 +79,7 @@ def compile(  # noqa: A001
     if dynamic:
         module = with_dynamic_dims(module, dynamic)
     verify(module)
+    check_types(module)
     context = Context(_target(target, threads), tuple(instruments))
     passes = default_pipeline(context.target.kind) if pipeline is None else pipeline
     lowered = passes.run(module, context)
