@@ -15,7 +15,9 @@ from .graph import (
     FuseOps,
     FuseTir,
     LegalizeOps,
+    LiftTemporaries,
     LowerCalls,
+    MarkInPlace,
     Normalize,
     PlanMemory,
     SimplifyOps,
@@ -49,15 +51,18 @@ KERNELS = Pipeline(
         FuseOps(),
         FuseTir(),
         EliminateDeadCode(),  # kernels that only fused ones were made from
+        MarkInPlace(),  # while kernels have the form they were made in
+        ScheduleDefault(),
+        LiftTemporaries(),  # those that the schedule left
         LowerCalls(),
-        PlanMemory(),  # while kernels are unscheduled: it looks at how they read and write
+        EliminateDeadCode(),  # tuples of outputs, taken apart
+        PlanMemory(),  # while buffers have their shapes, which tell sizes
     )
 )
-"""From operators to kernels and planned memory."""
+"""From operators to scheduled kernels and planned memory."""
 
 TENSOR = Pipeline(
     (
-        ScheduleDefault(),
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
@@ -67,7 +72,7 @@ TENSOR = Pipeline(
         SimplifyTir(),  # unrolling makes constants
     )
 )
-"""From kernels as they were made to what code generators take."""
+"""From scheduled kernels to what code generators take."""
 
 DEFAULT: dict[TargetKind, Pipeline] = {"cpu": GRAPH + KERNELS + TENSOR}
 

@@ -7,7 +7,9 @@ from .fold_batch_norm import FoldBatchNorm
 from .fuse_ops import FuseOps
 from .fuse_tir import FuseTir
 from .legalize import LegalizeOps
+from .lift_temporaries import LiftTemporaries
 from .lower_calls import LowerCalls
+from .mark_in_place import MarkInPlace
 from .normalize import Normalize
 from .plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .simplify import SimplifyOps
@@ -20,7 +22,9 @@ __all__ = [
     "FuseOps",
     "FuseTir",
     "LegalizeOps",
+    "LiftTemporaries",
     "LowerCalls",
+    "MarkInPlace",
     "Normalize",
     "PlanMemory",
     "SimplifyOps",

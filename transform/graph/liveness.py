@@ -62,6 +62,7 @@ class Liveness:
     storages: dict[Var, Storage] = field(default_factory=dict[Var, Storage])
     calls: list[KernelCall] = field(default_factory=list[KernelCall])
     roots: dict[Var, Var] = field(default_factory=dict[Var, Var])
+    tuples: dict[Var, tuple[Expr, ...]] = field(default_factory=dict[Var, tuple[Expr, ...]])
     _position: int = 0
 
     def root(self, var: Var) -> Storage | None:
@@ -93,6 +94,8 @@ class Liveness:
                 for buffer in buffers:
                     self._use(buffer)
                 self.calls.append(KernelCall(self._position, name, buffers))
+            case Tuple(fields):
+                self.tuples[var] = fields  # a tuple nobody takes apart keeps nothing alive
             case If():
                 self._use(value.condition)
                 self.body(value.then)
@@ -121,21 +124,22 @@ class Liveness:
             self._escape(child)
 
     def _escape(self, e: Expr) -> None:
-        for var in _vars(e):
+        for var in self._vars(e):
             storage = self.root(var)
             if storage is not None:
                 storage.escapes = True
         self._use(e)
 
     def _use(self, e: Expr) -> None:
-        for var in _vars(e):
+        for var in self._vars(e):
             storage = self.root(var)
             if storage is not None:
                 storage.end = max(storage.end, self._position)
 
-
-def _vars(e: Expr) -> Iterator[Var]:
-    if isinstance(e, Var):
-        yield e
-    for child in graph_children(e):
-        yield from _vars(child)
+    def _vars(self, e: Expr) -> Iterator[Var]:
+        if isinstance(e, Var):
+            yield e
+            for item in self.tuples.get(e, ()):
+                yield from self._vars(item)
+        for child in graph_children(e):
+            yield from self._vars(child)

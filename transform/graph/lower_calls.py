@@ -125,11 +125,14 @@ class _Lowerer(BodyRewriter):
 
     def kernel_call(self, call: CallTir, var: Var) -> Expr:
         """Allocate, call, and give the destinations."""
+        kernel = self.module[call.callee.name]
+        assert isinstance(kernel, PrimFunc)
         args = list(call.args)
         made: list[Expr] = []
         results: list[Expr] = []
         for out, source in zip(call.out, call.inplace or (-1,) * len(call.out), strict=True):
-            name = var.name if len(call.out) == 1 else f"{var.name}_{len(results)}"
+            buffer = kernel.buffers[len(call.args) + len(made)].name if source < 0 else var.name
+            name = f"{var.name}_{buffer}" if results else var.name
             target = self.allocate(out, name, call.span)
             results.append(target)
             if source < 0:
@@ -138,8 +141,6 @@ class _Lowerer(BodyRewriter):
                 assert isinstance(out, TensorType)
                 self.copy(args[source], out, target, call.span)
                 args[source] = target
-        kernel = self.module[call.callee.name]
-        assert isinstance(kernel, PrimFunc)
         self.call(call.callee, kernel, (*args, *made), call.sym_args, call.span)
         return results[0] if len(results) == 1 else Tuple(tuple(results), call.span)
 

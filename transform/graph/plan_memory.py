@@ -19,13 +19,12 @@ from unity.ir.graph import (
     VarBinding,
 )
 from unity.ir.module import IRModule
-from unity.ir.stmt import Buffer, PrimFunc
+from unity.ir.stmt import PrimFunc
 from unity.ir.types import ObjectType, TensorType
 from unity.ir.visit import type_symbols, walk_bindings
 
 from ..passes import Context, Pass
 from .arena import Piece, pack
-from .inplace import overwritable
 from .liveness import KernelCall, Liveness, Storage
 from .rewriter import BodyRewriter
 from .symbols import shape_of
@@ -36,10 +35,10 @@ class PlanMemory(Pass):
     """Puts tensors that do not outlive a call of their function into an arena.
 
     The arena is allocated once at the start; its size is a formula over the parameters' symbols.
-    Tensors never in use together share bytes, and an elementwise kernel writes over an input that
-    it is the last to read. Results have storage of their own, and so have tensors that something
-    else than a kernel sees, or whose size is not known when the function starts. Constants stay
-    outside.
+    Tensors never in use together share bytes, and a kernel writes over an input that it is the last
+    to read where `MarkInPlace` allows it. Results have storage of their own, and so have tensors
+    that something else than a kernel sees, or whose size is not known when the function starts.
+    Constants stay outside.
 
     A function may still return a parameter or a constant, or a view of one: the VM copies it then.
 
@@ -47,6 +46,7 @@ class PlanMemory(Pass):
     >>> from unity.script import parse, print_module
     >>> from .legalize import LegalizeOps
     >>> from .lower_calls import LowerCalls
+    >>> from .mark_in_place import MarkInPlace
     >>> before = parse('''
     ... n = dim("n")
     ... @script.function
@@ -54,8 +54,8 @@ class PlanMemory(Pass):
     ...     y = R.matmul(R.exp(R.matmul(x, w)), w)
     ...     return R.matmul(y, w)
     ... ''')
-    >>> calls = LowerCalls()(LegalizeOps()(before, Context()), Context())
-    >>> after = PlanMemory()(calls, Context())
+    >>> kernels = MarkInPlace()(LegalizeOps()(before, Context()), Context())
+    >>> after = PlanMemory()(LowerCalls()(kernels, Context()), Context())
     >>> print(print_module(after.without("matmul", "exp")), end="")
     n = dim("n")
     <BLANKLINE>
@@ -96,7 +96,6 @@ class _Planner:
     def __init__(self, module: IRModule, in_place: bool) -> None:
         self.module = module
         self.in_place = in_place
-        self.safe: dict[str, frozenset[Buffer]] = {}
         self.marked: dict[str, PrimFunc] = {}
 
     def function(self, f: Function, around: frozenset[Symbol]) -> Function:
@@ -147,22 +146,22 @@ class _Planner:
     ) -> tuple[Storage | None, Storage | None]:
         """An input that dies in this call and the output that may take its place."""
         kernel = self.kernel(call.kernel)
-        if call.kernel not in self.safe:
-            self.safe[call.kernel] = overwritable(kernel)
-        safe = self.safe[call.kernel]
-        output = _storage(call.buffers[-1], live)
-        if not safe or output is None or output.var not in planned or output.start > call.position:
+        safe = _overwritable(kernel)
+        if not safe:
             return None, None
-        given: dict[Var, list[Buffer]] = {}
-        for buffer, arg in zip(kernel.buffers, call.buffers, strict=True):
+        output = _storage(call.buffers[len(kernel.buffers) - _outputs(kernel)], live)
+        if output is None or output.var not in planned:
+            return None, None
+        given: dict[Var, list[int]] = {}
+        for i, arg in enumerate(call.buffers):
             storage = _storage(arg, live)
             if storage is not None:
-                given.setdefault(storage.var, []).append(buffer)
-        for var, buffers in given.items():
+                given.setdefault(storage.var, []).append(i)
+        for var, places in given.items():
             source = live.storages[var]
             dies = source.end == call.position and var in planned
             # A view of the storage may show other elements at the same index: shapes must agree.
-            if dies and all(b in safe for b in buffers) and source.type == output.type:
+            if dies and safe.issuperset(places) and source.type == output.type:
                 return source, output
         return None, None
 
@@ -171,6 +170,18 @@ class _Planner:
         found = self.module[name]
         assert isinstance(found, PrimFunc)
         return found
+
+
+def _overwritable(kernel: PrimFunc) -> frozenset[int]:
+    marked = kernel.attrs.get("overwritable", ())
+    assert isinstance(marked, tuple)
+    return frozenset(i for i in marked if isinstance(i, int))
+
+
+def _outputs(kernel: PrimFunc) -> int:
+    count = kernel.attrs.get("num_outputs", 1)
+    assert isinstance(count, int)
+    return count
 
 
 def _storage(e: Expr, live: Liveness) -> Storage | None:

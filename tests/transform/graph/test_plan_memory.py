@@ -13,11 +13,15 @@ from tests.transform.cases import apply, becomes, floats, keeps_meaning
 from unity.ir.dims import Dim, Symbol, dim, evaluate
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
-from unity.ir.visit import walk_bindings
-from unity.transform import Pass
+from unity.ir.stmt import Allocate
+from unity.ir.visit import walk_bindings, walk_stmt
+from unity.script import parse
+from unity.transform import Context, Pass
 from unity.transform.graph import (
     LegalizeOps,
+    LiftTemporaries,
     LowerCalls,
+    MarkInPlace,
     PlanMemory,
     arena_bytes,
     peak_bytes,
@@ -25,7 +29,7 @@ from unity.transform.graph import (
 from unity.transform.graph.arena import ALIGNMENT, Piece, pack
 
 N, M = dim("n"), dim("m")
-PLAN: list[Pass] = [LegalizeOps(), LowerCalls(), PlanMemory()]
+PLAN: list[Pass] = [LegalizeOps(), MarkInPlace(), LowerCalls(), PlanMemory()]
 
 
 def ops(module: IRModule, name: str = "main") -> list[str]:
@@ -119,7 +123,7 @@ def main(x: f32[Tensor, n, 16], w: f32[Tensor, 16, 16]) -> f32[Tensor, n, 16]:
     assert arena_bytes(shared.graph_functions()["main"]) == 64 * N
     assert shared.prim_funcs()["exp"].attrs["noalias"] is False
     assert "noalias" not in shared.prim_funcs()["matmul"].attrs
-    apart = keeps_meaning([LegalizeOps(), LowerCalls(), PlanMemory(in_place=False)], text, args)
+    apart = keeps_meaning([*PLAN[:-1], PlanMemory(in_place=False)], text, args)
     assert arena_bytes(apart.graph_functions()["main"]) == 128 * N
 
 
@@ -217,6 +221,46 @@ def main(x: f32[Tensor, 16]) -> f32[Tensor, 16]:
 """
     got = keeps_meaning(PLAN, text, floats(0, (16,)))
     assert ops(got).count("alloc_arena") == 1
+
+
+SOFTMAX = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 64]) -> f32[Tensor, n, 64]:
+    y = R.nn.softmax(x)
+    return R.nn.softmax(y)
+"""
+
+
+def test_temporaries_of_kernels_are_planned_too() -> None:
+    args = floats(0, (3, 64))
+    inside = keeps_meaning(PLAN, SOFTMAX, args)
+    assert arena_bytes(inside.graph_functions()["main"]) == 256 * N
+    lifted = keeps_meaning([LegalizeOps(), LiftTemporaries(), *PLAN[1:]], SOFTMAX, args)
+    (kernel,) = lifted.prim_funcs().values()
+    assert not any(isinstance(s, Allocate) for s in walk_stmt(kernel.body))
+    assert arena_bytes(lifted.graph_functions()["main"]) == (256 + 256 + 2 * 64) * N
+
+
+def test_small_temporaries_stay_on_the_stack() -> None:
+    module = apply(LegalizeOps(), SOFTMAX.replace("n,", "2,"))
+    assert LiftTemporaries()(module, Context()) is module
+    assert LiftTemporaries(stack=256)(module, Context()) is not module
+
+
+def test_kernels_that_others_may_call_keep_their_signature() -> None:
+    text = """
+n = dim("n")
+@script.prim_func
+def kernel(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
+    t = T.alloc((n,), "float32")
+    for i in range(n):
+        t[i] = x[i]
+    for i in range(n):
+        y[i] = t[i]
+"""
+    module = parse(text)
+    assert LiftTemporaries()(module, Context()) is module
 
 
 def pieces(seed: int) -> list[Piece]:

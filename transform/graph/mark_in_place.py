@@ -1,12 +1,54 @@
-"""Which inputs a kernel may overwrite with its output."""
+"""MarkInPlace: which inputs a kernel may overwrite with its output."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, Load, PrimExpr, PrimVar
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Stmt, Store
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+
+from ..passes import Context, Pass
+
+
+@dataclass(frozen=True, slots=True)
+class MarkInPlace(Pass):
+    """Gives kernels the attribute ``overwritable``: the indices of inputs that may be written over.
+
+    It is found from the kernels as they were made, since a schedule takes their form; `PlanMemory`
+    reads it.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.prim_func
+    ... def add_reversed(x: f32[Buffer, 4], y: f32[Buffer, 4], z: f32[Buffer, 4]) -> None:
+    ...     for i in range(4):
+    ...         with T.block("add"):
+    ...             v = T.axis.spatial(4, i)
+    ...             z[v] = x[v] + y[3 - v]
+    ... ''')
+    >>> print(print_module(MarkInPlace()(before, Context())), end="")
+    @script.prim_func(attrs={"overwritable": (0,)})
+    def add_reversed(x: f32[Buffer, 4], y: f32[Buffer, 4], z: f32[Buffer, 4]) -> None:
+        for i in range(4):
+            with T.block("add"):
+                v = T.axis.remap("S", i)
+                z[v] = x[v] + y[3 - v]
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself; those that have no such input stay as they are."""
+        return module.with_({name: _marked(f) for name, f in module.prim_funcs().items()})
+
+
+def _marked(kernel: PrimFunc) -> PrimFunc:
+    safe = overwritable(kernel)
+    found = tuple(i for i, buffer in enumerate(kernel.buffers) if buffer in safe)
+    if not found or "overwritable" in kernel.attrs:
+        return kernel
+    return replace(kernel, attrs=kernel.attrs.with_(overwritable=found))
 
 
 def overwritable(kernel: PrimFunc) -> frozenset[Buffer]:
