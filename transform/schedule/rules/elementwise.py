@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import For, IfThen, Stmt
+from unity.ir.stmt import For, IfThen, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 
@@ -45,7 +45,9 @@ def elementwise(nest: Nest, target: Target) -> Stmt | None:
     *outer, inner = nest.axes
     lanes = lanes_for(_bits(nest), target.vector_bits, inner.extent)
     extent = number(inner.extent)
-    lengthwise = extent is not None and extent < 2
+    if extent == 0:
+        return Seq(())
+    lengthwise = extent == 1
     few = all(number(a.extent) is not None for a in outer)
     rows = 1
     for axis in outer:
