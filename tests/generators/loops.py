@@ -169,7 +169,9 @@ def _all(conditions: list[PrimExpr]) -> PrimExpr | None:
 def _block(c: Computation, form: _Form, rng: Random) -> Block:
     axes: list[BlockAxis] = []
     vars_: dict[PrimVar | SizeVar, PrimExpr] = {}
-    kinds: tuple[AxisKind, ...] = ("S",) * len(c.spatial) + ("R",) * len(c.reduces)
+    spatial: AxisKind = "S"
+    reduce: AxisKind = "R"
+    kinds = [spatial] * len(c.spatial) + [reduce] * len(c.reduces)
     for (var, extent), kind in zip((*c.spatial, *c.reduces), kinds, strict=True):
         axis = PrimVar(f"v{var.name}")
         vars_[var] = axis
