@@ -210,7 +210,8 @@ class GraphEvaluator(Evaluator):
         try:
             return as_type(found)
         except UnityError as error:
-            raise self.source.error(node, error.message, error.hint) from None
+            message = f"expected a type, got {shown(found)}"
+            raise self.source.error(node, message, error.hint) from None
 
     def type_of(self, e: Expr) -> Type:
         """The type of an expression."""

@@ -6,7 +6,7 @@ import builtins
 import difflib
 import sys
 from collections.abc import Iterable, Mapping
-from types import CellType, FrameType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
 
 MISSING = object()
 
@@ -76,8 +76,14 @@ def captured_by(function: FunctionType) -> list[Mapping[str, object]]:
     code = function.__code__
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if code in frame.f_code.co_consts and frame.f_locals is not function.__globals__:
+        if _contains(frame.f_code, code) and frame.f_locals is not function.__globals__:
             names.append(dict(frame.f_locals))
             code = frame.f_code
         frame = frame.f_back
     return [*names, function.__globals__, vars(builtins)]
+
+
+def _contains(outer: CodeType, inner: CodeType) -> bool:
+    """Whether a code is defined somewhere inside another."""
+    nested = [const for const in outer.co_consts if isinstance(const, CodeType)]
+    return inner in nested or any(_contains(const, inner) for const in nested)

@@ -83,6 +83,20 @@ def of_function(function: FunctionType) -> tuple[Source, ast.FunctionDef]:
     )
 
 
+def of_class(definition: type, function: FunctionType) -> tuple[Source, ast.ClassDef]:
+    """The source of a class and its definition, known by one of its functions.
+
+    Raises:
+        UnityError: Python does not know the text.
+    """
+    source, inner = of_function(function)
+    tree = _tree(source.file, "".join(source.lines))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and inner in node.body:
+            return source, node
+    raise source.error(inner, f"{definition.__name__!r} does not hold {function.__name__!r}")
+
+
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -30,7 +30,7 @@ from .scope import Scope
 from .source import Source, of_text
 
 _BUILTINS = (abs, bool, float, int, len, list, max, min, range, round, str, sum, tuple)
-_LANGUAGE: Mapping[str, object] = {
+LANGUAGE: Mapping[str, object] = {
     "R": graph_names,
     "T": prim_names,
     "script": Marker("script"),
@@ -40,6 +40,7 @@ _LANGUAGE: Mapping[str, object] = {
     **{short: getattr(words, short) for short in SHORT_NAMES},
     **{function.__name__: function for function in _BUILTINS},
 }
+"""The names that every text sees."""
 
 
 def parse(
@@ -60,7 +61,7 @@ def parse(
         UnityError: A mistake in the text, at its place.
     """
     source, tree = of_text(text)
-    module = _Text(source, dict(_LANGUAGE) | dict(names or {}), constants or {})
+    module = TextModule(source, names or {}, constants or {})
     for node in tree.body:
         module.read(node)
     return module.finish()
@@ -73,14 +74,14 @@ class _Graph:
     attrs: dict[str, object]
 
 
-class _Text:
+class TextModule:
     """The definitions of a text while it is read; graph functions are parsed last."""
 
     def __init__(
-        self, source: Source, names: dict[str, object], constants: Mapping[str, Array]
+        self, source: Source, names: Mapping[str, object], constants: Mapping[str, Array]
     ) -> None:
         self.source = source
-        self.names = names
+        self.names: dict[str, object] = {**LANGUAGE, **names}
         self.constants = constants
         self.attrs = NO_ATTRS
         self.definitions: dict[str, Definition | _Graph] = {}
@@ -93,7 +94,7 @@ class _Text:
             case ast.Assign(targets=[ast.Name(name)], value=value):
                 self._assign(name, value)
             case ast.FunctionDef():
-                self._function(node)
+                self.function(node)
             case ast.Expr(ast.Call() as call) if _path(call.func) == "script.module_attrs":
                 self.attrs = self._attrs(call)
             case _:
@@ -147,7 +148,8 @@ class _Text:
         self.definitions[name] = definition
         self.names[name] = Named(name)
 
-    def _function(self, node: ast.FunctionDef) -> None:
+    def function(self, node: ast.FunctionDef) -> None:
+        """A decorated function."""
         if len(node.decorator_list) != 1:
             raise self.source.error(
                 node, f"{node.name!r} needs one decorator", "@script.function or @script.prim_func"

@@ -1,0 +1,127 @@
+"""TVMScript modules and functions, from their text."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import FunctionType
+
+from unity.errors import UnityError
+from unity.ir.dims import dim
+from unity.ir.dtype import Array
+from unity.ir.graph import CallTir
+from unity.ir.module import Definition, IRModule
+from unity.ir.stmt import PrimFunc
+from unity.ir.visit import walk_bindings
+
+from ..parser.scope import captured_by
+from ..parser.source import Source, of_class, of_function, of_text
+from ..parser.text import LANGUAGE, TextModule
+from .rewrite import Rewriter, path_of
+
+
+def parse(text: str, constants: Mapping[str, Array] | None = None) -> IRModule:
+    """The module that a TVMScript text says.
+
+    Args:
+        text: A class decorated with ``@I.ir_module``, or functions decorated with ``@T.prim_func``
+            and ``@R.function``.
+        constants: What ``R.const("name")`` stands for.
+
+    Raises:
+        UnityError: A mistake in the text, or a part of TVMScript that Unity lacks, at its place.
+    """
+    source, tree = of_text(text)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    if len(classes) > 1:
+        raise source.error(classes[1], "a text holds one module")
+    name = classes[0].name if classes else ""
+    body = classes[0].body if classes else tree.body
+    return _read(source, name, body, {}, constants or {})
+
+
+def of_definition(definition: type) -> IRModule:
+    """The module of a class whose functions are TVMScript.
+
+    Raises:
+        UnityError: As `parse`; or the class has no functions.
+    """
+    functions = [v for v in vars(definition).values() if isinstance(v, FunctionType)]
+    if not functions:
+        raise UnityError(
+            f"{definition.__name__!r} has no functions",
+            hint="decorate them with @T.prim_func or @R.function",
+        )
+    source, node = of_class(definition, functions[0])
+    return _read(source, node.name, node.body, _names(functions[0]), {})
+
+
+def of_python(function: FunctionType) -> IRModule:
+    """The module of one function that stands alone.
+
+    Raises:
+        UnityError: As `parse`.
+    """
+    source, node = of_function(function)
+    return _read(source, "", [node], _names(function), {})
+
+
+def _names(function: FunctionType) -> dict[str, object]:
+    """What the function sees, less the words that mean something else in TVMScript."""
+    found: dict[str, object] = {}
+    for names in reversed(captured_by(function)):
+        found.update(names)
+    return {k: v for k, v in found.items() if k not in LANGUAGE and k != "I"}
+
+
+def _read(
+    source: Source,
+    name: str,
+    body: Sequence[ast.stmt],
+    names: Mapping[str, object],
+    constants: Mapping[str, Array],
+) -> IRModule:
+    rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
+    functions = [
+        rewriter.function(copy.deepcopy(node))
+        for node in body
+        if isinstance(node, ast.FunctionDef) and node.decorator_list
+    ]
+    for node in body:
+        _check(source, node)
+    symbols = {symbol: dim(symbol) for symbol in rewriter.symbols}
+    module = TextModule(source, {**names, **symbols}, constants)
+    for function in functions:
+        module.function(function)
+    return _with_output_counts(module.finish())
+
+
+def _check(source: Source, node: ast.stmt) -> None:
+    """Refuse statements of a module that mean nothing to us."""
+    match node:
+        case ast.FunctionDef() | ast.Import() | ast.ImportFrom() | ast.Pass():
+            return
+        case ast.Expr(ast.Constant()):
+            return
+        case ast.Expr(ast.Call() as call) if path_of(call.func).startswith("I."):
+            return
+        case _:
+            raise source.error(node, "a module holds functions", "see unity.script.tvmscript")
+
+
+def _with_output_counts(module: IRModule) -> IRModule:
+    """The module whose prim funcs say how many outputs they have; in TVMScript only calls do."""
+    counts: dict[str, int] = {}
+    for function in module.graph_functions().values():
+        for binding in walk_bindings(function):
+            value = binding.value
+            if isinstance(value, CallTir) and len(value.out) > 1:
+                counts[value.callee.name] = len(value.out)
+    changed: dict[str, Definition] = {}
+    for name, count in counts.items():
+        func = module[name]
+        assert isinstance(func, PrimFunc)
+        changed[name] = replace(func, attrs=func.attrs.with_(num_outputs=count))
+    return module.with_(changed)
