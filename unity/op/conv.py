@@ -15,6 +15,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
+from .deal import deal
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
 from .sampling import Sampler, sample
 from .window import (
@@ -22,8 +23,6 @@ from .window import (
     check_steps,
     dims_of,
     pad_reference,
-    pad_spatial,
-    position,
     spatial,
     tap_reference,
     taps,
@@ -118,7 +117,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     wide = working_dtype(out)
     extents, kernel = dims_of(x), dims_of(w)
     windows = spatial(attrs, kernel[2:])
-    padded = pad_spatial(x, windows, extents[2:], imm(0, x.dtype))
+    dealt = deal(x, windows, extents[2:], imm(0, x.dtype))
     groups = int_attr(attrs, "groups")
     taken, made = kernel[1], kernel[0]
     k, c = taps(windows), te.reduce_axis(taken, "ci")
@@ -134,8 +133,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return group if taken == 1 else group * taken + c.var
 
     def product(*i: PrimExpr) -> te.Reduce:
-        at = [position(s, t.var, win) for s, t, win in zip(i[2:], k, windows, strict=True)]
-        left = padded[(i[0], channel(i[1]), *at)]
+        left = dealt.read((i[0], channel(i[1])), i[2:], [t.var for t in k])
         right = w[(i[1], 0 if depthwise else c.var, *(t.var for t in k))]
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=k if depthwise else [c, *k])
 
@@ -187,6 +185,9 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
             call(c, (o, c, *threes), padding=1, strides=2),
             call(c, (o, c, *ones), "float16"),
             call(c, (o, c, *ones), strides=2),
+            call(c, (o, c, *(2,) * rank), strides=3, padding=1),
+            call(c, (o, c, *(2,) * rank), strides=2, dilation=2),
+            call(c, (o, c, *(2,) * rank), strides=2, dilation=3),
             call(
                 c,
                 (o, c, *(2,) * rank),
