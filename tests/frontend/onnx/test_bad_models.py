@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from onnx.external_data_helper import set_external_data
 
 from unity.errors import UnityError, UnsupportedError
 from unity.frontend.onnx import from_onnx
@@ -122,7 +123,7 @@ def declared_other_rank(proto: onnx.ModelProto) -> None:
 
 def external(location: str) -> Callable[[onnx.ModelProto], None]:
     def edit(proto: onnx.ModelProto) -> None:
-        onnx.external_data_helper.set_external_data(weight(proto), location)
+        set_external_data(weight(proto), location)
         weight(proto).ClearField("raw_data")
 
     return edit
