@@ -51,8 +51,14 @@ def available_cpus() -> int:
 
 
 @lru_cache(maxsize=1)
+def host_features() -> dict[str, bool]:
+    """Every feature LLVM knows of this kind of machine, and whether this one has it."""
+    return dict(llvm.get_host_cpu_features())
+
+
+@lru_cache(maxsize=1)
 def _host() -> Target:
-    features = tuple(sorted(k for k, on in llvm.get_host_cpu_features().items() if on))
+    features = tuple(sorted(k for k, on in host_features().items() if on))
     triple = llvm.get_process_triple()
     bits, registers = vector_shape(triple, features)
     l1, l2, l3 = _caches()

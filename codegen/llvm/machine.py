@@ -19,6 +19,8 @@ from llvmlite.binding import ffi
 
 from unity.ir.target import Target
 
+from .host import host_features
+
 Level: TypeAlias = Literal["short", "full"]
 """``short``: a few passes, for code vectorized and unrolled by us. ``full``: LLVM's O2."""
 
@@ -74,12 +76,24 @@ def host_triple() -> str:
     return llvm.get_process_triple()
 
 
+def feature_text(features: tuple[str, ...]) -> str:
+    """Features as LLVM reads them.
+
+    For this machine with those it lacks too: a cpu's name implies features that a hypervisor, or
+    an older machine of the same tuning, may not have.
+    """
+    known = host_features()
+    if features == tuple(sorted(f for f, on in known.items() if on)):
+        return ",".join(f"{'+' if on else '-'}{f}" for f, on in sorted(known.items()))
+    return ",".join(f"+{f}" for f in features)
+
+
 def _machine(triple: str, cpu: str, features: tuple[str, ...]) -> llvm.TargetMachine:
     """A new target machine (cheap; one a thread, as they must not be shared)."""
     host = triple == host_triple()
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=cpu,
-        features=",".join(f"+{f}" for f in features),
+        features=feature_text(features),
         opt=3,
         reloc="pic",
         codemodel="small" if host else "default",

@@ -14,8 +14,8 @@ from tests.codegen.llvm.test_math import call
 from unity.codegen.llvm import compile_kernels
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.llvm.child import compile_in_child
-from unity.codegen.llvm.host import host_target, vector_shape
-from unity.codegen.llvm.machine import compile_text
+from unity.codegen.llvm.host import host_features, host_target, vector_shape
+from unity.codegen.llvm.machine import compile_text, feature_text
 from unity.errors import UnsupportedError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64
@@ -206,3 +206,11 @@ def test_accumulators_of_vector_code_live_in_registers() -> None:
     )  # fmt: skip
     listing = compile_kernels({"k": PrimFunc((x, y), Allocate(acc, body))}, HOST).listing("k")
     assert "alloca" not in listing.optimized
+
+
+def test_what_the_host_lacks_is_ruled_out() -> None:
+    """The name of a cpu implies features that this machine may lack."""
+    lacking = [f for f, on in host_features().items() if not on]
+    text = feature_text(HOST.features)
+    assert all(f"-{f}" in text.split(",") for f in lacking)
+    assert feature_text(("avx2", "fma")) == "+avx2,+fma"
