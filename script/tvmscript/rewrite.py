@@ -8,7 +8,7 @@ and ``"n"`` in a shape are symbols.
 from __future__ import annotations
 
 import ast
-import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -20,6 +20,14 @@ from ..parser.source import Source
 
 N = TypeVar("N", bound=ast.AST)
 _SHORT: Mapping[str, str] = {long: short for short, long in SHORT_NAMES.items()}
+_GREATEST: Mapping[str, float] = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": sys.float_info.max,
+    "float8_e5m2": 57344.0,
+}
+"""The greatest finite value of the floats with infinities: what TVM's ``max_value`` means."""
 _DROPPED_ATTRS = frozenset({"global_symbol", "tir.noalias", "tir.is_scheduled"})
 _DROPPED_OPTIONS = frozenset(
     {"out_dtype", "out_layout", "sinfo_args", "private", "check_well_formed"}
@@ -287,7 +295,8 @@ class Rewriter(ast.NodeTransformer):
                 if isinstance(part, ast.Name):
                     self.symbols[part.id] = None
             return inner
-        return self.visit(node)
+        made: ast.expr = self.visit(node)
+        return made
 
     def _element(self, node: ast.expr | None) -> ast.expr:
         if node is None:
@@ -391,8 +400,12 @@ class Rewriter(ast.NodeTransformer):
             kind = dtype(str(name))
         except UnityError as error:
             raise self.source.error(element, error.message, error.hint) from None
-        bound = (min_value if path_of(node.func) == "T.min_value" else max_value)(kind).value
-        value = ast.Constant(str(bound) if math.isinf(bound) else bound)
+        least = path_of(node.func) == "T.min_value"
+        finite = _GREATEST.get(kind.name)
+        bound = (min_value if least else max_value)(kind).value
+        if finite is not None:
+            bound = -finite if least else finite
+        value = ast.Constant(bound)
         return _at(ast.Call(_dotted("T.imm"), [element, value], []), node)
 
 
