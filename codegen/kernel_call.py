@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from unity.codegen.llvm import compile_kernels
-from unity.codegen.vm.kernel_sizes import buffer_type
 from unity.codegen.vm.specs import Scope
 from unity.errors import UnityError
-from unity.ir.convert import symbol_of
+from unity.ir.convert import symbol_of, to_dim
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.target import Target
+from unity.ir.types import ObjectType, TensorType, Type
 from unity.runtime.arrays import accept
 from unity.runtime.check import Binder
 from unity.runtime.executable import native_kernel
@@ -48,7 +48,7 @@ def kernel_call(
     set_threads(pool, target.threads)
     library = link(code.objects, [code.symbols[name]], pool.addresses)
     scope = Scope()
-    specs = [scope.spec(buffer_type(b)) for b in written.buffers]
+    specs = [scope.spec(_buffer_type(b)) for b in written.buffers]
     sizes = [scope.size(symbol_of(v)) for v in size_params(func)]
     info = KernelInfo(name, len(specs), len(sizes), code.messages[name])
     run = native_kernel(library[code.symbols[name]], info)
@@ -79,3 +79,12 @@ def _array(buffer: Buffer, value: object, spec: Spec, binder: Binder) -> Array:
         raise UnityError(f"{where}: a kernel's arrays must be contiguous, since it writes to them")
     binder.match(array, spec, where)
     return array
+
+
+def _buffer_type(buffer: Buffer) -> Type:
+    """What a kernel takes for a buffer; anything if its shape is no dim."""
+    dims = [to_dim(extent) for extent in buffer.shape]
+    known = tuple(d for d in dims if d is not None)
+    if len(known) != len(dims):
+        return ObjectType()
+    return TensorType(known, buffer.dtype)

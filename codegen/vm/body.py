@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from unity.codegen.vm.kernel_sizes import kernel_sizes
+from unity.codegen.vm.memory_ops import MEMORY_OPS
 from unity.codegen.vm.specs import Scope, only_in_expressions
 from unity.codegen.vm.tables import Tables
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
-from unity.ir.dtype import dtype
 from unity.ir.graph import (
     Body,
     Call,
@@ -40,7 +39,8 @@ from unity.ir.types import ObjectType, ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import free_vars
 from unity.op.table import OPS
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, product, slots_of
+from unity.runtime.sizes import Size, slots_of
+from unity.transform.graph.symbols import kernel_sizes
 
 
 def build_function(name: str, function: Function, tables: Tables) -> p.FunctionCode:
@@ -253,8 +253,8 @@ class FunctionBuilder:
         """A call of an operator, a function or a closure."""
         match e.callee:
             case Op(name):
-                if name in _MEMORY:
-                    return _MEMORY[name](self, e, label)
+                if name in MEMORY_OPS:
+                    return MEMORY_OPS[name](self, e, label)
                 return self.host_op(name, e, of, label)
             case FunctionRef(name):
                 if name not in self.tables.names:
@@ -303,7 +303,7 @@ class FunctionBuilder:
             outputs.append(inputs[alias] if alias >= 0 else made[-1])
         func = self.tables.prim_func(e.callee.name)
         types = [*(atom_type(a) or ObjectType() for a in e.args), *made_types]
-        sizes = self.scope.sizes(kernel_sizes(func, types, e.sym_args))
+        sizes = self.scope.sizes(tuple(kernel_sizes(func, types, e.sym_args).values()))
         kernel = self.tables.kernel(e.callee.name)
         self.emit(p.CallKernel(kernel, (*inputs, *made), sizes), label)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -434,71 +434,3 @@ def _reference(rule: Callable[..., object], attrs: Attrs) -> Callable[..., objec
         return rule(args, attrs)
 
     return run
-
-
-# ---------------------------------------------------------------------- memory.*
-
-
-def _shape(builder: FunctionBuilder, value: Expr) -> tuple[Size, ...]:
-    assert isinstance(value, ShapeValue), value
-    return builder.scope.sizes(value.dims)
-
-
-def _dtype(e: Call) -> str:
-    kind = e.attrs["dtype"]
-    return dtype(kind).name if isinstance(kind, str) else str(kind)
-
-
-def _alloc_arena(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
-    dst = b.register(p.ObjectSpec())
-    b.emit(p.AllocArena(dst, product(_shape(b, e.args[0]))), label)
-    return dst
-
-
-def _view(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
-    (offset,), shape = _shape(b, e.args[1]), _shape(b, e.args[2])
-    dst = b.register(p.TensorSpec(_dtype(e), shape, len(shape)))
-    b.emit(p.View(dst, b.reg(e.args[0], label), offset, shape, _dtype(e)), label)
-    b.shared.add(dst)
-    return dst
-
-
-def _alloc_tensor(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
-    shape = _shape(b, e.args[0])
-    dst = b.register(p.TensorSpec(_dtype(e), shape, len(shape)))
-    b.emit(p.AllocTensor(dst, shape, _dtype(e)), label)
-    return dst
-
-
-def _reshape_view(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
-    src, shape = b.reg(e.args[0], label), _shape(b, e.args[1])
-    spec = b.registers[src]
-    assert isinstance(spec, p.TensorSpec)
-    dst = b.register(p.TensorSpec(spec.dtype, shape, len(shape)))
-    b.emit(p.Reshape(dst, src, shape), label)
-    b.roots[dst] = b.roots.get(src, src)
-    if src in b.shared:
-        b.shared.add(dst)
-    return dst
-
-
-def _call_kernel(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
-    callee, arguments, numbers = e.args
-    assert isinstance(callee, FunctionRef)
-    tree = b.atom(arguments, label)
-    assert isinstance(tree, tuple)
-    kernel, registers = b.tables.kernel(callee.name), tuple(p.leaves(tree))
-    func = b.tables.prim_func(callee.name)
-    outputs = registers[len(registers) - int(str(func.attrs.get("num_outputs", 1))) :]
-    computes = ", ".join(b.made.get(r, label) for r in outputs)
-    b.emit(p.CallKernel(kernel, registers, _shape(b, numbers)), computes)
-    return ()
-
-
-_MEMORY: dict[str, Callable[[FunctionBuilder, Call, str], p.Tree]] = {
-    "memory.alloc_arena": _alloc_arena,
-    "memory.view": _view,
-    "memory.alloc_tensor": _alloc_tensor,
-    "memory.reshape_view": _reshape_view,
-    "memory.call_kernel": _call_kernel,
-}

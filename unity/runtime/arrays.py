@@ -7,6 +7,7 @@ are copied. Wrong dtypes and foreign byte orders are refused, never converted.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -103,9 +104,7 @@ def _same(array: Array) -> object:
 
 
 def _from_torch(value: _Torch, wanted: str | None, where: str) -> tuple[Array, Export]:
-    import torch as torch_module
-
-    torch = cast("_Torch", torch_module)
+    torch = cast("_Torch", sys.modules["torch"])
     tensor = value.detach()
     try:
         if tensor.dtype == torch.bfloat16:

@@ -76,7 +76,9 @@ def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f3
     "match_cast": """
 def main(x: f32[Tensor, n, 4], k: i64[Tensor, ()], b: boolean[Tensor, ()]) -> f32[Tensor, n, 4]:
     y = R.match_cast(x, f32[Tensor, m, 4])
-    return R.exp(y)
+    z = R.exp(y)
+    w = R.match_cast(z, f32[Tensor, n, 4])
+    return w
 """,
 }
 
