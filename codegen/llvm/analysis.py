@@ -34,16 +34,16 @@ def analyse(body: Stmt) -> Analysis:
 
 def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
     """Whether the statement holds vectors, and whether it holds a loop."""
-    found.statements += 1
     vectors = loops = False
-    match s:
-        case Store():
-            found.written.add(s.buffer)
-            return s.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in s.indices), False
-        case Let():
-            vectors = s.value.dtype.lanes > 1
-        case _:
-            pass
+    while isinstance(s, Let):  # chains of them are long: no recursion
+        found.statements += 1
+        vectors |= s.value.dtype.lanes > 1
+        s = s.body
+    found.statements += 1
+    if isinstance(s, Store):
+        found.written.add(s.buffer)
+        vectors |= s.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in s.indices)
+        return vectors, False
     for child in stmt_children(s):
         has_vectors, has_loops = _walk(child, found)
         vectors |= has_vectors

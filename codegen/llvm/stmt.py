@@ -167,12 +167,18 @@ class Statements:
         store(self.em, x.pointers[s.buffer], dtype, place, value, mask)
 
     def _let(self, s: Let) -> None:
+        body: Stmt = s
+        while isinstance(body, Let):  # chains of them are long: no recursion
+            self._bind_let(body)
+            body = body.body
+        self.stmt(body)
+
+    def _bind_let(self, s: Let) -> None:
         x = self.expressions
         counted = s.var.dtype == INT64 and s.value.dtype == INT64
         x.values[s.var] = x.index(s.value) if counted else x.expr(s.value)
         if counted and x.is_nonnegative(s.value):
             x.nonnegative.add(s.var)
-        self.stmt(s.body)
 
     def _if(self, s: IfThen) -> None:
         em = self.em
