@@ -8,10 +8,8 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, dim_text, equal, floordiv, floormod
+from unity.ir.dims import dim_text, equal, floormod
 from unity.ir.dtype import Array
-from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
 from .accumulate import rounded
@@ -22,12 +20,13 @@ from .moments import (
     epsilon,
     normalize_reference,
     normalized,
+    parts_of_groups,
+    parts_over,
     require_channels,
     spread,
 )
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
-from .window import dims_of
 
 _INSTANCE = (
     Param("x"),
@@ -67,39 +66,15 @@ def _group_infer(site: Site) -> Type:
     return x
 
 
-def _instance_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     x, *vectors = args
     assert isinstance(x, te.Tensor)
     along = int_attr(attrs, "channel_axis") % x.ndim
-    over = [d for d in range(1, x.ndim) if d != along]
-    return normalized(x, over, epsilon(attrs), affine_over(vectors, (along,)))
-
-
-def _group_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    """The channels split into (group, channel in group), an instance norm, and joined again."""
-    x, *vectors = args
-    assert isinstance(x, te.Tensor)
-    along, groups = int_attr(attrs, "channel_axis") % x.ndim, int_attr(attrs, "num_groups")
-    per_group = floordiv(dims_of(x)[along], groups)
-    size = to_prim_expr(per_group)
-    shape: list[Dim | PrimExpr] = [*x.shape[:along], groups, per_group, *x.shape[along + 1 :]]
-    split = te.compute(
-        shape,
-        lambda *i: x[(*i[:along], i[along] * size + i[along + 1], *i[along + 2 :])],
-        "split",
-    )
-    over = [d for d in range(1, split.ndim) if d != along]
-
-    def affine(value: PrimExpr, i: tuple[PrimExpr, ...]) -> PrimExpr:
-        flat = (i[along] * size + i[along + 1],)
-        return affine_over(vectors, (0,))(value, flat)
-
-    normal = normalized(split, over, epsilon(attrs), affine)
-    return te.compute(
-        x.shape,
-        lambda *i: normal[(*i[:along], i[along] // size, i[along] % size, *i[along + 1 :])],
-        "group_norm",
-    )
+    if "num_groups" in attrs:
+        parts = parts_of_groups(x, along, int_attr(attrs, "num_groups"))
+    else:
+        parts = parts_over(x, [d for d in range(1, x.ndim) if d != along])
+    return normalized(x, parts, epsilon(attrs), affine_over(vectors, (along,)))
 
 
 def _group_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -150,7 +125,7 @@ OPS: tuple[OpDef, ...] = (
 
         gamma and beta have shape ``(channels,)`` (R.nn.group_norm, ONNX GroupNormalization 21).
         """,
-        compute=_group_compute,
+        compute=_compute,
         pattern="reduction",
         samples=_group_samples,
         precision="never",
@@ -165,7 +140,7 @@ OPS: tuple[OpDef, ...] = (
         gamma and beta have shape ``(channels,)`` (R.nn.instance_norm, ONNX
         InstanceNormalization).
         """,
-        compute=_instance_compute,
+        compute=_compute,
         pattern="reduction",
         samples=_instance_samples,
         precision="never",

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import product
+from unity.ir.dims import floordiv
 from unity.ir.dtype import Array
-from unity.ir.prim_expr import PrimExpr
+from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType
 
 from .accumulate import Real, real, widened, working_dtype
 from .argument import float_tensor, require_equal, type_text
 from .registry import ComputeArg, RefArg, Site
 from .window import dims_of
+
+Index: TypeAlias = tuple[PrimExpr, ...]
 
 
 def epsilon(attrs: Attrs) -> float:
@@ -52,67 +56,103 @@ def arrays(args: Sequence[RefArg]) -> list[Array]:
     return found
 
 
-def _moments(
-    x: te.Tensor, over: Sequence[int], *, centred: bool = True
-) -> tuple[te.Tensor | None, te.Tensor, Callable[[Sequence[PrimExpr]], tuple[PrimExpr, ...]]]:
-    """The mean (None unless `centred`) and mean square deviation from it over some axes.
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How a tensor falls into parts, each of which has its own statistics.
 
-    The third result takes an index of x to one of theirs.
+    Attributes:
+        shape: The extents of the statistics.
+        inside: The extents of a part.
+        index: (which part, where in it) -> the tensor's index.
+        part: The tensor's index -> which part.
     """
-    wide = working_dtype(x.dtype)
-    kept = [d for d in range(x.ndim) if d not in over]
-    shape = [x.shape[d] for d in kept]
-    dims = dims_of(x)
-    count = te.cast(to_prim_expr(product(dims[d] for d in over)), wide)
 
-    def index(outer: Sequence[PrimExpr], k: Sequence[te.ReduceAxis]) -> tuple[PrimExpr, ...]:
-        where = dict(zip(kept, outer, strict=True)) | {
-            d: t.var for d, t in zip(over, k, strict=True)
-        }
+    shape: tuple[PrimExpr, ...]
+    inside: tuple[PrimExpr, ...]
+    index: Callable[[Index, Index], Index]
+    part: Callable[[Index], Index]
+
+
+def parts_over(x: te.Tensor, over: Sequence[int]) -> Parts:
+    """One part for each index of the other axes."""
+    kept = [d for d in range(x.ndim) if d not in over]
+
+    def index(part: Index, inside: Index) -> Index:
+        where = dict(zip((*kept, *over), (*part, *inside), strict=True))
         return tuple(where[d] for d in range(x.ndim))
 
-    def reduce_axes() -> list[te.ReduceAxis]:
-        return [te.reduce_axis(x.shape[d], f"k{d}") for d in over]
+    return Parts(
+        tuple(x.shape[d] for d in kept),
+        tuple(x.shape[d] for d in over),
+        index,
+        lambda i: tuple(i[d] for d in kept),
+    )
 
-    def pick(i: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
-        return tuple(i[d] for d in kept)
 
-    mean: te.Tensor | None = None
-    if centred:
-        k = reduce_axes()
-        total = te.compute(shape, lambda *i: te.sum(widened(x[index(i, k)]), axis=k), "total")
-        mean = te.compute(shape, lambda *i: total[i] / count, "mean")
-    k2 = reduce_axes()
+def parts_of_groups(x: te.Tensor, along: int, groups: int) -> Parts:
+    """One part for each index of the first axis and each of some groups along another."""
+    size = to_prim_expr(floordiv(dims_of(x)[along], groups))
+    rest = [d for d in range(1, x.ndim) if d != along]
 
-    def square(*i: PrimExpr) -> te.Reduce:
-        value = widened(x[index(i, k2)])
-        if mean is not None:
-            value = value - mean[i]
-        return te.sum(value * value, axis=k2)
+    def index(part: Index, inside: Index) -> Index:
+        n, group = part
+        channel = group * size + inside[0]
+        where = dict(zip((0, along, *rest), (n, channel, *inside[1:]), strict=True))
+        return tuple(where[d] for d in range(x.ndim))
 
-    squares = te.compute(shape, square, "squares")
-    variance = te.compute(shape, lambda *i: squares[i] / count, "variance")
-    return mean, variance, pick
+    return Parts(
+        (x.shape[0], imm(groups)),
+        (size, *(x.shape[d] for d in rest)),
+        index,
+        lambda i: (i[0], i[along] // size),
+    )
+
+
+def _mean(
+    x: te.Tensor, parts: Parts, value: Callable[[PrimExpr, Index], PrimExpr], name: str
+) -> te.Tensor:
+    """The mean over each part of ``value(element, which part)``."""
+    wide = working_dtype(x.dtype)
+    k = [te.reduce_axis(extent, f"k{d}") for d, extent in enumerate(parts.inside)]
+    inside = tuple(axis.var for axis in k)
+
+    def total(*part: PrimExpr) -> te.Reduce:
+        return te.sum(value(widened(x[parts.index(part, inside)]), part), axis=k)
+
+    summed = te.compute(parts.shape, total, f"{name}_sum")
+    count: PrimExpr = imm(1)
+    for extent in parts.inside:
+        count = count * extent
+    return te.compute(parts.shape, lambda *part: summed[part] / te.cast(count, wide), name)
 
 
 def normalized(
     x: te.Tensor,
-    over: Sequence[int],
+    parts: Parts,
     eps: float,
-    affine: Callable[[PrimExpr, tuple[PrimExpr, ...]], PrimExpr],
+    affine: Callable[[PrimExpr, Index], PrimExpr],
     *,
     centred: bool = True,
 ) -> te.Tensor:
-    """``affine((x - mean) / sqrt(variance + eps), index)``."""
-    mean, variance, pick = _moments(x, over, centred=centred)
-    scale = te.compute(variance.shape, lambda *i: te.rsqrt(variance[i] + eps), "scale")
+    """``affine((x - mean) / sqrt(variance + eps), index)``.
+
+    The mean counts as 0 unless `centred`.
+    """
+    mean = _mean(x, parts, lambda value, _: value, "mean") if centred else None
+
+    def from_mean(value: PrimExpr, part: Index) -> PrimExpr:
+        return value if mean is None else value - mean[part]
+
+    def square(value: PrimExpr, part: Index) -> PrimExpr:
+        distance = from_mean(value, part)
+        return distance * distance
+
+    variance = _mean(x, parts, square, "variance")
+    scale = te.compute(parts.shape, lambda *part: te.rsqrt(variance[part] + eps), "scale")
 
     def element(*i: PrimExpr) -> PrimExpr:
-        row = pick(i)
-        value = widened(x[i])
-        if mean is not None:
-            value = value - mean[row]
-        return te.cast(affine(value * scale[row], i), x.dtype)
+        part = parts.part(i)
+        return te.cast(affine(from_mean(widened(x[i]), part) * scale[part], i), x.dtype)
 
     return te.compute(x.shape, element, "normalized")
 

@@ -17,6 +17,7 @@ from .moments import (
     epsilon,
     normalize_reference,
     normalized,
+    parts_over,
     spread,
 )
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, ints_attr
@@ -62,14 +63,16 @@ def _layer_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te
     x, *vectors = args
     assert isinstance(x, te.Tensor)
     over = _normalized_axes(attrs, x.ndim)
-    return normalized(x, over, epsilon(attrs), affine_over(vectors, over))
+    return normalized(x, parts_over(x, over), epsilon(attrs), affine_over(vectors, over))
 
 
 def _rms_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     x, *vectors = args
     assert isinstance(x, te.Tensor)
     over = _normalized_axes(attrs, x.ndim)
-    return normalized(x, over, epsilon(attrs), affine_over(vectors, over), centred=False)
+    return normalized(
+        x, parts_over(x, over), epsilon(attrs), affine_over(vectors, over), centred=False
+    )
 
 
 def _rows_reference(args: Sequence[RefArg], attrs: Attrs, *, centred: bool) -> Array:
