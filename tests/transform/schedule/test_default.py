@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from tests.transform.schedule.programs import SIZES, random_kernel
 from tests.transform.tensor.kernels import CPU, KERNELS, Kernel, assert_same
+from unity import te
+from unity.ir.dims import Dim, dim
 from unity.ir.module import IRModule
-from unity.ir.stmt import Block, PrimFunc
+from unity.ir.stmt import Allocate, Block, PrimFunc
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
 from unity.transform.passes import Context
-from unity.transform.schedule import ScheduleDefault
+from unity.transform.schedule import ScheduleDefault, packing
 from unity.transform.tensor import lowering
 
 WIDE = replace(CPU, vector_bits=512, vector_registers=32, threads=2)
@@ -56,3 +58,27 @@ def test_random_kernels_keep_their_values(seed: int, target: Target) -> None:
     sizes = {name: random.choice(values) for name, values in SIZES.items()}
     assert_same(before, scheduled, sizes)
     assert_same(before, low, sizes)
+
+
+def packed_product(rows: Dim) -> PrimFunc:
+    """A product whose right side is packed, with columns that fill no whole tile."""
+    a, b = te.placeholder((rows, 7), "float32", "a"), te.placeholder((7, 83), "float32", "b")
+    bias = te.placeholder((83,), "float32", "bias")
+    k = te.reduce_axis(7, "k")
+    y = te.compute((rows, 83), lambda i, j: te.sum(a[i, k] * b[k, j], [k]), "y")
+    z = te.compute((rows, 83), lambda i, j: te.max_(y[i, j] + bias[j], 0.0), "z")
+    return te.create_prim_func([a, b, bias, z])
+
+
+@pytest.mark.parametrize("target", [CPU, WIDE], ids=["avx2", "avx512"])
+@pytest.mark.parametrize("rows", [14, dim("n")], ids=str)
+def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ROWS", 3), ("DEPTH", 2), ("STRIDE", 8)):
+        monkeypatch.setattr(packing, name, value)
+    before = packed_product(rows)
+    scheduled, low = lowered(before, target)
+    panels = [s.buffer for s in walk_stmt(scheduled.body) if isinstance(s, Allocate)]
+    assert "panel" in {b.name for b in panels}
+    for sizes in [{}] if isinstance(rows, int) else [{"n": n} for n in (0, 2, 3, 20)]:
+        assert_same(before, scheduled, sizes)
+        assert_same(before, low, sizes)

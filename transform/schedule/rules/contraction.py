@@ -7,48 +7,24 @@ move, gives the rows of a register tile. Threads share what is left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from unity.arith import Analyzer
-from unity.arith.polynomial import Poly
-from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, Seq, Stmt
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
-from ..access import all_axes, collapsed, known_of, may_trap, mentions, place, step
-from ..loops import Tier, column_tiers, lanes_for, number, parallel, product, row_tiers, sequence
-from ..nest import Axis, Nest, Reduction
+from .. import packing
+from ..access import collapsed, may_trap
+from ..layout import Layout, columns_of, layout_of
+from ..loops import Tier, column_tiers, number, parallel, product, row_tiers, sequence
+from ..nest import Nest, Reduction
+from ..packing import Packing, packing_of
 from ..tile import Tile, Values, accumulate, fill, loops, write_back
 
 GRAIN = 60_000
 """Multiply-adds that are worth a thread's waking."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Which axis is which.
-
-    Attributes:
-        column: The axis with the lanes.
-        beside: Another axis whose steps are columns of the tile as well, where the lanes' axis is
-            too short to fill one (the height of a small image).
-        row: The axis of the tile's rows.
-        outer: The others.
-        lanes: How many.
-    """
-
-    column: Axis
-    beside: Axis | None
-    row: Axis | None
-    outer: tuple[Axis, ...]
-    lanes: int
-
-    @property
-    def columns(self) -> tuple[Axis, ...]:
-        """The column axes."""
-        return (self.column,) if self.beside is None else (self.column, self.beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,73 +52,8 @@ def contraction(nest: Nest, target: Target) -> Stmt | None:
     return None if layout is None else _tiles(nest, reduction, layout, target)
 
 
-def layout_of(nest: Nest, reduction: Reduction, target: Target) -> Layout | None:
-    """Roles for the axes; None where lanes along the columns would gather, and need not."""
-    if not nest.axes:
-        return None
-    column = nest.axes[-1]
-    extent = number(column.extent)
-    known = known_of(all_axes(nest))
-    if extent is not None and extent < 2:
-        return None
-    if any(step(place(s, known), column.var) != 1 for s in nest.stores()):
-        return None
-    reads = [place(x, known) for x in nest.loads()]
-    steps = [step(index, column.var) for index in reads]
-    lanes_on_sum = lanes_along(nest, reduction, known)
-    if lanes_on_sum and (any(s not in (0, 1) for s in steps) or (extent or 99) < 4):
-        return None
-    bits = max(
-        [reduction.value.dtype.bits]
-        + [x.buffer.dtype.bits for x, s in zip(nest.loads(), steps, strict=True) if s]
-    )
-    lanes = lanes_for(bits, target.vector_bits, column.extent)
-    row = _row_axis(nest, column, reads)
-    beside = None
-    if row is not None and extent is not None and -(-extent // lanes) * 2 <= _columns(target):
-        beside = _beside(nest, column, row, reads)
-    outer = tuple(a for a in nest.axes if a not in (column, row, beside))
-    return Layout(column, beside, row, outer, lanes)
-
-
-def _columns(target: Target) -> int:
-    """How many vectors a row of the tile has."""
-    return 4 if target.vector_registers >= 32 else 2
-
-
-def _beside(nest: Nest, column: Axis, row: Axis, reads: Sequence[Poly]) -> Axis | None:
-    """An axis along which nothing that moves along the rows moves."""
-    of_row = [index for index in reads if mentions(index, row.var)]
-    for axis in reversed(nest.axes):
-        still = not any(mentions(index, axis.var) for index in of_row)
-        if still and axis not in (column, row) and (number(axis.extent) or 0) > 1:
-            return axis
-    return None
-
-
-def lanes_along(nest: Nest, reduction: Reduction, known: Analyzer) -> bool:
-    """Whether every read moves by one, or not at all, along the innermost reduced axis."""
-    last = reduction.axes[-1]
-    extent = number(last.extent)
-    steps = [step(place(x, known), last.var) for x in nest.loads()]
-    return all(s in (0, 1) for s in steps) and 1 in steps and (extent is None or extent >= 4)
-
-
-def _row_axis(nest: Nest, column: Axis, reads: Sequence[Poly]) -> Axis | None:
-    """The axis along which nothing that moves along the columns moves: the longest such."""
-    vectors = [index for index in reads if mentions(index, column.var)]
-    fitting = [
-        axis
-        for axis in nest.axes
-        if axis is not column
-        and not any(mentions(index, axis.var) for index in vectors)
-        and (number(axis.extent) or 99) > 1
-    ]
-    return max(fitting, key=lambda a: number(a.extent) or 1 << 30, default=None)
-
-
 def _tiles(nest: Nest, reduction: Reduction, layout: Layout, target: Target) -> Stmt:
-    largest = 4 if layout.row is None else _columns(target)
+    largest = 4 if layout.row is None else columns_of(target)
     one = imm(1)
     parts: list[Stmt] = []
     for column in column_tiers(layout.column.extent, layout.lanes, largest):
@@ -151,9 +62,49 @@ def _tiles(nest: Nest, reduction: Reduction, layout: Layout, target: Target) -> 
             size = column.size * beside.size
             rows = min(8, (target.vector_registers - size - 1) // size)
             extent = one if layout.row is None else layout.row.extent
-            for row in row_tiers(extent, rows):
-                parts.append(_tier(nest, reduction, layout, Cut(column, beside, row)))
+            cuts = [Cut(column, beside, row) for row in row_tiers(extent, rows)]
+            parts.append(_cuts(nest, reduction, layout, cuts, target))
     return sequence(parts)
+
+
+def _cuts(
+    nest: Nest, reduction: Reduction, layout: Layout, cuts: Sequence[Cut], target: Target
+) -> Stmt:
+    """The tiles of some columns: over a packed copy of what they read, where rows repay it."""
+    plain = sequence([_tier(nest, reduction, layout, cut) for cut in cuts])
+    found = packing_of(reduction, layout, cuts[0].column, target)
+    if found is None or layout.row is None:
+        return plain
+    over_panel = _packed(nest, reduction, layout, cuts, found)
+    if number(layout.row.extent) is not None:
+        return over_panel
+    return IfThen(Compare("ge", layout.row.extent, imm(packing.ROWS)), over_panel, plain)
+
+
+def _packed(
+    nest: Nest, reduction: Reduction, layout: Layout, cuts: Sequence[Cut], found: Packing
+) -> Stmt:
+    """Per tile of columns: the panel, then all rows over it."""
+    tier = cuts[0].column
+    domain = [(a.var.name.removeprefix("v"), a.extent) for a in layout.outer]
+    domain.append(("column", tier.count))
+    assert layout.row is not None
+    elements = product([reduction.axes[0].extent, layout.row.extent])
+
+    def body(point: Sequence[PrimExpr]) -> Stmt:
+        outer: Values = {a.var: p for a, p in zip(layout.outer, point, strict=False)}
+        panel = found.panel(tier.size * layout.lanes)
+        first = _at(tier, point[-1], 0, layout.lanes)
+        moved = replace(reduction, value=found.from_panel(reduction.value, panel, first))
+        stmts = [found.fill(panel, _tile(layout, cuts[0], point[-1], imm(0), imm(0)), outer)]
+        for cut in cuts:
+            row = PrimVar("row")
+            tile = _tile(layout, cut, point[-1], imm(0), row)
+            kernel = _micro_kernel(nest, moved, tile, outer, packed=True)
+            stmts.append(For(row, imm(0), cut.row.count, kernel))
+        return Allocate(panel, Seq(tuple(stmts)))
+
+    return parallel(domain, multiply(elements, imm(tier.size * layout.lanes)), GRAIN, body)
 
 
 def _tier(nest: Nest, reduction: Reduction, layout: Layout, cut: Cut) -> Stmt:
@@ -202,12 +153,15 @@ def _at(tier: Tier, tile: PrimExpr, offset: int, lanes: int = 1) -> PrimExpr:
     return add(add(tier.begin, multiply(tile, imm(tier.size * lanes))), imm(offset))
 
 
-def _micro_kernel(nest: Nest, reduction: Reduction, tile: Tile, outer: Values) -> Stmt:
+def _micro_kernel(
+    nest: Nest, reduction: Reduction, tile: Tile, outer: Values, packed: bool = False
+) -> Stmt:
     size = len(tile.rows) * len(tile.columns) * tile.lanes
     buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
     value = substitute_prim(reduction.value, outer)
     start = fill(tile, reduction.identity, buffer)
-    step = loops(reduction.axes, accumulate(tile, reduction, value, buffer))
+    reading = replace(tile, masked=frozenset()) if packed else tile  # a panel has no end
+    step = loops(reduction.axes, accumulate(reading, reduction, value, buffer))
     finish = substitute_stmt(with_init(reduction, nest.finish), outer)
     return Allocate(buffer, Seq((start, step, write_back(tile, reduction, finish, buffer))))
 

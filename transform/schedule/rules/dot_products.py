@@ -24,10 +24,11 @@ from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 
 from ..access import all_axes, collapsed, depends, known_of, may_trap, mentions, place
+from ..layout import lanes_along
 from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
 from ..tile import Tile, Values, accumulate, fill, finished, loops
-from .contraction import GRAIN, lanes_along, with_init
+from .contraction import GRAIN, with_init
 
 
 def dot_products(nest: Nest, target: Target) -> Stmt | None:
