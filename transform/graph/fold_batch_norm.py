@@ -99,12 +99,13 @@ class _Folder(BodyRewriter):
         if not isinstance(weight, Constant) or made.attrs["out_dtype"] is not None:
             return None
         rank = weight.data.ndim
-        scaled = weight.data.astype(np.float64) * scale.reshape((-1,) + (1,) * (rank - 1))
+        scaled = _scaled(weight.data, scale.reshape((-1,) + (1,) * (rank - 1)))
+        folded = Constant(scaled, _named(weight, "folded"), weight.span)
         shape = (1, -1) + (1,) * (rank - 2)
         moved = shift.reshape(shape)
         if bias is not None:
             moved = moved + bias * scale.reshape(shape)
-        new = Call(made.callee, (made.args[0], _like(scaled, weight)), made.attrs, made.span)
+        new = Call(made.callee, (made.args[0], folded), made.attrs, made.span)
         y = self.emit(new, x.name if isinstance(x, Var) else "conv", made.span)
         offset = Constant(moved.astype(weight.data.dtype), _named(weight, "bias"), call.span)
         return Call(Op("add"), (y, offset), span=call.span)
@@ -136,9 +137,11 @@ def _per_channel(bias: Constant, axis: int, x: Expr) -> bool:
     return all(n == 1 for d, n in enumerate(aligned) if d != axis)
 
 
-def _like(data: _Real, weight: Constant) -> Constant:
-    result: Array = np.ascontiguousarray(data.astype(weight.data.dtype))
-    return Constant(result, _named(weight, "folded"), weight.span)
+def _scaled(weights: Array, scale: _Real) -> Array:
+    """The weights times the scale; in their own precision, but for narrow floats."""
+    wide = np.float32 if weights.dtype == np.float32 else np.float64
+    product: Array = weights.astype(wide, copy=False) * scale.astype(wide)
+    return product.astype(weights.dtype, copy=False)
 
 
 def _named(weight: Constant, suffix: str) -> str | None:

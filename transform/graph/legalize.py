@@ -24,6 +24,7 @@ from .inline_scalars import inline_scalars
 from .names import Names
 from .rewriter import BodyRewriter
 from .symbols import Renaming, hidden_symbols, is_concrete, tensor_fields
+from .unit_axes import with_unit_axes
 from .views import VIEWS
 
 
@@ -161,6 +162,7 @@ class _Legalizer(BodyRewriter):
         if known is None:
             func = make_kernel(op, attrs, inputs, result)
             func = inline_scalars(func, {i: c.data for i, c in scalars.items()})
+            func = with_unit_axes(func)
             hidden = _explicit_sizes(func, (*inputs, result))
             func = replace(func, params=(*func.buffers, *map(size_var, hidden)))
             name = self.kernels.names.fresh(op.name.rpartition(".")[2])
