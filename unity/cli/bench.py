@@ -14,7 +14,7 @@ from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 
-from .feeds import feeds_for, main_function
+from .feeds import feeds_for, main_function, named_as_in_the_model
 from .run import compiled
 
 Run = Callable[[], object]
@@ -32,12 +32,13 @@ def bench_model(
 ) -> None:
     """Time and print minimum and median in milliseconds, with ratios against Unity."""
     console = Console(highlight=False)
-    feeds = feeds_for(main_function(load(model)), files, dims, seed)
+    function = main_function(load(model))
+    feeds = feeds_for(function, files, dims, seed)
     executable, imported, took = compiled(model, threads, console)
     console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
     contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}
     for peer in peers:
-        contestants[peer] = _peer(peer, model, feeds, threads)
+        contestants[peer] = _peer(peer, model, named_as_in_the_model(function, feeds), threads)
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()

@@ -12,7 +12,7 @@ from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 
-from .feeds import feeds_for, main_function
+from .feeds import feeds_for, main_function, named_as_in_the_model
 from .run import compiled
 
 
@@ -27,12 +27,13 @@ def check_model(
     from onnx.reference import ReferenceEvaluator
 
     console = Console(highlight=False)
-    feeds = feeds_for(main_function(load(model)), files, dims, seed)
+    function = main_function(load(model))
+    feeds = feeds_for(function, files, dims, seed)
     executable, _, _ = compiled(model, None, console)
     results = executable.run(feeds)
     with console.status("running the ONNX reference implementation"):
         reference = ReferenceEvaluator(str(model))
-        expected = reference.run(None, feeds)
+        expected = reference.run(None, named_as_in_the_model(function, feeds))
     table = Table("output", "shape", "max abs", "max rel", "")
     wrong: list[str] = []
     for name, got, want in zip(reference.output_names, results.values(), expected, strict=True):

@@ -45,6 +45,13 @@ def feeds_for(function: Function, files: list[str], dims: list[str], seed: int) 
     }
 
 
+def named_as_in_the_model(function: Function, feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The same arrays under the names that the imported model gives its inputs."""
+    names = function.attrs.get("input_names", ())
+    own = tuple(str(n) for n in names) if isinstance(names, tuple) else ()
+    return dict(zip(own or feeds, feeds.values(), strict=True))
+
+
 def _read(files: list[str]) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     for text in files:
