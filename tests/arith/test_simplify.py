@@ -174,6 +174,7 @@ def test_simplifying_twice_changes_nothing(e: PrimExpr) -> None:
         ((N * 4 + K) // 8, N // 2),
         ((N // 8) * 8 + N % 8, N),
         ((N // 64) * 64 + (N % 64) // 8 * 8 + N % 8, N),
+        ((N // 7) * 56 + ((N % 7) * 8 + X) // 28 * 28 + (N * 8 + X) % 28, N * 8 + X),
         ((N % 64) % 8, N % 8),
         (Binary("min", X, imm(7)), X),
         (Binary("max", J, imm(10)), imm(10)),

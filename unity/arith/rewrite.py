@@ -28,7 +28,7 @@ from unity.ir.visit import map_prim
 from . import polynomial as poly
 from .division import floordiv, floormod, is_nonnegative
 from .known import Known
-from .polynomial import ONE, Poly
+from .polynomial import ONE, Monomial, Poly
 
 TRUE, FALSE = imm(True, BOOL), imm(False, BOOL)
 _INVERSE: dict[CompareOp, CompareOp] = {
@@ -119,7 +119,10 @@ class Rewriter:
                 return poly.of_atom(map_prim(e, self.simplify))
 
     def _joined(self, p: Poly) -> Poly:
-        """With ``k * c * (x // c) + k * (x % c)`` joined to ``k * x``."""
+        """With ``k * c * (x // c) + k * (x % c)`` joined to ``k * x``.
+
+        The quotient may be of another ``y`` that leaves the same rest; then they join to ``k * y``.
+        """
         if len(p) < 2:
             return p
         for term, k in p.items():
@@ -133,7 +136,30 @@ class Rewriter:
                 if wanted and all(p.get(t) == c for t, c in wanted.items()):
                     p = poly.add(poly.add(p, wanted, -1), {term: k}, -1)
                     return self._joined(poly.add(p, poly.multiply(x, share)))
+                y = self._same_rest(p, others, k, x, d)
+                if y is not None:
+                    quotient = poly.multiply(poly.multiply(floordiv(y, d, self.known), d), share)
+                    p = poly.add(poly.add(p, quotient, -1), {term: k}, -1)
+                    return self._joined(poly.add(p, poly.multiply(y, share)))
         return p
+
+    def _same_rest(self, p: Poly, others: Monomial, k: int, x: Poly, d: Poly) -> Poly | None:
+        """The ``y`` of a term ``others * k * d * (y // d)`` of `p` where ``y % d == x % d``."""
+        c = poly.as_constant(d)
+        if c is None:
+            return None
+        for term, factor in p.items():
+            if factor != k * c:
+                continue
+            for atom in term:
+                if not isinstance(atom, Binary) or atom.op != "floordiv":
+                    continue
+                if poly.divide_monomial(term, (atom,)) != others or poly.from_expr(atom.b) != d:
+                    continue
+                y = poly.from_expr(atom.a)
+                if not floormod(poly.add(x, y, -1), d, self.known):
+                    return y
+        return None
 
     def _trunc(self, e: Binary, op: str) -> Poly:
         a, b = self.poly(e.a), self.poly(e.b)
