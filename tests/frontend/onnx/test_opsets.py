@@ -15,6 +15,7 @@ from unity.ir.dtype import Array
 from .programs import assert_close, check, main_of, model
 
 X = np.random.default_rng(0).standard_normal((2, 3, 4, 4)).astype(np.float32)
+ONE = (1, 1, 1, 1)
 KERNEL = X[:, :, :3, :3]
 IN, OUT = "float[2, 3, H, 4] x", "float[a, b, c, d] y"
 
@@ -25,6 +26,14 @@ def f32(values: object) -> Array:
 
 def ints(values: object) -> Array:
     return np.asarray(values, np.int64)
+
+
+def i8(values: object) -> Array:
+    return np.asarray(values, np.int8)
+
+
+def one4(value: int) -> Array:
+    return np.full(ONE, value, np.int64)
 
 
 def full(shape: int | tuple[int, ...], value: float) -> Array:
@@ -97,6 +106,17 @@ CASES: list[tuple[int, str, dict[str, Array]]] = [
     (12, "y = Celu<alpha=2.0>(x)", {}),
     (13, "h = Shape<start=1>(x) y = Cast<to=1>(h)", {}),
     (13, "y = MatMul(x, w)", {"w": X[0, 0]}),
+    (8, "y = Upsample<scales=[1.0, 1.0, 2.0, 3.0]>(x)", {}),
+    (10, 'y = Resize<mode="linear">(x, s)', {"s": f32([1, 1, 1, 1.5])}),
+    (13, 'y = Resize<mode="cubic">(x, , s)', {"s": f32([1, 1, 1, 2])}),
+    (13, "y = Resize(x, , s)", {"s": f32([1, 1, 2, 2])}),
+    (12, 'y = Einsum<equation="nchw,nkhw->nck">(x, x)', {}),
+    (12, 'y = Einsum<equation="...w,wv">(x, w)', {"w": X[0, 0]}),
+    (13, "y = DequantizeLinear<axis=1>(q, s, z)", {"q": i8([[3], [-9]]), "s": f32([2]), "z": i8([1])}),
+    (13, "h = QuantizeLinear(x, s) y = Cast<to=1>(h)", {"s": f32(0.1)}),
+    (16, 'y = ScatterElements<axis=3, reduction="add">(x, i, u)', {"i": one4(-1), "u": full(ONE, 5)}),
+    (13, "y = ConvTranspose<strides=[2, 2], group=3>(x, w)", {"w": full((3, 2, 3, 3), 0.5)}),
+    (13, "y = Hardmax<axis=1>(x)", {}),
 ]  # fmt: skip
 
 

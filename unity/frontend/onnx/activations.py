@@ -74,6 +74,20 @@ def _swish(node: Node) -> Value:
     return node.op("multiply", x, gate)
 
 
+def _hardmax(node: Node) -> Value:
+    """1 at the first largest element along the axis, else 0."""
+    x = node.tensor(0)
+    shape = node.shape_of(x)
+    axis = node.axis(node.int_of("axis", -1 if node.version >= 13 else 1), len(shape))
+    if node.version < 13 and axis != len(shape) - 1:
+        x, axis = node.op("reshape", x, (*shape[:axis], -1)), axis
+    extent = node.shape_of(x)[axis]
+    at = node.op("argmax", x, axis=axis, keepdims=False)
+    one, zero = node.number(1, x), node.number(0, x)
+    found = node.op("one_hot", at, one, zero, depth=extent, axis=axis)
+    return found if node.shape_of(found) == shape else node.op("reshape", found, shape)
+
+
 def _softmax(name: str) -> Converter:
     """Softmax along an axis; before opset 13 over all axes from it on, as one."""
 
@@ -106,6 +120,7 @@ CONVERTERS: dict[str, Converter] = {
     "ThresholdedRelu": _thresholded_relu,
     "Shrink": _shrink,
     "Swish": _swish,
+    "Hardmax": _hardmax,
     "Softmax": _softmax("nn.softmax"),
     "LogSoftmax": _softmax("nn.log_softmax"),
 }

@@ -49,6 +49,27 @@ def _gather_nd(node: Node) -> Value:
     return node.op("gather_nd", node.tensor(0), node.tensor(1), batch_dims=batch)
 
 
+_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min": "min"}
+
+
+def _reduction(node: Node) -> str:
+    given = node.text_of("reduction", "none")
+    if given not in _REDUCTIONS:
+        raise node.gap(f"reduction {given!r}")
+    return _REDUCTIONS[given]
+
+
+def _scatter_elements(node: Node) -> Value:
+    axis = node.axis(node.int_of("axis", 0), node.rank(0))
+    x, indices, updates = (node.tensor(i) for i in range(3))
+    return node.op("scatter_elements", x, indices, updates, axis=axis, reduction=_reduction(node))
+
+
+def _scatter_nd(node: Node) -> Value:
+    x, indices, updates = (node.tensor(i) for i in range(3))
+    return node.op("scatter_nd", x, indices, updates, reduction=_reduction(node))
+
+
 def _slice(node: Node) -> Value:
     starts, ends, axes, steps = _slice_arguments(node)
     value = node.value(0)
@@ -138,6 +159,9 @@ CONVERTERS: dict[str, Converter] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
+    "ScatterElements": _scatter_elements,
+    "Scatter": _scatter_elements,
+    "ScatterND": _scatter_nd,
     "Slice": _slice,
     "Pad": _pad,
     "NonZero": _non_zero,

@@ -93,6 +93,68 @@ def _conv(node: Node) -> Value:
     return node.op("add", found, bias)
 
 
+def _conv_transpose(node: Node) -> Value:
+    x, weight = node.tensor(0), node.tensor(1)
+    shape, kernel_shape = node.shape_of(x), node.shape_of(weight)
+    rank = len(shape) - 2
+    kernel = [k for k in kernel_shape[2:] if isinstance(k, int)]
+    if rank not in (1, 2, 3) or len(kernel) != rank:
+        raise node.gap(f"{rank} spatial axes")
+    node.ignore("kernel_shape")
+    strides = _per_axis(node, "strides", rank)
+    dilations = _per_axis(node, "dilations", rank)
+    extra = node.ints_of("output_padding") or (0,) * rank
+    wanted = node.ints_of("output_shape")
+    mode = node.text_of("auto_pad", "NOTSET")
+    padding = node.ints_of("pads") or (0,) * (2 * rank)
+    if wanted is not None or mode.startswith("SAME"):
+        padding, extra = _transpose_padding(node, wanted, kernel, strides, dilations, extra, mode)
+    found = node.op(
+        f"nn.conv{rank}d_transpose",
+        x,
+        weight,
+        strides=strides,
+        padding=padding,
+        output_padding=extra,
+        dilation=dilations,
+        groups=node.int_of("group", 1),
+    )
+    if not node.has(2):
+        return found
+    return node.op("add", found, node.op("reshape", node.tensor(2), (1, -1, *(1,) * rank)))
+
+
+def _transpose_padding(
+    node: Node,
+    wanted: tuple[int, ...] | None,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    extra: Sequence[int],
+    mode: str,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Paddings (of the input, of the output) that give the wanted extents.
+
+    By default these are the input's times the stride.
+    """
+    more = list(extra)
+    before: list[int] = []
+    after: list[int] = []
+    for i, extent in enumerate(node.shape_of(node.tensor(0))[2:]):
+        if not isinstance(extent, int):
+            raise node.gap(f"an output shape for the symbolic extent {extent}")
+        goal = extent * strides[i] if wanted is None else wanted[-len(kernel) :][i]
+        reach = (kernel[i] - 1) * dilations[i] + 1
+        total = strides[i] * (extent - 1) + extra[i] + reach - goal
+        if total < 0:
+            more[i] -= total
+            total = 0
+        small, large = total // 2, total - total // 2
+        before.append(large if mode != "SAME_UPPER" else small)
+        after.append(small if mode != "SAME_UPPER" else large)
+    return (*before, *after), tuple(more)
+
+
 def _pool(kind: str) -> Converter:
     def convert(node: Node) -> Value:
         x = node.tensor(0)
@@ -137,6 +199,7 @@ def _global(name: str) -> Converter:
 
 CONVERTERS: dict[str, Converter] = {
     "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
     "MaxPool": _pool("max"),
     "AveragePool": _pool("avg"),
     "GlobalAveragePool": _global("mean"),

@@ -10,7 +10,11 @@ from .sizes import is_symbolic
 
 
 def _matmul(node: Node) -> Value:
-    a, b = node.tensor(0), node.tensor(1)
+    return matmul(node, node.tensor(0), node.tensor(1))
+
+
+def matmul(node: Node, a: Expr, b: Expr) -> Expr:
+    """The product; symbolic dims that must be equal are asserted to be."""
     return node.op("matmul", a, _inner_aligned(node, a, b))
 
 
@@ -40,7 +44,7 @@ def _gemm(node: Node) -> Value:
         a = node.op("permute_dims", a, axes=(1, 0))
     if node.int_of("transB", 0):
         b = node.op("permute_dims", b, axes=(1, 0))
-    found = node.op("matmul", a, _inner_aligned(node, a, b))
+    found = matmul(node, a, b)
     if alpha != 1.0:
         found = node.op("multiply", found, node.number(alpha, found))
     if not node.has(2):

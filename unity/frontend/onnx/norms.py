@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unity.ir.dims import equal
+from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -49,14 +50,28 @@ def _parameters(node: Node, axes: tuple[int, ...]) -> tuple[Expr, list[Expr]]:
 
 
 def _last_axes(name: str) -> Converter:
-    def convert(node: Node) -> Value:
+    def convert(node: Node) -> Value | list[Value]:
         if node.int_of("stash_type", 1) != 1:
             raise node.gap("stash_type other than float32")
         axes = _axes_from(node)
         x, parameters = _parameters(node, axes)
-        return node.op(name, x, *parameters, axes=axes, epsilon=node.float_of("epsilon", 1e-5))
+        epsilon = node.float_of("epsilon", 1e-5)
+        found = node.op(name, x, *parameters, axes=axes, epsilon=epsilon)
+        if not any(node.proto.output[1:]):
+            return found
+        more: list[Value] = [found, *_statistics(node, x, axes, epsilon)]
+        return more
 
     return convert
+
+
+def _statistics(node: Node, x: Expr, axes: tuple[int, ...], epsilon: float) -> list[Expr]:
+    """LayerNormalization's further outputs: the mean and one over the deviation, in float32."""
+    wide = node.cast(x, FLOAT32)
+    mean = node.op("mean", wide, axis=axes, keepdims=True)
+    variance = node.op("variance", wide, axis=axes, keepdims=True)
+    shifted = node.op("add", variance, node.number(epsilon, variance))
+    return [mean, node.op("rsqrt", shifted)]
 
 
 def _group_norm(node: Node) -> Value:

@@ -7,12 +7,15 @@ from . import (
     arithmetic,
     control,
     creation,
+    einsum,
     elementwise,
     indexing,
     layers,
     linear,
     norms,
+    quantization,
     reductions,
+    resize,
     shaping,
 )
 from .load import DEFAULT_DOMAINS
@@ -23,12 +26,15 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     arithmetic.CONVERTERS,
     control.CONVERTERS,
     creation.CONVERTERS,
+    einsum.CONVERTERS,
     elementwise.CONVERTERS,
     indexing.CONVERTERS,
     layers.CONVERTERS,
     linear.CONVERTERS,
     norms.CONVERTERS,
+    quantization.CONVERTERS,
     reductions.CONVERTERS,
+    resize.CONVERTERS,
     shaping.CONVERTERS,
 )
 CONVERTERS: dict[str, Converter] = {
