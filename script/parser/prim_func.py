@@ -15,6 +15,7 @@ from unity.ir.stmt import Buffer, Param, PrimFunc
 from unity.ir.verify_prim import verify_prim_func
 from unity.op.registry import attr_value
 
+from .. import prim_names
 from ..annotations import Align, BufferSpec, Element, ScalarSpec, SizeSpec, Strides
 from ..annotations import Buffer as BufferWord
 from ..annotations import Scope as ScopeWord
@@ -121,11 +122,9 @@ def _buffer(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Buffer | 
     for part in rest:
         if isinstance(part, ast.Tuple) and not part.elts:
             continue
-        extra = parser.constant(part) if isinstance(part, ast.Call) else None
-        match extra:
-            case Strides():
-                assert isinstance(part, ast.Call)
-                strides = tuple(_extent(parser, a) for a in part.args)
+        match _extra(parser, part):
+            case Strides(values):
+                strides = tuple(_extent(parser, a) for a in values if isinstance(a, ast.expr))
                 buffer = replace(buffer, strides=strides)
             case ScopeWord(name):
                 buffer = replace(buffer, scope=name)
@@ -134,6 +133,20 @@ def _buffer(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Buffer | 
             case _:
                 buffer = replace(buffer, shape=(*buffer.shape, _extent(parser, part)))
     return buffer
+
+
+def _extra(parser: StmtParser, node: ast.expr) -> Strides | ScopeWord | Align | None:
+    """What says more of a buffer than an extent does; strides as they are written."""
+    if not isinstance(node, ast.Call):
+        return None
+    function = parser.constant(node.func)
+    if function is prim_names.strides:
+        return Strides(tuple(node.args))
+    if function is prim_names.scope or function is prim_names.align:
+        found = parser.constant(node)
+        assert isinstance(found, ScopeWord | Align)
+        return found
+    return None
 
 
 def _extent(parser: StmtParser, node: ast.expr) -> PrimExpr:

@@ -279,6 +279,19 @@ def test_buffer_extras_and_symbol_arithmetic() -> None:
     same(strided, PrimFunc((a,), body))
 
 
+def test_extents_may_call_the_language() -> None:
+    text = """
+n = dim("n")
+@script.prim_func
+def kernel(a: f32[Buffer, T.min(1, n), T.strides(T.max(n, 2))], c: f32[Buffer, max(n, 2)]) -> None:
+    a[0] = 0.0
+"""
+    a, c = script.parse(text).prim_funcs()["kernel"].buffers
+    assert a.shape == (Binary("min", ONE, N),)
+    assert a.strides == (Binary("max", N, imm(2)),)
+    assert c.shape == (Binary("max", N, imm(2)),)
+
+
 def test_captured_values_come_from_the_surroundings() -> None:
     def make(size: int, scale: float, kind: str) -> script.ScriptPrimFunc[...]:
         @script.prim_func
