@@ -15,8 +15,10 @@ from unity.transform.graph import (
     FuseOps,
     FuseTir,
     LegalizeOps,
+    LiftTemporaries,
     Normalize,
 )
+from unity.transform.schedule import ScheduleDefault
 
 FUSE: list[Pass] = [LegalizeOps(), FuseOps(), FuseTir(), EliminateDeadCode()]
 HEAD = """
@@ -268,3 +270,19 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
     return R.negative(y)
 """
     assert set(apply([Normalize(), *FUSE], text).prim_funcs()) == {"fused_exp_negative"}
+
+
+def test_the_schedule_finds_the_epilogue_of_a_batch_of_one() -> None:
+    text = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, 1, n, 8], w: f32[Tensor, 8, 8], b: f32[Tensor, 8]) -> f32[Tensor, 1, n, 8]:
+    with R.dataflow():
+        y = R.nn.gelu(R.add(R.matmul(x, w), b))
+    return y
+"""
+    got = keeps_meaning(
+        [*FUSE, ScheduleDefault(), LiftTemporaries()], text, floats(0, (1, 3, 8), (8, 8), (8,))
+    )
+    (kernel,) = got.prim_funcs().values()
+    assert len(kernel.buffers) == 4, "the product is written once, finished"

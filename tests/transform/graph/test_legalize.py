@@ -172,3 +172,27 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
     (binding,) = module.graph_functions()["main"].body.blocks[0].bindings
     assert isinstance(binding.value, Call)
     assert not isinstance(binding.value.callee, Op)
+
+
+def test_a_batch_of_one_is_indexed_by_its_axis() -> None:
+    becomes(
+        LegalizeOps(),
+        """
+@script.function
+def main(x: f32[Tensor, 1, 4], b: f32[Tensor, 1, 1]) -> f32[Tensor, 1, 4]:
+    return R.add(x, b)
+""",
+        """
+@script.function
+def main(x: f32[Tensor, 1, 4], b: f32[Tensor, 1, 1]) -> f32[Tensor, 1, 4]:
+    y = R.call_tir(add, (x, b), out=f32[Tensor, 1, 4])
+    return y
+
+@script.prim_func(attrs={"num_outputs": 1, "op": "add", "pattern": "broadcast", "private": True})
+def add(x1: f32[Buffer, 1, 4], x2: f32[Buffer, 1, 1], out: f32[Buffer, 1, 4]) -> None:
+    for i0, i1 in T.grid(1, 4):
+        with T.block("add"):
+            vi0, vi1 = T.axis.remap("SS", i0, i1)
+            out[vi0, vi1] = x1[vi0, vi1] + x2[vi0, 0]
+""",
+    )
