@@ -50,14 +50,15 @@ def layout_of(nest: Nest, reduction: Reduction, target: Target) -> Layout | None
         return None
     if any(step(place(s, known), column.var) != 1 for s in nest.stores()):
         return None
-    reads = [place(x, known) for x in nest.loads()]
+    loads = reduction.loads()
+    reads = [place(x, known) for x in loads]  # what is read once at the end decides nothing
     steps = [step(index, column.var) for index in reads]
-    lanes_on_sum = lanes_along(nest, reduction, known)
+    lanes_on_sum = lanes_along(reduction, known)
     if lanes_on_sum and (any(s not in (0, 1) for s in steps) or (extent or 99) < 4):
         return None
     bits = max(
         [reduction.value.dtype.bits]
-        + [x.buffer.dtype.bits for x, s in zip(nest.loads(), steps, strict=True) if s]
+        + [x.buffer.dtype.bits for x, s in zip(loads, steps, strict=True) if s]
     )
     lanes = lanes_for(bits, target.vector_bits, column.extent)
     row = _row_axis(nest, column, reads)
@@ -83,11 +84,11 @@ def _beside(nest: Nest, column: Axis, row: Axis, reads: Sequence[Poly]) -> Axis 
     return None
 
 
-def lanes_along(nest: Nest, reduction: Reduction, known: Analyzer) -> bool:
+def lanes_along(reduction: Reduction, known: Analyzer) -> bool:
     """Whether every read moves by one, or not at all, along the innermost reduced axis."""
     last = reduction.axes[-1]
     extent = number(last.extent)
-    steps = [step(place(x, known), last.var) for x in nest.loads()]
+    steps = [step(place(x, known), last.var) for x in reduction.loads()]
     return all(s in (0, 1) for s in steps) and 1 in steps and (extent is None or extent >= 4)
 
 

@@ -37,6 +37,10 @@ class Reduction:
     init: PrimExpr
     result: PrimVar
 
+    def loads(self) -> list[Load]:
+        """Every load of a step."""
+        return [e for e in walk_prim(self.value) if isinstance(e, Load)]
+
     @property
     def identity(self) -> PrimExpr:
         """The neutral element of the operation."""

@@ -39,9 +39,9 @@ def dot_products(nest: Nest, target: Target) -> Stmt | None:
     reduction = nest.reduction
     assert reduction is not None
     known = known_of(all_axes(nest))
-    if not lanes_along(nest, reduction, known):
+    if not lanes_along(reduction, known):
         return None
-    reads = [place(x, known) for x in nest.loads()]
+    reads = [place(x, known) for x in reduction.loads()]
     column, row = _shared_axes(nest, reads)
     outer = [a for a in nest.axes if a is not column and a is not row]
     largest = 4 if target.vector_registers >= 32 else 2
@@ -79,7 +79,7 @@ def _tier(
     rows: tuple[PrimExpr, PrimExpr],
 ) -> Stmt:
     last = reduction.axes[-1]
-    bits = max(x.buffer.dtype.bits for x in nest.loads())
+    bits = max(x.buffer.dtype.bits for x in reduction.loads())
     lanes = lanes_for(max(bits, reduction.value.dtype.bits), target.vector_bits, last.extent)
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in outer]
     domain += [("column", columns[1]), ("row", rows[1])]
