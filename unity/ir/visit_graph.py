@@ -145,8 +145,12 @@ def _free(of: Expr | Body, bound: set[Var], found: dict[Var, None]) -> None:
 
 def map_all(items: tuple[T, ...], fn: Callable[[T], T]) -> tuple[T, ...]:
     """The tuple with `fn` applied to each item; the same tuple if none changed."""
-    new = tuple(fn(item) for item in items)
-    return items if all(a is b for a, b in zip(items, new, strict=True)) else new
+    # Rewriting spends its time here: a list and a plain loop are twice as fast as generators.
+    new = [fn(item) for item in items]
+    for a, b in zip(items, new, strict=True):
+        if a is not b:
+            return tuple(new)
+    return items
 
 
 def map_expr(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
