@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.convert import size_var
 from unity.ir.dims import Symbol
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
@@ -98,8 +99,7 @@ def _annotated(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Param:
             return PrimVar(arg.arg, element, span)
         case SizeSpec():
             known = parser.scope.lookup(arg.arg)
-            facts = {"facts": known.facts} if isinstance(known, Symbol) else {}
-            return SizeVar(arg.arg, **facts)
+            return size_var(known) if isinstance(known, Symbol) else SizeVar(arg.arg)
         case other:
             raise parser.source.error(
                 annotation,

@@ -292,6 +292,17 @@ def kernel(a: f32[Buffer, T.min(1, n), T.strides(T.max(n, 2))], c: f32[Buffer, m
     assert c.shape == (Binary("max", N, imm(2)),)
 
 
+def test_a_size_parameter_is_the_symbol_of_its_name() -> None:
+    text = """
+T_ = dim("T", min=1)
+@script.prim_func
+def kernel(a: f32[Buffer, 4], T_: T.size, k: T.size) -> None:
+    a[0] = T.cast("float32", T_ + k)
+"""
+    params = script.parse(text).prim_funcs()["kernel"].params
+    assert params[1:] == (size_var(symbol("T", min=1)), SizeVar("k"))
+
+
 def test_captured_values_come_from_the_surroundings() -> None:
     def make(size: int, scale: float, kind: str) -> script.ScriptPrimFunc[...]:
         @script.prim_func
