@@ -78,9 +78,9 @@ class Executable:
         program = parts.program
         self._parts = parts
         self._vm = VM(program, parts.kernels, parts.constants, parts.hosts)
-        self._calls = {f.name: self._callable(f) for f in program.functions if not f.captured}
-        public = [f.name for f in program.functions if "." not in f.name]
-        self._main_name = "main" if "main" in self._calls or not public else public[0]
+        public = [f for f in program.functions if "." not in f.name]  # the others are closures
+        self._calls = {f.name: self._callable(f) for f in public}
+        self._main_name = "main" if "main" in self._calls or not public else public[0].name
         self._main = self._calls.get(self._main_name, _nothing)
 
     def _callable(self, code: FunctionCode) -> Callable[..., object]:

@@ -144,7 +144,8 @@ class VM:
                     regs, dst, self._call(made.function, values, made.registers, made.slots, what)
                 )
             case p.RunScan(dst, closure, state, inputs):
-                _assign(regs, dst, self._scan(frame, closure, state, inputs))
+                stacked = self._scan(frame, closure, state, inputs)
+                _assign(regs, dst, stacked or self._scanned_nothing(frame, dst, state))
             case p.AllocTensor(dst, shape, name):
                 label = frame.code.labels[pc]
                 regs[dst] = _empty(_extents(shape, slots, label), name, label)
@@ -201,7 +202,8 @@ class VM:
 
     def _scan(
         self, frame: _Frame, closure: p.Reg, state: Sequence[p.Tree], inputs: Sequence[p.Tree]
-    ) -> Value:
+    ) -> tuple[Value, ...] | None:
+        """The last state, then the stacked outputs; None if there is nothing to scan."""
         made = frame.registers[closure]
         assert isinstance(made, Closure)
         carried = [_read(frame.registers, s) for s in state]
@@ -214,8 +216,23 @@ class VM:
             carried = list(result[: len(carried)])
             stacks.append([_array(r) for r in result[len(carried) :]])
         if not stacks:
-            raise UnityError("a scan over no elements has no outputs to give")
+            return None
         return (*carried, *(np.stack(column) for column in zip(*stacks, strict=True)))
+
+    def _scanned_nothing(
+        self, frame: _Frame, dst: p.Tree, state: Sequence[p.Tree]
+    ) -> tuple[Value, ...]:
+        """The initial state and empty stacks, whose shapes are those of their registers."""
+        assert isinstance(dst, tuple)
+        values = [_copied(_read(frame.registers, s)) for s in state]
+        for register in dst[len(state) :]:
+            assert isinstance(register, int)
+            spec = frame.code.registers[register]
+            assert isinstance(spec, p.TensorSpec)
+            if spec.shape is None or spec.dtype is None:
+                raise UnityError("a scan over no elements whose outputs have no known shape")
+            values.append(np.empty(_sizes(spec.shape, frame.slots), dtype(spec.dtype).numpy))
+        return tuple(values)
 
     def _argument(self, function: int) -> str:
         return f"call of {self.program.functions[function].name}: argument"
