@@ -244,7 +244,8 @@ def arena_bytes(function: Function) -> Dim:
 def peak_bytes(function: Function, symbols: Mapping[Symbol, int]) -> int:
     """The most memory that one call of a planned function takes: its arena and its results.
 
-    Parameters, constants, temporaries of kernels and what called functions take are not counted.
+    Parameters, constants, small temporaries on kernels' stacks and what called functions take are
+    not counted.
 
     Args:
         function: A function after `PlanMemory`.

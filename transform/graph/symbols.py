@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import size_var, to_dim
-from unity.ir.dims import Dim, Symbol, SymDim, dim, substitute, symbols_of
+from unity.ir.dims import Dim, Symbol, SymDim, as_dim, dim, equal, floordiv, substitute, symbols_of
 from unity.ir.prim_expr import PrimExpr, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, PrimFunc
@@ -99,17 +99,20 @@ def kernel_sizes(
 
 
 def _solve(extent: PrimExpr, given: Dim, bound: dict[SizeVar, Dim]) -> None:
-    """Bind the one unknown of ``n + c == given``."""
+    """Bind the one unknown of a linear extent such as ``2 * n + 1``."""
     value = to_dim(extent)
     if value is None:
         return
     unknown = [s for s in symbols_of(value) if size_var(s) not in bound]
     if len(unknown) != 1:
         return
-    known = {s: bound[size_var(s)] for s in symbols_of(value) if size_var(s) in bound}
-    rest = substitute(value, {**known, unknown[0]: 0})
-    if substitute(value, known) - unknown[0] == rest:
-        bound[size_var(unknown[0])] = given - rest
+    (symbol,) = unknown
+    known = {s: bound[size_var(s)] for s in symbols_of(value) if s is not symbol}
+    at_zero = substitute(value, {**known, symbol: 0})
+    slope = as_dim(substitute(value, {**known, symbol: 1}) - at_zero)
+    linear = equal(substitute(value, known), at_zero + symbol * slope)
+    if linear and isinstance(slope, int) and slope > 0:
+        bound[size_var(symbol)] = floordiv(given - at_zero, slope)
 
 
 class Renaming:
