@@ -37,7 +37,7 @@ def _infer(site: Site) -> Type:
         return TensorType(max(a.ndim, b.ndim, 2) - (a.ndim == 1) - (b.ndim == 1), out_dtype)
     require_equal(
         site,
-        b.shape[-2] if len(b.shape) > 1 else b.shape[0],
+        b.shape[max(len(b.shape) - 2, 0)],
         a.shape[-1],
         f"the inner dims of {type_text(a)} and {type_text(b)} differ",
     )

@@ -98,7 +98,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         wide = np.flip(wide, along)
     total = np.cumsum(wide, axis=along, dtype=wide.dtype)
     if attrs["exclusive"] is True:
-        total = total - wide
+        total = np.asarray(np.subtract(total, wide))
     if attrs["reverse"] is True:
         total = np.flip(total, along)
     return total.astype(out.numpy)
