@@ -79,13 +79,17 @@ def _op(
     reference: Callable[[Array, Array], Array],
     doc: str,
     accepts: Accepts = "number",
-    low: float = -3,
+    low: float | tuple[float, float] = -3,
+    high: float | tuple[float, float] = 3,
 ) -> OpDef:
+    """The row of an operator; `low` and `high` bound its samples (one pair for each operand)."""
+    (low1, low2), (high1, high2) = (v if isinstance(v, tuple) else (v, v) for v in (low, high))
+
     def samples(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
         kinds = _KINDS[accepts]
         return [
-            sample(_PARAMS, (s.array(a, kind, low), s.array(b, kind, low)))
+            sample(_PARAMS, (s.array(a, kind, low1, high1), s.array(b, kind, low2, high2)))
             for i, (a, b) in enumerate(BROADCASTS)
             for kind in {kinds[0], kinds[i % len(kinds)]}
         ]
@@ -168,13 +172,21 @@ def _ref_divide(a: Array, b: Array) -> Array:
     return np.asarray(np.add(down, inexact.astype(down.dtype)))
 
 
-def _shift(op: BinaryOp) -> Scalar2:
-    def fn(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-        inside = Compare("lt", b, imm(b.dtype.bits, b.dtype))
-        shifted = Binary(op, a, Select(inside, b, imm(0, b.dtype)))
-        return Select(inside, shifted, imm(0, a.dtype))
+def _left_shift(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """Machines take the shift modulo the width, so a wide one is told apart."""
+    inside = Compare("lt", b, imm(b.dtype.bits, b.dtype))
+    shifted = Binary("shl", a, Select(inside, b, imm(0, b.dtype)))
+    return Select(inside, shifted, imm(0, a.dtype))
 
-    return fn
+
+def _right_shift(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """A wide shift leaves the sign alone: 0, or -1 of a negative integer."""
+    last = imm(b.dtype.bits - 1, b.dtype)
+    if a.dtype.kind == "int":
+        return Binary("shr", a, Binary("min", b, last))
+    inside = Compare("le", b, last)
+    shifted = Binary("shr", a, Select(inside, b, imm(0, b.dtype)))
+    return Select(inside, shifted, imm(0, a.dtype))
 
 
 OPS: tuple[OpDef, ...] = (
@@ -217,18 +229,20 @@ OPS: tuple[OpDef, ...] = (
     _op("bitwise_xor", _node("xor"), np.bitwise_xor, "Bits that differ, on integers.", "int"),
     _op(
         "left_shift",
-        _shift("shl"),
+        _left_shift,
         np.left_shift,
         "``x1 << x2`` for ``0 <= x2``; shifting all bits out gives 0.",
         "int",
-        low=0,
+        low=(-100, 0),
+        high=(100, 70),
     ),
     _op(
         "right_shift",
-        _shift("shr"),
+        _right_shift,
         np.right_shift,
-        "``x1 >> x2`` for ``0 <= x2``, keeping the sign.",
+        "``x1 >> x2`` for ``0 <= x2``, keeping the sign; shifting all bits out leaves it.",
         "int",
-        low=0,
+        low=(-100, 0),
+        high=(100, 70),
     ),
 )
