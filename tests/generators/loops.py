@@ -169,10 +169,8 @@ def _all(conditions: list[PrimExpr]) -> PrimExpr | None:
 def _block(c: Computation, form: _Form, rng: Random) -> Block:
     axes: list[BlockAxis] = []
     vars_: dict[PrimVar | SizeVar, PrimExpr] = {}
-    spatial: AxisKind = "S"
-    reduce: AxisKind = "R"
-    kinds = [spatial] * len(c.spatial) + [reduce] * len(c.reduces)
-    for (var, extent), kind in zip((*c.spatial, *c.reduces), kinds, strict=True):
+    for k, (var, extent) in enumerate((*c.spatial, *c.reduces)):
+        kind: AxisKind = "S" if k < len(c.spatial) else "R"
         axis = PrimVar(f"v{var.name}")
         vars_[var] = axis
         axes.append(BlockAxis(axis, kind, Range(imm(0), extent), form.values[var]))
