@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -21,7 +21,9 @@ from unity.op.check import check_types
 from unity.script import constants_of, parse, print_module
 
 
-def model(graph: str, opset: int = 18, weights: dict[str, Array] | None = None) -> onnx.ModelProto:
+def model(
+    graph: str, opset: int = 18, weights: Mapping[str, Array] | None = None
+) -> onnx.ModelProto:
     """The model of a graph's text; `weights` become initializers."""
     text = f'<ir_version: 8, opset_import: ["" : {opset}]>\n{graph}'
     found = parser.parse_model(text)
@@ -30,7 +32,7 @@ def model(graph: str, opset: int = 18, weights: dict[str, Array] | None = None) 
     return found
 
 
-def imported(graph: str, opset: int = 18, weights: dict[str, Array] | None = None) -> IRModule:
+def imported(graph: str, opset: int = 18, weights: Mapping[str, Array] | None = None) -> IRModule:
     """The module of a graph's text: verified, its types checked, and equal to its parsed print."""
     module = from_onnx(model(graph, opset, weights))
     check(module)

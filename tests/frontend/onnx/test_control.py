@@ -1,0 +1,74 @@
+"""If: decided during the import where the condition is known, else both branches are kept."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import helper, parser
+
+from unity.frontend.onnx import from_onnx
+from unity.ir.dtype import Array
+from unity.ir.graph import If
+from unity.ir.visit import walk_bindings
+
+from .programs import assert_close, check, imported, main_of, model, ops_of, run
+
+f4 = np.float32
+BRANCHES = """
+    y = If(c) <
+        then_branch = yes () => (float[p, q] t) { t = Add(x, w) },
+        else_branch = no () => (float[p, q] e) { h = Relu(x) e = Mul(h, w) }
+    >
+"""
+WEIGHTS: dict[str, Array] = {"w": np.asarray([1, 2], f4)}
+
+
+def test_both_branches_are_kept_and_see_the_values_around_them() -> None:
+    graph = f"g (float[n, 2] x, bool c) => (float[a, b] y) {{ {BRANCHES} }}"
+    module = imported(graph, weights=WEIGHTS)
+    assert any(isinstance(b.value, If) for b in walk_bindings(main_of(module)))
+    x = np.asarray([[-1, 3]], f4)
+    assert_close(run(module, x, np.asarray(True)), np.asarray([[0, 5]], f4))
+    assert_close(run(module, x, np.asarray(False)), np.asarray([[0, 6]], f4))
+
+
+def test_a_branch_decided_by_a_constant_stands_in_place() -> None:
+    graph = f"g (float[n, 2] x) => (float[a, b] y) <bool c = {{0}}> {{ {BRANCHES} }}"
+    module = imported(graph, weights=WEIGHTS)
+    assert ops_of(module) == ["nn.relu", "multiply"]
+
+
+def test_a_branch_decided_by_a_rank_stands_in_place() -> None:
+    """What torch's scripted squeeze exports: is this dim 1?"""
+    graph = f"""
+        g (float[n, 2] x) => (float[a, b] y) <int64 one = {{1}}> {{
+            s = Shape(x)
+            last = Gather<axis=0>(s, one)
+            c = Equal(last, one)
+            {BRANCHES}
+        }}"""
+    assert ops_of(imported(graph, weights=WEIGHTS)) == ["nn.relu", "multiply"]
+
+
+def test_branches_of_different_shapes_join_to_their_rank() -> None:
+    proto = model(
+        """
+        g (float[n, 2] x, float[m, 3] z, bool c) => (float[a, b] y) {
+            y = If(c) <
+                then_branch = yes () => (float[p, q] t) { t = Identity(x) },
+                else_branch = no () => (float[r, s] e) { e = Identity(z) }
+            >
+        }"""
+    )
+    module = from_onnx(proto)
+    check(module)
+    x, z = np.ones((4, 2), f4), np.zeros((1, 3), f4)
+    assert run(module, x, z, np.asarray(True)).shape == (4, 2)
+    assert run(module, x, z, np.asarray(False)).shape == (1, 3)
+
+
+def test_functions_of_the_model_are_taken_in() -> None:
+    proto = model("g (float[n] x) => (float[n] y) { y = local.twice(x) }")
+    text = '<domain: "local", opset_import: ["" : 18]> twice (a) => (b) { b = Add(a, a) }'
+    proto.functions.append(parser.parse_function(text))
+    proto.opset_import.append(helper.make_opsetid("local", 1))
+    assert ops_of(from_onnx(proto)) == ["add"]
