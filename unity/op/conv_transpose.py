@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, dim_text
+from unity.ir.dims import Dim, ceildiv, dim_text, equal, floordiv
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
@@ -79,42 +79,129 @@ def _infer(rank: int) -> TypeRule:
     return rule
 
 
-def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    """The input spread out by the stride and padded, then an ordinary convolution.
+@dataclass(frozen=True, slots=True)
+class _Channels:
+    """Which input channels an output channel sums over.
 
-    The kernel is read backwards.
+    Attributes:
+        taken: How many.
+        made: Output channels of a group.
+        groups: How many groups.
     """
+
+    taken: Dim
+    made: Dim
+    groups: int
+
+    def source(self, o: PrimExpr, c: PrimExpr) -> PrimExpr:
+        """The input channel of step `c`."""
+        if self.groups == 1:
+            return c
+        return o // to_prim_expr(self.made) * to_prim_expr(self.taken) + c
+
+    def within(self, o: PrimExpr) -> PrimExpr:
+        """The output channel's number in its group, which the weight is indexed by."""
+        return o if self.groups == 1 else o % to_prim_expr(self.made)
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     x, w = args
     assert isinstance(x, te.Tensor)
     assert isinstance(w, te.Tensor)
     dims, out = known(result)
-    wide = working_dtype(out)
-    extents, kernel = dims_of(x)[2:], dims_of(w)
+    kernel, groups = dims_of(w), int_attr(attrs, "groups")
+    channels = _Channels(floordiv(kernel[0], groups), kernel[1], groups)
     windows = spatial(attrs, kernel[2:])
-    spread = _spread(x, windows, extents, dims[2:])
-    groups = int_attr(attrs, "groups")
-    per_group = to_prim_expr(kernel[1])
-    taken = kernel[0]
-    if groups > 1:
-        assert isinstance(taken, int)
-        taken = taken // groups
-    k, c = taps(windows), te.reduce_axis(taken, "ci")
-
-    def product(*i: PrimExpr) -> te.Reduce:
-        plain = [replace(window, stride=1) for window in windows]
-        at = [position(s, t.var, window) for s, t, window in zip(i[2:], k, plain, strict=True)]
-        channel: PrimExpr = c.var
-        if groups > 1:
-            channel = i[1] // per_group * to_prim_expr(taken) + c.var
-        back = [to_prim_expr(e) - 1 - t.var for e, t in zip(kernel[2:], k, strict=True)]
-        made = i[1] if groups == 1 else i[1] % per_group
-        left, right = spread[(i[0], channel, *at)], w[(channel, made, *back)]
-        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[c, *k])
-
-    total = te.compute(dims, product, "conv_transpose")
-    if wide == out:
+    interleaves = any(v.stride > 1 for v in windows) and all(v.dilation == 1 for v in windows)
+    by = _by_phase if interleaves else _by_spreading
+    total = by(x, w, windows, channels, TensorType(dims, working_dtype(out)))
+    if total.dtype == out:
         return total
     return te.compute(dims, lambda *i: te.cast(total[i], out), "cast")
+
+
+def _by_phase(
+    x: te.Tensor, w: te.Tensor, windows: Sequence[Window], channels: _Channels, result: TensorType
+) -> te.Tensor:
+    """One small convolution for each phase of the stride, then the phases interleaved.
+
+    Along an axis, element ``u = stride * q + r`` of the uncropped result sums
+    ``x[q - j] * w[r + stride * j]`` over j: no zero is multiplied.
+    """
+    dims, wide = known(result)
+    strides = [v.stride for v in windows]
+    rank = len(windows)
+    turns = [ceildiv(v.kernel, v.stride) for v in windows]
+    counts = [
+        floordiv(n - 1 + v.before, v.stride) + 1 for n, v in zip(dims[2:], windows, strict=True)
+    ]
+    framed = _framed(x, turns, counts)
+    k = [te.reduce_axis(n, f"k{d}") for d, n in enumerate(turns)]
+    c = te.reduce_axis(channels.taken, "ci")
+
+    def weight(*i: PrimExpr) -> PrimExpr:
+        """Laid out (output channel, phase, input channel, turn)."""
+        o, phase, ci, turn = i[0], i[1 : 1 + rank], i[1 + rank], i[2 + rank :]
+        taps = [r + j * s for r, j, s in zip(phase, turn, strides, strict=True)]
+        ends = zip(taps, windows, turns, strict=True)
+        inside = [
+            t < to_prim_expr(v.kernel) for t, v, n in ends if not equal(n * v.stride, v.kernel)
+        ]
+        value = w[(channels.source(o, ci), channels.within(o), *taps)]
+        return te.select(te.all_true(*inside), value, 0) if inside else value
+
+    packed = te.compute((dims[1], *strides, channels.taken, *turns), weight, "weight_by_phase")
+
+    def product(*i: PrimExpr) -> te.Reduce:
+        phase, place = i[2 : 2 + rank], i[2 + rank :]
+        at = [q + to_prim_expr(n - 1) - t.var for q, n, t in zip(place, turns, k, strict=True)]
+        left = framed[(i[0], channels.source(i[1], c.var), *at)]
+        right = packed[(i[1], *phase, c.var, *(t.var for t in k))]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[c, *k])
+
+    phases = te.compute((*dims[:2], *strides, *counts), product, "conv_transpose")
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        full = [v + window.before for v, window in zip(i[2:], windows, strict=True)]
+        phase = [u % s for u, s in zip(full, strides, strict=True)]
+        return phases[(*i[:2], *phase, *(u // s for u, s in zip(full, strides, strict=True)))]
+
+    return te.compute(dims, element, "interleaved")
+
+
+def _framed(x: te.Tensor, turns: Sequence[Dim], counts: Sequence[Dim]) -> te.Tensor:
+    """The input with ``turns - 1`` zeros before, and as many after as `counts` windows need."""
+    extents = dims_of(x)[2:]
+    shape: list[Dim | PrimExpr] = [*x.shape[:2]]
+    shape += [q + n - 1 for q, n in zip(counts, turns, strict=True)]
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        at = [v - to_prim_expr(n - 1) for v, n in zip(i[2:], turns, strict=True)]
+        inside = [
+            test for v, e in zip(at, extents, strict=True) for test in (v >= 0, v < to_prim_expr(e))
+        ]
+        return te.select(te.all_true(*inside), x[(*i[:2], *at)], imm(0, x.dtype))
+
+    return te.compute(shape, element, "pad")
+
+
+def _by_spreading(
+    x: te.Tensor, w: te.Tensor, windows: Sequence[Window], channels: _Channels, result: TensorType
+) -> te.Tensor:
+    """The input spread out by the stride and padded, then a convolution, the kernel backwards."""
+    dims, wide = known(result)
+    spread = _spread(x, windows, dims_of(x)[2:], dims[2:])
+    k, c = taps(windows), te.reduce_axis(channels.taken, "ci")
+    plain = [replace(window, stride=1) for window in windows]
+
+    def product(*i: PrimExpr) -> te.Reduce:
+        at = [position(s, t.var, window) for s, t, window in zip(i[2:], k, plain, strict=True)]
+        channel = channels.source(i[1], c.var)
+        back = [to_prim_expr(v.kernel) - 1 - t.var for v, t in zip(windows, k, strict=True)]
+        left, right = spread[(i[0], channel, *at)], w[(channel, channels.within(i[1]), *back)]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[c, *k])
+
+    return te.compute(dims, product, "conv_transpose")
 
 
 def _spread(
