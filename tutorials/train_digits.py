@@ -95,7 +95,8 @@ class Network:
         self.steps += 1
         for name, g in grads.items():
             m, v = self.momentum.get(name, (np.zeros_like(g), np.zeros_like(g)))
-            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+            m = (0.9 * m + 0.1 * g).astype(np.float32)
+            v = (0.999 * v + 0.001 * g * g).astype(np.float32)
             self.momentum[name] = (m, v)
             scale = rate * np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
             self.params[name] = (self.params[name] - scale * m / (np.sqrt(v) + 1e-8)).astype("f4")

@@ -48,7 +48,7 @@ def run_demo(show: bool) -> None:
 
 def picture(image: Array) -> str:
     """An 8x8 image of values 0..1 as text."""
-    rows = (np.clip(image, 0, 1) * (len(SHADES) - 1)).astype(int)
+    rows = (np.clip(image.astype(np.float32), 0, 1) * (len(SHADES) - 1)).astype(int)
     return "\n".join("  " + "".join(SHADES[v] * 2 for v in row) for row in rows)
 
 

@@ -1,8 +1,8 @@
 """A convolution's input padded and, where windows are a stride apart, dealt out.
 
 Neighbouring outputs of a convolution with stride 2 read every second element: a vector of them
-would be a gather. Dealing the innermost axis to `stride` piles, as one deals cards, makes those reads
-contiguous, and costs one pass over the input, which padding needs anyway.
+would be a gather. Dealing the innermost axis to `stride` piles, as one deals cards, makes those
+reads contiguous, and costs one pass over the input, which padding needs anyway.
 """
 
 from __future__ import annotations
