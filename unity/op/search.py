@@ -170,13 +170,15 @@ OPS: tuple[OpDef, ...] = (
         "argmax",
         te.argmax,
         np.argmax,
-        "Where the largest element is, as int64: the first of equals, NaN above all (R.argmax).",
+        "Where the largest element is, as int64: the first of equals, NaN above all; of nothing, the"
+        " greatest int64 (R.argmax).",
     ),
     _arg(
         "argmin",
         te.argmin,
         np.argmin,
-        "Where the smallest element is, as int64: the first of equals, NaN below all (R.argmin).",
+        "Where the smallest element is, as int64: the first of equals, NaN below all; of nothing,"
+        " the greatest int64 (R.argmin).",
     ),
     OpDef(
         "nonzero",
