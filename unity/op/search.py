@@ -170,8 +170,8 @@ OPS: tuple[OpDef, ...] = (
         "argmax",
         te.argmax,
         np.argmax,
-        "Where the largest element is, as int64: the first of equals, NaN above all; of nothing, the"
-        " greatest int64 (R.argmax).",
+        "Where the largest element is, as int64: the first of equals, NaN above all; of nothing,"
+        " the greatest int64 (R.argmax).",
     ),
     _arg(
         "argmin",
