@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, ShapeValue, Tuple, TupleGet, Var
 from unity.ir.types import TupleType
@@ -24,12 +25,18 @@ def sampled(state: State) -> Var | None:
     assert row.samples is not None
     chosen = state.rng.choice(row.samples(state.rng.randint(0, 9)))
     args = tuple(_argument(state, arg) for arg in chosen.args)
-    call = Call(Op(row.name), args, chosen.attrs)
+    call = Call(Op(row.name), args, _as_calls_have_them(chosen.attrs))
     kind = infer_type(call, state.builder.signatures, state.builder.fresh)
     result = state.builder.emit(call, None, None, kind)
     if isinstance(kind, TupleType):
         return state.builder.emit(TupleGet(result, state.rng.randrange(len(kind.fields))))
     return result
+
+
+def _as_calls_have_them(attrs: Attrs) -> Attrs:
+    """Samples may name a dtype; `call_op` leaves no names."""
+    named = {k: v for k, v in attrs.items() if k.endswith("dtype") and isinstance(v, str)}
+    return attrs.with_(**{k: dtype(v) for k, v in named.items()})
 
 
 def _argument(state: State, arg: RefArg) -> Expr:
