@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unity import te
-from unity.ir.dtype import FLOAT32, INT32, UINT8, DType
+from unity.ir.dtype import FLOAT32, INT32, UINT8
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -31,8 +31,9 @@ def _dequantize(node: Node) -> Value:
     _no_blocks(node)
     x, scale = node.tensor(0), node.tensor(1)
     kind = node.dtype_of(scale)
-    if node.int_of("output_dtype", 0) not in (0, node_code(kind)):
-        raise node.gap("an output of another dtype than the scale")
+    code = node.int_of("output_dtype", 0)
+    if not kind.is_float or (code and dtype_of(code, "the attribute 'output_dtype'") != kind):
+        raise node.gap(f"a scale of {kind}, or an output of another dtype than the scale")
     factor = _along(node, scale, x)
     if not node.dtype_of(x).is_int or node.dtype_of(x).bits < 8:
         raise node.gap(f"elements of {node.dtype_of(x)}")
@@ -41,15 +42,6 @@ def _dequantize(node: Node) -> Value:
         zero = node.cast(_along(node, node.tensor(2), x), INT32)
         wide = node.op("subtract", wide, zero)
     return node.op("multiply", node.cast(wide, kind), factor)
-
-
-def node_code(kind: DType) -> int:
-    """ONNX's code of a dtype."""
-    return next(c for c in range(1, 30) if c not in (8, 14, 15) and _is(c, kind))
-
-
-def _is(code: int, kind: DType) -> bool:
-    return code in (1, 10, 11, 16) and dtype_of(code, "") == kind
 
 
 def _quantize(node: Node) -> Value:
