@@ -23,6 +23,9 @@ Ints = npt.NDArray[np.int64]
 PROBE = 6
 """A small extent on which a repetition is recognized; positions are periodic in the input."""
 
+LARGEST = 1 << 24
+"""An extent beyond this is a damaged model; its positions are computed during the import."""
+
 
 @dataclass(frozen=True, slots=True)
 class Method:
@@ -177,6 +180,8 @@ def _axis(
     if old == 0 or (scale is not None and scale <= 0):
         raise UnityError(f"axis {axis} of extent {old} can't be resized by {scale or size}")
     new = size if isinstance(size, int) else math.floor(old * (scale or 1))
+    if not 0 < new <= LARGEST:
+        raise UnityError(f"axis {axis} of extent {old} can't be resized to {new}")
     ratio = scale if scale is not None else new / old
     if method.mode == "nearest":
         return node.op("take", x, Constant(method.indices(old, new, ratio)), axis=axis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from unity.ir.dims import Dim, equal, product
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
-from .sizes import Sizes, is_symbolic, sizes_of
+from .sizes import MOST, Sizes, is_symbolic, sizes_of
 
 
 def _shape(node: Node) -> Value:
@@ -140,8 +141,8 @@ def _expand(node: Node) -> Value:
     """Broadcasting both ways: a 1 in the wanted shape keeps the input's dim."""
     wanted = node.dims(1, "a shape")
     value = node.value(0)
-    if isinstance(value, Sizes) and all(isinstance(d, int) for d in wanted):
-        numbers = tuple(d for d in wanted if isinstance(d, int))
+    numbers = tuple(d for d in wanted if isinstance(d, int))
+    if isinstance(value, Sizes) and len(numbers) == len(wanted) and prod(numbers) <= MOST:
         shape = np.broadcast_shapes(value.dims.shape, numbers)
         return Sizes(np.broadcast_to(value.dims, shape), value.dtype)
     x = node.tensor(0)
