@@ -10,7 +10,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, SymDim, dim_text, equal, floordiv, floormod, product
+from unity.ir.dims import Dim, SymDim, as_dim, dim_text, equal, floordiv, floormod, product
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Shape, TensorType, Type
@@ -154,7 +154,7 @@ def _tile_infer(site: Site) -> Type:
         return TensorType(rank, x.dtype)
     old = (1,) * (rank - x.ndim) + x.shape
     factors = (1,) * (rank - len(repeats)) + repeats
-    return TensorType(tuple(a * b for a, b in zip(old, factors, strict=True)), x.dtype)
+    return TensorType(tuple(as_dim(a * b) for a, b in zip(old, factors, strict=True)), x.dtype)
 
 
 def _tile_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
@@ -187,13 +187,15 @@ def _repeat_infer(site: Site) -> Type:
     if site.attrs["axis"] is None:
         if not isinstance(x.shape, tuple):
             return TensorType(1, x.dtype)
-        return TensorType((product(x.shape) * times,), x.dtype)
+        return TensorType((as_dim(product(x.shape) * times),), x.dtype)
     if x.ndim is None:
         return TensorType(None, x.dtype)
     along = axis(site, site.attrs["axis"], x.ndim)
     if not isinstance(x.shape, tuple):
         return x
-    return TensorType((*x.shape[:along], x.shape[along] * times, *x.shape[along + 1 :]), x.dtype)
+    return TensorType(
+        (*x.shape[:along], as_dim(x.shape[along] * times), *x.shape[along + 1 :]), x.dtype
+    )
 
 
 def _repeat_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:

@@ -9,7 +9,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim_text
-from unity.ir.dtype import Array, DType, dtype
+from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
@@ -197,7 +197,7 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
             call(2 * c, (2 * c, 1, *threes), groups=2 * c, padding=1),
             call(3, (6, 1, *threes), groups=3, padding=1, strides=2),
             call(4, (6, 2, *threes), "float64", groups=2, padding=1),
-            call(c, (o, c, *threes), "int8", out_dtype="int32", padding=1),
+            call(c, (o, c, *threes), "int8", out_dtype=INT32, padding=1),
             sample(params, (s.array((0, c, *size)), s.array((o, c, *threes)))),
         ]
 

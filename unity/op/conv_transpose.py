@@ -10,7 +10,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, ceildiv, dim_text, equal, floordiv
+from unity.ir.dims import Dim, as_dim, ceildiv, dim_text, equal, floordiv
 from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
@@ -44,7 +44,8 @@ def _params(rank: int) -> tuple[Param, ...]:
 
 def _steps(window: Window, extent: Dim, extra: int) -> Dim:
     """The extent of the result along an axis."""
-    return (extent - 1) * window.stride - window.before - window.after + window.reach + extra
+    cut = window.before + window.after
+    return as_dim((extent - 1) * window.stride - cut + window.reach + extra)
 
 
 def _infer(rank: int) -> TypeRule:

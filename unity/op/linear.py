@@ -9,7 +9,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
-from unity.ir.dtype import Array, DType, dtype
+from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
@@ -121,7 +121,7 @@ def _samples(seed: int) -> Sequence[Sample]:
         for kind in {"float32", kinds[i % len(kinds)]}
     ]
     wide = (s.array((m, k), "int8", -128, 127), s.array((k, n), "int8", -128, 127))
-    return [*found, sample(_PARAMS, wide, out_dtype="int32")]
+    return [*found, sample(_PARAMS, wide, out_dtype=INT32)]
 
 
 OPS: tuple[OpDef, ...] = (
