@@ -1,8 +1,22 @@
 """Schedules: how a kernel's loops are laid out on a machine.
 
 `ScheduleDefault` does it by rule, from the structure of each stage; the rules are in `rules`.
+`Schedule` is what users and tuners do it with, one of the `primitives` at a time.
 """
 
-from .default import ScheduleDefault, schedule
+from .default import ScheduleDefault
+from .index_map import IndexMap
+from .refs import BlockRef, Decision, LoopRef
+from .schedule import Schedule
+from .trace import Instruction, Trace
 
-__all__ = ["ScheduleDefault", "schedule"]
+__all__ = [
+    "BlockRef",
+    "Decision",
+    "IndexMap",
+    "Instruction",
+    "LoopRef",
+    "Schedule",
+    "ScheduleDefault",
+    "Trace",
+]

@@ -1,0 +1,110 @@
+"""Random steps of a schedule, legal or not; what is refused is refused with an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from unity.errors import UnityError
+from unity.ir.stmt import For, PrimFunc, Stmt
+from unity.ir.visit import map_stmt, substitute_stmt
+from unity.transform.schedule import LoopRef, Schedule
+from unity.transform.schedule.tree import all_blocks
+
+Step = Callable[[Schedule, Random, str], None]
+"""Does something about a block."""
+
+
+def some_loop(sch: Schedule, random: Random, block: str) -> LoopRef:
+    loops = sch.get_loops(block)
+    return random.choice(loops) if loops else sch.add_unit_loop(block)
+
+
+def _split(sch: Schedule, random: Random, block: str) -> None:
+    factors: list[int | None] = [random.randint(1, 5) for _ in range(random.randint(1, 3))]
+    if random.random() < 0.8:
+        factors[random.randrange(len(factors))] = None
+    sch.split(some_loop(sch, random, block), factors)
+
+
+def _fuse(sch: Schedule, random: Random, block: str) -> None:
+    loops = sch.get_loops(block)
+    first = random.randrange(len(loops) + 1)
+    sch.fuse(*loops[first : first + random.randint(1, 3)])
+
+
+def _reorder(sch: Schedule, random: Random, block: str) -> None:
+    loops = list(sch.get_loops(block))
+    random.shuffle(loops)
+    sch.reorder(*loops[: random.randint(1, 4)])
+
+
+def _tile(sch: Schedule, random: Random, block: str) -> None:
+    loops = sch.get_loops(block)
+    first = random.randrange(max(1, len(loops) - 1))
+    rows, columns = (
+        [*loops, *loops][first : first + 2] if loops else (some_loop(sch, random, block),) * 2
+    )
+    sch.tile(rows, columns, random.randint(1, 4), random.randint(1, 4))
+
+
+def _kind(sch: Schedule, random: Random, block: str) -> None:
+    loop = some_loop(sch, random, block)
+    match random.randrange(4):
+        case 0:
+            sch.parallel(loop)
+        case 1:
+            sch.vectorize(loop)
+        case 2:
+            sch.unroll(loop)
+        case _:
+            sch.bind(loop, "threadIdx.x")
+
+
+def _partition(sch: Schedule, random: Random, block: str) -> None:
+    extents = [random.randint(1, 4) for _ in range(random.randint(1, 2))]
+    sch.loop_partition(some_loop(sch, random, block), extents)
+
+
+def _mark(sch: Schedule, random: Random, block: str) -> None:
+    at: str | LoopRef = some_loop(sch, random, block)
+    if random.random() < 0.5:
+        at = block
+    sch.annotate(at, "note", random.randint(0, 9))
+    if random.random() < 0.5:
+        sch.unannotate(at, "note")
+
+
+LOOPS: tuple[Step, ...] = (_split, _split, _fuse, _reorder, _reorder, _tile, _partition, _mark)
+KINDS: tuple[Step, ...] = (_kind,)
+
+
+def scheduled(
+    func: PrimFunc, random: Random, steps: Sequence[Step], count: int = 6
+) -> tuple[Schedule, int]:
+    """A prim func after random steps, and how many of them were legal."""
+    sch, done = Schedule(func, seed=0), 0
+    for _ in range(count):
+        blocks = [b.name for b in all_blocks(sch.func.body)]
+        if not blocks:
+            break
+        try:
+            random.choice(steps)(sch, random, random.choice(blocks))
+            done += 1
+        except UnityError:
+            continue
+    return sch, done
+
+
+def backwards(func: PrimFunc) -> PrimFunc:
+    """With the loops whose iterations may run at once running from the end."""
+
+    def go(s: Stmt) -> Stmt:
+        s = map_stmt(s, go, lambda e: e)
+        if isinstance(s, For) and s.kind in ("parallel", "vectorized", "thread"):
+            turned = s.begin + s.begin + s.extent - 1 - s.var
+            inner = substitute_stmt(s.body, {s.var: turned})
+            return For(s.var, s.begin, s.extent, inner, s.kind, s.thread)
+        return s
+
+    return PrimFunc(func.params, go(func.body), func.attrs)

@@ -1,0 +1,90 @@
+"""Index maps: how the indices of one layout follow from those of another, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, get_args
+
+from unity.errors import UnityError
+from unity.ir.prim_expr import (
+    Binary,
+    BinaryOp,
+    Imm,
+    Operand,
+    PrimExpr,
+    PrimVar,
+    SizeVar,
+    as_prim_expr,
+    imm,
+)
+from unity.ir.visit import substitute_prim
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMap:
+    """New indices as expressions over variables that stand for the old ones.
+
+    >>> m = IndexMap.of(lambda i, j: (i // 16, j, i % 16))
+    >>> IndexMap.from_json(m.to_json()).to_json() == m.to_json()
+    True
+    """
+
+    inputs: tuple[PrimVar, ...]
+    outputs: tuple[PrimExpr, ...]
+
+    @staticmethod
+    def of(fn: Callable[..., Sequence[Operand]]) -> IndexMap:
+        """The map that a Python function of the old indices computes."""
+        inputs = tuple(PrimVar(name) for name in signature(fn).parameters)
+        return IndexMap(inputs, tuple(as_prim_expr(e) for e in fn(*inputs)))
+
+    def __call__(self, at: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+        """The new indices at some old ones."""
+        values: dict[PrimVar | SizeVar, PrimExpr] = dict(zip(self.inputs, at, strict=True))
+        return tuple(substitute_prim(e, values) for e in self.outputs)
+
+    def to_json(self) -> Any:
+        """As nested lists: inputs by number under ``i``, operations by name."""
+        return [len(self.inputs), [self._encode(e) for e in self.outputs]]
+
+    def _encode(self, e: PrimExpr) -> Any:
+        match e:
+            case PrimVar() if e in self.inputs:
+                return {"i": self.inputs.index(e)}
+            case Imm(int() as value):
+                return value
+            case Binary(op, a, b):
+                return [op, self._encode(a), self._encode(b)]
+            case _:
+                raise UnityError("an index map is made of its inputs, integers, + - * // and %")
+
+    @staticmethod
+    def from_json(data: Any) -> IndexMap:
+        """The map that `to_json` wrote.
+
+        Raises:
+            UnityError: It is none.
+        """
+        try:
+            count, outputs = data
+            inputs = tuple(PrimVar(f"i{k}") for k in range(count))
+            return IndexMap(inputs, tuple(_decode(e, inputs) for e in outputs))
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise UnityError(f"this is no index map: {error}") from None
+
+
+_OPS: dict[str, BinaryOp] = {op: op for op in get_args(BinaryOp)}
+
+
+def _decode(data: Any, inputs: Sequence[PrimVar]) -> PrimExpr:
+    match data:
+        case int():
+            return imm(data)
+        case {"i": int(k)}:
+            return inputs[k]
+        case [str(op), a, b]:
+            return Binary(_OPS[op], _decode(a, inputs), _decode(b, inputs))
+        case _:
+            raise ValueError(data)

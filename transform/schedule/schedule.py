@@ -1,0 +1,222 @@
+"""Schedule: a prim func and the recorded steps that transform it.
+
+The IR is immutable: each step replaces `Schedule.func`, and what it replaced stays valid. What is
+legal, and examples, are in the docstrings of the functions in `primitives`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TypeVar, cast
+
+from unity.errors import UnityError
+from unity.ir.prim_expr import PrimVar
+from unity.ir.stmt import Block, PrimFunc
+from unity.ir.target import Target
+
+from . import primitives as p
+from .refs import AnyBlock, BlockRef, Decision, LoopRef
+from .trace import Given, Instruction, Json, Trace, decode, encode, token_of
+from .tree import (
+    Outcome,
+    block_path,
+    blocks_below,
+    distinct,
+    loop_path,
+    loops_of,
+    scope_path,
+)
+
+Out = TypeVar("Out", LoopRef, LoopRef | BlockRef, Decision)
+
+
+class Schedule:
+    """A prim func under transformation.
+
+    Args:
+        func: What to schedule; its blocks get distinct names.
+        target: The machine it is for.
+        seed: Of the sampling instructions.
+
+    Attributes:
+        func: The prim func as it is now.
+        trace: What was done.
+    """
+
+    def __init__(
+        self, func: PrimFunc, target: Target | None = None, seed: int | None = None
+    ) -> None:
+        self.func = distinct(func)
+        self.target = target
+        self.trace = Trace()
+        self._random = Random(seed)
+        self._loops: dict[str, PrimVar] = {}
+        self._count = 0
+
+    def replay(self, trace: Trace) -> Schedule:
+        """Do what a trace says, with the decisions it holds; this schedule.
+
+        Raises:
+            UnityError: A step is refused here, or is none that there is.
+        """
+        known: dict[str, Given] = {}
+        for step in trace:
+            method = INSTRUCTIONS.get(step.name)
+            if method is None:
+                raise UnityError(f"there is no instruction {step.name!r}")
+            args = [decode(a, known) for a in step.args]
+            result = method(self, *args)
+            outputs = cast("Sequence[Given]", result if _many(result) else [result])
+            known.update(zip(step.outputs, outputs, strict=False))
+        return self
+
+    # what there is
+
+    def get_block(self, name: str) -> BlockRef:
+        """A block by its name."""
+        block_path(self.func, name)
+        return BlockRef(name)
+
+    def get_loops(self, block: AnyBlock) -> tuple[LoopRef, ...]:
+        """The loops around a block, outermost first, up to the block that holds it."""
+        path, _ = block_path(self.func, _name(block))
+        loops = [self._ref(s.var) for s in loops_of(scope_path(path))]
+        return self._note("get_loops", (_as_ref(block),), tuple(loops))
+
+    def get_child_blocks(self, of: AnyBlock | LoopRef) -> tuple[BlockRef, ...]:
+        """The blocks directly inside a loop or a block."""
+        if isinstance(of, LoopRef):
+            return _refs(blocks_below(loop_path(self.func, self._var(of))[1]))
+        return _refs(blocks_below(block_path(self.func, _name(of))[1].body))
+
+    def get_producers(self, block: AnyBlock) -> tuple[BlockRef, ...]:
+        """The blocks of the same scope that write what a block reads."""
+        return _refs(p.producers(self.func, _name(block)))
+
+    def get_consumers(self, block: AnyBlock) -> tuple[BlockRef, ...]:
+        """The blocks of the same scope that read what a block writes."""
+        return _refs(p.consumers(self.func, _name(block)))
+
+    # loops
+
+    def split(self, loop: LoopRef, factors: Sequence[int | None]) -> tuple[LoopRef, ...]:
+        """One loop becomes several, one in another; one factor may be None."""
+        return self._do("split", (loop, factors), p.split(self.func, self._var(loop), factors))[0]
+
+    def fuse(self, *loops: LoopRef) -> LoopRef:
+        """Neighbouring loops become one."""
+        return self._do("fuse", loops, p.fuse(self.func, self._vars(loops)))[0][0]
+
+    def reorder(self, *loops: LoopRef) -> None:
+        """Loops of a nest in the order given."""
+        self._do("reorder", loops, p.reorder(self.func, self._vars(loops)))
+
+    def tile(self, rows: LoopRef, columns: LoopRef, height: int, width: int) -> tuple[LoopRef, ...]:
+        """Two nested loops over tiles, and two over the points of one."""
+        done = p.tile(self.func, self._var(rows), self._var(columns), height, width)
+        return self._do("tile", (rows, columns, height, width), done)[0]
+
+    def parallel(self, loop: LoopRef) -> None:
+        """The loop's iterations on threads."""
+        self._do("parallel", (loop,), p.parallel(self.func, self._var(loop)))
+
+    def vectorize(self, loop: LoopRef) -> None:
+        """The loop's iterations in lanes."""
+        self._do("vectorize", (loop,), p.vectorize(self.func, self._var(loop)))
+
+    def unroll(self, loop: LoopRef) -> None:
+        """The loop is to be written out."""
+        self._do("unroll", (loop,), p.unroll(self.func, self._var(loop)))
+
+    def bind(self, loop: LoopRef, thread: str) -> None:
+        """The loop's iterations on the threads of a grid's axis."""
+        self._do("bind", (loop, thread), p.bind(self.func, self._var(loop), thread))
+
+    def annotate(self, at: LoopRef | AnyBlock, key: str, value: bool | float | str | None) -> None:
+        """Set an attribute of a loop or a block."""
+        done = p.annotate(self.func, self._at(at), key, value)
+        self._do("annotate", (_as_ref(at), key, value), done)
+
+    def unannotate(self, at: LoopRef | AnyBlock, key: str) -> None:
+        """Remove an attribute of a loop or a block."""
+        done = p.unannotate(self.func, self._at(at), key)
+        self._do("unannotate", (_as_ref(at), key), done)
+
+    def add_unit_loop(self, at: LoopRef | AnyBlock) -> LoopRef:
+        """A loop of one iteration around a loop or a block."""
+        done = p.add_unit_loop(self.func, self._at(at))
+        return self._do("add_unit_loop", (_as_ref(at),), done)[0][0]
+
+    def loop_partition(self, loop: LoopRef, extents: Sequence[int]) -> tuple[LoopRef, ...]:
+        """One loop becomes several, one after another; the last takes what is left."""
+        done = p.loop_partition(self.func, self._var(loop), extents)
+        return self._do("loop_partition", (loop, extents), done)[0]
+
+    # bookkeeping
+
+    def _do(
+        self, name: str, args: Sequence[Given], done: Outcome
+    ) -> tuple[tuple[LoopRef, ...], tuple[BlockRef, ...]]:
+        self.func = done.func
+        loops = tuple(self._ref(v) for v in done.loops)
+        blocks = tuple(BlockRef(b) for b in done.blocks)
+        made: tuple[LoopRef | BlockRef, ...] = (*loops, *blocks)
+        self._note(name, args, made)
+        return loops, blocks
+
+    def _note(
+        self, name: str, args: Sequence[Given], outputs: tuple[Out, ...], decision: Json = None
+    ) -> tuple[Out, ...]:
+        tokens = tuple(token_of(o) for o in outputs)
+        step = Instruction(name, tuple(encode(a) for a in args), tokens, decision)
+        self.trace = self.trace.with_(step)
+        return outputs
+
+    def _ref(self, var: PrimVar) -> LoopRef:
+        """The token of a loop, a new one where it has none."""
+        for token, known in self._loops.items():
+            if known is var:
+                return LoopRef(token)
+        ref = LoopRef(f"l{len(self._loops)}")
+        self._loops[ref.token] = var
+        return ref
+
+    def _var(self, loop: LoopRef) -> PrimVar:
+        if loop.token not in self._loops:
+            raise UnityError(f"the loop {loop.token!r} is of another schedule")
+        return self._loops[loop.token]
+
+    def _vars(self, loops: Sequence[LoopRef]) -> list[PrimVar]:
+        return [self._var(loop) for loop in loops]
+
+    def _at(self, at: LoopRef | AnyBlock) -> PrimVar | str:
+        return self._var(at) if isinstance(at, LoopRef) else _name(at)
+
+
+def _name(block: AnyBlock) -> str:
+    return block if isinstance(block, str) else block.name
+
+
+def _as_ref(at: LoopRef | AnyBlock) -> LoopRef | BlockRef:
+    return BlockRef(at) if isinstance(at, str) else at
+
+
+def _refs(blocks: Sequence[Block]) -> tuple[BlockRef, ...]:
+    return tuple(BlockRef(b.name) for b in blocks)
+
+
+def _many(result: object) -> bool:
+    return isinstance(result, tuple | list)
+
+
+INSTRUCTIONS: dict[str, Callable[..., object]] = {
+    method.__name__: method
+    for method in (
+        Schedule.get_loops,
+        *(Schedule.split, Schedule.fuse, Schedule.reorder, Schedule.tile, Schedule.parallel),
+        *(Schedule.vectorize, Schedule.unroll, Schedule.bind, Schedule.annotate),
+        *(Schedule.unannotate, Schedule.add_unit_loop, Schedule.loop_partition),
+    )
+}
+"""What a trace may hold."""

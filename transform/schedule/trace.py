@@ -1,0 +1,138 @@
+"""Traces: what was done to a prim func, as data that replays on a fresh one and is kept as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from unity.errors import UnityError
+
+from .index_map import IndexMap
+from .refs import BlockRef, Decision, LoopRef
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One step: the name of a method of `Schedule`, its arguments, and tokens of what it gave.
+
+    `decision` is what a sampling instruction drew.
+    """
+
+    name: str
+    args: tuple[Json, ...]
+    outputs: tuple[str, ...] = ()
+    decision: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Instructions in order.
+
+    >>> trace = Trace((Instruction("get_loops", ({"block": "copy"},), ("l0",)),))
+    >>> Trace.from_json(trace.to_json()) == trace
+    True
+    """
+
+    instructions: tuple[Instruction, ...] = ()
+
+    def __iter__(self) -> Iterator[Instruction]:
+        """The instructions."""
+        return iter(self.instructions)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.instructions)
+
+    def with_(self, instruction: Instruction) -> Trace:
+        """With one more."""
+        return Trace((*self.instructions, instruction))
+
+    def with_decision(self, index: int, decision: Json) -> Trace:
+        """With another decision for the sampling instruction at an index."""
+        steps = list(self.instructions)
+        steps[index] = replace(steps[index], decision=decision)
+        return Trace(tuple(steps))
+
+    def to_json(self) -> str:
+        """As one line of JSON."""
+        steps = [[i.name, i.args, i.outputs, i.decision] for i in self.instructions]
+        return json.dumps({"version": VERSION, "steps": steps})
+
+    @staticmethod
+    def from_json(text: str) -> Trace:
+        """The trace that `to_json` wrote.
+
+        Raises:
+            UnityError: It is none, or of another version.
+        """
+        try:
+            data = json.loads(text)
+            if data["version"] != VERSION:
+                raise UnityError(f"a trace of version {data['version']}, this is {VERSION}")
+            return Trace(tuple(_instruction(*step) for step in data["steps"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise UnityError(f"this is no trace: {error}") from None
+
+
+def _instruction(name: str, args: list[Json], outputs: list[str], decision: Json) -> Instruction:
+    return Instruction(name, tuple(args), tuple(outputs), decision)
+
+
+Given: TypeAlias = (
+    "LoopRef | BlockRef | IndexMap | bool | int | float | str | Sequence[Given] | None"
+)
+"""What the methods of a schedule take and give."""
+
+
+def encode(value: Given) -> Json:
+    """An argument as JSON."""
+    match value:
+        case LoopRef(token):
+            return {"loop": token}
+        case BlockRef(name):
+            return {"block": name}
+        case IndexMap():
+            return {"map": value.to_json()}
+        case Decision():
+            return {"decision": value.token}
+        case None | bool() | int() | float() | str():
+            return value
+        case _:
+            return [encode(v) for v in value]
+
+
+def decode(value: Json, known: Mapping[str, Given]) -> Given:
+    """The argument that JSON stands for; tokens stand for what is known by them."""
+    match value:
+        case {"loop": str(token)} | {"decision": str(token)}:
+            if token not in known:
+                raise UnityError(f"the trace uses {token!r} before anything gives it")
+            return known[token]
+        case {"block": str(name)}:
+            return known.get(name, BlockRef(name))
+        case {"map": text}:
+            return IndexMap.from_json(text)
+        case None | bool() | int() | float() | str():
+            return value
+        case Mapping():
+            raise UnityError(f"a trace has no such argument: {value}")
+        case _:
+            return [decode(v, known) for v in value]
+
+
+def token_of(output: Given) -> str:
+    """What a trace calls an output."""
+    match output:
+        case LoopRef(token):
+            return token
+        case BlockRef(name):
+            return name
+        case Decision():
+            return output.token
+        case _:
+            raise AssertionError(output)

@@ -1,0 +1,308 @@
+"""Finding and replacing parts of a prim func: what every schedule primitive starts and ends with.
+
+Loops are found by variable and blocks by name, which a schedule keeps distinct (`distinct`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from unity.arith import Analyzer
+from unity.errors import UnityError
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.regions import block_regions
+from unity.ir.stmt import (
+    Allocate,
+    Block,
+    BlockAxis,
+    Buffer,
+    For,
+    IfThen,
+    Let,
+    PrimFunc,
+    Seq,
+    Stmt,
+)
+from unity.ir.visit import (
+    map_stmt,
+    stmt_children,
+    stmt_exprs,
+    substitute_prim,
+    substitute_stmt,
+    walk_prim,
+    walk_stmt,
+)
+
+NOTHING = Seq(())
+Path = tuple[Stmt, ...]
+"""From a function's body down to a statement, both taken in."""
+Values = dict[PrimVar | SizeVar, PrimExpr]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a primitive leaves: the prim func, and the loops and blocks it made."""
+
+    func: PrimFunc
+    loops: tuple[PrimVar, ...] = ()
+    blocks: tuple[str, ...] = ()
+
+
+def illegal(where: str, why: str, hint: str | None = None) -> UnityError:
+    """The error of a refused primitive: ``split, argument 2 'factors': ...``."""
+    return UnityError(f"{where}: {why}", hint=hint)
+
+
+def path_to(s: Stmt, wanted: Callable[[Stmt], bool]) -> Path | None:
+    """The path to the first statement that is wanted."""
+    if wanted(s):
+        return (s,)
+    for child in stmt_children(s):
+        below = path_to(child, wanted)
+        if below is not None:
+            return (s, *below)
+    return None
+
+
+def loop_path(func: PrimFunc, var: PrimVar) -> tuple[Path, For]:
+    """The way to a loop, and the loop."""
+    path = path_to(func.body, lambda s: isinstance(s, For) and s.var is var)
+    if path is None:
+        raise UnityError(
+            f"the loop {var.name!r} is gone", hint="it was split, fused or moved; get_loops again"
+        )
+    loop = path[-1]
+    assert isinstance(loop, For)
+    return path, loop
+
+
+def block_path(func: PrimFunc, name: str) -> tuple[Path, Block]:
+    """The way to a block, and the block."""
+    path = path_to(func.body, lambda s: isinstance(s, Block) and s.name == name)
+    if path is None:
+        names = ", ".join(b.name for b in all_blocks(func.body)) or "none"
+        raise UnityError(f"there is no block {name!r}", hint=f"the blocks are: {names}")
+    block = path[-1]
+    assert isinstance(block, Block)
+    return path, block
+
+
+def all_blocks(s: Stmt) -> list[Block]:
+    """Every block, nested ones too."""
+    return [x for x in walk_stmt(s) if isinstance(x, Block)]
+
+
+def blocks_below(s: Stmt) -> list[Block]:
+    """The blocks of a statement's own scope, in order: not those inside other blocks."""
+    if isinstance(s, Block):
+        return [s]
+    return [b for child in stmt_children(s) for b in blocks_below(child)]
+
+
+def scope_path(path: Path) -> Path:
+    """The part of a path below the innermost block around its end (the end may be a block)."""
+    outside = [k for k, s in enumerate(path[:-1]) if isinstance(s, Block)]
+    return path[outside[-1] + 1 :] if outside else path
+
+
+def loops_of(path: Path) -> tuple[For, ...]:
+    """The loops on a path."""
+    return tuple(s for s in path if isinstance(s, For))
+
+
+def known_at(path: Path) -> Analyzer:
+    """What the loops and blocks on a path say of their variables."""
+    known = Analyzer()
+    for s in path:
+        match s:
+            case For():
+                known = known.with_extent(s.var, s.begin, s.extent)
+            case Block():
+                for axis in s.axes:
+                    known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+            case Let():
+                known = known.with_value(s.var, s.value)
+            case _:
+                pass
+    return known
+
+
+def replaced(func: PrimFunc, changes: Sequence[tuple[Stmt, Stmt]]) -> PrimFunc:
+    """The prim func with statements (by identity) replaced; emptied loops go with them."""
+
+    def go(s: Stmt) -> Stmt:
+        for old, new in changes:
+            if s is old:
+                return new
+        return _tidy(map_stmt(s, go, lambda e: e))
+
+    return replace(func, body=go(func.body))
+
+
+def _tidy(s: Stmt) -> Stmt:
+    match s:
+        case For() | Let() | Allocate() if s.body == NOTHING:
+            return NOTHING
+        case IfThen() if s.then == NOTHING and s.orelse is None:
+            return NOTHING
+        case Seq():
+            parts: list[Stmt] = []
+            for each in s.stmts:
+                parts += each.stmts if isinstance(each, Seq) else (each,)
+            if len(parts) == 1:
+                return parts[0]
+            return s if len(parts) == len(s.stmts) else Seq(tuple(parts))
+        case _:
+            return s
+
+
+def sequence(*stmts: Stmt) -> Stmt:
+    """The statements in order, flat."""
+    return _tidy(Seq(stmts))
+
+
+def around(loops: Sequence[For], body: Stmt) -> Stmt:
+    """Loops, outermost first, around a body."""
+    for loop in reversed(loops):
+        body = replace(loop, body=body)
+    return body
+
+
+def variables(e: PrimExpr) -> set[PrimVar]:
+    """The variables in an expression."""
+    return {x for x in walk_prim(e) if isinstance(x, PrimVar)}
+
+
+def driven(block: Block, var: PrimVar) -> set[str]:
+    """The kinds of the axes that a loop's variable drives."""
+    return {axis.kind for axis in block.axes if var in variables(axis.value)}
+
+
+def conjunction(parts: Sequence[PrimExpr]) -> PrimExpr | None:
+    """The conditions joined."""
+    result: PrimExpr | None = None
+    for part in parts:
+        result = part if result is None else Binary("and", result, part)
+    return result
+
+
+def guarded(s: Stmt, condition: PrimExpr) -> Stmt:
+    """The statement where a condition holds: blocks take it as their predicate."""
+    match s:
+        case Block():
+            both = condition if s.predicate is None else Binary("and", s.predicate, condition)
+            return replace(s, predicate=both)
+        case For() | Allocate() | Seq() if not any(_loads(e) for e in stmt_exprs(s)):
+            return map_stmt(s, lambda x: guarded(x, condition), lambda e: e)
+        case _:
+            return IfThen(condition, s)
+
+
+def _loads(e: PrimExpr) -> bool:
+    return any(isinstance(x, Load) for x in walk_prim(e))
+
+
+def buffers_in(s: Stmt) -> Iterator[Buffer]:
+    """Every buffer that a statement's expressions and stores name, with repeats."""
+    for each in walk_stmt(s):
+        for e in stmt_exprs(each):
+            yield from (x.buffer for x in walk_prim(e) if isinstance(x, Load))
+        stored = getattr(each, "buffer", None)
+        if isinstance(stored, Buffer) and not isinstance(each, Allocate):
+            yield stored
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """The name, numbered if it is taken; it then is."""
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    taken.add(found)
+    return found
+
+
+def distinct(func: PrimFunc) -> PrimFunc:
+    """The prim func with blocks named, no name twice, and no variable bound in two places."""
+    names: set[str] = set()
+    body = renewed(func.body, names, {p for p in func.params if isinstance(p, PrimVar)})
+    return func if body is func.body else replace(func, body=body)
+
+
+def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
+    """The statement with new names for blocks in `names`, new variables for those in `bound`.
+
+    Both sets take what is met.
+    """
+
+    def own(var: PrimVar) -> PrimVar:
+        new = replace(var) if var in bound else var
+        bound.add(new)
+        return new
+
+    def go(x: Stmt) -> Stmt:
+        if isinstance(x, Block):
+            name = unique(x.name or "block", names)
+            x = x if name == x.name else replace(x, name=name)
+        fresh: Values = {}
+        for var in _binds(x):
+            new = own(var)
+            if new is not var:
+                fresh[var] = new
+        if fresh:
+            x = substitute_stmt(x, fresh)
+        return map_stmt(x, go, lambda e: e)
+
+    return go(s)
+
+
+def _binds(s: Stmt) -> tuple[PrimVar, ...]:
+    match s:
+        case For() | Let():
+            return (s.var,)
+        case Block():
+            return tuple(axis.var for axis in s.axes)
+        case _:
+            return ()
+
+
+def copied(s: Stmt, func: PrimFunc) -> Stmt:
+    """A second copy of a part of a prim func, with variables and block names of its own."""
+    names = {b.name for b in all_blocks(func.body)}
+    bound = {v for x in walk_stmt(s) for v in _binds(x)}
+    return renewed(s, names, bound)
+
+
+def with_regions(block: Block) -> Block:
+    """The block with its read and write regions found anew."""
+    reads, writes = block_regions(block.body, block.init, [a.var for a in block.axes])
+    return replace(block, reads=reads, writes=writes)
+
+
+def bound_to(e: PrimExpr, axes: Sequence[BlockAxis]) -> PrimExpr:
+    """An expression over axes as one over the loops that drive them."""
+    return substitute_prim(e, {a.var: a.value for a in axes})
+
+
+def is_zero(e: PrimExpr) -> bool:
+    """Whether an expression is the literal 0."""
+    return e == imm(0)
+
+
+def constant(e: PrimExpr) -> int | None:
+    """The integer an expression is, if it is one."""
+    return e.value if isinstance(e, Imm) and isinstance(e.value, int) else None
+
+
+def allocation_of(func: PrimFunc, buffer: Buffer) -> Allocate | None:
+    """The statement that allocates a buffer; None for parameters."""
+    for s in walk_stmt(func.body):
+        if isinstance(s, Allocate) and s.buffer is buffer:
+            return s
+    return None
+
+
+def with_buffers(s: Stmt, buffers: Mapping[Buffer, Buffer]) -> Stmt:
+    """The statement with buffers exchanged."""
+    return substitute_stmt(s, {}, buffers)

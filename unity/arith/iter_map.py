@@ -1,0 +1,291 @@
+"""Iteration maps: what values of block axes say about the loops that drive them.
+
+Comes in: index expressions over loop variables that count from 0. Comes out: each as a sum of
+splits ``(source // lower) % extent * scale``, if it is one; whether different points of the loops
+give different values (injective), and whether the values fill a box (bijective).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.visit import substitute_prim, walk_prim
+
+from .analyzer import Analyzer
+from .polynomial import Poly, from_expr, to_expr
+
+
+@dataclass(frozen=True, slots=True)
+class IterSplit:
+    """The term ``(source // lower) % extent * scale``; `source` is a loop or several fused."""
+
+    source: PrimExpr
+    lower: PrimExpr
+    extent: PrimExpr
+    scale: PrimExpr
+
+
+@dataclass(frozen=True, slots=True)
+class IterSum:
+    """A value: splits, and what does not depend on the loops."""
+
+    splits: tuple[IterSplit, ...]
+    base: PrimExpr
+
+
+@dataclass(frozen=True, slots=True)
+class IterMap:
+    """Values in terms of loops.
+
+    Attributes:
+        sums: One for each value.
+        extents: Of each source; the loops first, then sums of loops that are split as one.
+        fused: What the sources are that are no loops.
+        known: What is known of sizes where the loops run at all.
+    """
+
+    sums: tuple[IterSum, ...]
+    extents: Mapping[PrimExpr, PrimExpr]
+    fused: Mapping[PrimExpr, IterSum]
+    known: Analyzer
+
+    def is_injective(self) -> bool:
+        """Whether different points of the loops provably give different values.
+
+        >>> i, j = PrimVar("i"), PrimVar("j")
+        >>> loops = {i: imm(6), j: imm(4)}
+        >>> [detect([e], loops).is_injective() for e in (i * 4 + j, i * 3 + j)]
+        [True, False]
+        """
+        if not all(self._separable(s) for s in self.sums):
+            return False
+        known = [split for s in self.sums for split in s.splits]
+        for source in reversed(list(self.fused)):
+            if self._covered(source, known):
+                known += self.fused[source].splits
+        loops = [s for s in self.extents if s not in self.fused]
+        return all(self._covered(source, known) for source in loops)
+
+    def is_bijective(self) -> bool:
+        """Whether, besides, the values take every point of a box (their `extents`)."""
+        used = [split for s in self.sums for split in s.splits]
+        used += [split for s in self.fused.values() for split in s.splits]
+        return (
+            self.is_injective()
+            and all(self.is_compact(s) for s in self.sums)
+            and all(self._exact(source, used) for source in self.extents)
+        )
+
+    def is_compact(self, s: IterSum) -> bool:
+        """Whether a value takes every number from its base on, up to its extent."""
+        return self.compact_extent(s) is not None
+
+    def compact_extent(self, s: IterSum) -> PrimExpr | None:
+        """How many numbers from its base on a value takes, if it takes each of them."""
+        reach: PrimExpr = imm(1)
+        left = list(s.splits)
+        while left:
+            found = next((x for x in left if self.known.equal(x.scale, reach)), None)
+            if found is None:
+                return None
+            left.remove(found)
+            reach = self.known.simplify(Binary("mul", reach, found.extent))
+        return reach
+
+    def _separable(self, s: IterSum) -> bool:
+        """Whether a sum tells each of its splits."""
+        left = list(s.splits)
+        reach: PrimExpr = imm(1)
+        while left:
+            least = next((x for x in left if all(self._le(x.scale, y.scale) for y in left)), None)
+            if least is None or not self._le(reach, least.scale):
+                return False
+            left.remove(least)
+            steps = Binary("mul", least.scale, Binary("sub", least.extent, imm(1)))
+            reach = self.known.simplify(Binary("add", reach, steps))
+        return True
+
+    def _le(self, a: PrimExpr, b: PrimExpr) -> bool:
+        return self.known.prove(Compare("le", a, b))
+
+    def _covered(self, source: PrimExpr, splits: Sequence[IterSplit]) -> bool:
+        """Whether the splits tell every digit of a source."""
+        reach: PrimExpr = imm(1)
+        left = [s for s in splits if s.source == source]
+        while not self._le(self.extents[source], reach):
+            found = next((x for x in left if self.known.equal(x.lower, reach)), None)
+            if found is None:
+                return False
+            left.remove(found)
+            reach = self.known.simplify(Binary("mul", reach, found.extent))
+        return True
+
+    def _exact(self, source: PrimExpr, splits: Sequence[IterSplit]) -> bool:
+        """Whether the splits of a source are each used once and multiply to its extent."""
+        total: PrimExpr = imm(1)
+        for split in splits:
+            if split.source == source:
+                total = Binary("mul", total, split.extent)
+        return self.known.equal(total, self.extents[source])
+
+
+def detect(
+    values: Sequence[PrimExpr], loops: Mapping[PrimVar, PrimExpr], known: Analyzer | None = None
+) -> IterMap | None:
+    """The values as an iteration map; None where one is no sum of splits.
+
+    Args:
+        values: Index expressions.
+        loops: Extents of the loop variables; other variables count as constants.
+        known: What is known of the other variables.
+
+    >>> f = PrimVar("f")
+    >>> detect([f // 4, f % 4], {f: imm(24)}).is_bijective()
+    True
+    >>> detect([f // 4, f % 3], {f: imm(24)}).is_injective()
+    False
+    """
+    known = _where_loops_run(known or Analyzer(), loops)
+    for var, extent in loops.items():
+        known = known.with_extent(var, imm(0), extent)
+    finder = _Finder(loops, known)
+    sums: list[IterSum] = []
+    for value in values:
+        found = finder.sum(value)
+        if found is None:
+            return None
+        sums.append(found)
+    return IterMap(tuple(sums), finder.extents, finder.fused, known)
+
+
+def inverse(m: IterMap, at: Sequence[PrimExpr]) -> dict[PrimVar, PrimExpr] | None:
+    """Each loop in terms of the values of a map; None where the map does not tell them.
+
+    >>> i, j = PrimVar("i"), PrimVar("j")
+    >>> back = inverse(detect([i * 4 + j], {i: imm(6), j: imm(4)}), [PrimVar("v")])
+    >>> [back[i].op, back[j].op]
+    ['floordiv', 'floormod']
+    """
+    if not m.is_injective() or not all(m.is_compact(s) for s in m.sums):
+        return None
+    digits = [d for s, v in zip(m.sums, at, strict=True) for d in _digits(m, s, v)]
+    for source in reversed(list(m.fused)):
+        digits += _digits(m, m.fused[source], _joined(source, digits))
+    return {v: m.known.simplify(_joined(v, digits)) for v in m.extents if isinstance(v, PrimVar)}
+
+
+def _digits(m: IterMap, s: IterSum, value: PrimExpr) -> list[tuple[IterSplit, PrimExpr]]:
+    """Each split of a compact sum, found back from the sum's value."""
+    whole = m.compact_extent(s)
+    assert whole is not None
+    rest = Binary("sub", value, s.base)
+    found: list[tuple[IterSplit, PrimExpr]] = []
+    for split in s.splits:
+        digit: PrimExpr = Binary("floordiv", rest, split.scale)
+        if not m.known.equal(Binary("mul", split.scale, split.extent), whole):
+            digit = Binary("floormod", digit, split.extent)
+        found.append((split, digit))
+    return found
+
+
+def _joined(source: PrimExpr, digits: Sequence[tuple[IterSplit, PrimExpr]]) -> PrimExpr:
+    total: PrimExpr = imm(0)
+    seen: list[PrimExpr] = []
+    for split, digit in digits:
+        if split.source == source and split.lower not in seen:
+            seen.append(split.lower)
+            total = Binary("add", total, Binary("mul", digit, split.lower))
+    return total
+
+
+def _where_loops_run(known: Analyzer, loops: Mapping[PrimVar, PrimExpr]) -> Analyzer:
+    """Knowing that sizes are positive which, were they 0, would leave a loop nothing to do."""
+    for extent in loops.values():
+        for e in walk_prim(extent):
+            if isinstance(e, SizeVar):
+                low, high = known.bounds(e)
+                if low == 0 and known.equal(substitute_prim(extent, {e: imm(0)}), imm(0)):
+                    known = known.with_range(e, 1, high)
+    return known
+
+
+@dataclass
+class _Finder:
+    """Carries the sources met so far."""
+
+    loops: Mapping[PrimVar, PrimExpr]
+    known: Analyzer
+    extents: dict[PrimExpr, PrimExpr] = field(init=False)
+    fused: dict[PrimExpr, IterSum] = field(default_factory=dict[PrimExpr, IterSum])
+
+    def __post_init__(self) -> None:
+        self.extents = dict(self.loops.items())
+
+    def sum(self, value: PrimExpr) -> IterSum | None:
+        """The value as a sum of splits."""
+        base: Poly = {}
+        splits: list[IterSplit] = []
+        for monomial, coefficient in from_expr(self.known.simplify(value)).items():
+            moving = [a for a in monomial if self._moves(a)]
+            if not moving:
+                base[monomial] = coefficient
+                continue
+            rest = tuple(a for a in monomial if a is not moving[0])
+            split = self._split(moving[0])
+            if len(moving) > 1 or split is None or len(rest) != len(monomial) - 1:
+                return None
+            scale = Binary("mul", split.scale, to_expr({rest: coefficient}))
+            splits.append(
+                IterSplit(split.source, split.lower, split.extent, self.known.simplify(scale))
+            )
+        return IterSum(tuple(splits), to_expr(base))
+
+    def _moves(self, e: PrimExpr) -> bool:
+        return any(isinstance(x, PrimVar) and x in self.loops for x in walk_prim(e))
+
+    def _split(self, atom: PrimExpr) -> IterSplit | None:
+        match atom:
+            case PrimVar():
+                return IterSplit(atom, imm(1), self.loops[atom], imm(1))
+            case Binary("floordiv" | "floormod" as op, a, b) if not self._moves(b):
+                inner = self._single(a)
+                low = self.known.bounds(b)[0]
+                if inner is None or low is None or low < 1:
+                    return None
+                if op == "floormod":
+                    return self._modulus(inner, b)
+                lower = self.known.simplify(Binary("mul", inner.lower, b))
+                up = Binary("add", inner.extent, Binary("sub", b, imm(1)))
+                extent = self.known.simplify(Binary("floordiv", up, b))
+                return IterSplit(inner.source, lower, extent, imm(1))
+            case _:
+                return None
+
+    def _modulus(self, inner: IterSplit, b: PrimExpr) -> IterSplit | None:
+        if self.known.prove(Compare("le", inner.extent, b)):
+            return inner
+        if not self.known.equal(Binary("floormod", inner.extent, b), imm(0)):
+            whole = Binary("mul", inner.lower, inner.extent)
+            if not self.known.prove(Compare("ge", whole, self.extents[inner.source])):
+                return None  # the digits above would wrap around
+        return IterSplit(inner.source, inner.lower, b, imm(1))
+
+    def _single(self, e: PrimExpr) -> IterSplit | None:
+        """The expression as one split, a compact sum becoming a source of its own."""
+        found = self.sum(e)
+        if found is None or found.base != imm(0) or not found.splits:
+            return None
+        if len(found.splits) == 1 and found.splits[0].scale == imm(1):
+            return found.splits[0]
+        extent = IterMap((), self.extents, self.fused, self.known).compact_extent(found)
+        if extent is None:
+            return None
+        source = self.known.simplify(e)
+        self.extents[source] = extent
+        self.fused[source] = found
+        return IterSplit(source, imm(1), extent, imm(1))
+
+
+__all__ = ["IterMap", "IterSplit", "IterSum", "detect", "inverse"]

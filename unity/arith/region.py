@@ -1,0 +1,165 @@
+"""Rectangles of index ranges: their hull, what they share, and what loops make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Range
+from unity.ir.visit import walk_prim
+
+from .analyzer import Analyzer
+from .polynomial import from_expr, to_expr
+
+Ends: TypeAlias = tuple[PrimExpr, PrimExpr]
+"""The least and the greatest value, both taken in."""
+
+
+def extremes(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Ends | None:
+    """Ends that hold an index wherever the loops run; None where none are found.
+
+    Args:
+        e: The index.
+        loops: The variables to be rid of, and what each runs over (over no other of them).
+        known: What is known of the variables that stay.
+
+    >>> i, j = PrimVar("i"), PrimVar("j")
+    >>> low, high = extremes(i * 4 + j, {j: Range(imm(0), imm(4))}, Analyzer())
+    >>> Analyzer().equal(high - low, imm(3)), Analyzer().equal(low, i * 4)
+    (True, True)
+    """
+    inside = known
+    for var, r in loops.items():
+        inside = inside.with_extent(var, r.begin, r.extent)
+    return _ends(inside.simplify(e), loops, inside)
+
+
+def _ends(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Ends | None:
+    low: PrimExpr = imm(0)
+    high: PrimExpr = imm(0)
+    for monomial, coefficient in from_expr(e).items():
+        moving = [a for a in monomial if _moves(a, loops)]
+        if not moving:
+            term = to_expr({monomial: coefficient})
+            low, high = Binary("add", low, term), Binary("add", high, term)
+            continue
+        ends = _atom_ends(moving[0], loops, known)
+        if ends is None or len(moving) > 1:
+            return None
+        rest = tuple(a for a in monomial if a is not moving[0])
+        factor = to_expr({rest: coefficient})
+        least, most = known.bounds(factor)
+        if most is not None and most <= 0:
+            ends = (ends[1], ends[0])
+        elif least is None or least < 0:
+            return None
+        low = Binary("add", low, Binary("mul", ends[0], factor))
+        high = Binary("add", high, Binary("mul", ends[1], factor))
+    return known.simplify(low), known.simplify(high)
+
+
+def _atom_ends(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Ends | None:
+    match e:
+        case PrimVar():
+            r = loops[e]
+            last = Binary("add", r.begin, Binary("sub", r.extent, imm(1)))
+            return r.begin, known.simplify(last)
+        case Binary("floordiv", a, b) if not _moves(b, loops) and _positive(b, known):
+            ends = _ends(a, loops, known)
+            return ends and (Binary("floordiv", ends[0], b), Binary("floordiv", ends[1], b))
+        case Binary("floormod", _, b) if not _moves(b, loops) and _positive(b, known):
+            return imm(0), Binary("sub", b, imm(1))
+        case Binary("min" | "max" as op, a, b):
+            left, right = _ends(a, loops, known), _ends(b, loops, known)
+            if left is None or right is None:
+                return None
+            return Binary(op, left[0], right[0]), Binary(op, left[1], right[1])
+        case _:
+            return None
+
+
+def _positive(e: PrimExpr, known: Analyzer) -> bool:
+    low = known.bounds(e)[0]
+    return low is not None and low > 0
+
+
+def _moves(e: PrimExpr, loops: Mapping[PrimVar, Range]) -> bool:
+    return any(isinstance(x, PrimVar) and x in loops for x in walk_prim(e))
+
+
+def relaxed(
+    ranges: Sequence[Range],
+    shape: Sequence[PrimExpr],
+    loops: Mapping[PrimVar, Range],
+    known: Analyzer,
+) -> tuple[Range, ...]:
+    """What ranges cover while loops run: a hull, the whole dimension where none is found."""
+    return tuple(_relaxed(r, size, loops, known) for r, size in zip(ranges, shape, strict=True))
+
+
+def _relaxed(r: Range, size: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Range:
+    first = extremes(r.begin, loops, known)
+    last = extremes(Binary("add", r.begin, Binary("sub", r.extent, imm(1))), loops, known)
+    if first is None or last is None:
+        return Range(imm(0), size)
+    return Range(first[0], known.simplify(Binary("add", Binary("sub", last[1], first[0]), imm(1))))
+
+
+def end(r: Range) -> PrimExpr:
+    """The first index behind a range."""
+    return Binary("add", r.begin, r.extent)
+
+
+def hull(a: Range, b: Range, known: Analyzer) -> Range:
+    """The least range that holds both.
+
+    >>> r = hull(Range(imm(2), imm(3)), Range(imm(4), imm(6)), Analyzer())
+    >>> r.begin.value, r.extent.value
+    (2, 8)
+    """
+    begin = lesser(a.begin, b.begin, known)
+    last = greater(end(a), end(b), known)
+    return Range(begin, known.simplify(Binary("sub", last, begin)))
+
+
+def intersection(a: Range, b: Range, known: Analyzer) -> Range:
+    """What both hold; of extent 0 where they share nothing."""
+    begin = greater(a.begin, b.begin, known)
+    last = lesser(end(a), end(b), known)
+    extent = known.simplify(Binary("sub", last, begin))
+    return Range(begin, greater(extent, imm(0), known))
+
+
+def covers(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
+    """Whether the rectangle `a` provably holds all of `b`."""
+    return all(
+        known.prove(Compare("le", x.begin, y.begin)) and known.prove(Compare("le", end(y), end(x)))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def disjoint(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
+    """Whether two rectangles provably share nothing."""
+    return any(
+        known.prove(Compare("le", end(x), y.begin)) or known.prove(Compare("le", end(y), x.begin))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def lesser(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
+    """The minimum, one of the two where it is known which."""
+    if known.prove(Compare("le", a, b)):
+        return known.simplify(a)
+    if known.prove(Compare("le", b, a)):
+        return known.simplify(b)
+    return known.simplify(Binary("min", a, b))
+
+
+def greater(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
+    """The maximum, one of the two where it is known which."""
+    if known.prove(Compare("le", a, b)):
+        return known.simplify(b)
+    if known.prove(Compare("le", b, a)):
+        return known.simplify(a)
+    return known.simplify(Binary("max", a, b))
