@@ -27,16 +27,20 @@ def main_function(module: IRModule) -> Function:
 def feeds_for(function: Function, files: list[str], dims: list[str], seed: int) -> dict[str, Array]:
     """An array for every parameter, those without a file generated.
 
+    Files name inputs as the model does or as the parameters are called.
+
     Raises:
         UnityError: A file, a name or a size does not fit.
     """
-    given = _read(files)
+    read = _read(files)
     names = [p.name for p in function.params]
-    unknown = sorted(set(given) - set(names))
+    own = dict(zip(_own_names(function), names, strict=True))
+    unknown = sorted(set(read) - set(names) - set(own))
     if unknown:
         raise UnityError(
-            f"the model has no input {', '.join(unknown)}", hint=f"its inputs: {', '.join(names)}"
+            f"the model has no input {', '.join(unknown)}", hint=f"its inputs: {', '.join(own)}"
         )
+    given = {own.get(name, name): array for name, array in read.items()}
     sizes = _sizes(function, dims, given)
     rng = np.random.default_rng(seed)
     return {
@@ -47,9 +51,13 @@ def feeds_for(function: Function, files: list[str], dims: list[str], seed: int) 
 
 def named_as_in_the_model(function: Function, feeds: Mapping[str, Array]) -> dict[str, Array]:
     """The same arrays under the names that the imported model gives its inputs."""
+    return dict(zip(_own_names(function), feeds.values(), strict=True))
+
+
+def _own_names(function: Function) -> tuple[str, ...]:
     names = function.attrs.get("input_names", ())
     own = tuple(str(n) for n in names) if isinstance(names, tuple) else ()
-    return dict(zip(own or feeds, feeds.values(), strict=True))
+    return own or tuple(p.name for p in function.params)
 
 
 def _read(files: list[str]) -> dict[str, Array]:
