@@ -1,4 +1,4 @@
-"""Elements in another order, or repeated: permute_dims, flip, tile, broadcast_to and others."""
+"""Elements in another order: permute_dims, flip, depth_to_space, space_to_depth."""
 
 from __future__ import annotations
 
@@ -9,31 +9,26 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, SymDim, as_dim, dim_text, equal, floordiv, floormod, product
+from unity.ir.dims import dim_text, equal, floordiv, floormod
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr
-from unity.ir.types import Shape, TensorType, Type
+from unity.ir.types import TensorType, Type
 
-from .argument import axes, axis, ranked, shape, shape_text, tensor, type_text
-from .broadcast import read_broadcast
+from .argument import axes, ranked, tensor
 from .reduce import known
 from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
 
-_Index: TypeAlias = tuple[PrimExpr, ...]
-_Move: TypeAlias = Callable[[te.Tensor, Attrs, _Index], _Index]
+Index: TypeAlias = tuple[PrimExpr, ...]
+_Move: TypeAlias = Callable[[te.Tensor, Attrs, Index], Index]
 
 _PERMUTE = (Param("x"), Param("axes", "attr", None))
 _FLIP = (Param("x"), Param("axis", "attr", 0))
-_TILE = (Param("x"), Param("repeats", "attr"))
-_REPEAT = (Param("x"), Param("repeats", "attr"), Param("axis", "attr", None))
-_BROADCAST = (Param("x"), Param("shape", "shape"))
 _DEPTH_TO_SPACE = (Param("x"), Param("block_size", "attr"), Param("mode", "attr", "DCR"))
 _SPACE_TO_DEPTH = (Param("x"), Param("block_size", "attr"))
 
 
-def _moved(move: _Move, name: str) -> ComputeRule:
+def moved(move: _Move, name: str) -> ComputeRule:
     """A compute that reads one input element for each output element."""
 
     def rule(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
@@ -45,7 +40,8 @@ def _moved(move: _Move, name: str) -> ComputeRule:
     return rule
 
 
-def _array(args: Sequence[RefArg]) -> Array:
+def array_of(args: Sequence[RefArg]) -> Array:
+    """The first argument, an array."""
     x = args[0]
     assert isinstance(x, np.ndarray)
     return x
@@ -76,7 +72,7 @@ def _permute_infer(site: Site) -> Type:
     return TensorType(tuple(x.shape[a] for a in _order(site.attrs, x.ndim)), x.dtype)
 
 
-def _permute_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
+def _permute_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
     order = _order(attrs, x.ndim)
     return tuple(i[order.index(d)] for d in range(x.ndim))
 
@@ -110,7 +106,7 @@ def _flip_axes(attrs: Attrs, ndim: int) -> tuple[int, ...]:
     return tuple(a % ndim for a in many if isinstance(a, int))
 
 
-def _flip_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
+def _flip_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
     over = _flip_axes(attrs, x.ndim)
     return tuple(x.shape[d] - 1 - v if d in over else v for d, v in enumerate(i))
 
@@ -121,157 +117,6 @@ def _flip_samples(seed: int) -> Sequence[Sample]:
         sample(_FLIP, (s.array(s.shape(2)),)),
         sample(_FLIP, (s.array(s.shape(3), "int8"),), axis=(0, -1)),
         sample(_FLIP, (s.array((2, 0)),), axis=0),
-    ]
-
-
-# tile, repeat
-
-
-def _dim_list(site: Site, name: str) -> Shape:
-    """An attribute that is a tuple of dims.
-
-    Raises:
-        UnityError: It is none, or holds a negative number.
-    """
-    given = site.attrs[name]
-    many = given if isinstance(given, tuple) else (given,)
-    found: list[Dim] = []
-    for value in many:
-        if isinstance(value, bool) or not isinstance(value, int | SymDim):
-            raise site.error(f"{name} must be dims, got {given!r}")
-        if isinstance(value, int) and value < 0:
-            raise site.error(f"{name} must not be negative, got {value}")
-        found.append(value)
-    return tuple(found)
-
-
-def _tile_infer(site: Site) -> Type:
-    x, repeats = tensor(site, 0), _dim_list(site, "repeats")
-    if x.ndim is None:
-        return TensorType(None, x.dtype)
-    rank = max(x.ndim, len(repeats))
-    if not isinstance(x.shape, tuple):
-        return TensorType(rank, x.dtype)
-    old = (1,) * (rank - x.ndim) + x.shape
-    factors = (1,) * (rank - len(repeats)) + repeats
-    return TensorType(tuple(as_dim(a * b) for a, b in zip(old, factors, strict=True)), x.dtype)
-
-
-def _tile_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
-    own = i[len(i) - x.ndim :]
-    return tuple(v % extent for v, extent in zip(own, x.shape, strict=True))
-
-
-def _tile_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    given = attrs["repeats"]
-    many = given if isinstance(given, tuple) else (given,)
-    return np.tile(_array(args), [n for n in many if isinstance(n, int)])
-
-
-def _tile_samples(seed: int) -> Sequence[Sample]:
-    s = Sampler.seeded(seed)
-    return [
-        sample(_TILE, (s.array(s.shape(2)),), repeats=(2, 3)),
-        sample(_TILE, (s.array(s.shape(1), "int64"),), repeats=(2, 1, 2)),
-        sample(_TILE, (s.array(s.shape(3)),), repeats=(2,)),
-        sample(_TILE, (s.array(s.shape(2)),), repeats=(0, 1)),
-        sample(_TILE, (s.array((0, 2)),), repeats=(2, 2)),
-    ]
-
-
-def _repeat_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    (times, *more) = _dim_list(site, "repeats")
-    if more:
-        raise site.error("repeats must be one dim", hint="use concat for uneven repeats")
-    if site.attrs["axis"] is None:
-        if not isinstance(x.shape, tuple):
-            return TensorType(1, x.dtype)
-        return TensorType((as_dim(product(x.shape) * times),), x.dtype)
-    if x.ndim is None:
-        return TensorType(None, x.dtype)
-    along = axis(site, site.attrs["axis"], x.ndim)
-    if not isinstance(x.shape, tuple):
-        return x
-    return TensorType(
-        (*x.shape[:along], as_dim(x.shape[along] * times), *x.shape[along + 1 :]), x.dtype
-    )
-
-
-def _repeat_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
-    times = attrs["repeats"]
-    assert isinstance(times, int | SymDim)
-    count = to_prim_expr(times)
-    if attrs["axis"] is not None:
-        along = int_attr(attrs, "axis") % x.ndim
-        return (*i[:along], i[along] // count, *i[along + 1 :])
-    flat: PrimExpr = i[0] // count
-    index: list[PrimExpr] = []
-    for d in reversed(range(x.ndim)):
-        index.append(flat % x.shape[d] if d else flat)
-        flat = flat // x.shape[d]
-    return tuple(reversed(index))
-
-
-def _repeat_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    along = attrs["axis"]
-    return np.repeat(
-        _array(args), int_attr(attrs, "repeats"), None if along is None else int_attr(attrs, "axis")
-    )
-
-
-def _repeat_samples(seed: int) -> Sequence[Sample]:
-    s = Sampler.seeded(seed)
-    return [
-        sample(_REPEAT, (s.array(s.shape(3)),), repeats=2, axis=1),
-        sample(_REPEAT, (s.array(s.shape(2), "int32"),), repeats=3, axis=-1),
-        sample(_REPEAT, (s.array(s.shape(2)),), repeats=2),
-        sample(_REPEAT, (s.array((0, 2)),), repeats=2, axis=1),
-    ]
-
-
-# broadcast_to
-
-
-def _broadcast_infer(site: Site) -> Type:
-    x, wanted = tensor(site, 0), shape(site, 1)
-    if not isinstance(wanted.dims, tuple) or not isinstance(x.shape, tuple):
-        return TensorType(wanted.dims, x.dtype)
-    tail = wanted.dims[len(wanted.dims) - len(x.shape) :]
-    fits = len(x.shape) <= len(wanted.dims) and all(
-        equal(have, 1) or equal(have, want) for have, want in zip(x.shape, tail, strict=True)
-    )
-    if not fits:
-        raise site.error(
-            f"{type_text(x)} does not broadcast to {shape_text(wanted.dims)}",
-            hint="each dim must be 1 or equal the one it goes to, counted from the end",
-        )
-    return TensorType(wanted.dims, x.dtype)
-
-
-def _broadcast_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    (x,) = args
-    assert isinstance(x, te.Tensor)
-    dims, _ = known(result)
-    return te.compute(dims, lambda *i: read_broadcast(x, i), "broadcast_to")
-
-
-def _broadcast_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    wanted = args[1]
-    assert isinstance(wanted, tuple)
-    dims = [n for n in wanted if isinstance(n, int)]
-    return np.ascontiguousarray(np.broadcast_to(_array(args), dims)).reshape(dims)
-
-
-def _broadcast_samples(seed: int) -> Sequence[Sample]:
-    s = Sampler.seeded(seed)
-    a, b = s.shape(2)
-    return [
-        sample(_BROADCAST, (s.array((1, b)), (a, b))),
-        sample(_BROADCAST, (s.array((b,), "int64"), (2, a, b))),
-        sample(_BROADCAST, (s.array(()), (a, b))),
-        sample(_BROADCAST, (s.array((1, b)), (0, b))),
-        sample(_BROADCAST, (s.array(()), ())),
     ]
 
 
@@ -297,7 +142,7 @@ def _depth_to_space_infer(site: Site) -> Type:
     return TensorType((n, floordiv(c, size * size), h * size, w * size), x.dtype)
 
 
-def _depth_to_space_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
+def _depth_to_space_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
     size = int_attr(attrs, "block_size")
     n, c, h, w = i
     offset = h % size * size + w % size
@@ -309,7 +154,7 @@ def _depth_to_space_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
 
 
 def _depth_to_space_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x, b = _array(args), int_attr(attrs, "block_size")
+    x, b = array_of(args), int_attr(attrs, "block_size")
     n, c, h, w = x.shape
     if attrs["mode"] == "DCR":
         split = x.reshape(n, b, b, c // (b * b), h, w).transpose(0, 3, 4, 1, 5, 2)
@@ -339,7 +184,7 @@ def _space_to_depth_infer(site: Site) -> Type:
     return TensorType((n, c * (size * size), floordiv(h, size), floordiv(w, size)), x.dtype)
 
 
-def _space_to_depth_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
+def _space_to_depth_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
     size = int_attr(attrs, "block_size")
     n, c, h, w = i
     offset = c // x.shape[1]
@@ -347,7 +192,7 @@ def _space_to_depth_index(x: te.Tensor, attrs: Attrs, i: _Index) -> _Index:
 
 
 def _space_to_depth_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    x, b = _array(args), int_attr(attrs, "block_size")
+    x, b = array_of(args), int_attr(attrs, "block_size")
     n, c, h, w = x.shape
     split = x.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4)
     return split.reshape(n, c * b * b, h // b, w // b)
@@ -367,9 +212,9 @@ OPS: tuple[OpDef, ...] = (
         "permute_dims",
         _PERMUTE,
         _permute_infer,
-        lambda args, attrs: np.transpose(_array(args), _order(attrs, _array(args).ndim)),
+        lambda args, attrs: np.transpose(array_of(args), _order(attrs, array_of(args).ndim)),
         "Axes in another order, reversed by default (R.permute_dims, ONNX Transpose).",
-        compute=_moved(_permute_index, "permute_dims"),
+        compute=moved(_permute_index, "permute_dims"),
         pattern="injective",
         samples=_permute_samples,
     ),
@@ -377,43 +222,11 @@ OPS: tuple[OpDef, ...] = (
         "flip",
         _FLIP,
         _flip_infer,
-        lambda args, attrs: np.flip(_array(args), _flip_axes(attrs, _array(args).ndim)),
+        lambda args, attrs: np.flip(array_of(args), _flip_axes(attrs, array_of(args).ndim)),
         "The order along `axis` (one or several) reversed (R.flip).",
-        compute=_moved(_flip_index, "flip"),
+        compute=moved(_flip_index, "flip"),
         pattern="injective",
         samples=_flip_samples,
-    ),
-    OpDef(
-        "tile",
-        _TILE,
-        _tile_infer,
-        _tile_reference,
-        "The whole repeated along each axis; the shorter of shape and `repeats` is led by ones "
-        "(R.tile, numpy.tile).",
-        compute=_moved(_tile_index, "tile"),
-        pattern="injective",
-        samples=_tile_samples,
-    ),
-    OpDef(
-        "repeat",
-        _REPEAT,
-        _repeat_infer,
-        _repeat_reference,
-        "Each element repeated in place along `axis`; of the flattened tensor by default "
-        "(R.repeat, numpy.repeat).",
-        compute=_moved(_repeat_index, "repeat"),
-        pattern="injective",
-        samples=_repeat_samples,
-    ),
-    OpDef(
-        "broadcast_to",
-        _BROADCAST,
-        _broadcast_infer,
-        _broadcast_reference,
-        "Repeated along axes of extent 1 and new leading axes (R.broadcast_to, numpy's rules).",
-        compute=_broadcast_compute,
-        pattern="broadcast",
-        samples=_broadcast_samples,
     ),
     OpDef(
         "depth_to_space",
@@ -422,7 +235,7 @@ OPS: tuple[OpDef, ...] = (
         _depth_to_space_reference,
         "``(n, c * b * b, h, w)`` to ``(n, c, h * b, w * b)``: ONNX DepthToSpace; mode CRD is "
         "R.nn.pixel_shuffle.",
-        compute=_moved(_depth_to_space_index, "depth_to_space"),
+        compute=moved(_depth_to_space_index, "depth_to_space"),
         pattern="injective",
         samples=_depth_to_space_samples,
     ),
@@ -432,7 +245,7 @@ OPS: tuple[OpDef, ...] = (
         _space_to_depth_infer,
         _space_to_depth_reference,
         "``(n, c, h * b, w * b)`` to ``(n, b * b * c, h, w)``: ONNX SpaceToDepth.",
-        compute=_moved(_space_to_depth_index, "space_to_depth"),
+        compute=moved(_space_to_depth_index, "space_to_depth"),
         pattern="injective",
         samples=_space_to_depth_samples,
     ),

@@ -1,4 +1,4 @@
-"""Elements picked by index tensors: take, gather_elements, gather_nd, one_hot.
+"""Elements picked by index tensors: take, gather_elements, gather_nd.
 
 Indices count from the end when negative, then are clamped to the extent: no index reads outside
 (numpy and ONNX call such an index an error; a kernel has nobody to tell).
@@ -19,7 +19,7 @@ from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Shape, TensorType, Type
 
-from .argument import axis, broadcast_shapes, common_dtype, int_tensor, tensor, type_text
+from .argument import axis, broadcast_shapes, int_tensor, tensor, type_text
 from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
@@ -27,13 +27,6 @@ from .sampling import Sampler, sample
 _TAKE = (Param("x"), Param("indices"), Param("axis", "attr", None))
 _ELEMENTS = (Param("x"), Param("indices"), Param("axis", "attr", 0))
 _ND = (Param("x"), Param("indices"), Param("batch_dims", "attr", 0))
-_ONE_HOT = (
-    Param("indices"),
-    Param("on_value"),
-    Param("off_value"),
-    Param("depth", "attr"),
-    Param("axis", "attr", -1),
-)
 
 
 def in_range(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
@@ -262,68 +255,6 @@ def _nd_samples(seed: int) -> Sequence[Sample]:
     ]
 
 
-# one_hot
-
-
-def _one_hot_infer(site: Site) -> Type:
-    indices, on, off = int_tensor(site, 0), tensor(site, 1), tensor(site, 2)
-    for value in (on, off):
-        if value.ndim not in (0, None):
-            raise site.error(f"on_value and off_value must be scalars, got {type_text(value)}")
-    kind = common_dtype(site, (on, off))
-    depth = site.attrs["depth"]
-    if not isinstance(depth, int) or depth < 1:
-        raise site.error(f"depth must be a positive int, got {depth!r}")
-    if indices.ndim is None:
-        return TensorType(None, kind)
-    along = axis(site, site.attrs["axis"], indices.ndim + 1)
-    if not isinstance(indices.shape, tuple):
-        return TensorType(indices.ndim + 1, kind)
-    return TensorType((*indices.shape[:along], depth, *indices.shape[along:]), kind)
-
-
-def _one_hot_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    indices, on, off = args
-    assert isinstance(indices, te.Tensor)
-    assert isinstance(on, te.Tensor)
-    assert isinstance(off, te.Tensor)
-    dims, _ = known(result)
-    along, depth = int_attr(attrs, "axis") % len(dims), int_attr(attrs, "depth")
-
-    def element(*i: PrimExpr) -> PrimExpr:
-        index = te.cast(indices[(*i[:along], *i[along + 1 :])], INT64)
-        wrapped = te.select(index < 0, index + depth, index)
-        return te.select(te.eq(wrapped, i[along]), on[()], off[()])
-
-    return te.compute(dims, element, "one_hot")
-
-
-def _one_hot_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
-    indices, on, off = _arrays(args)
-    depth, along = int_attr(attrs, "depth"), int_attr(attrs, "axis")
-    wide = np.expand_dims(indices.astype(np.int64), along)
-    shape = [1] * wide.ndim
-    shape[along] = depth
-    places = np.arange(depth).reshape(shape)
-    return np.where(np.where(wide < 0, wide + depth, wide) == places, on, off)
-
-
-def _one_hot_samples(seed: int) -> Sequence[Sample]:
-    s = Sampler.seeded(seed)
-    on, off = np.asarray(1.5, np.float32), np.asarray(-1, np.float32)
-    return [
-        sample(_ONE_HOT, (s.array((5,), "int64", -4, 6), on, off), depth=4),
-        sample(_ONE_HOT, (s.array((2, 3), "int32", 0, 2), on, off), depth=3, axis=0),
-        sample(
-            _ONE_HOT,
-            (s.array((2, 3), "uint8", 0, 2), np.asarray(7, np.int64), np.asarray(2, np.int64)),
-            depth=3,
-            axis=1,
-        ),
-        sample(_ONE_HOT, (s.array((0,), "int64"), on, off), depth=3),
-    ]
-
-
 OPS: tuple[OpDef, ...] = (
     OpDef(
         "take",
@@ -365,18 +296,5 @@ OPS: tuple[OpDef, ...] = (
         compute=_nd_compute,
         pattern="injective",
         samples=_nd_samples,
-    ),
-    OpDef(
-        "one_hot",
-        _ONE_HOT,
-        _one_hot_infer,
-        _one_hot_reference,
-        """`on_value` at the index's place along a new axis of `depth`, elsewhere `off_value`.
-
-        A negative index counts from the end, one out of range is nowhere (R.one_hot, ONNX OneHot).
-        """,
-        compute=_one_hot_compute,
-        pattern="injective",
-        samples=_one_hot_samples,
     ),
 )
