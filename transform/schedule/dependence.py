@@ -69,7 +69,15 @@ class Site:
             return None
         if any(r.extent != imm(1) for r in region.ranges):
             return None
-        indices = [bound_to(r.begin, self.block.axes) for r in region.ranges]
+        return self._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
+
+    def covers_domain(self) -> bool:
+        """Whether the loops provably take the block to every point of its axes' domains."""
+        box = self._box([a.value for a in self.block.axes])
+        return box is not None and covers(box, [a.domain for a in self.block.axes], self.known)
+
+    def _box(self, indices: Sequence[PrimExpr]) -> tuple[Range, ...] | None:
+        """The box that indices take every point of while the loops run."""
         used = {v for i in indices for v in variables(i)}
         m = iteration_map(indices, [x for x in self.loops if x.var in used], self.known)
         if m is None or not m.is_bijective():

@@ -153,6 +153,55 @@ class Schedule:
         done = p.loop_partition(self.func, self._var(loop), extents)
         return self._do("loop_partition", (loop, extents), done)[0]
 
+    # blocks
+
+    def compute_inline(self, block: AnyBlock) -> None:
+        """A block's formula goes where its result is read."""
+        done = p.compute_inline(self.func, _name(block))
+        self._do("compute_inline", (_as_ref(block),), done)
+
+    def reverse_compute_inline(self, block: AnyBlock) -> None:
+        """A block's formula goes where what it reads is made."""
+        done = p.reverse_compute_inline(self.func, _name(block))
+        self._do("reverse_compute_inline", (_as_ref(block),), done)
+
+    def compute_at(self, block: AnyBlock, loop: LoopRef) -> None:
+        """A block's nest moves into a loop of those that read its result."""
+        done = p.compute_at(self.func, _name(block), self._var(loop))
+        self._do("compute_at", (_as_ref(block), loop), done)
+
+    def reverse_compute_at(self, block: AnyBlock, loop: LoopRef) -> None:
+        """A block's nest moves into a loop of the block that makes what it reads."""
+        done = p.reverse_compute_at(self.func, _name(block), self._var(loop))
+        self._do("reverse_compute_at", (_as_ref(block), loop), done)
+
+    def cache_read(self, block: AnyBlock, index: int, scope: str) -> BlockRef:
+        """A block reads a copy of a buffer; gives the block that copies."""
+        done = p.cache_read(self.func, _name(block), index, scope)
+        return self._do("cache_read", (_as_ref(block), index, scope), done)[1][0]
+
+    def cache_write(self, block: AnyBlock, index: int, scope: str) -> BlockRef:
+        """A block writes to a buffer that is copied out; gives the block that copies."""
+        done = p.cache_write(self.func, _name(block), index, scope)
+        return self._do("cache_write", (_as_ref(block), index, scope), done)[1][0]
+
+    def reindex(self, block: AnyBlock, kind: str, index: int) -> BlockRef:
+        """A block accesses a copy laid out by its axes; gives the block that copies."""
+        done = p.reindex(self.func, _name(block), kind, index)
+        return self._do("reindex", (_as_ref(block), kind, index), done)[1][0]
+
+    def set_scope(self, block: AnyBlock, index: int, scope: str) -> None:
+        """The scope of a temporary that a block writes."""
+        done = p.set_scope(self.func, _name(block), index, scope)
+        self._do("set_scope", (_as_ref(block), index, scope), done)
+
+    def storage_align(
+        self, block: AnyBlock, index: int, axis: int, factor: int, offset: int
+    ) -> None:
+        """The stride of an axis of a temporary that a block writes."""
+        done = p.storage_align(self.func, _name(block), index, axis, factor, offset)
+        self._do("storage_align", (_as_ref(block), index, axis, factor, offset), done)
+
     # bookkeeping
 
     def _do(
@@ -217,6 +266,9 @@ INSTRUCTIONS: dict[str, Callable[..., object]] = {
         *(Schedule.split, Schedule.fuse, Schedule.reorder, Schedule.tile, Schedule.parallel),
         *(Schedule.vectorize, Schedule.unroll, Schedule.bind, Schedule.annotate),
         *(Schedule.unannotate, Schedule.add_unit_loop, Schedule.loop_partition),
+        *(Schedule.compute_inline, Schedule.reverse_compute_inline, Schedule.compute_at),
+        *(Schedule.reverse_compute_at, Schedule.cache_read, Schedule.cache_write),
+        *(Schedule.reindex, Schedule.set_scope, Schedule.storage_align),
     )
 }
 """What a trace may hold."""

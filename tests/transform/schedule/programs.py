@@ -69,6 +69,46 @@ def random_kernel(random: Random) -> PrimFunc:
     return te.create_prim_func([*inputs, *outputs])
 
 
+def _row_reduction(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
+    k = te.reduce_axis(m, "k")
+    return te.compute((rows, m), lambda i, j: te.max(t[i, k] - t[i, j], [k]), name)
+
+
+def _window(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
+    return te.compute((rows, m), lambda i, j: t[i, j] + t[i + 2, j], name)
+
+
+def _flipped(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
+    return te.compute((rows, m), lambda i, j: t[i, m - 1 - j] * 2.0, name)
+
+
+def _sum(t: te.Tensor, x: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
+    return te.compute((rows, m), lambda i, j: t[i, j] + x[i, j], name)
+
+
+def random_chain(random: Random) -> PrimFunc:
+    """Stages that each read the one before: point by point, windows, rows, transposed."""
+    sizes: tuple[Dim, ...] = (4, 9, dim("n"))
+    n = random.choice(sizes)
+    m = random.choice([3, 8])
+    x = te.placeholder((n + 2, m), "float32", "x")
+    y: te.Tensor = x
+    rows: Dim = n + 2
+    for k in range(random.randint(2, 4)):
+        before = y
+        name = f"s{k}"
+        match random.randrange(5):
+            case 0 if rows is not n:
+                y, rows = _window(before, n, m, name), n
+            case 1:
+                y = _row_reduction(before, rows, m, name)
+            case 2:
+                y = _flipped(before, rows, m, name)
+            case _:
+                y = _sum(before, x, rows, m, name)
+    return te.create_prim_func([x, y])
+
+
 def _access(random: Random, axes: int) -> list[list[Term]]:
     """The indices of one read: axes in some order, some left out, some added up or strided."""
     chosen = [a for a in range(axes) if random.randrange(4)]

@@ -75,8 +75,40 @@ def _mark(sch: Schedule, random: Random, block: str) -> None:
         sch.unannotate(at, "note")
 
 
+def _inline(sch: Schedule, random: Random, block: str) -> None:
+    random.choice([sch.compute_inline, sch.reverse_compute_inline])(block)
+
+
+def _move(sch: Schedule, random: Random, block: str) -> None:
+    others = [b.name for b in all_blocks(sch.func.body) if b.name != block]
+    blocks = others or [block]
+    loop = some_loop(sch, random, random.choice(blocks))
+    random.choice([sch.compute_at, sch.reverse_compute_at])(block, loop)
+
+
+def _cache(sch: Schedule, random: Random, block: str) -> None:
+    index = random.randint(0, 1)
+    match random.randrange(3):
+        case 0:
+            sch.cache_read(block, index, "local")
+        case 1:
+            sch.cache_write(block, 0, "local")
+        case _:
+            sch.reindex(block, random.choice(["read", "write"]), index)
+
+
+def _memory(sch: Schedule, random: Random, block: str) -> None:
+    if random.random() < 0.5:
+        sch.set_scope(block, 0, "shared")
+    else:
+        sch.storage_align(
+            block, 0, random.randrange(3), random.choice([1, 4, 32]), random.randrange(3)
+        )
+
+
 LOOPS: tuple[Step, ...] = (_split, _split, _fuse, _reorder, _reorder, _tile, _partition, _mark)
 KINDS: tuple[Step, ...] = (_kind,)
+BLOCKS: tuple[Step, ...] = (*(_inline, _move, _move, _move, _cache, _memory), *(_split, _reorder))
 
 
 def scheduled(

@@ -10,8 +10,8 @@ import pytest
 
 from tests.codegen.llvm.run_kernel import build, sizes_of
 from tests.generators.prim_func import Options, arrays_for, prim_func
-from tests.transform.schedule.programs import random_kernel
-from tests.transform.schedule.steps import KINDS, LOOPS, Step, backwards, scheduled
+from tests.transform.schedule.programs import random_chain, random_kernel
+from tests.transform.schedule.steps import BLOCKS, KINDS, LOOPS, Step, backwards, scheduled
 from tests.transform.tensor.kernels import after, assert_same
 from unity.interpreter import run_prim_func
 from unity.ir.equality import first_difference
@@ -23,6 +23,7 @@ from unity.transform.tensor import lowering
 
 GROUPS: dict[str, Sequence[Step]] = {
     "loops": (*LOOPS, *KINDS),
+    "blocks": (*BLOCKS, *KINDS),
 }
 PLAIN = Options(intrinsics=False, depth=2)
 
@@ -34,7 +35,8 @@ def generated(random: Random) -> tuple[PrimFunc, dict[str, int]]:
             "n": random.randint(0, 5),
             "m": random.randint(0, 4),
         }
-    return random_kernel(random), {"n": random.choice([1, 2, 7]), "m": random.choice([1, 4])}
+    make = random.choice([random_kernel, random_chain])
+    return make(random), {"n": random.choice([1, 2, 7]), "m": random.choice([1, 4])}
 
 
 def hold(seed: int, steps: Sequence[Step]) -> tuple[PrimFunc, PrimFunc, dict[str, int]]:

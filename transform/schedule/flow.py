@@ -1,0 +1,276 @@
+"""Who stores and loads a buffer, and when: what moving a block to another place must respect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from unity.arith import Analyzer
+from unity.errors import UnityError
+from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import (
+    Allocate,
+    Block,
+    BlockAxis,
+    Buffer,
+    For,
+    PrimFunc,
+    Range,
+    Seq,
+    Stmt,
+    Store,
+)
+from unity.ir.verify_prim import verify_prim_func
+from unity.ir.visit import (
+    map_stmt,
+    rewrite_stmt,
+    stmt_children,
+    stmt_exprs,
+    walk_prim,
+    walk_stmt,
+)
+
+from .dependence import Site, may_run_at_once
+from .tree import (
+    NOTHING,
+    Path,
+    around,
+    blocks_below,
+    driven,
+    illegal,
+    known_at,
+    loops_of,
+    scope_path,
+    with_regions,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A statement that stores to or loads from a buffer: its place in order, and the way to it."""
+
+    order: int
+    path: Path
+
+    @property
+    def block(self) -> Block | None:
+        """The innermost block around it."""
+        return next((s for s in reversed(self.path) if isinstance(s, Block)), None)
+
+
+def accesses(func: PrimFunc, buffer: Buffer) -> tuple[list[Access], list[Access]]:
+    """The stores to a buffer and the loads from it, in order; regions count as neither."""
+    stores: list[Access] = []
+    loads: list[Access] = []
+    count = 0
+
+    def go(s: Stmt, above: Path) -> None:
+        nonlocal count
+        count += 1
+        here = Access(count, (*above, s))
+        if isinstance(s, Store) and s.buffer is buffer:
+            stores.append(here)
+        if any(_loads(e, buffer) for e in _own_exprs(s)):
+            loads.append(here)
+        for child in stmt_children(s):
+            go(child, (*above, s))
+
+    go(func.body, ())
+    return stores, loads
+
+
+def order_of(func: PrimFunc, wanted: Stmt) -> tuple[int, int]:
+    """Where a statement starts and ends in the order that `accesses` counts."""
+    for count, s in enumerate(walk_stmt(func.body), 1):
+        if s is wanted:
+            return count, count + sum(1 for _ in walk_stmt(s)) - 1
+    raise AssertionError(wanted)
+
+
+def _own_exprs(s: Stmt) -> tuple[PrimExpr, ...]:
+    if isinstance(s, Block):
+        values = tuple(a.value for a in s.axes)
+        return values if s.predicate is None else (*values, s.predicate)
+    return stmt_exprs(s)
+
+
+def _loads(e: PrimExpr, buffer: Buffer) -> bool:
+    return any(isinstance(x, Load) and x.buffer is buffer for x in walk_prim(e))
+
+
+def loaded(block: Block) -> set[Buffer]:
+    """The buffers that a block's statements load."""
+    return {
+        e.buffer
+        for s in walk_stmt(block)
+        for x in _own_exprs(s)
+        for e in walk_prim(x)
+        if isinstance(e, Load)
+    }
+
+
+def stored(block: Block) -> set[Buffer]:
+    """The buffers that a block's statements store to."""
+    return {s.buffer for s in walk_stmt(block) if isinstance(s, Store)}
+
+
+def unsettled(func: PrimFunc, block: Block, path: Path, until: int) -> str | None:
+    """Why what a block loads may differ later, up to a place in the order; None if it does not."""
+    start, _ = order_of(func, block)
+    for buffer in loaded(block) - stored(block):
+        for access in accesses(func, buffer)[0]:
+            maker = access.block
+            if access.order > start:
+                if access.order <= until or any(isinstance(s, For) for s in _shared(access, path)):
+                    return f"{buffer.name!r}, which it reads, is stored to behind it"
+                continue
+            for loop in _shared(access, path):
+                if isinstance(loop, For) and (maker is None or driven(maker, loop.var) - {"S"}):
+                    name = loop.var.name
+                    return f"{buffer.name!r}, which it reads, is complete only after {name!r}"
+    return None
+
+
+def _shared(access: Access, path: Path) -> list[Stmt]:
+    return [s for s in access.path if any(s is x for x in path)]
+
+
+def top_of(path: Path) -> Stmt:
+    """The outermost statement of a scope on a path that is more than a frame for others."""
+    return next(s for s in scope_path(path) if not isinstance(s, Allocate | Seq))
+
+
+def is_param(func: PrimFunc, buffer: Buffer) -> bool:
+    """Whether a buffer is a parameter."""
+    return any(p is buffer for p in func.params)
+
+
+def site_of(path: Path) -> Site:
+    """A block at the end of a path with all loops of its scope."""
+    block = path[-1]
+    assert isinstance(block, Block)
+    return Site(block, loops_of(scope_path(path)), known_at(path[:-1]))
+
+
+def sole_store(block: Block, buffer: Buffer, func: PrimFunc) -> bool:
+    """Whether nothing but a block stores to a buffer."""
+    return all(a.block is block for a in accesses(func, buffer)[0])
+
+
+def plain_store(block: Block) -> Store | None:
+    """The one store that a block without reduction is; None if it is more."""
+    body = block.body
+    if block.init is not None or block.allocations or not isinstance(body, Store):
+        return None
+    return body if body.predicate is None and all(a.kind == "S" for a in block.axes) else None
+
+
+def axes_of_index(indices: Sequence[PrimExpr], block: Block) -> list[BlockAxis] | None:
+    """The axes that index an element, each once; None if something else does."""
+    by_var = {a.var: a for a in block.axes}
+    found = [by_var[i] for i in indices if isinstance(i, PrimVar) and i in by_var]
+    return found if len(found) == len(indices) == len({a.var for a in found}) else None
+
+
+def spans(axes: Sequence[BlockAxis], shape: Sequence[PrimExpr], known: Analyzer) -> bool:
+    """Whether axes run over exactly a shape."""
+    return all(
+        a.domain.begin == imm(0) and known.equal(a.domain.extent, n)
+        for a, n in zip(axes, shape, strict=True)
+    )
+
+
+Index: TypeAlias = Callable[[Sequence[PrimExpr]], Sequence[PrimExpr]]
+
+
+def replaced_loads(s: Stmt, buffer: Buffer, new: Callable[[Sequence[PrimExpr]], PrimExpr]) -> Stmt:
+    """The statement with the loads of a buffer rewritten by a function of their indices."""
+
+    def on_expr(e: PrimExpr) -> PrimExpr | None:
+        if not (isinstance(e, Load) and e.buffer is buffer):
+            return None
+        return new(e.indices)
+
+    def on_stmt(x: Stmt) -> Stmt | None:
+        changed = isinstance(x, Block) and any(r.buffer is buffer for r in (*x.reads, *x.writes))
+        return with_regions(x) if isinstance(x, Block) and changed else None
+
+    return rewrite_stmt(s, on_stmt, on_expr)
+
+
+def without_unused(func: PrimFunc) -> PrimFunc:
+    """Without allocations of buffers that nothing stores to or loads from."""
+
+    def go(s: Stmt) -> Stmt:
+        s = map_stmt(s, go, lambda e: e)
+        if isinstance(s, Allocate) and not any(_touches(x, s.buffer) for x in walk_stmt(s.body)):
+            return s.body
+        return s
+
+    return replace(func, body=go(func.body))
+
+
+def _touches(s: Stmt, buffer: Buffer) -> bool:
+    if isinstance(s, Store) and s.buffer is buffer:
+        return True
+    return any(_loads(e, buffer) for e in _own_exprs(s))
+
+
+def copy_nest(
+    name: str, target: Buffer, source: Buffer, extents: Sequence[PrimExpr], into: bool, index: Index
+) -> Stmt:
+    """A nest that copies between a compact buffer over `extents` and places of another.
+
+    Args:
+        name: The block's.
+        target: Where to.
+        source: Where from.
+        extents: The points.
+        into: Whether it is the target that is compact.
+        index: The place in the other buffer, a function of the point.
+    """
+    loops = [For(PrimVar(f"ax{k}"), imm(0), n, NOTHING) for k, n in enumerate(extents)]
+    axes = tuple(
+        BlockAxis(PrimVar(f"v{k}"), "S", Range(imm(0), x.extent), x.var)
+        for k, x in enumerate(loops)
+    )
+    point: tuple[PrimExpr, ...] = tuple(a.var for a in axes)
+    place: tuple[PrimExpr, ...] = tuple(index(point))
+    to, at = (point, place) if into else (place, point)
+    body = Store(target, to, Load(source, at))
+    block = with_regions(Block(name, axes, (), (), body))
+    return around(loops, block)
+
+
+def checked(func: PrimFunc, where: str) -> PrimFunc:
+    """A prim func after blocks were moved in it; refuses what no longer holds together."""
+    try:
+        verify_prim_func("main", func)
+    except UnityError as error:
+        raise illegal(where, f"something would be out of scope there ({error.message})") from None
+    for path in _loop_paths(func.body, ()):
+        loop = path[-1]
+        if isinstance(loop, For) and loop.kind in ("parallel", "vectorized", "thread"):
+            why = may_run_at_once(loop, path)
+            if why is not None:
+                raise illegal(where, f"the loop {loop.var.name!r} is {loop.kind}: {why}")
+    return func
+
+
+def _loop_paths(s: Stmt, above: Path) -> list[Path]:
+    here: list[Path] = [(*above, s)] if isinstance(s, For) else []
+    return here + [p for c in stmt_children(s) for p in _loop_paths(c, (*above, s))]
+
+
+def may_skip(path: Path) -> str | None:
+    """Why a statement put into the loop at the end of a path might change an empty reduction."""
+    for k, loop in enumerate(path):
+        if not isinstance(loop, For):
+            continue
+        known = known_at(path[:k])
+        for block in blocks_below(loop):
+            empty = not known.prove(Compare("ge", loop.extent, imm(1)))
+            if block.init is not None and "R" in driven(block, loop.var) and empty:
+                return f"{loop.var.name!r} may be empty and drives the reduction {block.name!r}"
+    return None
