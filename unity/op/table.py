@@ -32,6 +32,7 @@ from . import (
     shape,
     slicing,
     softmax,
+    sort,
     view,
 )
 from .registry import OpDef
@@ -66,6 +67,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     one_hot.OPS,
     scatter.OPS,
     scan.OPS,
+    sort.OPS,
     memory.OPS,
 )
 
