@@ -8,6 +8,7 @@ from __future__ import annotations
 from unity.ir.target import TargetKind
 
 from .graph import (
+    ConvertLayout,
     EliminateCommonSubexpr,
     EliminateDeadCode,
     FoldBatchNorm,
@@ -39,6 +40,7 @@ GRAPH = Pipeline(
         FoldConstants(),  # shapes and weights become known, which the rules look for
         SimplifyOps(),
         FoldBatchNorm(),  # while convolutions are still ops
+        ConvertLayout(),  # after all that looks for plain convolutions
         EliminateCommonSubexpr(),
         EliminateDeadCode(),
     )

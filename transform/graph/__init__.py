@@ -1,5 +1,6 @@
 """Passes over graph functions, from A-normal form to planned memory: one pass a file."""
 
+from .convert_layout import ConvertLayout
 from .cse import EliminateCommonSubexpr
 from .dce import EliminateDeadCode
 from .fold import FoldConstants
@@ -15,6 +16,7 @@ from .plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .simplify import SimplifyOps
 
 __all__ = [
+    "ConvertLayout",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
     "FoldBatchNorm",

@@ -13,6 +13,7 @@ from unity.ir.stmt import Stmt
 from unity.ir.target import Target
 
 from ..nest import Nest
+from .blocked import blocked
 from .contraction import contraction
 from .dot_products import dot_products
 from .elementwise import elementwise
@@ -29,6 +30,7 @@ class Rule:
 
 RULES: tuple[Rule, ...] = (
     Rule("elementwise", elementwise),
+    Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
     Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way
     Rule("dot_products", dot_products),  # else lanes along what is summed
     Rule("plain", plain),

@@ -1,0 +1,136 @@
+"""ConvertLayout: channels in blocks from the first convolution to the last, the same numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.transform.cases import floats
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.ir.graph import Call, Op
+from unity.ir.module import IRModule
+from unity.ir.verify import verify
+from unity.ir.visit import walk_bindings
+from unity.script import parse
+from unity.transform.graph import ConvertLayout, EliminateDeadCode
+from unity.transform.passes import Context
+
+SHAPES = {
+    "first": (8, 3, 3, 3),
+    "w1": (16, 8, 1, 1),
+    "w3": (8, 16, 3, 3),
+    "w12": (12, 8, 3, 3),
+    "deep": (8, 1, 3, 3),
+    "bias": (1, 8, 1, 1),
+}
+CONSTANTS = dict(zip(SHAPES, floats(0, *SHAPES.values()), strict=True))
+TRANSPOSE = "permute_dims"
+
+
+def program(lines: str, channels: int = 8, size: int = 6) -> IRModule:
+    text = f"""
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, {channels}, {size}, {size}]) -> f32[Tensor, ...]:
+    with R.dataflow():
+{lines}
+    return y
+"""
+    return parse(text, CONSTANTS)
+
+
+def converted(module: IRModule, vector_bits: int = 256) -> IRModule:
+    context = Context()
+    context = replace(context, target=replace(context.target, vector_bits=vector_bits))
+    got = EliminateDeadCode()(ConvertLayout()(module, context), context)
+    verify(got)
+    return got
+
+
+def ops(module: IRModule) -> list[str]:
+    calls = [b.value for b in walk_bindings(module.graph_functions()["main"])]
+    return [c.callee.name for c in calls if isinstance(c, Call) and isinstance(c.callee, Op)]
+
+
+def same(before: IRModule, after: IRModule, x: Array) -> None:
+    expected, got = (run(m, x) for m in (before, after))
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def run(module: IRModule, x: Array) -> npt.NDArray[np.float64]:
+    result = interpret(module, "main", [x])
+    assert isinstance(result, np.ndarray)
+    return result.astype(np.float64)
+
+
+CHAINS = {
+    "strided, with bias and activation": """
+        a = R.nn.conv2d(x, R.const("w1"), strides=2)
+        b = R.nn.conv2d(R.nn.relu(a), R.const("w3"), padding=1)
+        y = R.clip(R.add(b, R.const("bias")), min=0.0, max=6.0)""",
+    "a residual": """
+        a = R.nn.relu(R.nn.conv2d(x, R.const("w1")))
+        b = R.nn.conv2d(a, R.const("w3"), padding=1)
+        c = R.nn.conv2d(x, R.const("deep"), padding=1, groups=8)
+        d = R.nn.conv2d(R.nn.conv2d(x, R.const("w1")), R.const("w3"), padding=1)
+        y = R.add(R.add(b, d), c)""",
+    "pools": """
+        a = R.nn.conv2d(x, R.const("w1"))
+        b = R.nn.max_pool2d(a, pool_size=(3, 3), strides=2, padding=1, ceil_mode=True)
+        y = R.nn.avg_pool2d(b, pool_size=2, strides=(1, 2), padding=(1, 0, 0, 1))""",
+    "a mean and joined branches": """
+        a = R.nn.conv2d(x, R.const("w1"))
+        b = R.concat((a, R.multiply(a, 2.0)), axis=1)
+        y = R.mean(b, axis=(-1, -2), keepdims=True)""",
+    "channels that fill no block": """
+        a = R.add(R.nn.conv2d(x, R.const("w12"), padding=(0, 1, 2, 1)), 1.0)
+        b = R.nn.conv2d(R.nn.relu(a), R.permute_dims(R.const("w12"), axes=(1, 0, 2, 3)))
+        y = R.add(R.sigmoid(a), 0.0)""",
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_keeps_its_meaning(name: str) -> None:
+    before = program(CHAINS[name])
+    after = converted(before)
+    assert "nn.conv2d_blocked" in ops(after)
+    (x,) = floats(1, (2, 8, 6, 6))
+    same(before, after, x)
+
+
+def test_transposes_stand_at_the_borders_only() -> None:
+    after = converted(program(CHAINS["strided, with bias and activation"]))
+    blocked = ["nn.conv2d_blocked", "nn.relu", "nn.conv2d_blocked", "add", "clip"]
+    into, out = ["reshape", TRANSPOSE], [TRANSPOSE, "reshape"]
+    assert ops(after) == [*into, *blocked, *out]
+
+
+def test_an_image_of_few_channels_is_read_as_it_is() -> None:
+    before = program('        y = R.nn.conv2d(x, R.const("first"), padding=1)', channels=3)
+    after = converted(before)
+    assert ops(after) == ["reshape", "nn.conv2d_blocked", TRANSPOSE, "reshape"]
+    (x,) = floats(2, (1, 3, 6, 6))
+    same(before, after, x)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'y = R.nn.conv2d(x, R.const("deep"), groups=8)',  # alone it would not repay transposes
+        "y = R.nn.max_pool2d(x, pool_size=2)",
+        'y = R.nn.conv2d(R.strided_slice(x, (2, 3), (0, 0), (2, 2)), R.const("w1"))',
+        "y = R.nn.conv2d(x, R.ones((16, 8, 1, 1), 'float32'))",
+    ],
+)
+def test_what_does_not_repay_it_stays(line: str) -> None:
+    before = program(f"        {line}")
+    assert ops(converted(before)) == ops(before)
+
+
+def test_short_registers_have_no_blocks() -> None:
+    before = program(CHAINS["pools"])
+    assert ops(converted(before, vector_bits=128)) == ops(before)

@@ -1,0 +1,90 @@
+"""Blocked channels: tiles of pixels by blocks that fit the registers, for every kind of extent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.transform.cases import floats
+from unity.interpreter import run_prim_func
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import FLOAT32
+from unity.ir.graph import Call, Op, Var
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import Allocate, For, PrimFunc
+from unity.ir.target import Target
+from unity.ir.types import TensorType
+from unity.ir.visit import walk_stmt
+from unity.op.infer import infer_type
+from unity.op.registry import attr_value
+from unity.op.table import OPS
+from unity.transform.graph.legalize import make_kernel
+from unity.transform.passes import Context
+from unity.transform.schedule.default import schedule
+
+TARGET = replace(Context().target, vector_bits=512, vector_registers=32, threads=2)
+SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
+
+
+def kernel(
+    x: tuple[int, ...], w: tuple[int, ...], **attrs: int | bool | tuple[int, ...]
+) -> PrimFunc:
+    """The unscheduled kernel of nn.conv2d_blocked."""
+    types = [TensorType(shape, FLOAT32) for shape in (x, w)]
+    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
+    op = OPS["nn.conv2d_blocked"]
+    _, given = op.bind(args, {**attrs})
+    full = Attrs({name: attr_value(value) for name, value in given.items()})
+    result = infer_type(Call(Op(op.name), args, full), {})
+    return make_kernel(op, full, types, result)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attrs"),
+    [
+        ((1, 2, 5, 15, 16), (3, 2, 3, 3, 16, 16), {"padding": 1}),
+        ((2, 1, 3, 7, 16), (5, 1, 1, 3, 16, 16), {"padding": (0, 1)}),
+        ((1, 2, 4, 4, 16), (4, 2, 1, 1, 16, 16), {}),
+        ((1, 3, 9, 9, 1), (2, 3, 3, 3, 1, 16), {"strides": 2}),
+        ((1, 2, 6, 9, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}),
+        ((1, 2, 8, 8, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1, "strides": 2}),
+        ((1, 2, 5, 5, 8), (3, 2, 3, 3, 8, 8), {"padding": 1}),
+    ],
+)
+def test_laid_out_it_computes_the_same(
+    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, int | bool | tuple[int, ...]]
+) -> None:
+    target = TARGET if w[-1] == 16 else SHORT
+    before = kernel(x, w, **attrs)
+    arrays = floats(0, x, w)
+    (expected,) = run_prim_func(before, arrays, {})
+    (got,) = run_prim_func(schedule(before, target), arrays, {})
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", [TARGET, SHORT])
+@pytest.mark.parametrize("size", [7, 14, 28, 56])
+def test_accumulators_fit_the_registers(target: Target, size: int) -> None:
+    lanes = target.vector_bits // 32
+    func = kernel((1, 4, size, size, lanes), (8, 4, 3, 3, lanes, lanes), padding=1)
+    laid_out = schedule(func, target)
+    tiles = [n // lanes for n in accumulators(laid_out)]
+    assert tiles
+    assert max(tiles) + 2 <= target.vector_registers
+    assert max(tiles) >= target.vector_registers // 2  # and use most of them
+    loops = {s.var.name for s in walk_stmt(laid_out.body) if isinstance(s, For)}
+    assert any("kh" in name for name in loops), "taps stay loops"
+
+
+def accumulators(func: PrimFunc) -> list[int]:
+    """The elements of each tile of accumulators."""
+    found = []
+    for s in walk_stmt(func.body):
+        if isinstance(s, Allocate) and s.buffer.name == "acc":
+            (extent,) = s.buffer.shape
+            assert isinstance(extent, Imm)
+            assert isinstance(extent.value, int)
+            found.append(extent.value)
+    return found

@@ -1,0 +1,308 @@
+"""ConvertLayout: convolutions and what stands between them, on channels in blocks of a register."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
+from unity.ir.dtype import FLOAT32, Array
+from unity.ir.graph import Call, Constant, Expr, Op, ShapeValue, Tuple, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType
+from unity.op.call import call_op
+from unity.op.window import paddings, per_axis
+
+from ..passes import Context, Pass, map_functions
+from .rewriter import BodyRewriter
+
+_POINTWISE = frozenset(
+    {
+        "abs",
+        "add",
+        "clip",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negative",
+        "nn.gelu",
+        "nn.hardsigmoid",
+        "nn.hardswish",
+        "nn.leakyrelu",
+        "nn.relu",
+        "nn.silu",
+        "sigmoid",
+        "subtract",
+        "tanh",
+    }
+)
+"""Elementwise ops that make finite numbers of finite ones: what pads a block must stay finite."""
+_POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
+_WASTE = 1.5
+"""How many times the channels there are may be computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertLayout(Pass):
+    """Convolutions by constants take and give ``(n, c / b, h, w, b)``, `b` lanes of a register.
+
+    Elementwise ops, pooling, means and concatenation follow, so that transposes stay only at the
+    borders of such a region (`EliminateDeadCode` removes the others). Weights are laid out here.
+    Channels that fill no block are padded by zeros. Batch sizes may be symbols; channels, heights
+    and widths are known. A finite result stays as it is, as far as its inputs are finite.
+
+    >>> from dataclasses import replace
+    >>> from unity.script import parse, print_module
+    >>> from .dce import EliminateDeadCode
+    >>> weight = np.ones((16, 3, 1, 1), np.float32)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 1, 3, 4, 4]) -> f32[Tensor, 1, 16, 4, 4]:
+    ...     return R.nn.relu(R.nn.conv2d(x, R.const("weight")))
+    ... ''', {"weight": weight})
+    >>> ctx = Context()
+    >>> ctx = replace(ctx, target=replace(ctx.target, vector_bits=256))
+    >>> after = EliminateDeadCode()(ConvertLayout()(before, ctx), ctx)
+    >>> print(print_module(after), end="")
+    @script.function
+    def main(x: f32[Tensor, 1, 3, 4, 4]) -> f32[Tensor, 1, 16, 4, 4]:
+        image = R.reshape(x, (1, 3, 4, 4, 1))
+        conv2d_blocked = R.nn.conv2d_blocked(image, R.const("weight_blocked"))
+        relu_blocked = R.nn.relu(conv2d_blocked)
+        parts = R.permute_dims(relu_blocked, axes=(0, 1, 4, 2, 3))
+        relu = R.reshape(parts, (1, 16, 4, 4))
+        return relu
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself, where registers hold 8 lanes or more."""
+        lanes = ctx.target.vector_bits // FLOAT32.bits
+        if lanes < 8:
+            return module
+        return map_functions(module, lambda f: _Converter(module, lanes).function(f))
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """A tensor of four axes whose extents are known, but for the batch's."""
+
+    batch: Dim
+    channels: int
+    height: int
+    width: int
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.batch, self.channels, self.height, self.width
+
+    @property
+    def pixels(self) -> int:
+        return self.height * self.width
+
+
+class _Converter(BodyRewriter):
+    """Carries which variables there are in blocks, and the constants laid out."""
+
+    def __init__(self, module: IRModule, lanes: int) -> None:
+        super().__init__(module)
+        self.lanes = lanes
+        self.blocked: dict[Expr, Var] = {}
+        self.packed: dict[tuple[Constant, bool, int], Constant] = {}
+        self._outer: list[dict[Expr, Var]] = []
+
+    def enter(self) -> None:
+        self._outer.append(dict(self.blocked))
+
+    def leave(self) -> None:
+        self.blocked = self._outer.pop()
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        out = image_of(var)
+        if out is None or not isinstance(value, Call) or not isinstance(value.callee, Op):
+            return value
+        name = value.callee.name
+        if name == "nn.conv2d":
+            new = self.convolution(value, out)
+        elif name in _POINTWISE:
+            new = self.pointwise(value, out)
+        elif name in _POOLS:
+            new = self.pool(value, _POOLS[name])
+        elif name == "mean":
+            new = self.mean(value)
+        elif name == "concat":
+            new = self.concat(value)
+        else:
+            return value
+        if new is None:
+            return value
+        made = self.emit(new, f"{var.name}_blocked", value.span)
+        self.blocked[var] = made
+        return self.plain(made, out)
+
+    # What follows in blocks; None for what stays as it is
+
+    def convolution(self, call: Call, out: _Image) -> Call | None:
+        x, weight = call.args
+        image = image_of(x)
+        if image is None or not isinstance(weight, Constant) or out.pixels < self.lanes:
+            return None
+        if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
+            return None
+        groups, taken = call.attrs["groups"], weight.data.shape[1]
+        depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
+        if not depthwise and groups != 1:
+            return None
+        if self.padded(out.channels) > _WASTE * out.channels:
+            return None
+        seen: Expr | None = self.blocked.get(x)
+        lanes = self.lanes
+        if seen is None and depthwise:
+            return None  # alone it would not repay the transposes
+        if seen is None and image.channels % lanes == 0:
+            seen = self.in_blocks(x, image)
+        elif seen is None:  # few channels: blocks of one, which is no change
+            lanes = 1
+            shape = ShapeValue((*image.shape, 1))
+            seen = self.emit(Call(Op("reshape"), (x, shape), span=call.span), "image")
+        attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation")}
+        attrs["depthwise"] = depthwise
+        weights = self.weights(weight, depthwise, lanes)
+        return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
+
+    def pointwise(self, call: Call, out: _Image) -> Call | None:
+        args: list[Expr] = []
+        if not any(a in self.blocked for a in call.args):
+            return None
+        for a in call.args:
+            found = self.operand(a, out)
+            if found is None:
+                return None
+            args.append(found)
+        return Call(call.callee, tuple(args), call.attrs, call.span)
+
+    def operand(self, a: Expr, out: _Image) -> Expr | None:
+        """An operand of an elementwise op in blocks: the same shape, or one for each channel."""
+        if isinstance(a, Constant):
+            return self.per_channel(a, out.channels)
+        image, known = image_of(a), self.blocked.get(a)
+        if image is None or image.channels != out.channels:
+            return None
+        if known is not None:
+            return known
+        small = image.pixels == 1 and image.channels % self.lanes == 0
+        return self.in_blocks(a, image) if small else None
+
+    def per_channel(self, c: Constant, channels: int) -> Constant | None:
+        """A constant that is the same for all pixels, in blocks."""
+        if c.data.size == 1:
+            return Constant(c.data.reshape(()), c.name, c.span)
+        shape = (1,) * (4 - c.data.ndim) + c.data.shape
+        if shape != (1, channels, 1, 1):
+            return None
+        padding = self.padded(channels) - channels
+        data = np.pad(c.data.reshape(-1), (0, padding)).reshape(1, -1, 1, 1, self.lanes)
+        return _laid_out(c, data)
+
+    def pool(self, call: Call, name: str) -> Call | None:
+        x = self.blocked.get(call.args[0])
+        if x is None:
+            return None
+        attrs = call.attrs
+        begin, end = paddings(attrs["padding"], 2)
+        return Call(
+            Op(name),
+            (x,),
+            Attrs(
+                {
+                    **dict(attrs.items()),
+                    "layout": "NCDHW",
+                    "pool_size": (*per_axis("pool_size", attrs["pool_size"], 2, 1), 1),
+                    "strides": (*per_axis("strides", attrs["strides"], 2, 1), 1),
+                    "dilation": (*per_axis("dilation", attrs["dilation"], 2, 1), 1),
+                    "padding": (*begin, 0, *end, 0),
+                }
+            ),
+            call.span,
+        )
+
+    def mean(self, call: Call) -> Call | None:
+        x = self.blocked.get(call.args[0])
+        axes = call.attrs["axis"]
+        if x is None or not isinstance(axes, tuple) or call.attrs["keepdims"] is not True:
+            return None
+        if sorted(int(a) % 4 for a in axes if isinstance(a, int)) != [2, 3]:
+            return None
+        return Call(call.callee, (x,), call.attrs.with_(axis=(2, 3)), call.span)
+
+    def concat(self, call: Call) -> Call | None:
+        (parts,) = call.args
+        fields = parts.fields if isinstance(parts, Tuple) else ()
+        blocked = [self.blocked.get(a) for a in fields]
+        images = [image_of(a) for a in fields]
+        whole = all(i is not None and i.channels % self.lanes == 0 for i in images)
+        found = tuple(b for b in blocked if b is not None)
+        if not found or len(found) < len(blocked) or not whole or call.attrs["axis"] not in (1, -3):
+            return None
+        return Call(call.callee, (Tuple(found),), call.attrs.with_(axis=1), call.span)
+
+    # From one layout to the other
+
+    def padded(self, channels: int) -> int:
+        """Channels in whole blocks."""
+        return -(-channels // self.lanes) * self.lanes
+
+    def in_blocks(self, x: Expr, image: _Image) -> Var:
+        """A variable's value in blocks, computed once."""
+        known = self.blocked.get(x)
+        if known is not None:
+            return known
+        b = self.lanes
+        n, c, h, w = image.batch, image.channels // b, image.height, image.width
+        if image.pixels == 1:
+            split = self.emit(call_op("reshape", x, (n, c, 1, 1, b)), "blocks")
+        else:
+            parts = self.emit(call_op("reshape", x, (n, c, b, h, w)), "parts")
+            split = self.emit(call_op("permute_dims", parts, axes=(0, 1, 3, 4, 2)), "blocks")
+        self.blocked[x] = split
+        return split
+
+    def plain(self, x: Var, image: _Image) -> Call:
+        """A value in blocks as it was; nobody may want it."""
+        n, h, w = image.batch, image.height, image.width
+        whole = self.padded(image.channels)
+        if image.pixels > 1:
+            x = self.emit(call_op("permute_dims", x, axes=(0, 1, 4, 2, 3)), "parts")
+        joined = call_op("reshape", x, (n, whole, h, w))
+        if whole == image.channels:
+            return joined
+        cut = self.emit(joined, "joined")
+        return call_op("strided_slice", cut, axes=(1,), begin=(0,), end=(image.channels,))
+
+    def weights(self, weight: Constant, depthwise: bool, lanes: int) -> Constant:
+        """Weights as `nn.conv2d_blocked` takes them, for inputs in blocks of `lanes`."""
+        key = (weight, depthwise, lanes)
+        if key not in self.packed:
+            b, (o, c, kh, kw) = self.lanes, weight.data.shape
+            taken = 1 if depthwise else lanes
+            missing = ((0, -o % b), (0, -c % taken), (0, 0), (0, 0))
+            data = np.pad(weight.data, missing)
+            data = data.reshape(-1, b, data.shape[1] // taken, taken, kh, kw)
+            self.packed[key] = _laid_out(weight, data.transpose(0, 2, 4, 5, 3, 1))
+        return self.packed[key]
+
+
+def image_of(e: Expr) -> _Image | None:
+    """What is known of a float32 tensor of four axes, if enough is."""
+    match atom_type(e) if isinstance(e, Var | Constant) else None:
+        case TensorType((n, int(c), int(h), int(w)), dtype) if dtype == FLOAT32:
+            return _Image(n, c, h, w)
+        case _:
+            return None
+
+
+def _laid_out(c: Constant, data: Array) -> Constant:
+    name = None if c.name is None else f"{c.name}_blocked"
+    return Constant(np.ascontiguousarray(data), name, c.span)

@@ -1,0 +1,156 @@
+"""Convolution over blocked channels: what layout conversion turns `nn.conv2d` into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
+from unity.ir.dtype import Array, dtype
+from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.types import TensorType, Type
+
+from .accumulate import Real, real, working_dtype
+from .argument import common_dtype, ranked, require_equal, type_text
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .sampling import Sampler, sample
+from .window import (
+    Window,
+    all_taps,
+    check_steps,
+    dims_of,
+    pad_reference,
+    pad_spatial,
+    position,
+    spatial,
+    tap_reference,
+    taps,
+)
+
+_PARAMS = (
+    Param("x"),
+    Param("weight"),
+    Param("strides", "attr", 1),
+    Param("padding", "attr", 0),
+    Param("dilation", "attr", 1),
+    Param("depthwise", "attr", False),
+)
+_LANES = Window(1)
+"""The channels of a block, seen as a spatial axis that nothing happens along."""
+
+
+def _infer(site: Site) -> Type:
+    x, w = ranked(site, 0, 5), ranked(site, 1, 6)
+    result = common_dtype(site, (x, w))
+    depthwise = site.flag("depthwise")
+    if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
+        return TensorType(5, result)
+    taken: tuple[Dim, Dim] = (w.shape[1], w.shape[4])
+    if depthwise:
+        for e in taken:
+            require_equal(site, e, 1, f"a depthwise weight has one input, got {type_text(w)}")
+        taken = (w.shape[0], w.shape[5])
+    for seen, given in zip(taken, (x.shape[1], x.shape[4]), strict=True):
+        message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
+        require_equal(site, seen, given, message)
+    windows = spatial(site.attrs, w.shape[2:4], error=site.error)
+    check_steps(site, windows, x.shape[2:4])
+    steps = [win.steps(e) for win, e in zip(windows, x.shape[2:4], strict=True)]
+    return TensorType((x.shape[0], w.shape[0], *steps, w.shape[5]), result)
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, w = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(w, te.Tensor)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
+    assert result.dtype
+    out = result.dtype
+    wide = working_dtype(out)
+    extents, kernel = dims_of(x), dims_of(w)
+    windows = spatial(attrs, kernel[2:4])
+    padded = pad_spatial(x, (*windows, _LANES), extents[2:], imm(0, x.dtype))
+    depthwise = attrs["depthwise"] is True
+    k = taps(windows)
+    block, lane = te.reduce_axis(kernel[1], "ci"), te.reduce_axis(kernel[4], "lane")
+
+    def product(*i: PrimExpr) -> te.Reduce:
+        n, o, *steps, c = i
+        at = [position(s, t.var, win) for s, t, win in zip(steps, k, windows, strict=True)]
+        tap = [t.var for t in k]
+        if depthwise:
+            left, right = padded[(n, o, *at, c)], w[(o, 0, *tap, 0, c)]
+        else:
+            left = padded[(n, block.var, *at, lane.var)]
+            right = w[(o, block.var, *tap, lane.var, c)]
+        axes = k if depthwise else [block, *k, lane]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=axes)
+
+    total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
+    if wide == out:
+        return total
+    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, w = args
+    assert isinstance(x, np.ndarray)
+    assert isinstance(w, np.ndarray)
+    windows = spatial(attrs, w.shape[2:4])
+    padded = pad_reference(real(x), (*windows, _LANES), 0)
+    form = "nohwc,oc->nohwc" if attrs["depthwise"] is True else "nihwl,oilc->nohwc"
+    total: Real | None = None
+    for a, b in all_taps(windows):
+        seen = real(tap_reference(padded, (*windows, _LANES), (a, b, 0)))
+        weight = real(w)[:, :, a, b]
+        if attrs["depthwise"] is True:
+            weight = weight[:, 0, 0]
+        part = np.einsum(form, seen, weight)
+        total = part if total is None else total + part
+    assert total is not None
+    return total.astype(dtype(x.dtype).numpy)
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    n, c, o = s.shape(3, 1, 4)
+    size = s.shape(2, 5, 9)
+
+    def call(weight: tuple[int, ...], lanes: int, kind: str = "float32", **attrs: object) -> Sample:
+        x = s.array((n, c, *size, lanes), kind)
+        return sample(_PARAMS, (x, s.array(weight, kind)), **attrs)
+
+    return [
+        call((o, c, 3, 3, 4, 4), 4, padding=1),
+        call((o, c, 1, 1, 2, 4), 2, strides=2),
+        call((2 * o, c, 3, 2, 1, 4), 1, strides=2, padding=(0, 1, 2, 3)),
+        call((o, c, 2, 2, 3, 5), 3, "float16", dilation=2),
+        call((c, 1, 3, 3, 1, 4), 4, depthwise=True, padding=1, strides=2),
+        call((c, 1, 5, 5, 1, 2), 2, "float64", depthwise=True, padding=2),
+        sample(_PARAMS, (s.array((0, c, *size, 4)), s.array((o, c, 1, 1, 4, 4)))),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "nn.conv2d_blocked",
+        _PARAMS,
+        _infer,
+        _reference,
+        """Cross-correlation over two spatial axes, channels in blocks that lie innermost.
+
+        x ``(n, c / b, h, w, b)``, weight ``(o / d, c / b, kh, kw, b, d)``, result
+        ``(n, o / d, h', w', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is NCHW. With
+        `depthwise` each channel sees itself alone: weight ``(c / b, 1, kh, kw, 1, b)``. Extents and
+        attributes as in nn.conv2d.
+        """,
+        compute=_compute,
+        pattern="out_fusable",
+        samples=_samples,
+        precision="always",
+    ),
+)
