@@ -17,6 +17,7 @@ from . import (
     reductions,
     resize,
     shaping,
+    sorting,
 )
 from .load import DEFAULT_DOMAINS
 from .node import Converter
@@ -36,6 +37,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     reductions.CONVERTERS,
     resize.CONVERTERS,
     shaping.CONVERTERS,
+    sorting.CONVERTERS,
 )
 CONVERTERS: dict[str, Converter] = {
     name: converter for family in FAMILIES for name, converter in family.items()
