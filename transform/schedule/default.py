@@ -14,6 +14,8 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from ..passes import Context, Pass
 from .epilogue import fused
 from .nest import Nest, nest_of
+from .row_group import row_group
+from .rows import rows
 from .rules import RULES
 from .rules.fallback import fallback
 
@@ -64,7 +66,7 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
         return func
     temporaries, stages = _opened(func.body)
     nests = _fused([nest_of(s) or s for s in stages], set(temporaries))
-    laid_out = [_laid_out(n, target) for n in nests]
+    laid_out = _by_rule(nests, set(temporaries), target)
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
     used = {b for s in walk_stmt(body) for b in _accessed(s)}
     for buffer in reversed(temporaries):
@@ -116,6 +118,29 @@ def _buffers_read(stage: Nest | Stmt) -> set[Buffer]:
 
 def _loads(s: Stmt) -> list[Load]:
     return [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+
+
+def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target) -> list[Stmt]:
+    """Chains over the same rows together, every other stage by itself."""
+    result: list[Stmt] = []
+    at = 0
+    while at < len(stages):
+        group = row_group(stages[at:], target)
+        if group is None:
+            result.append(_laid_out(stages[at], target))
+            at += 1
+            continue
+        end = at + len(group.stages)
+        others = {b for s in (*stages[:at], *stages[end:]) for b in _touched(s)}
+        result.append(rows(group, temporaries - others, target))
+        at = end
+    return result
+
+
+def _touched(stage: Nest | Stmt) -> set[Buffer]:
+    if isinstance(stage, Nest):
+        return {x.buffer for x in stage.loads()} | {x.buffer for x in stage.stores()}
+    return {b for s in walk_stmt(stage) for b in _accessed(s)}
 
 
 def _laid_out(stage: Nest | Stmt, target: Target) -> Stmt:

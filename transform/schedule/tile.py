@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import add
-from unity.ir.stmt import Buffer, For, IfThen, Let, Stmt, Store
+from unity.ir.stmt import Buffer, For, ForKind, IfThen, Let, Stmt, Store
 from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, substitute_stmt
 
 from .access import depends
@@ -185,3 +185,19 @@ def loops(axes: Sequence[Axis], body: Stmt) -> Stmt:
     for axis in reversed(axes):
         body = For(axis.var, imm(0), axis.extent, body)
     return body
+
+
+def joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -> list[Stmt]:
+    """The lanes of an accumulator joined in its first one, by halves."""
+    stmts: list[Stmt] = []
+    half = lanes // 2
+    while half:
+        lane = PrimVar("lane")
+        here = add(first, lane)
+        there = add(here, imm(half))
+        both = Binary(reduction.op, Load(buffer, (here,)), Load(buffer, (there,)))
+        kind: ForKind = "vectorized" if half > 1 else "serial"
+        store = Store(buffer, (here,), both)
+        stmts.append(For(lane, imm(0), imm(half), store, kind))
+        half //= 2
+    return stmts

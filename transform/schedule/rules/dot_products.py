@@ -19,7 +19,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, ForKind, Let, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 
@@ -27,7 +27,7 @@ from ..access import all_axes, collapsed, depends, known_of, may_trap, mentions,
 from ..layout import lanes_along
 from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
-from ..tile import Tile, Values, accumulate, fill, finished, loops
+from ..tile import Tile, Values, accumulate, fill, finished, joined, loops
 from .contraction import GRAIN, with_init
 
 
@@ -142,7 +142,7 @@ def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
     for r in range(len(tile.rows)):
         for c in range(len(tile.columns)):
             first = imm((r * len(tile.columns) + c) * lanes)
-            body += _joined(reduction, buffer, first, lanes)
+            body += joined(reduction, buffer, first, lanes)
             values = tile.values(r, c)
             body.append(finished(reduction, Load(buffer, (first,)), finish, values))
     return Allocate(buffer, Seq(tuple(body)))
@@ -163,19 +163,3 @@ def _tail(tile: Tile, reduction: Reduction, index: PrimExpr, buffer: Buffer) -> 
     step = accumulate(tile, reduction, value, buffer, guard)
     assert isinstance(step, For)
     return replace(step, body=Let(guard, Compare("lt", index, last.extent), step.body))
-
-
-def _joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -> list[Stmt]:
-    """The lanes of an accumulator joined in its first one, by halves."""
-    stmts: list[Stmt] = []
-    half = lanes // 2
-    while half:
-        lane = PrimVar("lane")
-        here = add(first, lane)
-        there = add(here, imm(half))
-        both = Binary(reduction.op, Load(buffer, (here,)), Load(buffer, (there,)))
-        kind: ForKind = "vectorized" if half > 1 else "serial"
-        store = Store(buffer, (here,), both)
-        stmts.append(For(lane, imm(0), imm(half), store, kind))
-        half //= 2
-    return stmts

@@ -106,8 +106,10 @@ def _bits(nest: Nest) -> int:
 
 def _cost(nest: Nest) -> int:
     """Work per element, in simple operations."""
-    exprs = [e for s in walk_stmt(nest.finish) for e in stmt_exprs(s)]
-    costly = sum(
-        isinstance(x, Intrinsic) and x.name in _COSTLY for e in exprs for x in walk_prim(e)
-    )
-    return 1 + 8 * costly
+    return 1 + 8 * costly([e for s in walk_stmt(nest.finish) for e in stmt_exprs(s)])
+
+
+def costly(exprs: Sequence[PrimExpr]) -> int:
+    """How many functions are computed that take many instructions."""
+    parts = [x for e in exprs for x in walk_prim(e)]
+    return sum(isinstance(x, Intrinsic) and x.name in _COSTLY for x in parts)

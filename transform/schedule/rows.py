@@ -1,0 +1,119 @@
+"""Stages over the same rows done row by row: each row stays in cache, or in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.regions import multiply
+from unity.ir.stmt import Allocate, Buffer, Stmt
+from unity.ir.target import Target
+from unity.ir.visit import stmt_exprs, substitute_stmt, walk_stmt
+
+from .access import known_of, place, step
+from .loops import lanes_for, number, parallel, product, sequence
+from .nest import Nest
+from .row_group import RowGroup
+from .row_pass import DIRECT, RowPass
+from .row_storage import stored_in_rows
+from .rules.elementwise import GRAIN, costly
+
+
+def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
+    """The group as one loop over its rows.
+
+    Args:
+        group: The stages.
+        private: Temporaries that no other stage uses.
+        target: Tells the lanes, and what may be shared among threads.
+    """
+    last = group.inner[-1].extent
+    lanes = lanes_for(_bits(group), target.vector_bits, last)
+    silent = private & _read_in_one_pass(group)
+    length = number(last)
+    short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
+    group, local = stored_in_rows(group, private - silent, lanes, short)
+    steps = _steps(group)
+    stmts: list[Stmt] = []
+    for each in steps:
+        if isinstance(each, Nest):
+            stmts.append(each.finish)
+            continue
+        unroll = 2 if any(costly(_exprs(s)) for s in each) else 4
+        if length is not None:
+            unroll = max(1, min(unroll, -(-length // lanes)))
+        walk = RowPass(
+            group.inner, tuple(each), lanes, unroll, frozenset(local), frozenset(silent)
+        )  # fmt: skip
+        stmts.append(walk.stmt())
+    body = sequence(stmts)
+    for buffer in local:
+        body = Allocate(buffer, body)
+
+    def at_row(point: Sequence[PrimExpr]) -> Stmt:
+        values: dict[PrimVar | SizeVar, PrimExpr] = {
+            a.var: p for a, p in zip(group.rows, point, strict=True)
+        }
+        return substitute_stmt(body, values)
+
+    domain = [(a.var.name.removeprefix("v"), a.extent) for a in group.rows]
+    cost = sum(1 + 8 * costly(_exprs(s)) for s in group.stages if not group.is_scalar(s))
+    work = multiply(product([a.extent for a in group.inner]), imm(cost))
+    return parallel(domain, work, GRAIN, at_row)
+
+
+def _steps(group: RowGroup) -> list[Nest | list[Nest]]:
+    """Passes over the row, and stages between them that work on one number.
+
+    A stage joins the pass before it unless it needs the result of a reduction there.
+    """
+    steps: list[Nest | list[Nest]] = []
+    pending: set[Buffer] = set()
+    for stage in group.stages:
+        if group.is_scalar(stage):
+            steps.append(stage)
+            continue
+        last = steps[-1] if steps else None
+        if isinstance(last, list) and not any(x.buffer in pending for x in stage.loads()):
+            last.append(stage)
+        else:
+            steps.append([stage])
+            pending = set()
+        if stage.reduction is not None:
+            pending |= {s.buffer for s in stage.stores()}
+    return steps
+
+
+def _read_in_one_pass(group: RowGroup) -> set[Buffer]:
+    """The buffers of elements that are not read after the pass that writes them."""
+    found: set[Buffer] = set()
+    steps = [s if isinstance(s, list) else [s] for s in _steps(group)]
+    for at, step_ in enumerate(steps):
+        later = {x.buffer for s in steps[at + 1 :] for each in s for x in each.loads()}
+        for stage in step_:
+            if stage.reduction is None and not group.is_scalar(stage):
+                found |= {s.buffer for s in stage.stores()} - later
+    return found
+
+
+def _exprs(stage: Nest) -> list[PrimExpr]:
+    """What is computed for each element."""
+    if stage.reduction is not None:
+        return [stage.reduction.value]
+    return [e for s in walk_stmt(stage.finish) for e in stmt_exprs(s)]
+
+
+def _bits(group: RowGroup) -> int:
+    """The widest element that moves along a row, or is summed there."""
+    known, var = known_of((*group.rows, *group.inner)), group.inner[-1].var
+    widths: list[int] = []
+    for stage in group.stages:
+        if group.is_scalar(stage):
+            continue
+        if stage.reduction is not None:
+            widths.append(stage.reduction.value.dtype.bits)
+        else:
+            widths += [s.buffer.dtype.bits for s in stage.stores()]
+        moving = [x for x in stage.loads() if step(place(x, known), var) != 0]
+        widths += [x.buffer.dtype.bits for x in moving]
+    return max(widths)
