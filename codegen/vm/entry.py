@@ -225,7 +225,7 @@ class _Entry:
         t.do(f"ret ptr {made}")
 
     def exits(self) -> None:
-        """Failure and the slow way; ``drop<K>`` gives up the first K outputs and returns null."""
+        """Failure and the slow way; ``drop<K>`` gives up the first K outputs and goes there."""
         t, count = self.t, len(self.layout.outputs)
         t.block("failed")
         for k in range(count):
@@ -238,7 +238,6 @@ class _Entry:
         t.do(f"ret ptr {t.let(f'call ptr {call}(ptr %self, ptr %args, i64 %count, ptr %names)')}")
         if self.layout.places:
             t.block("no_memory")
-            t.do(f"call ptr {self.api('PyErr_NoMemory')}()")
             t.do(f"br label %drop{count}")
         for k in range(count, -1, -1):
             t.block(f"drop{k}")
@@ -246,7 +245,8 @@ class _Entry:
                 array = t.load("ptr", "%objects", k - 1, "ptr")
                 t.do(f"call void {self.api('Py_DecRef')}(ptr {array})")
                 t.do(f"br label %drop{k - 1}")
-        t.do("br label %null")
+        t.do(f"call void {self.api('PyErr_Clear')}()")  # the slow way says what there's no room for
+        t.do("br label %slow")
         t.block("null")
         t.do("ret ptr null")
 

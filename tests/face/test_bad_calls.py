@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -21,6 +21,25 @@ def main(
     a = R.add(x, w)
     b = R.exp(v)
     return (a, b)
+"""
+
+OUTER = """
+n = dim("n")
+
+@script.function
+def main(x: f32[Tensor, n]) -> f32[Tensor, n, n]:
+    y = R.multiply(R.expand_dims(x, axis=0), R.expand_dims(x, axis=1))
+    return y
+"""
+
+INNER = """
+n = dim("n")
+
+@script.function
+def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    y = R.multiply(R.expand_dims(x, axis=0), R.expand_dims(x, axis=1))
+    z = R.sum(R.matmul(y, y), axis=1)
+    return z
 """
 
 
@@ -96,3 +115,20 @@ def test_strided_and_read_only_inputs() -> None:
 def test_empty_tensors() -> None:
     a, _ = executable()(f32(0, 4), f32(0, 4), f32(2))
     assert a.shape == (0, 4)
+
+
+@pytest.mark.parametrize("how", ["native", "bytecode"])
+def test_an_output_beyond_all_memory_is_named_with_its_size(how: str) -> None:
+    exe = unity.compile(parse(OUTER))
+    call = exe if how == "native" else partial(exe.trace, lambda _: None)
+    x = np.ones(2**23, np.float32)
+    with pytest.raises(unity.UnityError, match=r"the output.*\[8388608, 8388608\].*262,144.0 GiB"):
+        call(x)
+    np.testing.assert_array_equal(call(f32(3)), f32(3, 3))
+
+
+def test_intermediate_results_beyond_all_memory_are_refused() -> None:
+    exe = unity.compile(parse(INNER))
+    with pytest.raises(unity.UnityError, match=r"intermediate results.*GiB"):
+        exe(np.ones(2**23, np.float32))
+    np.testing.assert_allclose(exe(f32(3)), f32(3) * 9)

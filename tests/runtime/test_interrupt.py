@@ -26,6 +26,7 @@ def main(x: f32[Tensor, n], count: i64[Tensor, ()]) -> f32[Tensor, n]:
         i = R.add(i, R.const(1, "int64"))
     return y
 '''
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
 exe = unity.compile(parse(SOURCE))
 x, forever = np.ones(100, np.float32), np.asarray(10**12)
 assert exe.native()["main"] == "native"

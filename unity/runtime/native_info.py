@@ -7,7 +7,7 @@ from dataclasses import dataclass
 API = (
     "ndarray", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals",
     "PyObject_Vectorcall", "PyArray_Empty", "Py_IncRef", "Py_DecRef", "PyTuple_New",
-    "PyTuple_SetItem", "PyErr_NoMemory", "malloc", "free",
+    "PyTuple_SetItem", "PyErr_Clear", "malloc", "free",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
 API_TABLE = "unity_python"

@@ -5,6 +5,7 @@ Each call has its own frame and arena, so one program may run in several threads
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -148,7 +149,8 @@ class VM:
                 _assign(regs, dst, stacked or self._scanned_nothing(frame, dst, state))
             case p.AllocTensor(dst, shape, name):
                 label = frame.code.labels[pc]
-                regs[dst] = _empty(_extents(shape, slots, label), name, label)
+                what = _output_name(frame.code, dst) or label
+                regs[dst] = _empty(_extents(shape, slots, label), name, what)
             case p.AllocArena(dst, size):
                 regs[dst] = _aligned(max(evaluate(size, slots), 0))
             case p.View(dst, arena, offset, shape, name):
@@ -294,8 +296,29 @@ def _copied(value: Value) -> Value:
 def _empty(shape: tuple[int, ...], name: str, label: str) -> Array:
     try:
         return np.empty(shape, dtype(name).numpy)
-    except (MemoryError, ValueError) as e:
-        raise UnityError(f"no memory for {label} of shape {shape}: {e}") from e
+    except (MemoryError, ValueError):
+        size = math.prod(shape) * dtype(name).numpy.itemsize
+        raise UnityError(
+            f"no memory for {label}: {name}{list(shape)} takes {_bytes_text(size)}"
+        ) from None
+
+
+def _bytes_text(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB" if size >= 2**30 else f"{size} bytes"
+
+
+def _output_name(code: p.FunctionCode, register: int) -> str | None:
+    """How a message calls the result that a register holds, if it holds one."""
+    returned = code.code[-1]
+    if not isinstance(returned, p.Return):
+        return None
+    if returned.value == register:
+        names = code.output_names
+        return f"the output {names[0]!r}" if len(names) == 1 else "the output"
+    if not isinstance(returned.value, tuple) or register not in returned.value:
+        return None
+    k = returned.value.index(register)
+    return f"the output {code.output_names[k]!r}" if k < len(code.output_names) else f"output {k}"
 
 
 def _hosted(value: Value) -> Value:
@@ -308,7 +331,12 @@ def _hosted(value: Value) -> Value:
 
 
 def _aligned(size: int) -> Array:
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+    try:
+        raw = np.empty(size + ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError):
+        raise UnityError(
+            f"no memory for the intermediate results: they take {_bytes_text(size)}"
+        ) from None
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
 

@@ -149,13 +149,17 @@ CASES: list[tuple[Callable[[onnx.ModelProto], object], str]] = [
     (index_out_of_range, "node 'y' (Gather): an index is out of range for the extent 4"),
     (declared_other_dtype, "the output 'y' is float32, declared as float64"),
     (declared_other_extent, "the output 'y' has extent 3 at axis 1, declared as 7"),
-    (declared_other_rank, "the output 'y' has rank 2, declared with 1"),
     (external("w.bin"), "but the model was not read from a folder"),
 ]
 
 
 def test_the_model_they_are_made_from_is_good() -> None:
     from_onnx(good())
+
+
+def test_a_wrong_rank_declared_of_an_output_is_let_pass() -> None:
+    # Published models have it, and onnxruntime runs them with a warning.
+    assert from_onnx(change(declared_other_rank)).graph_functions()
 
 
 @pytest.mark.parametrize(("edit", "said"), CASES, ids=[said[:40] for _, said in CASES])
