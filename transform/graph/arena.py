@@ -3,17 +3,25 @@
 Sizes that are multiples of the same symbolic factor (``512 * n``, ``64 * n``) compare like
 numbers, so each factor has a region of the arena that is packed by the multiples alone. The arena's
 size is a formula, and so is every offset.
+
+Every offset is aligned, whatever the symbols' values. If all multiples are rounded up to whole
+cache lines, offsets are plain products; where that would cost much (``16 * n`` bytes would take
+``64 * n``), the multiples stay exact and offsets are rounded instead: a few cache lines more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import gcd
 
-from unity.ir.dims import Dim, as_dim, dim_text, product
+from unity.ir.dims import Dim, as_dim, ceildiv, dim_text, divisor, product
 
 ALIGNMENT = 64
 """Every offset is a multiple of this many bytes, a cache line."""
+
+ROUNDING = 1 / 16
+"""Offsets are plain products as long as that costs no more than this part of the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +73,53 @@ def pack(pieces: Sequence[Piece]) -> Packing:
     offsets: list[Dim] = [0] * len(pieces)
     total: Dim = 0
     for key, members in classes.items():
-        size, places = _best([_span(pieces[i]) for i in members])
-        for i, place in zip(members, places, strict=True):
-            offsets[i] = as_dim(total + place * factors[key])
-        total = as_dim(total + size * factors[key])
+        region = _region([pieces[i] for i in members], factors[key])
+        for i, offset in zip(members, region.offsets, strict=True):
+            offsets[i] = as_dim(total + offset)
+        total = as_dim(total + region.size)
     return Packing(total, tuple(offsets))
 
 
-def _span(piece: Piece) -> _Span:
+def _region(pieces: Sequence[Piece], factor: Dim) -> Packing:
+    """The packing of pieces whose sizes are multiples of one factor."""
+    unit = ALIGNMENT // gcd(ALIGNMENT, divisor(factor))  # multiples of it are aligned
+    size, places = _best([_span(p, unit) for p in pieces])
+    plain = Packing(size * factor, tuple(place * factor for place in places))
+    if unit == 1 or isinstance(factor, int):
+        return plain
+    exact = [_span(p, 1) for p in pieces]
+    least, tight = _best(exact)
+    return plain if size <= least * (1 + ROUNDING) else _rounded(exact, least, tight, factor, unit)
+
+
+def _rounded(
+    spans: Sequence[_Span], top: int, places: Sequence[int], factor: Dim, unit: int
+) -> Packing:
+    """Offsets rounded up; each rounding moves what lies above by less than a cache line."""
+    lines = [0] * len(spans)  # by how many whole lines a piece moves up for those below
+    order = sorted(range(len(spans)), key=lambda i: places[i])
+    for at, i in enumerate(order):
+        below = [lines[j] + (places[j] % unit != 0) for j in order[:at] if spans[j].meets(spans[i])]
+        lines[i] = max(below, default=0)
+    most = max(moved + (place % unit != 0) for moved, place in zip(lines, places, strict=True))
+    offsets = (
+        _aligned(place * factor) + moved * ALIGNMENT
+        for place, moved in zip(places, lines, strict=True)
+    )
+    return Packing(_aligned(top * factor) + most * ALIGNMENT, tuple(offsets))
+
+
+def _aligned(size: Dim) -> Dim:
+    return size if divisor(size) % ALIGNMENT == 0 else ceildiv(size, ALIGNMENT) * ALIGNMENT
+
+
+def _span(piece: Piece, unit: int) -> _Span:
+    """The bytes of a piece per unit of its factor, rounded up to multiples of `unit`."""
     count = piece.item
     for d in piece.dims:
         if isinstance(d, int):
             count *= d
-    return _Span(-(-count // ALIGNMENT) * ALIGNMENT, piece.start, piece.end)
+    return _Span(-(-count // unit) * unit, piece.start, piece.end)
 
 
 _ORDERS: tuple[Callable[[_Span], tuple[int, ...]], ...] = (

@@ -62,18 +62,18 @@ class PlanMemory(Pass):
     <BLANKLINE>
     @script.function
     def main(x: f32[Tensor, n, 8], w: f32[Tensor, 8, 8]) -> f32[Tensor, n, 8]:
-        arena = R.memory.alloc_arena((n * 128,))
+        arena = R.memory.alloc_arena((n * 64 + 64,))
         matmul = R.memory.view(arena, (0,), (n, 8), dtype="float32")
         done: R.Tuple() = R.memory.call_kernel(matmul, (x, w, matmul), (n,))
         exp = R.memory.view(arena, (0,), (n, 8), dtype="float32")
         done_1: R.Tuple() = R.memory.call_kernel(exp, (matmul, exp), (n,))
-        y = R.memory.view(arena, (n * 64,), (n, 8), dtype="float32")
+        y = R.memory.view(arena, (((n * 32 + 63) // 64) * 64,), (n, 8), dtype="float32")
         done_2: R.Tuple() = R.memory.call_kernel(matmul, (exp, w, y), (n,))
         matmul_1 = R.memory.alloc_tensor((n, 8), dtype="float32")
         done_3: R.Tuple() = R.memory.call_kernel(matmul, (y, w, matmul_1), (n,))
         return matmul_1
     >>> peak_bytes(after.graph_functions()["main"], {dim("n"): 100})
-    16000
+    9664
 
     Attributes:
         in_place: Whether kernels may write over their inputs.
