@@ -17,7 +17,8 @@ from __future__ import annotations
 from unity.ir.target import Target
 
 from .abilities import abilities
-from .pool_text import SERIAL, THREADED
+from .pool_serial import SERIAL
+from .pool_text import THREADED
 
 POOL_SYMBOLS = (
     "unity_parallel_for",
