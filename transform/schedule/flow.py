@@ -41,6 +41,7 @@ from .tree import (
     illegal,
     known_at,
     loops_of,
+    replaced,
     scope_path,
     with_regions,
 )
@@ -261,6 +262,13 @@ def checked(func: PrimFunc, where: str) -> PrimFunc:
 def _loop_paths(s: Stmt, above: Path) -> list[Path]:
     here: list[Path] = [(*above, s)] if isinstance(s, For) else []
     return here + [p for c in stmt_children(s) for p in _loop_paths(c, (*above, s))]
+
+
+def allocated(func: PrimFunc, path: Path, buffer: Buffer, old: Stmt, new: Stmt) -> PrimFunc:
+    """A statement on a path replaced, and a buffer for all of the scope."""
+    root = scope_path(path)[0]
+    inner = replaced(replace(func, body=root), [(old, new)]).body
+    return replaced(func, [(root, Allocate(buffer, inner))])
 
 
 def may_skip(path: Path) -> str | None:

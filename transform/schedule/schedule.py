@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from unity.errors import UnityError
-from unity.ir.prim_expr import PrimVar
+from unity.ir.prim_expr import Operand, PrimVar
 from unity.ir.stmt import Block, PrimFunc
 from unity.ir.target import Target
 
 from . import primitives as p
+from .index_map import IndexMap
 from .refs import AnyBlock, BlockRef, Decision, LoopRef
 from .trace import Given, Instruction, Json, Trace, decode, encode, token_of
 from .tree import (
@@ -29,6 +30,8 @@ from .tree import (
 )
 
 Out = TypeVar("Out", LoopRef, LoopRef | BlockRef, Decision)
+
+AnyMap: TypeAlias = IndexMap | Callable[..., Sequence[Operand]]
 
 
 class Schedule:
@@ -52,7 +55,7 @@ class Schedule:
         self.trace = Trace()
         self._random = Random(seed)
         self._loops: dict[str, PrimVar] = {}
-        self._count = 0
+        self._drawn = 0
 
     def replay(self, trace: Trace) -> Schedule:
         """Do what a trace says, with the decisions it holds; this schedule.
@@ -66,7 +69,8 @@ class Schedule:
             if method is None:
                 raise UnityError(f"there is no instruction {step.name!r}")
             args = [decode(a, known) for a in step.args]
-            result = method(self, *args)
+            drawn = {} if step.decision is None else {"decision": step.decision}
+            result = method(self, *args, **drawn)
             outputs = cast("Sequence[Given]", result if _many(result) else [result])
             known.update(zip(step.outputs, outputs, strict=False))
         return self
@@ -202,6 +206,77 @@ class Schedule:
         done = p.storage_align(self.func, _name(block), index, axis, factor, offset)
         self._do("storage_align", (_as_ref(block), index, axis, factor, offset), done)
 
+    # reductions, tiles and layouts
+
+    def decompose_reduction(self, block: AnyBlock, loop: LoopRef) -> BlockRef:
+        """A reduction's init becomes a block before a loop; gives that block."""
+        done = p.decompose_reduction(self.func, _name(block), self._var(loop))
+        return self._do("decompose_reduction", (_as_ref(block), loop), done)[1][0]
+
+    def merge_reduction(self, init: AnyBlock, update: AnyBlock) -> None:
+        """A block that sets what another adds to becomes its init."""
+        done = p.merge_reduction(self.func, _name(init), _name(update))
+        self._do("merge_reduction", (_as_ref(init), _as_ref(update)), done)
+
+    def rfactor(self, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
+        """Partial results over a reduce loop; gives the block that makes them."""
+        done = p.rfactor(self.func, self._var(loop), factor_axis)
+        return self._do("rfactor", (loop, factor_axis), done)[1][0]
+
+    def blockize(self, loop: LoopRef) -> BlockRef:
+        """A block around a loop and the block in it; gives the one around."""
+        done = p.blockize(self.func, self._var(loop))
+        return self._do("blockize", (loop,), done)[1][0]
+
+    def transform_layout(self, block: AnyBlock, index: int, index_map: AnyMap) -> None:
+        """A temporary that a block writes, laid out by an index map."""
+        m = _as_map(index_map)
+        done = p.transform_layout(self.func, _name(block), index, m)
+        self._do("transform_layout", (_as_ref(block), index, m), done)
+
+    def transform_block_layout(self, block: AnyBlock, index_map: AnyMap) -> None:
+        """A block over other axes, in a nest of its own."""
+        m = _as_map(index_map)
+        done = p.transform_block_layout(self.func, _name(block), m)
+        self._do("transform_block_layout", (_as_ref(block), m), done)
+
+    # what is left open
+
+    def sample_perfect_tile(
+        self, loop: LoopRef, parts: int, limit: int = 16, *, decision: Sequence[int] | None = None
+    ) -> tuple[Decision, ...]:
+        """Factors of a loop's extent, the innermost at most `limit`."""
+        drawn = decision
+        if drawn is None:
+            drawn = p.sample_perfect_tile(self.func, self._var(loop), parts, limit, self._random)
+        made = self._decisions(drawn)
+        return self._note("sample_perfect_tile", (loop, parts, limit), made, list(drawn))
+
+    def sample_categorical(
+        self, candidates: Sequence[int], weights: Sequence[float], *, decision: int | None = None
+    ) -> Decision:
+        """One of several numbers; the decision is its index."""
+        k = decision
+        if k is None:
+            k = p.sample_categorical(candidates, weights, self._random)
+        made = self._decisions([candidates[k]])
+        return self._note("sample_categorical", (candidates, weights), made, k)[0]
+
+    def sample_compute_location(
+        self, block: AnyBlock, *, decision: int | None = None
+    ) -> LoopRef | None:
+        """A loop that `compute_at` takes the block to, or None to leave it; -1 decides that."""
+        found = p.compute_locations(self.func, _name(block))
+        k = self._random.randrange(-1, len(found)) if decision is None else decision
+        made = () if k < 0 else (self._ref(found[k]),)
+        self._note("sample_compute_location", (_as_ref(block),), made, k)
+        return made[0] if made else None
+
+    def _decisions(self, values: Sequence[int]) -> tuple[Decision, ...]:
+        first = self._drawn
+        self._drawn += len(values)
+        return tuple(Decision(v, f"v{first + k}") for k, v in enumerate(values))
+
     # bookkeeping
 
     def _do(
@@ -251,6 +326,10 @@ def _as_ref(at: LoopRef | AnyBlock) -> LoopRef | BlockRef:
     return BlockRef(at) if isinstance(at, str) else at
 
 
+def _as_map(given: AnyMap) -> IndexMap:
+    return given if isinstance(given, IndexMap) else IndexMap.of(given)
+
+
 def _refs(blocks: Sequence[Block]) -> tuple[BlockRef, ...]:
     return tuple(BlockRef(b.name) for b in blocks)
 
@@ -269,6 +348,10 @@ INSTRUCTIONS: dict[str, Callable[..., object]] = {
         *(Schedule.compute_inline, Schedule.reverse_compute_inline, Schedule.compute_at),
         *(Schedule.reverse_compute_at, Schedule.cache_read, Schedule.cache_write),
         *(Schedule.reindex, Schedule.set_scope, Schedule.storage_align),
+        *(Schedule.decompose_reduction, Schedule.merge_reduction, Schedule.rfactor),
+        *(Schedule.blockize, Schedule.transform_layout, Schedule.transform_block_layout),
+        *(Schedule.sample_perfect_tile, Schedule.sample_categorical),
+        Schedule.sample_compute_location,
     )
 }
 """What a trace may hold."""

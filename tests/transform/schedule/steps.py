@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from unity.errors import UnityError
+from unity.ir.prim_expr import Operand
 from unity.ir.stmt import For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt
 from unity.transform.schedule import LoopRef, Schedule
@@ -106,8 +107,65 @@ def _memory(sch: Schedule, random: Random, block: str) -> None:
         )
 
 
+def _reduce(sch: Schedule, random: Random, block: str) -> None:
+    loop = some_loop(sch, random, block)
+    match random.randrange(4):
+        case 0:
+            sch.rfactor(loop, random.randint(0, 2))
+        case 1:
+            init = sch.decompose_reduction(block, loop)
+            if random.random() < 0.5:
+                sch.merge_reduction(init, block)
+        case 2:
+            sch.merge_reduction(random.choice(all_blocks(sch.func.body)).name, block)
+        case _:
+            sch.blockize(loop)
+
+
+def _layout(sch: Schedule, random: Random, block: str) -> None:
+    k = random.randint(1, 4)
+    maps: tuple[Callable[..., Sequence[Operand]], ...] = (
+        lambda i: (i // k, i % k),
+        lambda i, j: (j, i),
+        lambda i, j: (i // k, j, i % k),
+        lambda i, j: (i * k + j,),
+        lambda i, j, h: (i, h, j),
+        lambda i, j: (i + j,),
+    )
+    chosen = random.choice(maps)
+    if random.random() < 0.5:
+        sch.transform_layout(block, 0, chosen)
+    else:
+        sch.transform_block_layout(block, chosen)
+
+
+def _sample(sch: Schedule, random: Random, block: str) -> None:
+    match random.randrange(3):
+        case 0:
+            loop = some_loop(sch, random, block)
+            sch.split(loop, sch.sample_perfect_tile(loop, random.randint(1, 3), 4))
+        case 1:
+            factor = sch.sample_categorical([2, 3, 4], [0.5, 0.25, 0.25])
+            sch.split(some_loop(sch, random, block), [None, factor])
+        case _:
+            at = sch.sample_compute_location(block)
+            if at is not None:
+                sch.compute_at(block, at)
+
+
 LOOPS: tuple[Step, ...] = (_split, _split, _fuse, _reorder, _reorder, _tile, _partition, _mark)
 KINDS: tuple[Step, ...] = (_kind,)
+REDUCTIONS: tuple[Step, ...] = (
+    _reduce,
+    _reduce,
+    _reduce,
+    _layout,
+    _layout,
+    _split,
+    _reorder,
+    _fuse,
+)
+SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (*(_inline, _move, _move, _move, _cache, _memory), *(_split, _reorder))
 
 

@@ -11,7 +11,16 @@ import pytest
 from tests.codegen.llvm.run_kernel import build, sizes_of
 from tests.generators.prim_func import Options, arrays_for, prim_func
 from tests.transform.schedule.programs import random_chain, random_kernel
-from tests.transform.schedule.steps import BLOCKS, KINDS, LOOPS, Step, backwards, scheduled
+from tests.transform.schedule.steps import (
+    BLOCKS,
+    KINDS,
+    LOOPS,
+    REDUCTIONS,
+    SAMPLES,
+    Step,
+    backwards,
+    scheduled,
+)
 from tests.transform.tensor.kernels import after, assert_same
 from unity.interpreter import run_prim_func
 from unity.ir.equality import first_difference
@@ -24,6 +33,9 @@ from unity.transform.tensor import lowering
 GROUPS: dict[str, Sequence[Step]] = {
     "loops": (*LOOPS, *KINDS),
     "blocks": (*BLOCKS, *KINDS),
+    "reductions": (*REDUCTIONS, *KINDS),
+    "samples": SAMPLES,
+    "every": (*LOOPS, *BLOCKS, *REDUCTIONS, *SAMPLES, *KINDS),
 }
 PLAIN = Options(intrinsics=False, depth=2)
 

@@ -7,22 +7,29 @@ Loops are given by variable, blocks by name; `unity.transform.schedule.Schedule`
 from .add_unit_loop import add_unit_loop
 from .annotate import annotate, unannotate
 from .bind import bind
+from .blockize import blockize
 from .cache_read import cache_read
 from .cache_write import cache_write
 from .compute_at import compute_at
 from .compute_inline import compute_inline
+from .decompose_reduction import decompose_reduction
 from .fuse import fuse
 from .loop_partition import loop_partition
+from .merge_reduction import merge_reduction
 from .neighbours import consumers, producers
 from .parallel import parallel
 from .reindex import reindex
 from .reorder import reorder
 from .reverse_compute_at import reverse_compute_at
 from .reverse_compute_inline import reverse_compute_inline
+from .rfactor import rfactor
+from .sample import compute_locations, sample_categorical, sample_perfect_tile
 from .set_scope import set_scope
 from .split import split
 from .storage_align import storage_align
 from .tile import tile
+from .transform_block_layout import transform_block_layout
+from .transform_layout import transform_layout
 from .unroll import unroll
 from .vectorize import vectorize
 
@@ -30,23 +37,32 @@ __all__ = [
     "add_unit_loop",
     "annotate",
     "bind",
+    "blockize",
     "cache_read",
     "cache_write",
     "compute_at",
     "compute_inline",
+    "compute_locations",
     "consumers",
+    "decompose_reduction",
     "fuse",
     "loop_partition",
+    "merge_reduction",
     "parallel",
     "producers",
     "reindex",
     "reorder",
     "reverse_compute_at",
     "reverse_compute_inline",
+    "rfactor",
+    "sample_categorical",
+    "sample_perfect_tile",
     "set_scope",
     "split",
     "storage_align",
     "tile",
+    "transform_block_layout",
+    "transform_layout",
     "unannotate",
     "unroll",
     "vectorize",

@@ -8,7 +8,7 @@ from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt, Store
 from unity.ir.visit import walk_stmt
 
-from ..flow import checked, copy_nest, replaced_loads, top_of
+from ..flow import allocated, checked, copy_nest, replaced_loads, top_of
 from ..tree import Outcome, all_blocks, block_path, illegal, replaced, sequence, unique
 
 
@@ -63,8 +63,8 @@ def cache_read(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     copy = unique(cache.name, {b.name for b in all_blocks(func.body)})
     nest = copy_nest(copy, cache, buffer, buffer.shape, True, lambda at: at)
     inner = replaced(replace(func, body=top), [(block, new)]).body
-    whole = Allocate(cache, sequence(nest, inner))
-    return Outcome(checked(replaced(func, [(top, whole)]), where), blocks=(copy,))
+    both = sequence(nest, inner)
+    return Outcome(checked(allocated(func, path, cache, top, both), where), blocks=(copy,))
 
 
 def refuse_if_made_inside(where: str, top: Stmt, buffer: Buffer) -> None:

@@ -9,7 +9,7 @@ from unity.ir.prim_expr import imm
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt
 from unity.ir.visit import walk_stmt
 
-from ..flow import accesses, checked, copy_nest, loaded, site_of, sole_store, top_of
+from ..flow import accesses, allocated, checked, copy_nest, loaded, site_of, sole_store, top_of
 from ..tree import (
     Outcome,
     all_blocks,
@@ -78,8 +78,8 @@ def cache_write(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     nest = copy_nest(copy, buffer, cache, buffer.shape, False, lambda at: at)
     new = with_buffers(block, {buffer: cache})
     inner = replaced(replace(func, body=top), [(block, new)]).body
-    whole = Allocate(cache, sequence(inner, nest))
-    return Outcome(checked(replaced(func, [(top, whole)]), where), blocks=(copy,))
+    both = sequence(inner, nest)
+    return Outcome(checked(allocated(func, path, cache, top, both), where), blocks=(copy,))
 
 
 def refuse_if_shared(where: str, func: PrimFunc, block: Block, buffer: Buffer, top: Stmt) -> None:

@@ -12,6 +12,7 @@ from unity.ir.visit import substitute_prim
 from ..flow import (
     accesses,
     axes_of_index,
+    checked,
     is_param,
     loaded,
     order_of,
@@ -86,4 +87,4 @@ def compute_inline(func: PrimFunc, name: str) -> Outcome:
 
     removed = replaced(func, [(block, NOTHING)])
     inlined = replace(removed, body=replaced_loads(removed.body, buffer, at))
-    return Outcome(without_unused(inlined))
+    return Outcome(checked(without_unused(inlined), where))

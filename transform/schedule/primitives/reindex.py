@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from unity.arith.iter_map import detect
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
-from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, PrimFunc, Stmt, Store
+from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Stmt, Store
 from unity.ir.visit import rewrite_stmt, stmt_exprs, substitute_prim, walk_prim, walk_stmt
 
-from ..flow import checked, copy_nest, site_of, top_of
+from ..flow import allocated, checked, copy_nest, site_of, top_of
 from ..tree import (
     Outcome,
     Path,
@@ -102,8 +102,8 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
         parts = (copy_nest(copy, new, buffer, extents, True, there), inner)
     else:
         parts = (inner, copy_nest(copy, buffer, new, extents, False, there))
-    whole = Allocate(new, sequence(*parts))
-    return Outcome(checked(replaced(func, [(top, whole)]), where), blocks=(copy,))
+    both = sequence(*parts)
+    return Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
 
 
 def _place(where: str, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:
