@@ -48,6 +48,8 @@ def kernel_call(
     set_threads(pool, target.threads)
     library = link(code.objects, [code.symbols[name]], pool.addresses)
     scope = Scope()
+    outputs = written.attrs.get("num_outputs", 1)
+    first_output = len(written.buffers) - (outputs if isinstance(outputs, int) else 1)
     specs = [scope.spec(_buffer_type(b)) for b in written.buffers]
     sizes = [scope.size(symbol_of(v)) for v in size_params(func)]
     info = KernelInfo(name, len(specs), len(sizes), code.messages[name])
@@ -61,7 +63,10 @@ def kernel_call(
         arrays: list[Array] = []
         for param, value in zip(written.params, args, strict=True):
             if isinstance(param, Buffer):
-                arrays.append(_array(param, value, specs[len(arrays)], binder))
+                k = len(arrays)
+                if k >= first_output and isinstance(value, np.ndarray):
+                    _check_writable(param, value)
+                arrays.append(_array(param, value, specs[k], binder))
             elif isinstance(param, SizeVar) and isinstance(value, int):
                 binder.size(scope.size(symbol_of(param)), value, f"argument {param.name!r}")
         binder.finish()
@@ -70,6 +75,11 @@ def kernel_call(
             raise kernel_error(info, failed, "its outputs")
 
     return call
+
+
+def _check_writable(buffer: Buffer, value: Array) -> None:
+    if not value.flags.writeable:
+        raise UnityError(f"argument {buffer.name!r} is an output, but the array is read-only")
 
 
 def _array(buffer: Buffer, value: object, spec: Spec, binder: Binder) -> Array:

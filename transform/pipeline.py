@@ -5,6 +5,7 @@ Every line is a pass; a comment stands where the order matters.
 
 from __future__ import annotations
 
+from unity.errors import UnityError
 from unity.ir.target import TargetKind
 
 from .graph import (
@@ -85,4 +86,7 @@ def pipeline(kind: TargetKind = "cpu") -> Pipeline:
     >>> [p.name for p in pipeline("cpu").until(LegalizeOps).passes][:3]
     ['Normalize', 'FoldConstants', 'SimplifyOps']
     """
-    return DEFAULT[kind]
+    found = DEFAULT.get(kind)
+    if found is None:
+        raise UnityError(f"no pipeline for {kind!r}", hint=f"there are: {', '.join(DEFAULT)}")
+    return found

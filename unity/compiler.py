@@ -7,6 +7,7 @@ graph functions into bytecode and native code, and puts it all together as an `E
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,15 +21,15 @@ from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.op.check import check_types
 from unity.runtime.executable import Executable
-from unity.script import set_compiler
+from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline
 from unity.transform import pipeline as default_pipeline
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-Model: TypeAlias = "IRModule | str | Path | ModelProto"
-"""A module, the path of a model, or an ONNX model in memory."""
+Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelProto"
+"""A module, a decorated function, the path of a model, or an ONNX model in memory."""
 
 
 def load(model: str | Path | ModelProto) -> IRModule:
@@ -75,9 +76,9 @@ def compile(  # noqa: A001
         UnityError: The module is wrong, or with `check` the numbers differ.
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
-    module = model if isinstance(model, IRModule) else load(model)
+    module = _module(model)
     if dynamic:
-        module = with_dynamic_dims(module, dynamic)
+        module = with_dynamic_dims(module, dynamic, _main_name(module))
     verify(module)
     check_types(module)
     context = Context(_target(target, threads), tuple(instruments))
@@ -92,7 +93,33 @@ def compile(  # noqa: A001
     return executable
 
 
+def _module(model: Model) -> IRModule:
+    if isinstance(model, IRModule):
+        return model
+    if isinstance(model, ScriptFunction):
+        return model.module()
+    if isinstance(model, ScriptPrimFunc):
+        raise UnityError(
+            f"{model.name} is a kernel, not a program",
+            hint="call it with arrays, or from a graph function by R.call_tir",
+        )
+    if not isinstance(model, str | bytes | PathLike) and not hasattr(model, "graph"):
+        raise UnityError(
+            f"can't compile {type(model).__name__}",
+            hint="give a module, a decorated function, a path or an ONNX model",
+        )
+    return load(model)
+
+
+def _main_name(module: IRModule) -> str:
+    """The function that an executable calls when it is called itself."""
+    functions = list(module.graph_functions())
+    return "main" if "main" in functions or not functions else functions[0]
+
+
 def _target(target: str | Target, threads: int | None) -> Target:
+    if threads is not None and threads < 1:
+        raise UnityError(f"threads={threads}", hint="at least 1; None for all cores")
     if isinstance(target, Target):
         return target
     if target != "cpu":

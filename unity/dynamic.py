@@ -17,6 +17,7 @@ from unity.transform.graph.rewriter import BodyRewriter
 
 Dynamic: TypeAlias = "Mapping[str, Mapping[int, Dim | str] | int]"
 """Input name -> axis -> its new dim; or symbol name -> its value."""
+FORM = 'e.g. {"x": {0: "n"}}: the first axis of the input x becomes the symbol n'
 
 
 def with_dynamic_dims(module: IRModule, dynamic: Dynamic, function: str = "main") -> IRModule:
@@ -36,12 +37,20 @@ def with_dynamic_dims(module: IRModule, dynamic: Dynamic, function: str = "main"
     if not isinstance(found, Function):
         raise UnityError(f"{function!r} is no graph function")
     changed = found
+    if not isinstance(dynamic, Mapping):
+        raise UnityError(f"dynamic must be a dict, got {type(dynamic).__name__}", hint=FORM)
     for name, change in dynamic.items():
         if isinstance(change, int):
+            _check_size(name, change)
             changed = substitute_symbols(changed, {_symbol(changed, name): change})
         else:
             changed = _with_param(module, changed, name, change)
     return module.with_({function: changed})
+
+
+def _check_size(where: str, size: int) -> None:
+    if size < 0:
+        raise UnityError(f"dynamic: {where} cannot be {size}", hint="a size is 0 or more")
 
 
 def _symbol(function: Function, name: str) -> Symbol:
@@ -63,9 +72,13 @@ def _with_param(
     if not isinstance(old.type, TensorType) or not isinstance(old.type.shape, tuple):
         raise UnityError(f"dynamic: the input {name!r} has no known shape")
     shape = list(old.type.shape)
+    if not isinstance(change, Mapping):
+        raise UnityError(f"dynamic[{name!r}] must be a dict of axes, got {change!r}", hint=FORM)
     for axis, size in change.items():
         if not -len(shape) <= axis < len(shape):
             raise UnityError(f"dynamic: the input {name!r} has no axis {axis}; it has {len(shape)}")
+        if isinstance(size, int):
+            _check_size(f"{name} axis {axis}", size)
         shape[axis] = dim(size) if isinstance(size, str) else size
     new = Var(name, replace(old.type, shape=tuple(shape)), old.span)
     retyper = _Retyper(module)

@@ -60,7 +60,7 @@ def compile_(
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Compile a model and report what came out: kernels, time, memory."""
+    """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
     compile_model(model, output, threads)

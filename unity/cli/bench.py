@@ -55,7 +55,7 @@ def bench_model(
         table.add_row(name, f"{low:.3f}", f"{statistics.median(values):.3f}", f"{low / base:.2f}")
     console.print(table)
     if profile:
-        console.print(executable.profile(**feeds))
+        console.print(str(executable.profile(**feeds)), markup=False, soft_wrap=True)
 
 
 def _peer(name: str, model: Path, feeds: dict[str, Array], threads: int | None) -> Run:

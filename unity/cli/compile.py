@@ -14,7 +14,9 @@ def compile_model(model: Path, output: Path | None, threads: int | None) -> None
     console = Console(highlight=False)
     executable, imported, took = compiled(model, threads, console)
     console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
-    console.print(str(executable))
+    console.print(str(executable), markup=False, soft_wrap=True)
+    constants = sum(c.nbytes for c in executable.constants)
+    console.print(f"constants: {constants / 1e6:.2f} MB")
     if output is None:
         return
     output.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from importlib import metadata
 from rich.console import Console
 from rich.table import Table
 
+from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.host import host_target
 
 NEEDED = ("numpy", "llvmlite", "onnx", "sympy", "ml_dtypes", "safetensors", "typer", "rich")
@@ -32,7 +33,14 @@ def examine() -> None:
     caches = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     table.add_row("caches", ", ".join(f"L{i} {c >> 10} KiB" for i, c in enumerate(caches, 1)))
     table.add_row("a kernel", _try_kernel())
+    table.add_row("cache", _cache())
     console.print(table)
+
+
+def _cache() -> str:
+    folder = default_folder()
+    sizes = [file.stat().st_size for file in folder.rglob("*.o")]
+    return f"{folder}: {len(sizes)} objects, {sum(sizes) >> 10} KiB"
 
 
 def _try_kernel() -> str:

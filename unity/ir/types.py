@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from unity.ir.dims import Dim
+from unity.ir.dims import Dim, dim_text
 from unity.ir.dtype import DType
 
 Shape: TypeAlias = tuple[Dim, ...]
@@ -26,6 +26,13 @@ class TensorType:
     def ndim(self) -> int | None:
         """The rank, if known."""
         return len(self.shape) if isinstance(self.shape, tuple) else self.shape
+
+    def __str__(self) -> str:
+        """As messages show it: ``float32(n, 4)``."""
+        of = self.dtype or "any dtype"
+        if not isinstance(self.shape, tuple):
+            return f"{of}({'unknown' if self.shape is None else f'rank {self.shape}'})"
+        return f"{of}({', '.join(map(dim_text, self.shape))}{',' * (len(self.shape) == 1)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,10 @@ class TupleType:
     """A tuple of values."""
 
     fields: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        """As messages show it."""
+        return f"({', '.join(map(str, self.fields))})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,7 +202,7 @@ def shape_text(value: Shape | int | None) -> str:
 
 def type_text(value: TensorType) -> str:
     """A tensor type for a message."""
-    return f"{value.dtype or 'any dtype'}{shape_text(value.shape)}"
+    return str(value)
 
 
 def _name(site: Site, index: int) -> str:

@@ -116,6 +116,11 @@ class Executable:
         """
         name = function or self._main_name
         code = self._code(name)
+        if not isinstance(inputs, Mapping):
+            raise UnityError(
+                f"run takes a dict of inputs by name, got {type(inputs).__name__}",
+                hint="call the executable itself to give inputs by position",
+            )
         own = dict(zip(code.input_names, (q.name for q in code.params), strict=False))
         names = code.output_names
         result = self[name](**{own.get(k, k): v for k, v in inputs.items()})
@@ -158,6 +163,11 @@ class Executable:
     def kernels(self) -> tuple[str, ...]:
         """The names of the kernels."""
         return tuple(k.name for k in self.program.kernels)
+
+    @property
+    def constants(self) -> tuple[Array, ...]:
+        """The constants that the program reads: weights, tables."""
+        return tuple(self._parts.constants)
 
     @property
     def symbols(self) -> dict[str, SymbolInfo]:

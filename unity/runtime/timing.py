@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from unity.errors import UnityError
 from unity.runtime.program import CallKernel
 from unity.runtime.vm import Event
 
@@ -75,6 +76,8 @@ class Profile:
 
 def benchmark(call: Callable[[], object], repeat: int, warmup: int) -> Benchmark:
     """Time a call some times, after some that don't count."""
+    if repeat < 1:
+        raise UnityError(f"repeat={repeat}: there is nothing to time")
     for _ in range(warmup):
         call()
     seconds: list[float] = []

@@ -1,0 +1,41 @@
+"""What the commands print: nothing is lost, and everything that `--help` promises is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import unity.demo
+from unity.cli.app import app
+
+DIGITS = str(Path(unity.demo.__file__).parent / "digits.onnx")
+
+
+def printed(*args: str) -> str:
+    result = CliRunner().invoke(app, args, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_compile_shows_the_shapes_of_the_signature() -> None:
+    text = printed("compile", DIGITS)
+    assert "main(image: float32[batch, 1, 8, 8]) -> float32[batch, 10]  [native]" in text
+    assert "constants: 0.0" in text
+
+
+def test_a_profile_is_a_table() -> None:
+    text = printed("bench", DIGITS, "--repeat", "2", "--profile")
+    assert "ProfileRow(" not in text
+    assert "in all" in text
+
+
+def test_doctor_tells_the_state_of_the_cache() -> None:
+    assert " objects, " in printed("doctor").replace("\n", " ")
+
+
+@pytest.mark.parametrize("command", ["run", "compile", "bench", "inspect", "check"])
+def test_a_missing_file_is_an_error_of_ours(command: str) -> None:
+    with pytest.raises(unity.UnityError, match=r"nothing\.onnx"):
+        CliRunner().invoke(app, [command, "nothing.onnx"], catch_exceptions=False)

@@ -1,0 +1,87 @@
+"""Arguments of the Python interface that make no sense are refused by an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import unity
+from unity import script
+from unity.script import Buffer, R, T, Tensor, dim, f32
+
+n = dim("n")
+
+
+@script.function
+def double(x: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
+    return R.add(x, x)
+
+
+@script.prim_func
+def twice(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
+    for i in range(4):
+        with T.block("twice"):
+            vi = T.axis.spatial(4, i)
+            y[vi] = x[vi] * 2.0
+
+
+@cache
+def executable() -> unity.Executable:
+    return unity.compile(double)
+
+
+X = np.ones((3, 4), np.float32)
+MISTYPED = """
+@script.function
+def main(x: f32[Tensor, 3]) -> f32[Tensor, 4]:
+    return R.exp(x)
+"""
+ANY = cast("Any", unity)
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "a kernel compiled": (lambda: ANY.compile(twice), "twice is a kernel"),
+    "nothing compiled": (lambda: ANY.compile(None), "NoneType"),
+    "no threads": (lambda: unity.compile(double, threads=0), "threads=0"),
+    "dynamic list": (lambda: ANY.compile(double, dynamic=["x"]), "dict"),
+    "dynamic shape": (lambda: ANY.compile(double, dynamic={"x": [8]}), "dict"),
+    "negative size": (lambda: unity.compile(double, dynamic={"x": {0: -8}}), "-8"),
+    "negative symbol": (lambda: unity.compile(double, dynamic={"n": -8}), "-8"),
+    "pipeline": (lambda: ANY.pipeline("gpu"), "gpu"),
+    "run by position": (lambda: cast("Any", executable()).run((X,)), "tuple"),
+    "no repeats": (lambda: executable().benchmark(X, repeat=0), "repeat=0"),
+    "a type": (
+        lambda: unity.compile(script.parse(MISTYPED)),
+        r"float32\(3,\).*float32\(4,\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_argument_is_refused(case: str) -> None:
+    call, message = WRONG[case]
+    with pytest.raises(unity.UnityError, match=message):
+        call()
+
+
+def test_a_decorated_function_can_be_compiled() -> None:
+    np.testing.assert_array_equal(executable()(X), X * 2)
+
+
+def test_a_kernel_does_not_write_to_a_read_only_array() -> None:
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    y.flags.writeable = False
+    with pytest.raises(unity.UnityError, match=r"'y'.*read-only"):
+        twice(x, y)
+    x.flags.writeable, y = False, np.zeros(4, np.float32)
+    twice(x, y)
+    np.testing.assert_array_equal(y, x * 2)
+
+
+def test_a_program_of_another_name_than_main_has_all_options() -> None:
+    fixed = unity.compile(double, dynamic={"x": {0: 3}}, check=True)
+    np.testing.assert_array_equal(fixed(X), X * 2)
+    with pytest.raises(unity.UnityError, match="expected 3, got 2"):
+        fixed(X[:2])
