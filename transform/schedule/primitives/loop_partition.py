@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unity.arith.region import lesser
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Block, PrimFunc, Stmt
+from unity.ir.stmt import Block, For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt
 
 from ..tree import (
@@ -95,7 +95,7 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
             total = replace(total, body=sequence(total.body, made))
         else:
             made = part
-        assert type(made) is type(part)
+        assert isinstance(made, For)
         parts.append(made)
         made_vars.append(made.var)
         begin = last
