@@ -6,6 +6,7 @@
 
 from .default import ScheduleDefault
 from .index_map import IndexMap
+from .intrinsics import TensorIntrinsic, register_intrinsic
 from .refs import BlockRef, Decision, LoopRef
 from .schedule import Schedule
 from .trace import Instruction, Trace
@@ -18,5 +19,7 @@ __all__ = [
     "LoopRef",
     "Schedule",
     "ScheduleDefault",
+    "TensorIntrinsic",
     "Trace",
+    "register_intrinsic",
 ]

@@ -260,7 +260,8 @@ def checked(func: PrimFunc, where: str) -> PrimFunc:
 
 
 def _loop_paths(s: Stmt, above: Path) -> list[Path]:
-    here: list[Path] = [(*above, s)] if isinstance(s, For) else []
+    around_blocks = isinstance(s, For) and bool(blocks_below(s))  # others are a block's own affair
+    here: list[Path] = [(*above, s)] if around_blocks else []
     return here + [p for c in stmt_children(s) for p in _loop_paths(c, (*above, s))]
 
 

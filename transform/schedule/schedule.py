@@ -228,6 +228,11 @@ class Schedule:
         done = p.blockize(self.func, self._var(loop))
         return self._do("blockize", (loop,), done)[1][0]
 
+    def tensorize(self, loop: LoopRef, intrinsic: str) -> BlockRef:
+        """What a loop computes by a tensor intrinsic; gives the block around it."""
+        done = p.tensorize(self.func, self._var(loop), intrinsic)
+        return self._do("tensorize", (loop, intrinsic), done)[1][0]
+
     def transform_layout(self, block: AnyBlock, index: int, index_map: AnyMap) -> None:
         """A temporary that a block writes, laid out by an index map."""
         m = _as_map(index_map)
@@ -349,7 +354,12 @@ INSTRUCTIONS: dict[str, Callable[..., object]] = {
         *(Schedule.reverse_compute_at, Schedule.cache_read, Schedule.cache_write),
         *(Schedule.reindex, Schedule.set_scope, Schedule.storage_align),
         *(Schedule.decompose_reduction, Schedule.merge_reduction, Schedule.rfactor),
-        *(Schedule.blockize, Schedule.transform_layout, Schedule.transform_block_layout),
+        *(
+            Schedule.blockize,
+            Schedule.tensorize,
+            Schedule.transform_layout,
+            Schedule.transform_block_layout,
+        ),
         *(Schedule.sample_perfect_tile, Schedule.sample_categorical),
         Schedule.sample_compute_location,
     )

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
+from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.ir.equality import structural_equal
+from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
+from unity.ir.verify import verify
 from unity.script import parse
-from unity.transform.schedule import Instruction, Schedule, Trace
+from unity.transform.schedule import (
+    Instruction,
+    LoopRef,
+    Schedule,
+    TensorIntrinsic,
+    Trace,
+    register_intrinsic,
+)
+from unity.transform.tensor import lowering
 
 
 def program() -> PrimFunc:
@@ -168,3 +180,71 @@ def test_traces_that_do_not_fit(trace: Trace, message: str) -> None:
 def test_what_is_no_trace() -> None:
     with pytest.raises(UnityError, match="no trace"):
         Trace.from_json("[]")
+
+
+@cache
+def product_intrinsic() -> TensorIntrinsic:
+    """Two rows by two columns, over three steps: as loops, and written out by rows."""
+    text = """
+@script.prim_func
+def described(a: f32[Buffer, 2, 3], b: f32[Buffer, 3, 2], c: f32[Buffer, 2, 2]) -> None:
+    for i, j, k in T.grid(2, 2, 3):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            c[vi, vj] = c[vi, vj] + a[vi, vk] * b[vk, vj]
+
+@script.prim_func
+def made(a: f32[Buffer, 2, 3], b: f32[Buffer, 3, 2], c: f32[Buffer, 2, 2]) -> None:
+    for k in range(3):
+        for j in T.vectorized(2):
+            c[0, j] = c[0, j] + a[0, k] * b[k, j]
+        for j in T.vectorized(2):
+            c[1, j] = c[1, j] + a[1, k] * b[k, j]
+"""
+    both = parse(text).prim_funcs()
+    return TensorIntrinsic(both["described"], both["made"])
+
+
+def product(op: str = "*") -> PrimFunc:
+    text = f"""
+@script.prim_func
+def main(a: f32[Buffer, 5, 4, 6], b: f32[Buffer, 5, 6, 8], c: f32[Buffer, 5, 4, 8]) -> None:
+    for n, i, j, k in T.grid(5, 4, 8, 6):
+        with T.block("product"):
+            vn, vi, vj, vk = T.axis.remap("SSSR", n, i, j, k)
+            with T.init():
+                c[vn, vi, vj] = 0.0
+            c[vn, vi, vj] = c[vn, vi, vj] + a[vn, vi, vk] {op} b[vn, vk, vj]
+"""
+    return parse(text).prim_funcs()["main"]
+
+
+def tiled(sch: Schedule) -> LoopRef:
+    _, i, j, k = sch.get_loops("product")
+    (i0, i1), (j0, j1), (k0, k1) = (
+        sch.split(loop, [None, f]) for loop, f in ((i, 2), (j, 2), (k, 3))
+    )
+    sch.reorder(i0, j0, k0, i1, j1, k1)
+    return i1
+
+
+def test_tensorize() -> None:
+    register_intrinsic("test_product", product_intrinsic())
+    before = product()
+    sch = Schedule(before)
+    sch.tensorize(tiled(sch), "test_product")
+    verify(IRModule({"main": sch.func}))
+    assert_same(before, sch.func, {})
+    assert_same(before, after(sch.func, *lowering()), {})
+    again = Schedule(before).replay(Trace.from_json(sch.trace.to_json()))
+    assert structural_equal(again.func, sch.func)
+
+
+def test_tensorize_refuses_what_is_not_described() -> None:
+    register_intrinsic("test_product", product_intrinsic())
+    sch = Schedule(product("-"))
+    loop = tiled(sch)
+    with pytest.raises(UnityError, match="does not compute what 'test_product' describes"):
+        sch.tensorize(loop, "test_product")
+    with pytest.raises(UnityError, match="there is no tensor intrinsic 'amx'"):
+        sch.tensorize(loop, "amx")

@@ -27,6 +27,7 @@ from .sample import compute_locations, sample_categorical, sample_perfect_tile
 from .set_scope import set_scope
 from .split import split
 from .storage_align import storage_align
+from .tensorize import tensorize
 from .tile import tile
 from .transform_block_layout import transform_block_layout
 from .transform_layout import transform_layout
@@ -60,6 +61,7 @@ __all__ = [
     "set_scope",
     "split",
     "storage_align",
+    "tensorize",
     "tile",
     "transform_block_layout",
     "transform_layout",
