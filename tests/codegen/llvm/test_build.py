@@ -11,7 +11,7 @@ import pytest
 from tests.codegen.llvm.run_kernel import HOST, run
 from tests.codegen.llvm.test_arithmetic import elementwise
 from tests.codegen.llvm.test_math import call
-from unity.codegen.llvm import compile_kernels
+from unity.codegen.llvm import compile_kernels, default_folder
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.llvm.child import compile_in_child
 from unity.codegen.llvm.host import host_features, host_target, vector_shape
@@ -214,3 +214,12 @@ def test_what_the_host_lacks_is_ruled_out() -> None:
     text = feature_text(HOST.features)
     assert all(f"-{f}" in text.split(",") for f in lacking)
     assert feature_text(("avx2", "fma")) == "+avx2,+fma"
+
+
+def test_the_environment_says_where_the_cache_lies(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("UNITY_CACHE_DIR", str(tmp_path))
+    assert default_folder() == tmp_path
+    monkeypatch.delenv("UNITY_CACHE_DIR")
+    assert default_folder() == Path.home() / ".cache" / "unity"
