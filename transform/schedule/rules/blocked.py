@@ -25,6 +25,8 @@ from .contraction import GRAIN, with_init
 
 UNROLL = 4
 """Steps of the innermost loop in a row, at most."""
+UNROLL_HEAVY = 8
+"""The same where weights are more than what they are applied to, and come from far."""
 MOST_PIXELS = 14
 """Pixels of a tile, at most."""
 
@@ -120,7 +122,8 @@ def _roles(nest: Nest, reduction: Reduction, target: Target) -> _Roles | None:
             heavy = _size(loads[weight].buffer) > _size(loads[image].buffer)
             fast = tuple(a for a in outer if heavy and number(a.extent) is not None)
             apart = step(places[image], pixel.var) or 1
-            most = UNROLL if steps[image] else max(1, min(UNROLL, apart))
+            most = UNROLL_HEAVY if heavy else UNROLL
+            most = most if steps[image] else max(1, min(most, apart))
             return _Roles(lane, block, pixel, line, _without(outer, *fast), fast, most)
     return None
 
