@@ -131,6 +131,9 @@ def _init_moves(block: Block, loop: For) -> bool:
             if load.buffer in accumulators and (load.buffer, load.indices) not in places:
                 return False
     inner: set[PrimExpr] = {s.var for s in walk_stmt(loop) if isinstance(s, For)}
+    reduced = [e for a in block.axes if a.kind == "R" for e in walk_prim(a.value)]
+    if any(isinstance(e, PrimVar) and e not in inner for e in reduced):
+        return False  # a loop further out, which also drives others, has begun to reduce
     spatial: set[PrimExpr] = {
         e
         for axis in block.axes
