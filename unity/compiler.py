@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from unity.codegen.assemble import assemble
 from unity.codegen.kernel_call import kernel_call
 from unity.codegen.llvm import default_folder, host_target
+from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
 from unity.ir.module import IRModule
@@ -32,6 +33,7 @@ Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelP
 """A module, a decorated function, the path of a model, or an ONNX model in memory."""
 
 
+@no_cycle_collection()
 def load(model: str | Path | ModelProto) -> IRModule:
     """Import a model.
 
@@ -47,6 +49,7 @@ def load(model: str | Path | ModelProto) -> IRModule:
     return from_onnx(model)
 
 
+@no_cycle_collection()
 def compile(  # noqa: A001
     model: Model,
     target: str | Target = "cpu",

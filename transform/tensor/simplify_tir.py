@@ -18,7 +18,7 @@ from unity.ir.stmt import (
     Seq,
     Stmt,
 )
-from unity.ir.visit import map_stmt, substitute_stmt
+from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
 
 from ..passes import Context, Pass
 from .functions import map_prim_funcs, with_body
@@ -68,7 +68,7 @@ def simplified(s: Stmt, known: Analyzer) -> Stmt:
         case Let():
             value = known.simplify(s.value)
             if isinstance(value, Imm | PrimVar | SizeVar):
-                return simplified(substitute_stmt(s.body, {s.var: value}), known)
+                return _substituted(s.body, {s.var: value}, known)
             body = simplified(s.body, known.with_value(s.var, value))
             same = value is s.value and body is s.body
             return s if same else Let(s.var, value, body, s.span)
@@ -93,13 +93,33 @@ def simplified(s: Stmt, known: Analyzer) -> Stmt:
             return map_stmt(s, lambda x: simplified(x, known), known.simplify)
 
 
+def _substituted(s: Stmt, values: dict[PrimVar | SizeVar, PrimExpr], known: Analyzer) -> Stmt:
+    """The statement with variables replaced, those directly within that have one value as well.
+
+    One walk for a whole nest of such variables: kernels are large, and nests of them common.
+    """
+    while isinstance(s, For | Let):
+        if isinstance(s, For):
+            extent = known.simplify(substitute_prim(s.extent, values))
+            if not (isinstance(extent, Imm) and extent.value == 1):
+                break
+            value = known.simplify(substitute_prim(s.begin, values))
+        else:
+            value = known.simplify(substitute_prim(s.value, values))
+            if not isinstance(value, Imm | PrimVar | SizeVar):
+                break
+        values[s.var] = value
+        s = s.body
+    return simplified(substitute_stmt(s, values), known)
+
+
 def _loop(s: For, known: Analyzer) -> Stmt:
     begin, extent = known.simplify(s.begin), known.simplify(s.extent)
     high = known.bounds(extent)[1]
     if high is not None and high <= 0:
         return NOTHING
     if isinstance(extent, Imm) and extent.value == 1:
-        return simplified(substitute_stmt(s.body, {s.var: begin}), known)
+        return _substituted(s.body, {s.var: begin}, known)
     body = simplified(s.body, known.with_extent(s.var, begin, extent))
     if body == NOTHING:
         return NOTHING

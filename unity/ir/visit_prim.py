@@ -70,11 +70,11 @@ def prim_children(e: PrimExpr) -> tuple[PrimExpr, ...]:
 def map_prim(e: PrimExpr, fn: ExprFn) -> PrimExpr:
     """The expression with `fn` applied to each direct operand."""
     match e:
-        case PrimVar() | SizeVar() | Imm():
-            return e
-        case Binary():
+        case Binary():  # first, being the most frequent: this function is where compiling spends
             a, b = fn(e.a), fn(e.b)
             return e if a is e.a and b is e.b else Binary(e.op, a, b)
+        case PrimVar() | SizeVar() | Imm():
+            return e
         case Compare():
             a, b = fn(e.a), fn(e.b)
             return e if a is e.a and b is e.b else Compare(e.op, a, b)
