@@ -245,11 +245,12 @@ def _micro_kernel(
     extent = _known(last)
     count = max(u for u in range(1, roles.most + 1) if extent % u == 0)
     at = PrimVar(last.var.name)
-    steps = [
-        accumulate(tile, reduction, substitute_prim(value, {last.var: index}), buffer)
-        for index in (add(multiply(at, imm(count)), imm(u)) for u in range(count))
-    ]
-    inner = For(at, imm(0), imm(extent // count), sequence(steps))
+    # Marked, not written out: the passes in between see one step, not all of them.
+    unrolled = PrimVar(f"{last.var.name}_step")
+    index = add(multiply(at, imm(count)), unrolled)
+    each = accumulate(tile, reduction, substitute_prim(value, {last.var: index}), buffer)
+    step_loop = For(unrolled, imm(0), imm(count), each, kind="unrolled")
+    inner = For(at, imm(0), imm(extent // count), step_loop)
     finish = substitute_stmt(with_init(reduction, nest.finish), here)
     done = write_back(tile, reduction, finish, buffer)
     return Allocate(buffer, Seq((start, loops(others, inner), done)))
