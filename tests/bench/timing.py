@@ -1,4 +1,8 @@
-"""Interleaved timing: contestants take turns, so that a busy machine slows them alike."""
+"""Interleaved timing: contestants take turns, so that a busy machine slows them alike.
+
+Before its turn each gets a pause and an untimed call: thread pools spin for a while after a call, and
+one runtime's spinning workers would hold the cores that the next one's workers need.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Run = Callable[[], object]
+PAUSE = 0.02
+"""Seconds, in which spinning workers give up their cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ def interleaved(runs: Mapping[str, Run], seconds: float = 3.0, least: int = 5) -
     while time.perf_counter() < end or min(len(t) for t in taken.values()) < least:
         for name, run in runs.items():
             count = batch[name]
+            time.sleep(PAUSE)
+            run()
             start = time.perf_counter()
             for _ in range(count):
                 run()
