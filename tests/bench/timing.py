@@ -1,7 +1,7 @@
 """Interleaved timing: contestants take turns, so that a busy machine slows them alike.
 
-Before its turn each gets a pause and an untimed call: thread pools spin for a while after a call, and
-one runtime's spinning workers would hold the cores that the next one's workers need.
+Before its turn each gets a pause and an untimed call: thread pools spin for a while after a call,
+and one runtime's spinning workers would hold the cores that the next one's workers need.
 """
 
 from __future__ import annotations
