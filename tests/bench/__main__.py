@@ -1,7 +1,8 @@
-"""``python -m tests.bench``: Unity against onnxruntime on the benchmark models, interleaved.
+"""``python -m tests.bench``: Unity against the installed runtimes, interleaved, on seeded models.
 
 Prints minimum and median with ratios (above 1: Unity is faster), the compile times, cold and from
-the cache, and what a call costs; writes ``tests/bench/results.json``.
+the cache, memory, and what a call costs; writes ``tests/bench/results.json`` and ``results.svg``.
+Rows of works that were not measured this time are kept from the file.
 """
 
 from __future__ import annotations
@@ -14,20 +15,118 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import onnx
 
-import unity
-
-from .models import MODELS, Array, Feeds
+from .memory import measured
+from .models import MODELS
 from .overhead import call_overhead
-from .timing import Run, Times, interleaved
+from .peers import PEERS
+from .report import lines, plot, summary
+from .works import WORKS
 
 RESULTS = Path(__file__).with_name("results.json")
-Row = dict[str, float | int | str]
+DYNAMIC = ("bert_base_dynamic", "gpt2_decode")
+"""Models that are compared with themselves at fixed sizes."""
+BF16 = ("resnet50", "bert_base")
+"""Models that are measured in bf16."""
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Run what the command line names; everything by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("works", nargs="*", choices=[[], *WORKS], help="all if none is named")
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), help="those installed")
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
+    parser.add_argument("--no-compile", action="store_true", help="no compile times, no memory")
+    options = parser.parse_args()
+    works = options.works or list(WORKS)
+    names = options.peers or [p for p in PEERS if p != "tvm"]
+    rows: list[Row] = []
+    for threads in options.threads:
+        for peer in names:
+            for row in paired(fitting(works, peer), peer, threads, options.seconds):
+                rows.append(row)
+                print(lines([row])[0], flush=True)
+    print("\nagainst the best peer:", *summary(rows), sep="\n")
+    found: Row = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
+        "rows": merged(rows),
+    }
+    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    models = {} if options.no_compile else {w: costs(w) for w in works if w in MODELS}
+    found["models"] = {**earlier.get("models", {}), **models}
+    overhead = call_overhead()
+    print("  ".join(f"{k} {v:.0f} ns" for k, v in overhead.items()))
+    found["overhead_ns"] = {k: round(v, 1) for k, v in overhead.items()}
+    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    if not plot(found["rows"], RESULTS.with_suffix(".svg")):
+        print("no plot: matplotlib is not installed")
+
+
+def fitting(works: Sequence[str], peer: str) -> list[str]:
+    """The works that a peer is measured on."""
+    if not PEERS[peer].installed:
+        return []
+    static = [w for w in works if w not in DYNAMIC]
+    some = {"unity_static": DYNAMIC, "openvino_bf16": BF16, "torch_compile": static, "tvm": static}
+    return [w for w in works if w in some.get(peer, works)]
+
+
+def paired(works: Sequence[str], peer: str, threads: int, seconds: float) -> Iterator[Row]:
+    """The rows of a process for Unity and a peer; if it dies, of another for what is left."""
+    left = list(works)
+    while left:
+        command = [sys.executable, "-m", "tests.bench.pair", *left, "--peer", peer]
+        command += ["--threads", str(threads), "--seconds", str(seconds)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout is not None
+            seen = left[0]
+            for line in child.stdout:
+                if line.startswith("{"):
+                    row: Row = json.loads(line)
+                    seen = str(row["work"])
+                    yield row
+        if child.returncode == 0:
+            return
+        died = left[left.index(seen)]
+        yield {"work": died, "threads": threads, "peer": peer, "failed": "the process died"}
+        left = left[left.index(seen) + 1 :]
+
+
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """These rows, and those of the file that none of them replaces."""
+
+    def key(r: Row) -> tuple[object, ...]:
+        return r["work"], r.get("length"), r["threads"], r["peer"]
+
+    earlier = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    new = {key(r) for r in rows}
+    kept = [r for r in earlier if "peer" in r and key(r) not in new]
+    order = list(WORKS)
+    return sorted(
+        [*kept, *rows],
+        key=lambda r: (order.index(r["work"]), r.get("length", 0), r["threads"], r["peer"]),
+    )
+
+
+def costs(name: str) -> Row:
+    """Compile times in seconds and memory in MiB."""
+    work = WORKS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path, cache = Path(folder) / f"{name}.onnx", Path(folder) / "cache"
+        onnx.save(work.build(), path)
+        cold, cached = compile_seconds(path, cache), compile_seconds(path, cache)
+        memory = {r: measured(path, name, work.lengths[0], r) for r in ("unity", "onnxruntime")}
+    row: Row = {"cold_s": round(cold, 2), "cached_s": round(cached, 2), "memory": memory}
+    print(f"{name}: compiled in {cold:.2f} s, cached {cached:.2f} s; {memory}", flush=True)
+    return row
 
 
 def compile_seconds(path: Path, cache: Path) -> float:
@@ -41,91 +140,6 @@ def compile_seconds(path: Path, cache: Path) -> float:
         [sys.executable, "-c", code, str(path)], env=env, capture_output=True, text=True, check=True
     )
     return float(done.stdout)
-
-
-def relative_error(got: Array, want: Array) -> float:
-    """The largest difference relative to the largest value."""
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    return float(np.abs(a - b).max(initial=0) / max(np.abs(b).max(initial=0), 1e-30))
-
-
-def measure(name: str, threads: int, seconds: float) -> list[Row]:
-    """One row for each length of a model."""
-    import onnxruntime
-
-    model, rows = MODELS[name], list[Row]()
-    with tempfile.TemporaryDirectory() as folder:
-        path, cache = Path(folder) / f"{name}.onnx", Path(folder) / "cache"
-        onnx.save(model.build(), path)
-        cold, cached = compile_seconds(path, cache), compile_seconds(path, cache)
-        executable = unity.compile(str(path), threads=threads)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        session = onnxruntime.InferenceSession(
-            str(path), options, providers=["CPUExecutionProvider"]
-        )
-    for length in model.lengths:
-        feeds: Feeds = model.feeds(length)
-        got = executable.run(feeds)
-        want = dict(zip(got, session.run(None, feeds), strict=True))
-        error = max(relative_error(np.asarray(got[k]), want[k]) for k in got)
-        runs: dict[str, Run] = {
-            "unity": partial(executable.run, feeds),
-            "ort": partial(session.run, None, feeds),
-        }
-        times = interleaved(runs, seconds)
-        rows.append(row(name, threads, length, times, error, cold, cached))
-    return rows
-
-
-def row(
-    name: str,
-    threads: int,
-    length: int,
-    times: dict[str, Times],
-    error: float,
-    cold: float,
-    cached: float,
-) -> Row:
-    """A line of the table; times in milliseconds, compile times in seconds."""
-    ours, theirs = times["unity"], times["ort"]
-    return {
-        "model": name,
-        "threads": threads,
-        "length": length,
-        "unity_min_ms": round(ours.min * 1e3, 4),
-        "unity_median_ms": round(ours.median * 1e3, 4),
-        "ort_min_ms": round(theirs.min * 1e3, 4),
-        "ort_median_ms": round(theirs.median * 1e3, 4),
-        "ratio_min": round(theirs.min / ours.min, 3),
-        "error": float(f"{error:.2g}"),
-        "compile_cold_s": round(cold, 2),
-        "compile_cached_s": round(cached, 2),
-    }
-
-
-def main() -> None:
-    """Run what the command line names; everything by default."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=list(MODELS), help="which models")
-    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each row")
-    options = parser.parse_args()
-    rows: list[Row] = []
-    for name in options.models:
-        for threads in options.threads:
-            for each in measure(name, threads, options.seconds):
-                rows.append(each)
-                print("  ".join(f"{k} {v}" for k, v in each.items()), flush=True)
-    overhead = call_overhead()
-    print("  ".join(f"{k} {v:.0f} ns" for k, v in overhead.items()))
-    found = {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": platform.processor() or platform.machine(),
-        "rows": rows,
-        "overhead_ns": {k: round(v, 1) for k, v in overhead.items()},
-    }
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -73,11 +73,11 @@ class Graph:
         self.nodes.append(helper.make_node(kind, list(inputs), names, name, **attrs))
         return names
 
-    def model(self) -> onnx.ModelProto:
+    def model(self, opset: int = OPSET) -> onnx.ModelProto:
         """The finished model."""
         graph = helper.make_graph(
             self.nodes, self.name, self.inputs, self.outputs, list(self.initializers.values())
         )
         return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8
+            graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8
         )

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
-import onnx
 
 from . import cnn, transformer
-
-Array = npt.NDArray[np.generic]
-Feeds = dict[str, Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A model: `build()` makes it, `feeds(length)` makes inputs; `lengths` are worth trying."""
-
-    build: Callable[[], onnx.ModelProto]
-    feeds: Callable[[int], Feeds]
-    lengths: tuple[int, ...] = (1,)
+from .work import Feeds, Work
 
 
 def images(batch: int) -> Feeds:
@@ -49,14 +35,14 @@ def decoder_step(
     return feeds
 
 
-MODELS: Mapping[str, Model] = {
-    "mlp": Model(cnn.mlp, lambda n: {"x": np.ones((n, 784), np.float32)}),
-    "resnet18": Model(lambda: cnn.resnet(18), images),
-    "resnet50": Model(lambda: cnn.resnet(50), images),
-    "mobilenetv2": Model(cnn.mobilenetv2, images),
-    "bert_base": Model(transformer.bert, tokens, (128,)),
-    "bert_base_dynamic": Model(
+MODELS: Mapping[str, Work] = {
+    "mlp": Work(cnn.mlp, lambda n: {"x": np.ones((n, 784), np.float32)}),
+    "resnet18": Work(lambda: cnn.resnet(18), images),
+    "resnet50": Work(lambda: cnn.resnet(50), images),
+    "mobilenetv2": Work(cnn.mobilenetv2, images),
+    "bert_base": Work(transformer.bert, tokens, (128,)),
+    "bert_base_dynamic": Work(
         lambda: transformer.bert(length="S"), tokens, (16, 64, 100, 128, 200, 384)
     ),
-    "gpt2_decode": Model(transformer.gpt2, decoder_step, (16, 64, 128, 300, 512, 1000)),
+    "gpt2_decode": Work(transformer.gpt2, decoder_step, (16, 64, 128, 300, 512, 1000)),
 }

@@ -10,8 +10,11 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-Run = Callable[[], object]
+Run = Callable[[], Any]
+BATCH = 2e-3
+"""Seconds that a turn takes at least: very short calls are made many times."""
 PAUSE = 0.02
 """Seconds, in which spinning workers give up their cores."""
 
@@ -31,7 +34,7 @@ def interleaved(runs: Mapping[str, Run], seconds: float = 3.0, least: int = 5) -
         run()
         start = time.perf_counter()
         run()
-        batch[name] = max(1, int(2e-4 / max(time.perf_counter() - start, 1e-9)))
+        batch[name] = max(1, int(BATCH / max(time.perf_counter() - start, 1e-9)))
     taken: dict[str, list[float]] = {name: [] for name in runs}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or min(len(t) for t in taken.values()) < least:

@@ -1,0 +1,93 @@
+"""``python -m tests.bench.pair``: Unity and one peer take turns in one process; rows as JSON.
+
+The benchmark starts it once for each peer and number of threads, because most runtimes fix their
+threads for the whole process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+import unity
+
+from .peers import PEERS, relative_error
+from .timing import Run, interleaved
+from .work import Work
+from .works import WORKS
+
+Row = dict[str, Any]
+
+
+def compiled(path: Path, threads: int, precision: str) -> unity.Executable:
+    """The model as Unity runs it."""
+    mode: dict[str, Any] = {} if precision == "f32" else {"precision": precision}
+    return unity.compile(str(path), threads=threads, **mode)
+
+
+def rows(name: str, work: Work, peer_name: str, threads: int, seconds: float) -> Iterator[Row]:
+    """One row for each length."""
+    peer = PEERS[peer_name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.onnx"
+        onnx.save(work.build(), path)
+        executable = compiled(path, threads, peer.precision)
+        theirs = None
+        for length in work.lengths:
+            feeds = work.feeds(length)
+            start = time.perf_counter()
+            if theirs is None or not peer.any_length:
+                theirs = peer.load(path, threads, feeds)
+            want = theirs(feeds)
+            ready = time.perf_counter() - start
+            got = list(executable.run(feeds).values())
+            error = max(relative_error(g, w) for g, w in zip(got, want, strict=True))
+            runs: dict[str, Run] = {
+                "unity": partial(executable.run, feeds),
+                peer_name: partial(theirs, feeds),
+            }
+            times = interleaved(runs, seconds)
+            ours, other = times["unity"], times[peer_name]
+            yield {
+                "work": name,
+                "length": length,
+                "threads": threads,
+                "peer": peer_name,
+                "precision": peer.precision,
+                "unity_min_ms": round(ours.min * 1e3, 5),
+                "unity_median_ms": round(ours.median * 1e3, 5),
+                "peer_min_ms": round(other.min * 1e3, 5),
+                "peer_median_ms": round(other.median * 1e3, 5),
+                "ratio": round(other.min / ours.min, 3),
+                "error": float(f"{error:.2g}"),
+                "peer_ready_s": round(ready, 2),
+            }
+
+
+def main() -> None:
+    """Print the rows of what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("works", nargs="+", choices=list(WORKS))
+    parser.add_argument("--peer", choices=list(PEERS), required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    options = parser.parse_args()
+    for name in options.works:
+        try:
+            for row in rows(name, WORKS[name], options.peer, options.threads, options.seconds):
+                print(json.dumps(row), flush=True)
+        except Exception as error:  # one work that a runtime refuses must not hide the others
+            failed = {"work": name, "threads": options.threads, "peer": options.peer}
+            print(json.dumps({**failed, "failed": f"{type(error).__name__}: {error}"}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

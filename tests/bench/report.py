@@ -1,0 +1,74 @@
+"""The table and the plot of what was measured: Unity against the best of its peers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+Key = tuple[str, int, int, str]
+"""A work, its length, threads, precision."""
+
+
+def best_peers(rows: Iterable[Row]) -> dict[Key, Row]:
+    """Of each work the row with the peer that comes out best: the least ratio."""
+    groups: defaultdict[Key, list[Row]] = defaultdict(list)
+    for r in rows:
+        if "ratio" in r and r["peer"] != "unity_static":
+            groups[r["work"], r["length"], r["threads"], r["precision"]].append(r)
+    return {key: min(found, key=lambda r: float(r["ratio"])) for key, found in groups.items()}
+
+
+def lines(rows: Sequence[Row]) -> list[str]:
+    """A line for each row."""
+    out: list[str] = []
+    for r in rows:
+        name = f"{r['work']:22} {r.get('length', ''):>5}  {r['threads']}T  {r['peer']:14}"
+        if "failed" in r:
+            out.append(f"{name} failed: {str(r['failed'])[:90]}")
+            continue
+        ours = f"{r['unity_min_ms']:10.4f} ({r['unity_median_ms']:.4f})"
+        theirs = f"{r['peer_min_ms']:10.4f} ({r['peer_median_ms']:.4f})"
+        out.append(f"{name} {ours:>24} {theirs:>24}  x{r['ratio']:.3f}  error {r['error']:.1g}")
+    return out
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    """A line for each work: the ratio to its best peer."""
+    found = best_peers(rows).items()
+    return [f"{work_text(key):40} x{r['ratio']:.3f}  ({r['peer']})" for key, r in found]
+
+
+def work_text(key: Key) -> str:
+    """A row's name in the table and the plot."""
+    work, length, threads, precision = key
+    at = f" @{length}" if length != 1 else ""
+    kind = "" if precision == "f32" else f" {precision}"
+    return f"{work}{at}{kind}, {threads} thread{'s' if threads > 1 else ''}"
+
+
+def plot(rows: Sequence[Row], path: Path) -> bool:
+    """Bars of the ratios to the best peer, as SVG; False where matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        return False
+    import_module("matplotlib").use("svg")
+    pyplot: Any = import_module("matplotlib.pyplot")
+    found = list(best_peers(rows).items())[::-1]
+    ratios = [float(r["ratio"]) for _, r in found]
+    figure, axes = pyplot.subplots(figsize=(9, 1 + 0.22 * len(found)))
+    axes.barh(
+        [work_text(key) for key, _ in found],
+        ratios,
+        color=["tab:green" if ratio >= 1 else "tab:red" for ratio in ratios],
+    )
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xlabel("time of the best peer / Unity's (minima; above 1 Unity is faster)")
+    for at, (_, r) in enumerate(found):
+        axes.text(float(r["ratio"]), at, f" {r['ratio']:.2f} {r['peer']}", va="center", fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path)
+    return True

@@ -1,0 +1,60 @@
+"""The benchmark's own parts: the peers agree, the report picks the best of them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from . import cnn, transformer
+from .models import MODELS, decoder_step, tokens
+from .operators import OPERATORS
+from .pair import rows
+from .peers import PEERS, relative_error
+from .report import best_peers, work_text
+from .work import Feeds
+
+SMALL: dict[str, tuple[onnx.ModelProto, Feeds]] = {
+    "mlp": (cnn.mlp(), {"x": np.ones((1, 784), np.float32)}),
+    "bert": (transformer.bert(layers=1, width=48, heads=4, ffn=64, length=16), tokens(16)),
+    "gpt2": (transformer.gpt2(1, 48, 4, 64, 50, 64), decoder_step(5, 1, 4, 12, 50)),
+    "softmax": (OPERATORS["softmax_1024x1024"].build(), OPERATORS["softmax_1024x1024"].feeds(1)),
+    "gelu": (OPERATORS["gelu_1M"].build(), OPERATORS["gelu_1M"].feeds(1)),
+    "layernorm": (OPERATORS["layernorm_128x768"].build(), OPERATORS["layernorm_128x768"].feeds(1)),
+}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.parametrize("name", SMALL)
+def test_torch_computes_what_onnxruntime_does(name: str, tmp_path: Path) -> None:
+    model, feeds = SMALL[name]
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    want = PEERS["onnxruntime"].load(path, 1, feeds)(feeds)
+    got = PEERS["torch"].load(path, 1, feeds)(feeds)
+    assert len(got) == len(want)
+    assert max(relative_error(g, w) for g, w in zip(got, want, strict=True)) < 1e-5
+
+
+def test_a_row_has_both_times_and_the_error() -> None:
+    (row,) = rows("mlp", MODELS["mlp"], "onnxruntime", 1, 0.01)
+    assert row["error"] < 1e-5
+    assert row["ratio"] == pytest.approx(row["peer_min_ms"] / row["unity_min_ms"], rel=0.01)
+
+
+def test_the_best_peer_is_the_hardest_to_beat() -> None:
+    row = {"work": "mlp", "length": 1, "threads": 2, "precision": "f32"}
+    found = best_peers(
+        [
+            {**row, "peer": "torch", "ratio": 3.0},
+            {**row, "peer": "onnxruntime", "ratio": 0.7},
+            {**row, "peer": "tvm", "failed": "no"},
+            {**row, "peer": "unity_static", "ratio": 0.5},
+        ]
+    )
+    ((key, best),) = found.items()
+    assert best["peer"] == "onnxruntime"
+    assert work_text(key) == "mlp, 2 threads"
