@@ -5,11 +5,15 @@ Every line is a pass; a comment stands where the order matters.
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias, get_args
+
 from unity.errors import UnityError
+from unity.ir.dtype import BFLOAT16, FLOAT16, DType
 from unity.ir.target import TargetKind
 
 from .graph import (
     ConvertLayout,
+    ConvertPrecision,
     EliminateCommonSubexpr,
     EliminateDeadCode,
     FoldBatchNorm,
@@ -79,9 +83,20 @@ TENSOR = Pipeline(
 
 DEFAULT: dict[TargetKind, Pipeline] = {"cpu": GRAPH + KERNELS + TENSOR}
 
+Precision: TypeAlias = Literal["f32", "bf16", "f16"]
+"""In what contractions of float32 compute: as they are, or with operands in a narrow float."""
+NARROW: dict[Precision, DType] = {"bf16": BFLOAT16, "f16": FLOAT16}
 
-def pipeline(kind: TargetKind = "cpu") -> Pipeline:
+
+def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline:
     """The default pipeline of a kind of target.
+
+    Args:
+        kind: Of target.
+        precision: What `ConvertPrecision` is to do; ``"f32"`` leaves it out.
+
+    Raises:
+        UnityError: There is no such kind or precision.
 
     >>> [p.name for p in pipeline("cpu").until(LegalizeOps).passes][:3]
     ['Normalize', 'FoldConstants', 'SimplifyOps']
@@ -89,4 +104,12 @@ def pipeline(kind: TargetKind = "cpu") -> Pipeline:
     found = DEFAULT.get(kind)
     if found is None:
         raise UnityError(f"no pipeline for {kind!r}", hint=f"there are: {', '.join(DEFAULT)}")
-    return found
+    if precision not in get_args(Precision):
+        known = ", ".join(map(repr, get_args(Precision)))
+        raise UnityError(f"no precision {precision!r}", hint=f"there are: {known}")
+    if precision == "f32":
+        return found
+    # After all that looks for plain float32 ops and weights.
+    return found.insert_before(
+        LegalizeOps, ConvertPrecision(NARROW[precision]), EliminateDeadCode()
+    )

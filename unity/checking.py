@@ -15,15 +15,22 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.runtime.executable import Executable
-from unity.transform import Context, Pipeline
+from unity.transform import Context, Pipeline, Precision
 from unity.transform.instruments.numeric import NumericCheck, difference
 
 SIZE = 3
-RTOL, ATOL = 1e-4, 1e-5
+RTOL: Mapping[Precision, float] = {"f32": 1e-4, "bf16": 5e-2, "f16": 1e-2}
+"""Allowed difference by precision, relative to the largest number of a result."""
+ATOL = 1e-5
 
 
 def check_executable(
-    executable: Executable, module: IRModule, pipeline: Pipeline, ctx: Context, seed: int = 0
+    executable: Executable,
+    module: IRModule,
+    pipeline: Pipeline,
+    ctx: Context,
+    precision: Precision = "f32",
+    seed: int = 0,
 ) -> None:
     """Compare every function of the module that takes tensors.
 
@@ -32,12 +39,14 @@ def check_executable(
         module: What it was compiled from.
         pipeline: The passes it went through; to find the culprit if results differ.
         ctx: What the passes were given.
+        precision: What was asked for; tells how much may differ.
         seed: Of the inputs.
 
     Raises:
         UnityError: A result differs; names the function, the place and the first pass after which
             it did, or the code generator.
     """
+    rtol = RTOL[precision]
     for name, function in module.graph_functions().items():
         if name not in executable.functions:
             continue
@@ -45,9 +54,9 @@ def check_executable(
         if inputs is None:
             continue
         expected = interpret(module, name, inputs)
-        wrong = difference(expected, executable[name](*inputs), RTOL, ATOL)
+        wrong = difference(expected, executable[name](*inputs), rtol, ATOL)
         if wrong is not None:
-            watch = NumericCheck(_interpret, {name: inputs}, RTOL, ATOL)
+            watch = NumericCheck(_interpret, {name: inputs}, rtol, ATOL)
             pipeline.run(module, Context(ctx.target, (*ctx.instruments, watch)))
             raise UnityError(f"code generation changed what {name!r} computes: {wrong}")
 

@@ -23,7 +23,7 @@ from unity.ir.verify import verify
 from unity.op.check import check_types
 from unity.runtime.executable import Executable
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
-from unity.transform import Context, Instrument, Pipeline
+from unity.transform import Context, Instrument, Pipeline, Precision
 from unity.transform import pipeline as default_pipeline
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def compile(  # noqa: A001
     pipeline: Pipeline | None = None,
     check: bool = False,
     threads: int | None = None,
+    precision: Precision = "f32",
     instruments: Sequence[Instrument] = (),
     cache: Path | str | None = "default",
 ) -> Executable:
@@ -72,11 +73,14 @@ def compile(  # noqa: A001
         check: Whether to compare the result with the interpreter on generated inputs; if it
             differs, the error names the pass that is to blame.
         threads: How many threads kernels may use; as many as there are cpus if not given.
+        precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands
+            to that type and sum in float32; inputs and outputs stay what they are.
         instruments: Watch the passes: timing, printing, verification.
         cache: The folder of compiled object code, None for no cache.
 
     Raises:
-        UnityError: The module is wrong, or with `check` the numbers differ.
+        UnityError: The module is wrong, the target can't compute in the precision, or with `check`
+            the numbers differ.
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
     module = _module(model)
@@ -85,14 +89,19 @@ def compile(  # noqa: A001
     verify(module)
     check_types(module)
     context = Context(_target(target, threads), tuple(instruments))
-    passes = default_pipeline(context.target.kind) if pipeline is None else pipeline
+    if pipeline is not None and precision != "f32":
+        raise UnityError(
+            f"a pipeline and precision={precision!r}",
+            hint=f"start from unity.transform.pipeline(precision={precision!r})",
+        )
+    passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
     lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
     executable = assemble(lowered, context.target, None if folder is None else Path(folder))
     if check:
         from unity.checking import check_executable
 
-        check_executable(executable, module, passes, context)
+        check_executable(executable, module, passes, context, precision)
     return executable
 
 

@@ -1,6 +1,7 @@
 """Passes over graph functions, from A-normal form to planned memory: one pass a file."""
 
 from .convert_layout import ConvertLayout
+from .convert_precision import ConvertPrecision
 from .cse import EliminateCommonSubexpr
 from .dce import EliminateDeadCode
 from .fold import FoldConstants
@@ -17,6 +18,7 @@ from .simplify import SimplifyOps
 
 __all__ = [
     "ConvertLayout",
+    "ConvertPrecision",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
     "FoldBatchNorm",

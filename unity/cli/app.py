@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,6 +31,10 @@ Dims = Annotated[
     typer.Option("--dim", help="SYMBOL=SIZE for generated inputs, e.g. batch=4."),
 ]
 Threads = Annotated[int | None, typer.Option(help="Threads to use; the number of cores.")]
+Precision = Annotated[
+    Literal["f32", "bf16", "f16"],
+    typer.Option(help="In what matrix products and convolutions compute."),
+]
 Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
 
 
@@ -43,12 +47,13 @@ def run(
         Path | None, typer.Option("--output", "-o", help="Write the outputs here, as .npz.")
     ] = None,
     threads: Threads = None,
+    precision: Precision = "f32",
     seed: Seed = 0,
 ) -> None:
     """Compile a model and run it once; inputs not given are generated from a seed."""
     from .run import run_model
 
-    run_model(model, inputs or [], dim or [], output, threads, seed)
+    run_model(model, inputs or [], dim or [], output, threads, seed, precision)
 
 
 @app.command("compile")
@@ -59,11 +64,12 @@ def compile_(
         typer.Option("--output", "-o", help="A folder for the IR, LLVM and assembly as text."),
     ] = None,
     threads: Threads = None,
+    precision: Precision = "f32",
 ) -> None:
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
-    compile_model(model, output, threads)
+    compile_model(model, output, threads, precision)
 
 
 @app.command()
@@ -77,13 +83,14 @@ def bench(
     ] = "",
     profile: Annotated[bool, typer.Option(help="Time every kernel as well.")] = False,
     threads: Threads = None,
+    precision: Precision = "f32",
     seed: Seed = 0,
 ) -> None:
     """Time a model, interleaved with other runtimes if asked."""
     from .bench import bench_model
 
     peers = [p for p in vs.split(",") if p]
-    bench_model(model, inputs or [], dim or [], repeat, peers, profile, threads, seed)
+    bench_model(model, inputs or [], dim or [], repeat, peers, profile, threads, seed, precision)
 
 
 @app.command()
@@ -98,11 +105,12 @@ def inspect(
     kernel: Annotated[
         str | None, typer.Option(help="Print one kernel: its IR, LLVM and assembly.")
     ] = None,
+    precision: Precision = "f32",
 ) -> None:
     """Print a model's program: as imported, after a pass, or one kernel down to assembly."""
     from .inspect import inspect_model
 
-    inspect_model(model, passes, after, kernel)
+    inspect_model(model, passes, after, kernel, precision)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from rich.table import Table
 from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.dtype import Array
+from unity.transform import Precision
 
 from .feeds import feeds_for, main_function, named_as_in_the_model
 from .run import compiled
@@ -29,12 +30,13 @@ def bench_model(
     profile: bool,
     threads: int | None,
     seed: int,
+    precision: Precision = "f32",
 ) -> None:
     """Time and print minimum and median in milliseconds, with ratios against Unity."""
     console = Console(highlight=False)
     function = main_function(load(model))
     feeds = feeds_for(function, files, dims, seed)
-    executable, imported, took = compiled(model, threads, console)
+    executable, imported, took = compiled(model, threads, console, precision)
     console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
     contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}
     for peer in peers:

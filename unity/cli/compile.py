@@ -6,13 +6,17 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unity.transform import Precision
+
 from .run import compiled
 
 
-def compile_model(model: Path, output: Path | None, threads: int | None) -> None:
+def compile_model(
+    model: Path, output: Path | None, threads: int | None, precision: Precision = "f32"
+) -> None:
     """Compile and report; write the generated text into the folder `output`."""
     console = Console(highlight=False)
-    executable, imported, took = compiled(model, threads, console)
+    executable, imported, took = compiled(model, threads, console, precision)
     console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
     console.print(str(executable), markup=False, soft_wrap=True)
     constants = sum(c.nbytes for c in executable.constants)

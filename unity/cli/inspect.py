@@ -13,28 +13,30 @@ from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.script import show
-from unity.transform import Context, pipeline
+from unity.transform import Context, Pipeline, Precision, pipeline
 
 
-def inspect_model(model: Path, passes: bool, after: str | None, kernel: str | None) -> None:
+def inspect_model(
+    model: Path, passes: bool, after: str | None, kernel: str | None, precision: Precision = "f32"
+) -> None:
     """Print what was asked for; the module as imported if nothing was."""
     module = load(model)
     if kernel is not None:
-        _print_kernel(module, kernel)
+        _print_kernel(module, kernel, precision)
     elif passes or after is not None:
-        _run_passes(module, after)
+        _run_passes(module, after, pipeline(precision=precision))
     else:
         show(module)
 
 
-def _run_passes(module: IRModule, after: str | None) -> None:
+def _run_passes(module: IRModule, after: str | None, chosen: Pipeline) -> None:
     console = Console(highlight=False)
     context = Context(host_target())
     table = Table("pass", "graph functions", "prim funcs", "bindings")
-    names = [each.name for each in pipeline("cpu").passes]
+    names = [each.name for each in chosen.passes]
     if after is not None and after not in names:
         raise UnityError(f"the pipeline has no pass {after!r}", hint=f"it has {', '.join(names)}")
-    for each in pipeline("cpu").passes:
+    for each in chosen.passes:
         module = each(module, context)
         graphs = module.graph_functions()
         bindings = sum(len(b.bindings) for f in graphs.values() for b in f.body.blocks)
@@ -45,8 +47,8 @@ def _run_passes(module: IRModule, after: str | None) -> None:
     console.print(table)
 
 
-def _print_kernel(module: IRModule, kernel: str) -> None:
-    executable = unity_compile(module)
+def _print_kernel(module: IRModule, kernel: str, precision: Precision) -> None:
+    executable = unity_compile(module, precision=precision)
     for title, text in (
         ("TensorIR", executable.ir(kernel)),
         ("LLVM", executable.llvm(kernel)),

@@ -13,18 +13,21 @@ from unity.compiler import compile as unity_compile
 from unity.compiler import load
 from unity.ir.dtype import Array
 from unity.runtime.executable import Executable
+from unity.transform import Precision
 
 from .feeds import feeds_for, main_function
 
 
-def compiled(model: Path, threads: int | None, console: Console) -> tuple[Executable, float, float]:
+def compiled(
+    model: Path, threads: int | None, console: Console, precision: Precision = "f32"
+) -> tuple[Executable, float, float]:
     """The executable, and the seconds that importing and compiling took."""
     start = time.perf_counter()
     with console.status(f"importing {model.name}"):
         module = load(model)
     imported = time.perf_counter()
     with console.status(f"compiling {model.name}"):
-        executable = unity_compile(module, threads=threads)
+        executable = unity_compile(module, threads=threads, precision=precision)
     return executable, imported - start, time.perf_counter() - imported
 
 
@@ -35,12 +38,13 @@ def run_model(
     output: Path | None,
     threads: int | None,
     seed: int,
+    precision: Precision = "f32",
 ) -> None:
     """Run and report; `files` and `dims` are the options as given."""
     console = Console(highlight=False)
     function = main_function(load(model))
     feeds = feeds_for(function, files, dims, seed)
-    executable, imported, took = compiled(model, threads, console)
+    executable, imported, took = compiled(model, threads, console, precision)
     start = time.perf_counter()
     results = executable.run(feeds)
     first = time.perf_counter() - start
