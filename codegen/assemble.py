@@ -13,9 +13,10 @@ from unity.codegen.vm.native import NativeText, native_text
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.runtime.executable import Executable, Parts, native_kernel
-from unity.runtime.link import link, set_threads, thread_pool
+from unity.runtime.link import link, thread_pool
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.program import Program
+from unity.runtime.threads import LIMIT_SYMBOL, Threads
 
 
 def assemble(module: IRModule, target: Target, cache: Path | None) -> Executable:
@@ -39,8 +40,7 @@ def assemble(module: IRModule, target: Target, cache: Path | None) -> Executable
         objects.append(compile_cached(native.text, target, "short", store))
         exports += native.exports
     pool = thread_pool(code.pool)
-    set_threads(pool, target.threads)
-    library = link(objects, exports, pool.addresses)
+    library = link(objects, [*exports, LIMIT_SYMBOL], pool.addresses)
     kernels = tuple(native_kernel(library[code.symbols[k.name]], k) for k in program.kernels)
     return Executable(
         Parts(
@@ -51,6 +51,7 @@ def assemble(module: IRModule, target: Target, cache: Path | None) -> Executable
             None if native is None else NativeCode(library, native.info, built.constants),
             Sources(module, code, native),
             library=library,
+            threads=Threads(pool, library, target.threads),
         )
     )
 

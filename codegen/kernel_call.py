@@ -20,9 +20,10 @@ from unity.ir.types import ObjectType, TensorType, Type
 from unity.runtime.arrays import accept
 from unity.runtime.check import Binder
 from unity.runtime.executable import native_kernel
-from unity.runtime.link import link, set_threads, thread_pool
+from unity.runtime.link import link, thread_pool
 from unity.runtime.program import KernelInfo, Spec
 from unity.runtime.sizes import evaluate
+from unity.runtime.threads import LIMIT_SYMBOL, Threads
 from unity.runtime.vm import kernel_error
 
 
@@ -45,8 +46,8 @@ def kernel_call(
         raise UnityError(f"{name} takes scalars; only buffers and sizes can be passed from Python")
     code = compile_kernels({name: func}, target, cache, 1)
     pool = thread_pool(code.pool)
-    set_threads(pool, target.threads)
-    library = link(code.objects, [code.symbols[name]], pool.addresses)
+    library = link(code.objects, [code.symbols[name], LIMIT_SYMBOL], pool.addresses)
+    Threads(pool, library, target.threads)
     scope = Scope()
     outputs = written.attrs.get("num_outputs", 1)
     first_output = len(written.buffers) - (outputs if isinstance(outputs, int) else 1)

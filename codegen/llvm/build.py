@@ -21,15 +21,17 @@ from .child import compile_in_child
 from .emitter import Unit
 from .kernel import emit_kernel
 from .machine import Compiled, Level, compile_text, host_triple
-from .pool import POOL_SYMBOLS, pool_text
+from .pool import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 
 CODE_VERSION = "1"
 """Part of the cache's key: raise it when the way of compiling changes, not the text."""
-_RESERVED = frozenset({"malloc", "free", "memcpy", "memset", "memmove", *POOL_SYMBOLS})
+_RESERVED = frozenset(
+    {"malloc", "free", "memcpy", "memset", "memmove", *POOL_SYMBOLS, *LIMIT_SYMBOLS}
+)
 _MODULE_STATEMENTS = 400
 _DECLARATIONS = """
-declare void @unity_parallel_for(ptr, ptr, i64)
-declare i32 @unity_thread_count()
+declare void @unity_parallel_for(ptr, ptr, i64, i32)
+declare i32 @unity_thread_limit()
 declare noalias ptr @malloc(i64)
 declare void @free(ptr)
 """
@@ -49,7 +51,8 @@ class ObjectCode:
     """Compiled kernels.
 
     Attributes:
-        objects: Contents of object files; link them with each other and with `pool`.
+        objects: Contents of object files; link them with each other and with `pool`. One of them
+            holds how many threads the kernels may use.
         pool: The object file of the thread pool, to be linked once a process.
         symbols: The exported function of each kernel.
         messages: What each assert of a kernel says: the result ``k > 0`` of a call means
@@ -126,7 +129,8 @@ def compile_kernels(
             messages.update(told)
             jobs.append(workers.submit(finish, text, level))
         pool = pool_object(target, store)
-        objects = tuple(job.result() for job in jobs)
+        limit = compile_cached(LIMIT, target, "full", store)
+        objects = (*(job.result() for job in jobs), limit)
     if store is not None:
         store.trim()
     return ObjectCode(

@@ -2,11 +2,13 @@
 
 A process links it once; kernels call it by name:
 
-- ``void unity_parallel_for(ptr task, ptr env, i64 n)`` calls ``task(env, t, n)`` for each
-  ``t < n`` and returns when all are done;
-- ``void unity_set_threads(i32 threads, i32 spin_us)``: `threads` counts the caller; a negative
-  `spin_us` means 1 ms of spinning before a worker sleeps;
+- ``void unity_parallel_for(ptr task, ptr env, i64 n, i32 limit)`` calls ``task(env, t, n)`` for
+  each ``t < n``, on `limit` threads at most, and returns when all are done;
+- ``void unity_set_threads(i32 threads, i32 spin_us)``: how many there are, the caller included; a
+  negative `spin_us` means 1 ms of spinning before a worker sleeps;
 - ``i32 unity_thread_count()`` and ``i32 unity_workers()``: the wish, and the threads that exist.
+
+How many of them a program may use is its own affair: each one is linked with a copy of `LIMIT`.
 
 The library must stay loaded while workers exist. Where there are no threads (bare metal, wasm,
 systems other than Linux) the same functions run the tasks in order.
@@ -26,6 +28,7 @@ POOL_SYMBOLS = (
     "unity_thread_count",
     "unity_workers",
 )
+LIMIT_SYMBOLS = ("unity_thread_limit", "unity_limit_threads")
 _OPEN, _ACTIVE_BITS, _MAX_THREADS, _PAGE = 1024, 11, 1024, 65536
 _FIELDS = {
     # Offsets in the state page; what different threads write lies on different cache lines.
@@ -35,6 +38,7 @@ _FIELDS = {
     "env": 136,
     "n": 144,
     "cpu": 152,
+    "limit": 156,
     "lock": 192,
     "sleepers": 256,
     "ready": 320,
@@ -80,3 +84,19 @@ def pool_text(target: Target, *, pid_check: bool = False) -> str:
     for name, offset in _FIELDS.items():
         text = text.replace(f"<at {name}>", str(offset))
     return text
+
+
+LIMIT = """
+@unity_limit = internal global i32 1
+
+define i32 @unity_thread_limit() nounwind {
+  %n = load atomic i32, ptr @unity_limit monotonic, align 4
+  ret i32 %n
+}
+
+define void @unity_limit_threads(i32 %threads) nounwind {
+  store atomic i32 %threads, ptr @unity_limit monotonic, align 4
+  ret void
+}
+"""
+"""How many threads the kernels linked with it may use, as an LLVM module."""

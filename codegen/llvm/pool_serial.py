@@ -13,7 +13,7 @@ define i32 @unity_workers() nounwind {
   ret i32 0
 }
 
-define void @unity_parallel_for(ptr %f, ptr %e, i64 %n) nounwind {
+define void @unity_parallel_for(ptr %f, ptr %e, i64 %n, i32 %limit) nounwind {
 entry:
   %none = icmp slt i64 %n, 1
   br i1 %none, label %end, label %loop

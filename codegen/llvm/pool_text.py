@@ -4,9 +4,9 @@ State is one page: ``word = epoch << ACTIVE | OPEN | number of workers that join
 
 - A caller takes the lock by trylock; a nested or concurrent caller fails to and runs inline.
 - It writes the job, opens the word under a new epoch, and takes tasks itself (an atomic counter).
-- A worker joins an open job by ``word -> word + 1`` and leaves by ``word - 1``. The caller clears
-  OPEN when the counter has run out and waits for zero workers: never for one that has not joined,
-  however the system schedules it.
+- A worker joins an open job that has room by ``word -> word + 1`` and leaves by ``word - 1``. The
+  caller clears OPEN when the counter has run out and waits for zero workers: never for one that has
+  not joined, however the system schedules it.
 - A worker that finds itself on the caller's cpu moves away: the scheduler may leave both there for
   seconds, and the worker's spinning would take every second time slice from the caller.
 - An idle worker spins (calibrated by time: ``pause`` takes 10 to 140 cycles), then sleeps.
@@ -157,7 +157,7 @@ entry:
   br label %top
 top:
   ; %last: the epoch this worker has served
-  %last = phi i64 [ 0, %entry ], [ %epoch, %leave ], [ %last, %awake ]
+  %last = phi i64 [ 0, %entry ], [ %epoch, %leave ], [ %epoch, %room ], [ %last, %awake ]
   %cpu = call i32 @sched_getcpu()
   %ccpu = load atomic i32, ptr %cpup monotonic, align 4
   %here = icmp eq i32 %cpu, %ccpu
@@ -178,7 +178,16 @@ look:
 join:
   %lim = load atomic i32, ptr @unity_threads monotonic, align 4
   %wanted = icmp slt i32 %rank, %lim
-  br i1 %wanted, label %cas, label %quit
+  br i1 %wanted, label %room, label %quit
+room:
+  ; read before the word is changed: if it belonged to another job, the exchange fails
+  %limitp = getelementptr i8, ptr %s, i64 <at limit>
+  %limit = load atomic i32, ptr %limitp monotonic, align 4
+  %joined = and i64 %w, <MASK>
+  %others = trunc i64 %joined to i32
+  %mine = add i32 %others, 1
+  %free = icmp slt i32 %mine, %limit
+  br i1 %free, label %cas, label %top
 cas:
   %w1 = add i64 %w, 1
   %cx = cmpxchg ptr %s, i64 %w, i64 %w1 acq_rel monotonic
@@ -272,9 +281,10 @@ out:
   ret void
 }
 
-define void @unity_parallel_for(ptr %f, ptr %e, i64 %n) nounwind {
+define void @unity_parallel_for(ptr %f, ptr %e, i64 %n, i32 %limit) nounwind {
 entry:
-  %lim = load atomic i32, ptr @unity_threads monotonic, align 4
+  %there = load atomic i32, ptr @unity_threads monotonic, align 4
+  %lim = call i32 @llvm.smin.i32(i32 %there, i32 %limit)
   %one = icmp slt i32 %lim, 2
   %few = icmp slt i64 %n, 2
   %small = or i1 %one, %few
@@ -291,8 +301,8 @@ lock:
 own:
   %readyp = getelementptr i8, ptr %s, i64 <at ready>
   %rd = load atomic i32, ptr %readyp acquire, align 4
-  %there = icmp ne i32 %rd, 0
-  br i1 %there, label %job, label %start
+  %started = icmp ne i32 %rd, 0
+  br i1 %started, label %job, label %start
 start:
   call void @unity_start(ptr %s)
   br label %job
@@ -306,6 +316,8 @@ job:
   store ptr %e, ptr %envp
   store i64 %n, ptr %np
   store atomic i64 0, ptr %nextp monotonic, align 8
+  %limitp = getelementptr i8, ptr %s, i64 <at limit>
+  store atomic i32 %lim, ptr %limitp monotonic, align 4
   %cpup = getelementptr i8, ptr %s, i64 <at cpu>
   %cpu = call i32 @sched_getcpu()
   store atomic i32 %cpu, ptr %cpup monotonic, align 4
@@ -321,10 +333,11 @@ job:
   br i1 %asleep, label %count, label %work
 count:
   ; wake only what the awake workers cannot cover
-  %workers = sub i32 %lim, 1
+  %workers = sub i32 %there, 1
   %awake = sub i32 %workers, %sl
   %others = sub i64 %n, 1
-  %wide = zext i32 %workers to i64
+  %may = sub i32 %lim, 1
+  %wide = zext i32 %may to i64
   %least = call i64 @llvm.smin.i64(i64 %others, i64 %wide)
   %want = trunc i64 %least to i32
   %missing = sub i32 %want, %awake

@@ -324,7 +324,8 @@ class Statements:
             slot = em.pure(f"getelementptr inbounds i64, ptr {env}, i64 {k}")
             slots.append(slot)
             em.do(f"store {t.text} {value}, ptr {slot}, align 8")
-        em.do(f"call void @unity_parallel_for(ptr @{task}, ptr {env}, i64 {tasks})")
+        limit = em.effect("call i32 @unity_thread_limit()")
+        em.do(f"call void @unity_parallel_for(ptr @{task}, ptr {env}, i64 {tasks}, i32 {limit})")
         code = em.effect(f"load i32, ptr {slots[2]}, align 8")
         good, bad = em.new_label("good"), em.new_label("bad")
         failed = em.effect(f"icmp ne i32 {code}, 0")
@@ -339,7 +340,7 @@ class Statements:
     def _task_count(self, s: For, extent: str) -> str:
         """Enough tasks for balance, none so small that handing it out costs more."""
         em = self.em
-        threads = em.effect("call i32 @unity_thread_count()")
+        threads = em.effect("call i32 @unity_thread_limit()")
         wide = em.pure(f"zext i32 {threads} to i64")
         most = em.pure(f"mul i64 {wide}, {TASKS_A_THREAD}")
         total = em.mul(extent, self.expressions.index(work(s.body)), "")

@@ -24,6 +24,7 @@ from unity.runtime.program import (
 )
 from unity.runtime.signature import function_text
 from unity.runtime.sizes import evaluate, product
+from unity.runtime.threads import Threads
 from unity.runtime.timing import Benchmark, Profile, benchmark, profile
 from unity.runtime.vm import VM, Event, Host, Kernel
 
@@ -55,6 +56,7 @@ class Parts:
         native: Native code, where there is any.
         listings: Texts; None for an executable that was loaded from an artifact.
         library: The linked machine code, kept alive by this.
+        threads: How many it uses; None where the code knows no threads.
     """
 
     program: Program
@@ -64,6 +66,7 @@ class Parts:
     native: NativeCode | None = None
     listings: Listings | None = None
     library: Linked | None = None
+    threads: Threads | None = None
 
 
 class Executable:
@@ -106,14 +109,40 @@ class Executable:
         self._code(name)
         return self._calls[name]
 
+    @property
+    def threads(self) -> int:
+        """How many threads a call may use, the caller included; may be set at any time."""
+        return 1 if self._parts.threads is None else self._parts.threads.count
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        if self._parts.threads is not None:
+            self._parts.threads.count = count
+
     def run(
-        self, inputs: Mapping[str, object], function: str | None = None
+        self,
+        inputs: Mapping[str, object],
+        function: str | None = None,
+        *,
+        threads: int | None = None,
     ) -> dict[str, npt.NDArray[Any]]:
         """Call a function with named arrays; its results by name.
 
         An imported model's inputs and outputs have the names that the model gives them. Results
         without names are called ``output0``, ``output1`` ...
+
+        Args:
+            inputs: Arrays by name.
+            function: Which function, the main one if not given.
+            threads: How many threads this call may use; `threads` if not given. Calls of the same
+                executable that run at the same time share it.
         """
+        if threads is not None:
+            usual, self.threads = self.threads, threads
+            try:
+                return self.run(inputs, function)
+            finally:
+                self.threads = usual
         name = function or self._main_name
         code = self._code(name)
         if not isinstance(inputs, Mapping):

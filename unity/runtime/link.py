@@ -5,7 +5,6 @@ The runtime's only user of LLVM: its JIT linker, which runs no passes and genera
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
@@ -87,9 +86,3 @@ def thread_pool(object_code: bytes) -> Library:
         if not _pool:
             _pool.append(link([object_code], _POOL_SYMBOLS))
         return _pool[0]
-
-
-def set_threads(pool: Library, threads: int) -> None:
-    """Let parallel loops of this process use so many threads, the caller included."""
-    function = ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_int32)
-    function(pool["unity_set_threads"])(threads, -1)

@@ -13,7 +13,8 @@ from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
 from unity.ir.target import Target
-from unity.runtime.link import Library, link, set_threads, thread_pool
+from unity.runtime.link import Library, link, thread_pool
+from unity.runtime.threads import LIMIT_SYMBOL, Threads
 
 HOST = host_target(threads=2)
 Sizes = Mapping[str, int]
@@ -53,8 +54,8 @@ def build(
     """Compiled kernels by name."""
     code = compile_kernels(funcs, target, None, 1, checks=checks)
     pool = thread_pool(code.pool)
-    set_threads(pool, target.threads)
-    library = link(code.objects, list(code.symbols.values()), pool.addresses)
+    library = link(code.objects, [*code.symbols.values(), LIMIT_SYMBOL], pool.addresses)
+    Threads(pool, library, target.threads)
     return {name: Kernel(code, library, name) for name in funcs}
 
 

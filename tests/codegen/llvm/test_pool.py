@@ -26,7 +26,26 @@ define void @count(ptr %e, i64 %t, i64 %n) nounwind {
 }
 
 define void @nested(ptr %e, i64 %t, i64 %n) nounwind {
-  call void @unity_parallel_for(ptr @count, ptr %e, i64 10)
+  call void @unity_parallel_for(ptr @count, ptr %e, i64 10, i32 1024)
+  ret void
+}
+
+; raises the second number to how many are inside at a time, the first one
+define void @crowd(ptr %e, i64 %t, i64 %n) nounwind {
+entry:
+  %most = getelementptr i64, ptr %e, i64 1
+  %others = atomicrmw add ptr %e, i64 1 seq_cst
+  %all = add i64 %others, 1
+  %m = atomicrmw max ptr %most, i64 %all seq_cst
+  br label %stay
+stay:
+  %i = phi i32 [ 0, %entry ], [ %i1, %stay ]
+  %p = load atomic i64, ptr %most acquire, align 8
+  %i1 = add i32 %i, 1
+  %more = icmp slt i32 %i1, 3000
+  br i1 %more, label %stay, label %out
+out:
+  %x = atomicrmw sub ptr %e, i64 1 seq_cst
   ret void
 }
 """
@@ -37,11 +56,11 @@ class Pool:
 
     def __init__(self, text: str) -> None:
         made = compile_text(text + _TASKS, HOST, "full")
-        self.library: Library = link([made.object], [*POOL_SYMBOLS, "count", "nested"])
+        self.library: Library = link([made.object], [*POOL_SYMBOLS, "count", "nested", "crowd"])
         void, i32 = None, ctypes.c_int32
-        self._run = ctypes.CFUNCTYPE(void, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
-            self.library["unity_parallel_for"]
-        )
+        address, i64 = ctypes.c_void_p, ctypes.c_int64
+        run = ctypes.CFUNCTYPE(void, address, address, i64, i32)
+        self._run = run(self.library["unity_parallel_for"])
         self._set = ctypes.CFUNCTYPE(void, i32, i32)(self.library["unity_set_threads"])
         self._workers = ctypes.CFUNCTYPE(i32)(self.library["unity_workers"])
 
@@ -51,13 +70,27 @@ class Pool:
     def workers(self) -> int:
         return int(self._workers())
 
+    def crowd(self, n: int, limit: int) -> int:
+        """The most tasks that were running at a time."""
+        counters = np.zeros(2, np.int64)
+        self._run(self.library["crowd"], counters.ctypes.data, n, limit)
+        assert counters[0] == 0
+        return int(counters[1])
+
     def exact(
-        self, task: str, calls: int, n: int, *, per: int = 1, width: int | None = None
+        self,
+        task: str,
+        calls: int,
+        n: int,
+        *,
+        per: int = 1,
+        width: int | None = None,
+        limit: int = 1024,
     ) -> None:
         """Run tasks and see that each counter was raised as often as it should."""
         counters = np.zeros(64, np.int64)
         for _ in range(calls):
-            self._run(self.library[task], counters.ctypes.data, n)
+            self._run(self.library[task], counters.ctypes.data, n, limit)
         used = n if width is None else width
         assert (counters[:used] == calls * per).all(), counters
         assert not counters[used:].any()
@@ -131,6 +164,22 @@ def test_the_number_of_threads_changes(pool: Pool) -> None:
     for wanted in (8, 2, 16, 4):
         pool.threads(wanted)
         until(settled)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_job_takes_no_more_threads_than_it_may(pool: Pool, limit: int) -> None:
+    most = 0
+
+    def seen() -> bool:
+        nonlocal most
+        most = max(most, pool.crowd(64, limit))
+        return most == limit
+
+    for _ in range(20):
+        seen()
+    assert most <= limit
+    if (os.cpu_count() or 1) >= limit:
+        until(seen)
 
 
 def test_without_threads_tasks_run_in_order() -> None:
