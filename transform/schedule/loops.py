@@ -136,6 +136,43 @@ def row_tiers(extent: PrimExpr, largest: int) -> list[Tier]:
     return tiers
 
 
+def tile_tiers(extent: PrimExpr, largest: int, columns: int) -> list[Tier]:
+    """An axis of rows cut in tiles of at most `largest`, so that all steps together cost least.
+
+    An unknown extent gets whole tiles, and what is left of it a tile of each power of two.
+    """
+    known = number(extent)
+    if known is not None:
+        if known == 0:
+            return [Tier(imm(0), imm(0), 1)]
+
+        def total(size: int) -> float:
+            rest = known % size
+            return known // size * _cost(size, columns) + (_cost(rest, columns) if rest else 0)
+
+        size = min(range(min(largest, known), 0, -1), key=total)
+        tiers = [Tier(imm(0), imm(known // size), size)]
+        if known % size:
+            tiers.append(Tier(imm(known - known % size), imm(1), known % size))
+        return tiers
+    tiers = [Tier(imm(0), simplify(extent // largest), largest)]
+    size, rest = 1 << (largest - 1).bit_length() - 1, simplify(extent % largest)
+    while size and largest > 1:
+        begin = simplify(extent - rest)
+        tiers.append(Tier(begin, simplify(rest // size), size))
+        rest = simplify(rest % size)
+        size //= 2
+    return tiers
+
+
+def _cost(rows: int, columns: int) -> float:
+    """Cycles of a step: two multiplications or loads a cycle, four of latency, one for the loop.
+
+    Columns come from the second cache, at some 48 bytes a cycle.
+    """
+    return max(rows * columns / 2, (rows + columns) / 2, 4, 4 / 3 * columns) + 0.5
+
+
 def _even_size(extent: int, largest: int) -> int:
     """A tile size that divides the extent if one is not much smaller, else the most even one."""
     if extent == 0:

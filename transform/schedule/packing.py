@@ -12,12 +12,11 @@ from unity.ir.dtype import DType
 from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, For, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
 
-from .access import depends, known_of, place, step
+from .access import depends, known_of, place, step, stride
 from .layout import Layout
-from .loops import Tier, number, sequence
+from .loops import number, sequence
 from .nest import Axis, Reduction
 from .tile import Tile, Values
 
@@ -25,6 +24,8 @@ ROWS = 32
 """Rows that repay the copy."""
 DEPTH = 64
 """Steps of the reduction below which the columns stay in the first cache anyway."""
+REPACK = 96
+"""Rows of a strip's piece: each has its own copy."""
 STRIDE = 512
 """Elements between two steps from which on the columns are worth a copy."""
 
@@ -56,12 +57,9 @@ class Packing:
             stores.append(Store(panel, (at,), load))
         return For(self.depth.var, imm(0), self.depth.extent, tile.vectorized(sequence(stores)))
 
-    def from_panel(self, value: PrimExpr, panel: Buffer, first: PrimExpr) -> PrimExpr:
-        """The value of a step read from the panel that begins at column `first`."""
-        size, depth = number(panel.shape[0]), number(self.depth.extent)
-        assert size is not None
-        assert depth
-        at = add(multiply(self.depth.var, imm(size // depth)), self.column - first)
+    def from_panel(self, value: PrimExpr, panel: Buffer, width: int, first: PrimExpr) -> PrimExpr:
+        """The value of a step read from the panel of `width` columns that begins at `first`."""
+        at = add(multiply(self.depth.var, imm(width)), self.column - first)
 
         def on_load(x: PrimExpr) -> PrimExpr | None:
             return Load(panel, (at,)) if x == self.load else None
@@ -73,17 +71,13 @@ def _element(load: Load) -> DType:
     return load.buffer.dtype
 
 
-def packing_of(
-    reduction: Reduction, layout: Layout, column: Tier, target: Target
-) -> Packing | None:
+def packing_of(reduction: Reduction, layout: Layout) -> Packing | None:
     """How to pack the columns of a tile; None where it would not pay."""
-    rows, tiles = layout.row, number(column.count)
-    if rows is None or layout.beside is not None or len(reduction.axes) != 1 or tiles is None:
+    rows = layout.row
+    if rows is None or layout.beside is not None or len(reduction.axes) != 1:
         return None
     depth, var = reduction.axes[0], layout.column.var
-    if (number(depth.extent) or 0) < DEPTH or 0 < (number(rows.extent) or ROWS) < ROWS:
-        return None
-    if not layout.outer and tiles * 2 < target.threads:
+    if (number(depth.extent) or DEPTH) < DEPTH or (number(rows.extent) or ROWS) < ROWS:
         return None
     parts = list(walk_prim(reduction.value))
     loads = {x for x in parts if isinstance(x, Load) and depends(x, var)}
@@ -95,6 +89,8 @@ def packing_of(
     moved = step(index, depth.var)
     if load.predicate is not None or depends(load, rows.var):
         return None
-    if moved is None or moved < STRIDE or step(index, var) != 1:
+    if moved is not None and moved < STRIDE:
+        return None
+    if stride(index, depth.var) is None or step(index, var) != 1:
         return None
     return Packing(load, depth, var)

@@ -1,7 +1,8 @@
 """Reductions whose output rows lie contiguous: matrix products, convolutions, column sums, pooling.
 
 Lanes run along the output's innermost axis; a second axis, along which the vector operand does not
-move, gives the rows of a register tile. Threads share what is left.
+move, gives the rows of a register tile. A strip is some columns with all rows; threads share the
+strips, and pieces of them where they are few.
 """
 
 from __future__ import annotations
@@ -11,34 +12,52 @@ from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt
+from unity.ir.stmt import Allocate, For, IfThen, Let, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
 from .. import packing
 from ..access import collapsed, may_trap
 from ..layout import Layout, columns_of, layout_of
-from ..loops import Tier, column_tiers, number, parallel, product, row_tiers, sequence
-from ..nest import Nest, Reduction
+from ..loops import (
+    Tier,
+    ceildiv,
+    column_tiers,
+    number,
+    parallel,
+    product,
+    row_tiers,
+    sequence,
+    tile_tiers,
+)
+from ..micro_kernel import micro_kernel, steps_in_row
+from ..nest import Axis, Nest, Reduction
 from ..packing import Packing, packing_of
-from ..tile import Tile, Values, accumulate, fill, loops, write_back
+from ..tile import Tile, Values
 
 GRAIN = 60_000
 """Multiply-adds that are worth a thread's waking."""
+PIECES = 4
+"""Pieces of work a thread should have, so that the last ones end together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """One size of tile: a tier for each of the tile's axes."""
+class Strip:
+    """Tiles of some columns, with tiles of one size after another along the rows."""
 
     column: Tier
     beside: Tier
-    row: Tier
+    rows: tuple[Tier, ...]
 
     @property
-    def tiers(self) -> tuple[tuple[str, Tier], ...]:
-        """With names, the one to run fastest last."""
-        return ("column", self.column), ("beside", self.beside), ("row", self.row)
+    def count(self) -> PrimExpr:
+        """How many strips of this width there are."""
+        return multiply(self.column.count, self.beside.count)
+
+    @property
+    def width(self) -> int:
+        """Vectors in a row of the tile."""
+        return self.column.size * self.beside.size
 
 
 def contraction(nest: Nest, target: Target) -> Stmt | None:
@@ -49,70 +68,59 @@ def contraction(nest: Nest, target: Target) -> Stmt | None:
     reduction = nest.reduction
     assert reduction is not None
     layout = layout_of(nest, reduction, target)
-    return None if layout is None else _tiles(nest, reduction, layout, target)
+    if layout is None:
+        return None
+    strips = _strips(layout, target)
+    plain = _laid_out(_Plan(nest, reduction, layout, strips, target))
+    found = packing_of(reduction, layout)
+    if found is None or layout.row is None:
+        return plain
+    over_panels = _laid_out(_Plan(nest, reduction, layout, strips, target, found))
+    if number(layout.row.extent) is not None:
+        return over_panels
+    return IfThen(Compare("ge", layout.row.extent, imm(packing.ROWS)), over_panels, plain)
 
 
-def _tiles(nest: Nest, reduction: Reduction, layout: Layout, target: Target) -> Stmt:
-    largest = 4 if layout.row is None else columns_of(target)
+def _strips(layout: Layout, target: Target) -> list[Strip]:
+    """All widths of strips, the most common first."""
+    largest = 2 * columns_of(target) if layout.row is None else columns_of(target)
     one = imm(1)
-    parts: list[Stmt] = []
+    strips: list[Strip] = []
     for column in column_tiers(layout.column.extent, layout.lanes, largest):
         extent = one if layout.beside is None else layout.beside.extent
         for beside in row_tiers(extent, max(1, largest // column.size)):
-            size = column.size * beside.size
-            rows = min(8, (target.vector_registers - size - 1) // size)
+            width = column.size * beside.size
+            most = max(1, min(8, (target.vector_registers - width - 1) // width))
             extent = one if layout.row is None else layout.row.extent
-            cuts = [Cut(column, beside, row) for row in row_tiers(extent, rows)]
-            parts.append(_cuts(nest, reduction, layout, cuts, target))
-    return sequence(parts)
+            strips.append(Strip(column, beside, tuple(tile_tiers(extent, most, width))))
+    return strips
 
 
-def _cuts(
-    nest: Nest, reduction: Reduction, layout: Layout, cuts: Sequence[Cut], target: Target
-) -> Stmt:
-    """The tiles of some columns: over a packed copy of what they read, where rows repay it."""
-    plain = sequence([_tier(nest, reduction, layout, cut) for cut in cuts])
-    found = packing_of(reduction, layout, cuts[0].column, target)
-    if found is None or layout.row is None:
-        return plain
-    over_panel = _packed(nest, reduction, layout, cuts, found)
-    if number(layout.row.extent) is not None:
-        return over_panel
-    return IfThen(Compare("ge", layout.row.extent, imm(packing.ROWS)), over_panel, plain)
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is laid out, and over what.
+
+    Attributes:
+        packed: How each strip's columns are copied to a panel first, None where they are not.
+    """
+
+    nest: Nest
+    reduction: Reduction
+    layout: Layout
+    strips: Sequence[Strip]
+    target: Target
+    packed: Packing | None = None
 
 
-def _packed(
-    nest: Nest, reduction: Reduction, layout: Layout, cuts: Sequence[Cut], found: Packing
-) -> Stmt:
-    """Per tile of columns: the panel, then all rows over it."""
-    tier = cuts[0].column
+def _laid_out(plan: _Plan) -> Stmt:
+    """The parallel loop over all strips."""
+    layout, reduction = plan.layout, plan.reduction
+    count = product_sum([strip.count for strip in plan.strips])
+    piece = _tiles_in_piece(plan, count)
+    pieces = imm(1) if piece is None else _pieces(plan, piece)
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in layout.outer]
-    domain.append(("column", tier.count))
-    assert layout.row is not None
-    elements = product([reduction.axes[0].extent, layout.row.extent])
-
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        outer: Values = {a.var: p for a, p in zip(layout.outer, point, strict=False)}
-        panel = found.panel(tier.size * layout.lanes)
-        first = _at(tier, point[-1], 0, layout.lanes)
-        moved = replace(reduction, value=found.from_panel(reduction.value, panel, first))
-        stmts = [found.fill(panel, _tile(layout, cuts[0], point[-1], imm(0), imm(0)), outer)]
-        for cut in cuts:
-            row = PrimVar("row")
-            tile = _tile(layout, cut, point[-1], imm(0), row)
-            kernel = _micro_kernel(nest, moved, tile, outer, packed=True)
-            stmts.append(For(row, imm(0), cut.row.count, kernel))
-        return Allocate(panel, Seq(tuple(stmts)))
-
-    return parallel(domain, multiply(elements, imm(tier.size * layout.lanes)), GRAIN, body)
-
-
-def _tier(nest: Nest, reduction: Reduction, layout: Layout, cut: Cut) -> Stmt:
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in layout.outer]
-    domain += [(name, tier.count) for name, tier in cut.tiers]
+    domain += [("strip", count), ("piece", pieces)]
     domain = [(name, extent) for name, extent in domain if number(extent) != 1]
-    steps = product([a.extent for a in reduction.axes])
-    size = cut.column.size * cut.beside.size * cut.row.size * layout.lanes
 
     def body(point: Sequence[PrimExpr]) -> Stmt:
         at = iter(point)
@@ -121,24 +129,143 @@ def _tier(nest: Nest, reduction: Reduction, layout: Layout, cut: Cut) -> Stmt:
             return imm(0) if number(extent) == 1 else next(at)
 
         outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
-        column, beside, row = [coordinate(tier.count) for _, tier in cut.tiers]
-        tile = _tile(layout, cut, column, beside, row)
-        return _micro_kernel(nest, reduction, tile, outer)
+        place = coordinate(count)
+        here = coordinate(pieces)
+        return _strip_at(plan, outer, place, None if piece is None else (here, piece, pieces))
 
-    return parallel(domain, multiply(steps, imm(size)), GRAIN, body)
+    widest = plan.strips[0]
+    rows = imm(1) if layout.row is None else layout.row.extent
+    if piece is not None:
+        rows = Binary("min", rows, imm(piece * widest.rows[0].size))
+    steps = product([a.extent for a in reduction.axes])
+    work = multiply(multiply(steps, rows), imm(widest.width * layout.lanes))
+    return parallel(domain, work, GRAIN, body)
 
 
-def _tile(layout: Layout, cut: Cut, column: PrimExpr, beside: PrimExpr, row: PrimExpr) -> Tile:
+def _tiles_in_piece(plan: _Plan, strips: PrimExpr) -> int | None:
+    """How many whole tiles of rows make a piece of a strip; None for all of them."""
+    target, layout, strip = plan.target, plan.layout, plan.strips[0]
+    tasks = 1
+    for extent in (strips, *(a.extent for a in layout.outer)):
+        tasks *= number(extent) or 1
+    wanted = PIECES * target.threads
+    if layout.row is None or target.threads == 1 or tasks >= wanted:
+        return None
+    tile = strip.rows[0]
+    least = 1 if plan.packed is None else -(-packing.REPACK // tile.size)
+    whole = number(tile.count)
+    if whole is None:
+        steps = number(product([a.extent for a in plan.reduction.axes])) or 64
+        return max(least, -(-GRAIN // (steps * tile.size * strip.width * layout.lanes)))
+    each = max(least, -(-whole * tasks // wanted))
+    return each if each < whole else None
+
+
+def _pieces(plan: _Plan, piece: int) -> PrimExpr:
+    """How many pieces the strips have: one at least, which has the rows that fill no tile."""
+    most = [ceildiv(strip.rows[0].count, imm(piece)) for strip in plan.strips]
+    longest = most[0]
+    for other in most[1:]:
+        longest = longest if other == longest else Binary("max", longest, other)
+    known = number(longest)
+    return Binary("max", longest, imm(1)) if known is None else imm(max(known, 1))
+
+
+Piece = tuple[PrimExpr, int, PrimExpr]
+"""Which piece of a strip, how many tiles each has, and how many pieces there are."""
+
+
+def _strip_at(plan: _Plan, outer: Values, place: PrimExpr, piece: Piece | None) -> Stmt:
+    """The strip at a place in the order of all of them."""
+    begins: list[PrimExpr] = [imm(0)]
+    for strip in plan.strips:
+        begins.append(add(begins[-1], strip.count))
+    result: Stmt | None = None
+    for begin, end, strip in reversed(list(zip(begins, begins[1:], plan.strips, strict=False))):
+        index = PrimVar("tile")
+        value = place if begin == imm(0) else Binary("sub", place, begin)
+        this = Let(index, value, _strip(plan, strip, outer, index, piece))
+        result = this if result is None else IfThen(Compare("lt", place, end), this, result)
+    assert result is not None
+    return result
+
+
+def _strip(plan: _Plan, strip: Strip, outer: Values, index: PrimExpr, piece: Piece | None) -> Stmt:
+    layout, reduction = plan.layout, plan.reduction
+    column: PrimExpr = index
+    beside: PrimExpr = imm(0)
+    if number(strip.beside.count) != 1:
+        column = Binary("floordiv", index, strip.beside.count)
+        beside = Binary("floormod", index, strip.beside.count)
+    outer = dict(outer)
+    value = substitute_prim(reduction.value, outer)
+    finish = substitute_stmt(with_init(reduction, plan.nest.finish), outer)
+    panel = None
+    if plan.packed is not None:
+        width = strip.column.size * layout.lanes
+        panel = plan.packed.panel(width)
+        first = _at(strip.column, column, 0, layout.lanes)
+        value = plan.packed.from_panel(value, panel, width, first)
+    reduction = replace(reduction, value=value)
+    count = steps_in_row(plan.reduction, _tile_axes(layout))
+
+    def kernel(row: Tier, at: PrimExpr) -> Stmt:
+        tile = _tile(layout, strip, row, column, beside, at)
+        reading = tile if panel is None else replace(tile, masked=frozenset())  # it has no end
+        return micro_kernel(reduction, finish, tile, reading, count)
+
+    parts: list[Stmt] = []
+    whole, *rest = strip.rows
+    row = PrimVar("row")
+    if piece is None:
+        parts.append(For(row, imm(0), whole.count, kernel(whole, row)))
+    else:
+        here, tiles, _ = piece
+        begin = multiply(here, imm(tiles))
+        left = Binary("sub", whole.count, begin)
+        parts.append(For(row, begin, Binary("min", left, imm(tiles)), kernel(whole, row)))
+    ends: list[Stmt] = []
+    for tier in rest:
+        row = PrimVar("row")
+        ends.append(For(row, imm(0), tier.count, kernel(tier, row)))
+    if ends and piece is not None:
+        here, _, pieces = piece
+        last = Compare("eq", here, Binary("sub", pieces, imm(1)))
+        ends = [IfThen(last, sequence(ends))]
+    body = sequence(parts + ends)
+    if panel is None or plan.packed is None:
+        return body
+    copied = _tile(layout, strip, Tier(imm(0), imm(1), 1), column, imm(0), imm(0))
+    return Allocate(panel, Seq((plan.packed.fill(panel, copied, outer), body)))
+
+
+def _tile_axes(layout: Layout) -> tuple[Axis, ...]:
+    return tuple(a for a in (layout.row, layout.beside) if a is not None)
+
+
+def product_sum(counts: Sequence[PrimExpr]) -> PrimExpr:
+    """Their sum."""
+    total: PrimExpr = imm(0)
+    for count in counts:
+        total = add(total, count)
+    return total
+
+
+def _tile(
+    layout: Layout, strip: Strip, of_row: Tier, column: PrimExpr, beside: PrimExpr, row: PrimExpr
+) -> Tile:
     lane, lanes = PrimVar("lane"), layout.lanes
-    vectors = [add(_at(cut.column, column, v * lanes, lanes), lane) for v in range(cut.column.size)]
-    lines = [_at(cut.beside, beside, i) for i in range(cut.beside.size)]
+    vectors = [
+        add(_at(strip.column, column, v * lanes, lanes), lane) for v in range(strip.column.size)
+    ]
+    lines = [_at(strip.beside, beside, i) for i in range(strip.beside.size)]
     last = len(vectors) - 1
     both = layout.beside is not None
     columns = [(v, line) if both else (v,) for line in lines for v in vectors]
-    masked = [line * len(vectors) + last for line in range(len(lines)) if cut.column.masked]
+    masked = [line * len(vectors) + last for line in range(len(lines)) if strip.column.masked]
     return Tile(
         row=None if layout.row is None else layout.row.var,
-        rows=tuple(_at(cut.row, row, r) for r in range(cut.row.size)),
+        rows=tuple(_at(of_row, row, r) for r in range(of_row.size)),
         column=tuple(axis.var for axis in layout.columns),
         columns=tuple(columns),
         lane=lane,
@@ -151,19 +278,6 @@ def _tile(layout: Layout, cut: Cut, column: PrimExpr, beside: PrimExpr, row: Pri
 def _at(tier: Tier, tile: PrimExpr, offset: int, lanes: int = 1) -> PrimExpr:
     """The value of an axis at an offset in a tile of a tier."""
     return add(add(tier.begin, multiply(tile, imm(tier.size * lanes))), imm(offset))
-
-
-def _micro_kernel(
-    nest: Nest, reduction: Reduction, tile: Tile, outer: Values, packed: bool = False
-) -> Stmt:
-    size = len(tile.rows) * len(tile.columns) * tile.lanes
-    buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
-    value = substitute_prim(reduction.value, outer)
-    start = fill(tile, reduction.identity, buffer)
-    reading = replace(tile, masked=frozenset()) if packed else tile  # a panel has no end
-    step = loops(reduction.axes, accumulate(reading, reduction, value, buffer))
-    finish = substitute_stmt(with_init(reduction, nest.finish), outer)
-    return Allocate(buffer, Seq((start, step, write_back(tile, reduction, finish, buffer))))
 
 
 def with_init(reduction: Reduction, finish: Stmt) -> Stmt:
