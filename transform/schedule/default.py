@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.module import IRModule
@@ -14,9 +15,11 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from ..passes import Context, Pass
 from .epilogue import fused
 from .nest import Nest, nest_of
+from .padding import unpadded
 from .row_group import row_group
 from .rows import rows
 from .rules import RULES
+from .rules.blocked import blocked
 from .rules.fallback import fallback
 
 
@@ -125,6 +128,11 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
     result: list[Stmt] = []
     at = 0
     while at < len(stages):
+        read_through = _without_copy(stages, at, temporaries, target)
+        if read_through is not None:
+            result.append(read_through)
+            at += 2
+            continue
         group = row_group(stages[at:], target)
         if group is None:
             result.append(_laid_out(stages[at], target))
@@ -135,6 +143,21 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
         result.append(rows(group, temporaries - others, target))
         at = end
     return result
+
+
+def _without_copy(
+    stages: Sequence[Nest | Stmt], at: int, temporaries: set[Buffer], target: Target
+) -> Stmt | None:
+    """A stage that pads and the one that reads the copy, laid out without it where a rule can."""
+    pad, *after = stages[at : at + 2]
+    if not isinstance(pad, Nest) or pad.output not in temporaries or not after:
+        return None
+    (stage,) = after
+    others = (s for i, s in enumerate(stages) if i not in (at, at + 1))
+    if not isinstance(stage, Nest) or any(pad.output in _touched(s) for s in others):
+        return None
+    joined = unpadded(pad, stage)
+    return None if joined is None else blocked(joined, target)
 
 
 def _touched(stage: Nest | Stmt) -> set[Buffer]:

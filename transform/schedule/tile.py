@@ -79,6 +79,7 @@ def accumulate(
     value: PrimExpr,
     buffer: Buffer,
     guard: PrimExpr | None = None,
+    only: frozenset[int] | None = None,
 ) -> Stmt:
     """One step of the reduction on every accumulator.
 
@@ -88,12 +89,13 @@ def accumulate(
         value: The value of the step, over the axes' variables and the lane.
         buffer: Where the accumulators are.
         guard: Which lanes take part, None for all; loads in `value` must be predicated by it.
+        only: The columns that take part, None for all.
     """
     shared = {load: PrimVar("shared", load.dtype) for load in _loads(value, tile, False, False)}
     row_loads = _loads(value, tile, True, False)
     of_row = [{load: PrimVar("row", load.dtype) for load in row_loads} for _ in tile.rows]
     columns: list[Stmt] = []
-    for c in range(len(tile.columns)):
+    for c in range(len(tile.columns)) if only is None else sorted(only):
         loads = _loads(value, tile, False, True)
         of_column = {load: PrimVar("column", load.dtype) for load in loads}
         stores: list[Stmt] = []
