@@ -115,7 +115,7 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     reduction = nest.reduction
     assert reduction is not None
     roles = _roles(nest, reduction, edges, target)
-    if roles is None:
+    if roles is None or any(e.axis in (roles.lane.var, _var(roles.block)) for e in edges):
         return None
     taps = Taps(roles.steps, edges, frozenset(a.var for a in roles.inside), roles.most)
     if any(number(e.rest) is None for e in edges if e.axis in taps.inside):
@@ -242,6 +242,10 @@ def _last(axes: Sequence[Axis], moves: Poly, stays: Poly) -> Axis | None:
         if mentions(moves, axis.var) and not mentions(stays, axis.var) and number(axis.extent):
             return axis
     return None
+
+
+def _var(axis: Axis | None) -> PrimVar | None:
+    return None if axis is None else axis.var
 
 
 def _without(axes: Sequence[Axis], *some: Axis | None) -> tuple[Axis, ...]:
