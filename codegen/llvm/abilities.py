@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from unity.ir.target import Target
 
+DOTS = (
+    "amx-tile", "amx-bf16", "amx-int8", "avx512bf16", "avx512vnni", "avx512vl",
+)  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
@@ -22,6 +26,7 @@ class Abilities:
         nan_minmax: ``llvm.minimum`` and ``maximum`` are single instructions.
         scale: ``llvm.ldexp`` on vectors is an instruction (``vscalefps``).
         fma: Multiply-add is an instruction.
+        dots: The features among `DOTS` it has: dot products of narrow numbers, and tiles for them.
         pool: The threads of `pool` work there; elsewhere parallel loops run serially.
     """
 
@@ -31,6 +36,7 @@ class Abilities:
     nan_minmax: bool
     scale: bool
     fma: bool
+    dots: frozenset[str]
     pool: bool
 
 
@@ -47,5 +53,6 @@ def abilities(target: Target) -> Abilities:
         nan_minmax=arm,
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         fma=arm or arch.startswith("riscv") or (x86 and target.has("fma")),
+        dots=frozenset(f for f in DOTS if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),
     )

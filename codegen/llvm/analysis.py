@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from unity.ir.marks import INSTRUCTION
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
 from unity.ir.visit_prim import stmt_children
 
@@ -44,6 +45,9 @@ def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
         found.written.add(s.buffer)
         vectors |= s.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in s.indices)
         return vectors, False
+    if isinstance(s, For) and INSTRUCTION in s.attrs:
+        _walk_marked(s, found)
+        return True, False
     for child in stmt_children(s):
         has_vectors, has_loops = _walk(child, found)
         vectors |= has_vectors
@@ -55,3 +59,11 @@ def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
             found.scalar_loops = True
         loops = True
     return vectors, loops
+
+
+def _walk_marked(s: Stmt, found: Analysis) -> None:
+    """A loop that is one instruction: what it stores to counts, its loops do not."""
+    if isinstance(s, Store):
+        found.written.add(s.buffer)
+    for child in stmt_children(s):
+        _walk_marked(child, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from unity.ir.marks import INSTRUCTION
 from unity.ir.prim_expr import Binary, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import (
     Allocate,
@@ -24,11 +25,14 @@ UNKNOWN_TRIPS = 16
 """How often a loop is taken to run whose extent depends on the iteration."""
 _INTRINSIC = 8
 _LOAD = 2
+_INSTRUCTION = 32
 
 
 def work(s: Stmt) -> PrimExpr:
     """Roughly how many simple operations a statement performs; over sizes and integers only."""
     match s:
+        case For() if INSTRUCTION in s.attrs:
+            return imm(_INSTRUCTION)
         case For():
             return _times(_trips(s.extent), _plus(work(s.body), imm(1)))
         case Seq():

@@ -9,6 +9,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from unity.ir.target import Target
+from unity.runtime.tiles import permit_tiles
 
 _CPU_BY_FEATURES: tuple[tuple[tuple[str, ...], str], ...] = (
     # The name chooses LLVM's scheduling model only (features are passed on their own), and
@@ -52,8 +53,14 @@ def available_cpus() -> int:
 
 @lru_cache(maxsize=1)
 def host_features() -> dict[str, bool]:
-    """Every feature LLVM knows of this kind of machine, and whether this one has it."""
-    return dict(llvm.get_host_cpu_features())
+    """Every feature LLVM knows of this kind of machine, and whether this one has it.
+
+    AMX counts where the system lets this process use it, which is asked for here.
+    """
+    found = dict(llvm.get_host_cpu_features())
+    if found.get("amx-tile") and not permit_tiles():
+        found.update({name: False for name in found if name.startswith("amx-")})
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from unity.ir.dtype import INT64
+from unity.ir.marks import TILES
 from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, SizeVar
 from unity.ir.stmt import (
     Allocate,
@@ -26,6 +27,7 @@ from .analysis import Analysis
 from .cost import work
 from .emitter import Emitter, Unit
 from .expr import Expressions
+from .instructions import Instructions, marked
 from .memory import At, store
 from .types import I64, PTR, Ty, memory_type, value_type
 
@@ -91,7 +93,7 @@ class Statements:
         messages: What each assert of the kernel says, in the order of their codes.
     """
 
-    __slots__ = ("_heap", "em", "expressions", "facts", "messages", "name")
+    __slots__ = ("_heap", "_instructions", "em", "expressions", "facts", "messages", "name")
 
     def __init__(self, unit: Unit, name: str, messages: list[str], facts: Facts) -> None:
         self.em = Emitter(unit)
@@ -100,6 +102,7 @@ class Statements:
         self.facts = facts
         self.expressions = Expressions(self.em, self._leave, checks=facts.checks)
         self._heap: list[str] = []
+        self._instructions = Instructions(self.em, self.expressions, {})
 
     def stmt(self, s: Stmt) -> None:
         """Emit a statement."""
@@ -213,6 +216,10 @@ class Statements:
 
     def _allocate(self, s: Allocate) -> None:
         em, buffer = self.em, s.buffer
+        if buffer.scope == TILES:
+            self.stmt(self._instructions.configure(s))
+            self._instructions.release()
+            return
         element = memory_type(buffer.dtype)
         count = self.expressions.size(buffer)
         limit = STACK_LOCAL if buffer.scope.startswith("local") else STACK_OTHER
@@ -240,6 +247,10 @@ class Statements:
 
     def _for(self, s: For) -> None:
         x = self.expressions
+        nest = marked(s)
+        if nest is not None:
+            self._instructions.emit(nest)
+            return
         if s.kind == "parallel" and not (isinstance(s.extent, Imm) and s.extent.value <= 1):
             self._parallel(s)
             return

@@ -6,9 +6,10 @@
 
 from .default import ScheduleDefault
 from .index_map import IndexMap
-from .intrinsics import TensorIntrinsic, register_intrinsic
+from .intrinsics import register_intrinsic
 from .refs import BlockRef, Decision, LoopRef
 from .schedule import Schedule
+from .tensor_intrinsic import TensorIntrinsic
 from .trace import Instruction, Trace
 
 __all__ = [

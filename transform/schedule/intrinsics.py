@@ -1,27 +1,13 @@
-"""Tensor intrinsics: what a unit of hardware computes, and the statements that make it do so."""
+"""The table of tensor intrinsics, to which users add theirs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from unity.errors import UnityError
-from unity.ir.stmt import PrimFunc
 
+from .dots import DOTS
+from .tensor_intrinsic import TensorIntrinsic
 
-@dataclass(frozen=True, slots=True)
-class TensorIntrinsic:
-    """Two prim funcs over the same buffers.
-
-    Attributes:
-        description: Loops around one block without an init: what is computed.
-        implementation: How.
-    """
-
-    description: PrimFunc
-    implementation: PrimFunc
-
-
-INTRINSICS: dict[str, TensorIntrinsic] = {}
+INTRINSICS: dict[str, TensorIntrinsic] = dict(DOTS)
 """Those that `tensorize` knows, by name."""
 
 

@@ -101,7 +101,7 @@ def _substituted(s: Stmt, values: dict[PrimVar | SizeVar, PrimExpr], known: Anal
     while isinstance(s, For | Let):
         if isinstance(s, For):
             extent = known.simplify(substitute_prim(s.extent, values))
-            if not (isinstance(extent, Imm) and extent.value == 1):
+            if s.attrs or not (isinstance(extent, Imm) and extent.value == 1):
                 break
             value = known.simplify(substitute_prim(s.begin, values))
         else:
@@ -118,7 +118,7 @@ def _loop(s: For, known: Analyzer) -> Stmt:
     high = known.bounds(extent)[1]
     if high is not None and high <= 0:
         return NOTHING
-    if isinstance(extent, Imm) and extent.value == 1:
+    if isinstance(extent, Imm) and extent.value == 1 and not s.attrs:
         return _substituted(s.body, {s.var: begin}, known)
     body = simplified(s.body, known.with_extent(s.var, begin, extent))
     if body == NOTHING:

@@ -1,0 +1,350 @@
+"""Loops that are one instruction: those with the attribute ``instruction``, matrix tiles foremost.
+
+Such a loop nest says in plain IR what the instruction computes, so that every other stage, the
+interpreter foremost, reads it as what it is. Here its form is checked and the instruction emitted.
+Buffers of scope `TILES` are the tile registers of AMX: those of one nest of allocations are
+configured together and hold values within it only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from unity.arith import Analyzer
+from unity.arith.polynomial import from_expr, split_linear, to_expr
+from unity.errors import UnityError, UnsupportedError
+from unity.ir.marks import INSTRUCTION, TILES
+from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Allocate, Buffer, For, Stmt, Store
+from unity.ir.visit_prim import substitute_prim
+
+from .emitter import Emitter, Unit
+from .expr import Expressions
+from .memory import At
+from .types import memory_type, ty, value_type
+
+ROW_BYTES = 64
+_MOST_TILES = 8
+_TILE_DOTS = {
+    ("bfloat16", "bfloat16"): "tdpbf16ps",
+    ("uint8", "int8"): "tdpbusd",
+    ("int8", "int8"): "tdpbssd",
+    ("uint8", "uint8"): "tdpbuud",
+    ("int8", "uint8"): "tdpbsud",
+}
+_LANE_DOTS = {
+    ("bfloat16", "bfloat16"): "avx512bf16.dpbf16ps",
+    ("uint8", "int8"): "avx512.vpdpbusd",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an access of a nest goes: an element, and how far each loop moves from there."""
+
+    buffer: Buffer
+    base: PrimExpr
+    steps: tuple[PrimExpr, ...]
+
+    @property
+    def numbers(self) -> tuple[int | None, ...]:
+        """The steps that are known."""
+        return tuple(int(s.value) if isinstance(s, Imm) else None for s in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A marked nest: its name, extents and the store within."""
+
+    name: str
+    loops: tuple[PrimVar, ...]
+    extents: tuple[int, ...]
+    store: Store
+
+    def place(self, access: Load | Store) -> Place:
+        """Where an access goes.
+
+        Raises:
+            UnityError: It does not move evenly.
+        """
+        index = access.indices[0] if access.indices else imm(0)
+        rest = from_expr(Analyzer().simplify(index))
+        steps: list[PrimExpr] = []
+        for var in self.loops:
+            rest, factor = split_linear(rest, var)
+            if factor is None:
+                raise self.wrong()
+            steps.append(to_expr(factor))
+        base = to_expr(rest)
+        if any(substitute_prim(e, {v: imm(0)}) != e for e in (base, *steps) for v in self.loops):
+            raise self.wrong()
+        return Place(access.buffer, base, tuple(steps))
+
+    def product(self) -> tuple[Place, Place]:
+        """The operands of ``c += cast(a) * cast(b)``.
+
+        Raises:
+            UnityError: It computes something else.
+        """
+        store = self.store
+        here = Load(store.buffer, store.indices)
+        match store.value:
+            case Binary("add", old, Binary("mul", Cast(_, Load() as a), Cast(_, Load() as b))):
+                if old == here:
+                    return self.place(a), self.place(b)
+            case _:
+                pass
+        raise self.wrong()
+
+    def wrong(self) -> UnityError:
+        """That the mark is not true."""
+        return UnityError(
+            f"a loop marked {self.name!r} does not compute what the instruction does",
+            hint="marks are made by tensorize and by schedule rules",
+        )
+
+
+def marked(s: For) -> Marked | None:
+    """The nest that a loop begins if it is marked."""
+    name = s.attrs.get(INSTRUCTION)
+    if name is None:
+        return None
+    loops: list[PrimVar] = []
+    extents: list[int] = []
+    body: Stmt = s
+    wrong = UnityError(f"a loop marked {name!r} is no nest of loops around a store")
+    while isinstance(body, For):
+        if body.begin != imm(0) or not isinstance(body.extent, Imm):
+            raise wrong
+        loops.append(body.var)
+        extents.append(int(body.extent.value))
+        body = body.body
+    if not isinstance(body, Store) or body.predicate is not None:
+        raise wrong
+    return Marked(str(name), tuple(loops), tuple(extents), body)
+
+
+@dataclass(slots=True)
+class Instructions:
+    """Emits the instructions of one function; carries which register each tile is."""
+
+    em: Emitter
+    expressions: Expressions
+    tiles: dict[Buffer, int]
+
+    def emit(self, nest: Marked) -> None:
+        """Emit a marked nest.
+
+        Raises:
+            UnityError: The nest is not what its mark says, or the mark is unknown.
+            UnsupportedError: The target has no such instruction.
+        """
+        rule = _RULES.get(nest.name)
+        if rule is None:
+            known = ", ".join(_RULES)
+            raise UnityError(f"no instruction {nest.name!r}", hint=f"there are: {known}")
+        rule(self, nest)
+
+    # Tiles
+
+    def configure(self, s: Allocate) -> Stmt:
+        """Take tile registers for a nest of allocations; the statement within.
+
+        Raises:
+            UnityError: Too many tiles, or one that no register holds.
+        """
+        self.require("amx-tile")
+        if self.tiles:
+            raise UnityError("tiles allocated within tiles: allocate all of them together")
+        body: Stmt = s
+        rows: list[int] = []
+        while isinstance(body, Allocate) and body.buffer.scope == TILES:
+            count, rest = divmod(_elements(body.buffer) * body.buffer.dtype.bytes, ROW_BYTES)
+            if rest or not 1 <= count <= 16:
+                raise UnityError(f"tile {body.buffer.name!r} is not of 1 to 16 rows of 64 bytes")
+            self.tiles[body.buffer] = len(rows)
+            rows.append(count)
+            body = body.body
+        if len(rows) > _MOST_TILES:
+            raise UnityError(f"{len(rows)} tiles at once: there are {_MOST_TILES}")
+        self.em.do(f"call void @llvm.x86.ldtilecfg(ptr @{_configuration(self.em.unit, rows)})")
+        return body
+
+    def release(self) -> None:
+        """Give the tile registers back."""
+        self.em.do("call void @llvm.x86.tilerelease()")
+        self.tiles.clear()
+
+    def tile(self, buffer: Buffer, nest: Marked) -> str:
+        """The register a tile is, as an operand."""
+        if buffer not in self.tiles:
+            raise nest.wrong()
+        return f"i8 {self.tiles[buffer]}"
+
+    def tile_zero(self, nest: Marked) -> None:
+        """``tile = 0``."""
+        place = nest.place(nest.store)
+        value = nest.store.value
+        if not isinstance(value, Imm) or value.value != 0 or not _covers(place, nest.extents):
+            raise nest.wrong()
+        self.em.do(f"call void @llvm.x86.tilezero({self.tile(place.buffer, nest)})")
+
+    def tile_load(self, nest: Marked) -> None:
+        """``tile[row, ...] = memory[base + row * stride + ...]``."""
+        value = nest.store.value
+        if not isinstance(value, Load):
+            raise nest.wrong()
+        self._move("tileloadd64", nest, nest.place(nest.store), nest.place(value))
+
+    def tile_store(self, nest: Marked) -> None:
+        """``memory[base + row * stride + ...] = tile[row, ...]``."""
+        value = nest.store.value
+        if not isinstance(value, Load):
+            raise nest.wrong()
+        self._move("tilestored64", nest, nest.place(value), nest.place(nest.store))
+
+    def _move(self, name: str, nest: Marked, tile: Place, memory: Place) -> None:
+        same = tile.buffer.dtype == memory.buffer.dtype
+        if not same or not _covers(tile, nest.extents) or memory.steps[1:] != tile.steps[1:]:
+            raise nest.wrong()
+        self.check(memory, nest)
+        address = self.address(memory)
+        size = str(memory.buffer.dtype.bytes)
+        stride = self.em.mul(self.expressions.index(memory.steps[0]), size, "")
+        number = self.tile(tile.buffer, nest)
+        self.em.do(f"call void @llvm.x86.{name}({number}, ptr {address}, i64 {stride})")
+
+    def tile_dot(self, nest: Marked) -> None:
+        """``c[m, n] += a[m, k, p] * b[k, n, p]``, over loops m, n, k, p."""
+        a, b = nest.product()
+        c = nest.place(nest.store)
+        name = _TILE_DOTS.get((a.buffer.dtype.name, b.buffer.dtype.name))
+        group = 4 // a.buffer.dtype.bytes
+        rows = _elements(c.buffer) * 4 // ROW_BYTES
+        fits = (
+            nest.extents == (rows, 16, 16, group)
+            and c.numbers == (16, 1, 0, 0)
+            and a.numbers == (16 * group, 0, group, 1)
+            and b.numbers == (0, group, 16 * group, 1)
+            and all(p.base == imm(0) for p in (a, b, c))
+        )
+        if name is None or not fits:
+            raise nest.wrong()
+        self.require("amx-bf16" if name == "tdpbf16ps" else "amx-int8")
+        tiles = ", ".join(self.tile(p.buffer, nest) for p in (c, a, b))
+        self.em.do(f"call void @llvm.x86.{name}({tiles})")
+
+    # Vectors
+
+    def lane_dot(self, nest: Marked) -> None:
+        """``c[n] += a[p] * b[n, p]``, over loops n, p."""
+        a, b = nest.product()
+        c = nest.place(nest.store)
+        name = _LANE_DOTS.get((a.buffer.dtype.name, b.buffer.dtype.name))
+        group = 4 // a.buffer.dtype.bytes
+        lanes = nest.extents[0]
+        fits = (
+            nest.extents == (lanes, group)
+            and lanes in (4, 8, 16)
+            and c.numbers == (1, 0)
+            and a.numbers == (0, 1)
+            and b.numbers == (group, 1)
+        )
+        if name is None or not fits:
+            raise nest.wrong()
+        self.require("avx512bf16" if a.buffer.dtype.name == "bfloat16" else "avx512vnni")
+        if lanes < 16:
+            self.require("avx512vl")
+        for place in (a, b, c):
+            self.check(place, nest)
+        em, wide = self.em, value_type(c.buffer.dtype.with_lanes(lanes))
+        words = ty("i32", lanes)
+        target = self.address(c)
+        align = 4
+        total = em.effect(f"load {wide.text}, ptr {target}, align {align}")
+        size = a.buffer.dtype.bytes
+        one = em.effect(f"load i32, ptr {self.address(a)}, align {size}")
+        left = em.splat(one, words)
+        right = em.effect(f"load {words.text}, ptr {self.address(b)}, align {size}")
+        if a.buffer.dtype.name == "bfloat16":
+            pairs = f"<{2 * lanes} x bfloat>"
+            left, right = (em.pure(f"bitcast {words.text} {v} to {pairs}") for v in (left, right))
+            operand = pairs
+        else:
+            operand = words.text
+        total = em.effect(
+            f"call {wide.text} @llvm.x86.{name}.{32 * lanes}"
+            f"({wide.text} {total}, {operand} {left}, {operand} {right})"
+        )
+        em.do(f"store {wide.text} {total}, ptr {target}, align {align}")
+
+    # Both
+
+    def address(self, place: Place) -> str:
+        """The address of a place's first element."""
+        pointer = self.expressions.pointers[place.buffer]
+        index = self.expressions.index(place.base)
+        return self.em.address(pointer, index, memory_type(place.buffer.dtype))
+
+    def check(self, place: Place, nest: Marked) -> None:
+        """With checks on, leave the kernel if the first or last element is outside."""
+        if not self.expressions.checks:
+            return
+        last = place.base
+        for step, extent in zip(place.steps, nest.extents, strict=True):
+            last = Binary("add", last, Binary("mul", step, imm(extent - 1)))
+        for index in (place.base, last):
+            self.expressions.check(place.buffer, At(self.expressions.index(index)), 1, None)
+
+    def require(self, feature: str) -> None:
+        """Refuse what the target lacks: LLVM would end the process.
+
+        Raises:
+            UnsupportedError: It lacks the feature.
+        """
+        if feature not in self.em.unit.abilities.dots:
+            raise UnsupportedError(f"the target has no {feature}", [feature])
+
+
+_RULES: dict[str, Callable[[Instructions, Marked], None]] = {
+    "tile_zero": Instructions.tile_zero,
+    "tile_load": Instructions.tile_load,
+    "tile_store": Instructions.tile_store,
+    "tile_dot": Instructions.tile_dot,
+    "lane_dot": Instructions.lane_dot,
+}
+
+
+def _elements(buffer: Buffer) -> int:
+    total = 1
+    for extent in buffer.shape:
+        if not isinstance(extent, Imm):
+            raise UnityError(f"tile {buffer.name!r} must have known extents")
+        total *= int(extent.value)
+    return total
+
+
+def _covers(place: Place, extents: Sequence[int]) -> bool:
+    """Whether an access walks all of a tile in order."""
+    step = 1
+    wanted: list[int] = []
+    for extent in reversed(extents):
+        wanted.insert(0, step)
+        step *= extent
+    return (
+        place.numbers == tuple(wanted) and place.base == imm(0) and step == _elements(place.buffer)
+    )
+
+
+def _configuration(unit: Unit, rows: Sequence[int]) -> str:
+    """The constant that ``ldtilecfg`` reads: palette 1, bytes of a row and rows of each tile."""
+    name = "unity.tiles." + ".".join(map(str, rows))
+    missing = _MOST_TILES - len(rows)
+    widths = b"".join(
+        (ROW_BYTES if n else 0).to_bytes(2, "little") for n in (*rows, *[0] * missing)
+    )
+    data = bytes([1]) + bytes(15) + widths + bytes(16) + bytes([*rows, *[0] * missing]) + bytes(8)
+    text = ", ".join(f"i8 {b}" for b in data)
+    unit.globals[name] = f"@{name} = internal constant [{len(data)} x i8] [{text}], align 64"
+    return name

@@ -1,0 +1,142 @@
+"""Dot products of narrow numbers as tensor intrinsics: AMX tiles, AVX-512 BF16 and VNNI.
+
+All take the right operand with the depth in groups of 4 bytes, ``(k / group, n, group)``, and add
+to a result of 4 bytes: ``c[m, n] += a[m, k] * b[k / group, n, k % group]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from unity.ir.dtype import BFLOAT16, FLOAT32, INT8, INT32, UINT8, DType
+from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar, imm
+from unity.ir.regions import add, block_regions, multiply
+from unity.ir.stmt import AxisKind, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Stmt, Store
+
+from .marked import (
+    accumulator,
+    group_of,
+    lane_dot,
+    operand,
+    tile_dot,
+    tile_load,
+    tile_store,
+    within,
+)
+from .tensor_intrinsic import TensorIntrinsic
+
+
+def tiles(a: DType, b: DType, out: DType, rows: int, columns: int) -> TensorIntrinsic:
+    """AMX: rows by columns, each 16 or 32, over a depth of 64 bytes."""
+    c, left, right = _buffers(a, b, out, (rows, columns, 16))
+    group = group_of(a)
+    cs = {
+        (i, j): accumulator(f"c{i}{j}", 16, out)
+        for i in range(rows // 16)
+        for j in range(columns // 16)
+    }
+    rights = [operand(f"b{j}", 16, b) for j in range(columns // 16)]
+    lefts = [operand(f"a{i}", 16, a) for i in range(rows // 16)]
+
+    def at_left(i: int, x: Sequence[PrimVar]) -> Load:
+        m, k, p = x
+        return Load(left, (add(m, imm(16 * i)), add(multiply(k, imm(group)), p)))
+
+    def at_right(j: int, x: Sequence[PrimVar]) -> Load:
+        k, n, p = x
+        return Load(right, (k, add(n, imm(16 * j)), p))
+
+    def at_result(ij: tuple[int, int], x: Sequence[PrimVar]) -> Load:
+        (i, j), (m, n) = ij, x
+        return Load(c, (add(m, imm(16 * i)), add(n, imm(16 * j))))
+
+    steps: list[Stmt] = []
+    steps += [tile_load(t, partial(at_result, ij)) for ij, t in cs.items()]
+    steps += [tile_load(t, partial(at_right, j)) for j, t in enumerate(rights)]
+    steps += [tile_load(t, partial(at_left, i)) for i, t in enumerate(lefts)]
+    steps += [tile_dot(t, lefts[i], rights[j]) for (i, j), t in cs.items()]
+    steps += [tile_store(t, partial(at_result, ij)) for ij, t in cs.items()]
+    body = within([*cs.values(), *lefts, *rights], Seq(tuple(steps)))
+    return _intrinsic((c, left, right), (rows, columns, 16, group), body)
+
+
+def lanes(a: DType, b: DType, out: DType, count: int) -> TensorIntrinsic:
+    """A vector register of columns over a depth of 4 bytes."""
+    group = group_of(a)
+    left = Buffer("a", (imm(group),), a)
+    right = Buffer("b", (imm(count), imm(group)), b)
+    c = Buffer("c", (imm(count),), out)
+    body = lane_dot(
+        lambda x: Load(c, tuple(x)),
+        lambda x: Load(left, tuple(x)),
+        lambda x: Load(right, tuple(x)),
+        count,
+        group,
+    )
+    return _intrinsic((c, left, right), (count, group), body)
+
+
+def _buffers(
+    a: DType, b: DType, out: DType, extents: tuple[int, int, int]
+) -> tuple[Buffer, Buffer, Buffer]:
+    m, n, k = extents
+    group = group_of(a)
+    return (
+        Buffer("c", (imm(m), imm(n)), out),
+        Buffer("a", (imm(m), imm(k * group)), a),
+        Buffer("b", (imm(k), imm(n), imm(group)), b),
+    )
+
+
+def _intrinsic(
+    buffers: tuple[Buffer, Buffer, Buffer], extents: Sequence[int], body: Stmt
+) -> TensorIntrinsic:
+    c, a, b = buffers
+    params = (a, b, c)
+    return TensorIntrinsic(PrimFunc(params, _described(c, a, b, extents)), PrimFunc(params, body))
+
+
+def _described(c: Buffer, a: Buffer, b: Buffer, extents: Sequence[int]) -> Stmt:
+    """The loops and the block; without rows and depth where there is one of each."""
+    names = ("m", "n", "k", "p") if len(extents) == 4 else ("n", "p")
+    loops = [PrimVar(x) for x in names]
+    axes = [PrimVar(f"v{x}") for x in names]
+    *rest, p = axes
+    group = imm(extents[-1])
+    if len(axes) == 4:
+        m, n, k = rest
+        at_a: tuple[PrimExpr, ...] = (m, add(multiply(k, group), p))
+        at_b: tuple[PrimExpr, ...] = (k, n, p)
+        at_c: tuple[PrimExpr, ...] = (m, n)
+    else:
+        (n,) = rest
+        at_a, at_b, at_c = (p,), (n, p), (n,)
+    here = Load(c, at_c)
+    product = Binary("mul", Cast(c.dtype, Load(a, at_a)), Cast(c.dtype, Load(b, at_b)))
+    store = Store(c, at_c, Binary("add", here, product))
+    reads, writes = block_regions(store, None, axes)
+    kinds: tuple[AxisKind, ...] = ("S", "S", "R", "R") if len(axes) == 4 else ("S", "R")
+    bound = tuple(
+        BlockAxis(v, kind, Range(imm(0), imm(e)), x)
+        for v, kind, e, x in zip(axes, kinds, extents, loops, strict=True)
+    )
+    body: Stmt = Block("dot", bound, reads, writes, store)
+    for var, extent in zip(reversed(loops), reversed(extents), strict=True):
+        body = For(var, imm(0), imm(extent), body)
+    return body
+
+
+DOTS: dict[str, TensorIntrinsic] = {
+    "amx_bf16_16x16x32": tiles(BFLOAT16, BFLOAT16, FLOAT32, 16, 16),
+    "amx_bf16_32x32x32": tiles(BFLOAT16, BFLOAT16, FLOAT32, 32, 32),
+    "amx_u8s8_16x16x64": tiles(UINT8, INT8, INT32, 16, 16),
+    "amx_u8s8_32x32x64": tiles(UINT8, INT8, INT32, 32, 32),
+    "amx_s8s8_16x16x64": tiles(INT8, INT8, INT32, 16, 16),
+    "amx_s8s8_32x32x64": tiles(INT8, INT8, INT32, 32, 32),
+    "avx512bf16_16x2": lanes(BFLOAT16, BFLOAT16, FLOAT32, 16),
+    "avx512bf16_8x2": lanes(BFLOAT16, BFLOAT16, FLOAT32, 8),
+    "vnni_u8s8_16x4": lanes(UINT8, INT8, INT32, 16),
+    "vnni_u8s8_8x4": lanes(UINT8, INT8, INT32, 8),
+}
+"""By name: the unit, the operands, then columns (and rows, for tiles) and depth."""
