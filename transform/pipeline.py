@@ -25,6 +25,7 @@ from .graph import (
     LowerCalls,
     MarkInPlace,
     Normalize,
+    PackWeights,
     PlanMemory,
     SimplifyOps,
 )
@@ -48,6 +49,7 @@ GRAPH = Pipeline(
         ConvertLayout(),  # after all that looks for plain convolutions
         EliminateCommonSubexpr(),
         EliminateDeadCode(),
+        PackWeights(),  # last: what looks for products is done, and none of them is dead
     )
 )
 """Rewriting over operators; the result is still a graph of operators."""

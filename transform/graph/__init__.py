@@ -13,6 +13,7 @@ from .lift_temporaries import LiftTemporaries
 from .lower_calls import LowerCalls
 from .mark_in_place import MarkInPlace
 from .normalize import Normalize
+from .pack_weights import PackWeights
 from .plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .simplify import SimplifyOps
 
@@ -30,6 +31,7 @@ __all__ = [
     "LowerCalls",
     "MarkInPlace",
     "Normalize",
+    "PackWeights",
     "PlanMemory",
     "SimplifyOps",
     "arena_bytes",

@@ -78,8 +78,8 @@ def contraction(a: te.Tensor, b: te.Tensor, shape: Sequence[Dim], out: DType) ->
         batch = index[: len(index) - matrix_axes]
         row = index[len(batch) : len(batch) + 1] if rows else ()
         column = index[-1:] if columns else ()
-        left = a[(*_batch_index(a, batch), *row, k.var)]
-        right = b[(*_batch_index(b, batch), k.var, *column)]
+        left = a[(*batch_index(a.shape[:-2], batch), *row, k.var)]
+        right = b[(*batch_index(b.shape[:-2], batch), k.var, *column)]
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[k])
 
     result = te.compute(shape, product, "matmul")
@@ -88,8 +88,8 @@ def contraction(a: te.Tensor, b: te.Tensor, shape: Sequence[Dim], out: DType) ->
     return te.compute(shape, lambda *i: te.cast(result[i], out), "cast")
 
 
-def _batch_index(t: te.Tensor, batch: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
-    own = t.shape[:-2]
+def batch_index(own: Sequence[PrimExpr], batch: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+    """The index of an operand's own batch axes, given that of the broadcast ones."""
     used = batch[len(batch) - len(own) :]
     return tuple(
         imm(0) if isinstance(extent, Imm) and extent.value == 1 else index

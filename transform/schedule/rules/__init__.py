@@ -17,6 +17,7 @@ from .blocked import blocked
 from .contraction import contraction
 from .dot_products import dot_products
 from .elementwise import elementwise
+from .panels import panels
 from .plain import plain
 
 
@@ -31,6 +32,7 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     Rule("elementwise", elementwise),
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
+    Rule("panels", panels),  # columns packed
     Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way
     Rule("dot_products", dot_products),  # else lanes along what is summed
     Rule("plain", plain),

@@ -1,0 +1,136 @@
+"""Products over panels: tiles that fit the registers, for every number of rows and columns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.transform.cases import floats
+from unity.interpreter import run_prim_func
+from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, dim
+from unity.ir.dtype import FLOAT32
+from unity.ir.graph import Call, Op, Var
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import Allocate, For, PrimFunc
+from unity.ir.target import Target
+from unity.ir.types import TensorType
+from unity.ir.visit import walk_stmt
+from unity.op.infer import infer_type
+from unity.op.registry import attr_value
+from unity.op.table import OPS
+from unity.transform.graph.legalize import make_kernel
+from unity.transform.passes import Context
+from unity.transform.schedule.default import schedule
+
+WIDE = replace(Context().target, vector_bits=512, vector_registers=32)
+SHORT = replace(WIDE, vector_bits=256, vector_registers=16)
+SHORTEST = replace(WIDE, vector_bits=128, vector_registers=16)
+TARGETS = [WIDE, SHORT, SHORTEST]
+
+
+def kernel(x: tuple[Dim, ...], w: tuple[int, ...], columns: int) -> PrimFunc:
+    """The unscheduled kernel of matmul_packed."""
+    types = [TensorType(shape, FLOAT32) for shape in (x, w)]
+    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
+    op = OPS["matmul_packed"]
+    _, bound = op.bind(args, {"columns": columns})
+    full = Attrs({name: attr_value(value) for name, value in bound.items()})
+    result = infer_type(Call(Op(op.name), args, full), {})
+    return make_kernel(op, full, types, result)
+
+
+def same(before: PrimFunc, target: Target, x: tuple[int, ...], w: tuple[int, ...]) -> None:
+    arrays = floats(0, x, w)
+    sizes = {size_var(ROWS): x[0]}
+    (expected,) = run_prim_func(before, arrays, sizes)
+    (got,) = run_prim_func(schedule(before, target), arrays, sizes)
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+ROWS = dim("rows")
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    rows=st.integers(0, 16),
+    known=st.booleans(),
+    depth=st.integers(1, 6),
+    count=st.integers(1, 2),
+    vectors=st.integers(1, 4),
+    missing=st.integers(0, 15),
+    target=st.sampled_from(TARGETS),
+    threads=st.integers(1, 3),
+)
+def test_laid_out_it_computes_the_same(
+    rows: int,
+    known: bool,
+    depth: int,
+    count: int,
+    vectors: int,
+    missing: int,
+    target: Target,
+    threads: int,
+) -> None:
+    width = target.vector_bits // 32 * min(vectors, 4 if target.vector_registers == 32 else 2)
+    columns = max(1, count * width - missing)
+    x, w = (rows, depth), (-(-columns // width), depth, width)
+    before = kernel((rows if known else ROWS, depth), w, columns)
+    same(before, replace(target, threads=threads), x, w)
+
+
+def test_batches_of_matrices_are_outer_loops() -> None:
+    before = kernel((2, 3, 5), (2, 2, 5, 8), 13)
+    laid_out = schedule(before, SHORTEST)
+    arrays = floats(0, (2, 3, 5), (2, 2, 5, 8))
+    (expected,), (got,) = (run_prim_func(f, arrays, {}) for f in (before, laid_out))
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+    assert accumulators(laid_out)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rows", [1, 2, 7, 128, ROWS])
+def test_accumulators_fit_the_registers_and_use_them(target: Target, rows: Dim) -> None:
+    vectors, lanes = 4 if target.vector_registers == 32 else 2, target.vector_bits // 32
+    func = kernel((rows, 64), (4, 64, vectors * lanes), 4 * vectors * lanes)
+    tiles = [n // lanes for n in accumulators(schedule(func, target))]
+    assert max(tiles) + vectors + 1 <= target.vector_registers
+    most = (target.vector_registers - 1 - vectors) // vectors * vectors
+    assert max(tiles) == (most if rows in (128, ROWS) else max(tiles))
+
+
+def test_known_rows_go_evenly_to_tiles() -> None:
+    func = kernel((128, 8), (1, 8, 64), 64)
+    tiles = accumulators(schedule(func, WIDE))
+    assert sorted(n // 64 for n in tiles) == [5, 6]
+
+
+def test_unknown_rows_end_in_one_tile_of_any_smaller_size() -> None:
+    func = kernel((ROWS, 8), (1, 8, 64), 64)
+    heights = sorted({n // 64 for n in accumulators(schedule(func, WIDE))})
+    assert heights == [1, 2, 3, 4, 5, 6]
+
+
+def test_one_row_keeps_several_sums() -> None:
+    func = kernel((1, 32), (2, 32, 64), 128)
+    laid_out = schedule(func, WIDE)
+    assert [n // 16 for n in accumulators(laid_out)] == [4, 4]
+    panels = [s for s in walk_stmt(laid_out.body) if isinstance(s, For) and s.var.name == "panel"]
+    assert [s.extent for s in panels] == [Imm(2, panels[0].extent.dtype)]
+
+
+def accumulators(func: PrimFunc) -> list[int]:
+    """The elements of each tile of accumulators."""
+    found = []
+    for s in walk_stmt(func.body):
+        if isinstance(s, Allocate) and s.buffer.name == "acc":
+            (extent,) = s.buffer.shape
+            assert isinstance(extent, Imm)
+            assert isinstance(extent.value, int)
+            found.append(extent.value)
+    return found

@@ -1,0 +1,95 @@
+"""PackWeights: constant matrices that products are taken by, laid out in panels at compile time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import FLOAT32, FLOAT64, dtype
+from unity.ir.graph import Call, Constant, Expr, Op, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.ir.types import TensorType
+from unity.op.matmul_packed import panels
+
+from ..passes import Context, Pass, map_functions
+from .rewriter import BodyRewriter
+
+DEPTH = 4
+"""Rows of a matrix from which on a product by it is more than a broadcast."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackWeights(Pass):
+    """A product by a constant matrix becomes one by panels of as many columns as a tile has.
+
+    A kernel then reads weights in order, from the first to the last, whatever the number of rows.
+    Matrices of few columns stay: most of a panel would be padding.
+
+    >>> from unity.script import parse, print_module
+    >>> import numpy as np
+    >>> weight = np.arange(30.0, dtype=np.float32).reshape(5, 6)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 2, 5]) -> f32[Tensor, 2, 6]:
+    ...     return R.matmul(x, R.const("weight"))
+    ... ''', {"weight": weight})
+    >>> print(print_module(PackWeights()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 2, 5]) -> f32[Tensor, 2, 6]:
+        matmul = R.matmul_packed(x, R.const("weight_packed"), columns=6)
+        return matmul
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself, with one table of panels."""
+        packer = _Packer(module, ctx.target)
+        return map_functions(module, packer.function)
+
+
+class _Packer(BodyRewriter):
+    """Carries the constants packed, each once: by the identity of the array and the width."""
+
+    def __init__(self, module: IRModule, target: Target) -> None:
+        super().__init__(module)
+        self.target = target
+        self.packed: dict[tuple[int, int], Constant] = {}
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        match value:
+            case Call(Op("matmul"), (x, Constant(data) as weight)) if data.ndim > 1:
+                kind, of = atom_type(x), dtype(data.dtype)
+            case _:
+                return value
+        given = value.attrs["out_dtype"]
+        if of not in (FLOAT32, FLOAT64) or given not in (None, of):
+            return value
+        if not isinstance(kind, TensorType) or kind.ndim is None:
+            return value
+        if 2 < data.ndim > kind.ndim:
+            return value  # the result would have the weight's batch axes
+        *_, k, columns = data.shape
+        lanes = self.target.vector_bits // of.bits
+        if k < DEPTH or columns * 2 < lanes:
+            return value
+        width = panel_width(columns, lanes, self.target)
+        attrs = Attrs(columns=columns, out_dtype=None)
+        return Call(Op("matmul_packed"), (x, self.panels(weight, width)), attrs, value.span)
+
+    def panels(self, weight: Constant, width: int) -> Constant:
+        """The panels of a constant."""
+        key = (id(weight.data), width)
+        if key not in self.packed:
+            *batch, k, columns = weight.data.shape
+            alone = all(e == 1 for e in batch)
+            data = weight.data.reshape(k, columns) if alone else weight.data
+            name = None if weight.name is None else f"{weight.name}_packed"
+            self.packed[key] = Constant(panels(data, width), name, weight.span)
+        return self.packed[key]
+
+
+def panel_width(columns: int, lanes: int, target: Target) -> int:
+    """Columns of a panel: those of a register tile, or as many vectors as hold them all."""
+    vectors = 4 if target.vector_registers >= 32 else 2
+    return lanes * min(vectors, -(-columns // lanes))

@@ -1,0 +1,161 @@
+"""Matrix multiplication by weights laid out in panels: what packing turns `matmul` into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
+from unity.ir.dtype import INT32, Array, DType, dtype
+from unity.ir.prim_expr import PrimExpr
+from unity.ir.types import TensorType, Type
+
+from .accumulate import working_dtype
+from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
+from .linear import batch_index
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .sampling import Sampler, sample
+
+_PARAMS = (
+    Param("x"),
+    Param("weight"),
+    Param("columns", "attr"),
+    Param("out_dtype", "attr", None),
+)
+
+
+def panels(weight: Array, width: int) -> Array:
+    """A matrix ``(..., k, n)`` as ``(..., ceil(n / width), k, width)``, what is missing zero."""
+    *batch, k, n = weight.shape
+    count = -(-n // width)
+    whole = n // width
+    packed = np.zeros((*batch, count, k, width), weight.dtype)
+    parts = weight[..., : whole * width].reshape(*batch, k, whole, width)
+    packed[..., :whole, :, :] = np.swapaxes(parts, -3, -2)
+    if whole < count:
+        packed[..., whole, :, : n - whole * width] = weight[..., whole * width :]
+    return packed
+
+
+def matrix(packed: Array, columns: int) -> Array:
+    """The matrix ``(..., k, columns)`` that panels were made of."""
+    *batch, count, k, width = packed.shape
+    joined = np.swapaxes(packed, -3, -2).reshape(*batch, k, count * width)
+    return joined[..., :columns]
+
+
+def _infer(site: Site) -> Type:
+    x, weight = tensor(site, 0), tensor(site, 1)
+    operand_dtype = common_dtype(site, (x, weight))
+    given = site.attrs["out_dtype"]
+    out_dtype = dtype(given) if isinstance(given, str | DType) else operand_dtype
+    columns = site.integer("columns")
+    if weight.ndim is not None and weight.ndim < 3:
+        raise site.error(f"the weight's axes must be panels, k, columns, got {type_text(weight)}")
+    if x.ndim == 0:
+        raise site.error("a scalar can't be multiplied as a matrix", hint="use multiply")
+    if not isinstance(x.shape, tuple) or not isinstance(weight.shape, tuple):
+        known = None if x.ndim is None or weight.ndim is None else max(x.ndim, weight.ndim - 1)
+        return TensorType(known, out_dtype)
+    *batch, count, k, width = weight.shape
+    if not isinstance(count, int) or not isinstance(width, int):
+        raise site.error(f"number and width of panels must be known, got {type_text(weight)}")
+    if columns < 0 or columns > count * width:
+        raise site.error(f"{count} panels of {width} columns do not hold {columns}")
+    message = f"the inner dims of {type_text(x)} and {type_text(weight)} differ"
+    require_equal(site, k, x.shape[-1], message)
+    if batch and len(x.shape) == 1:
+        raise site.error(f"a vector takes one matrix, got {type_text(weight)}")
+    if not batch:
+        return TensorType((*x.shape[:-1], columns), out_dtype)
+    joined: tuple[Dim, ...] = broadcast_shapes(site, (x.shape[:-2], tuple(batch)))
+    return TensorType((*joined, x.shape[-2], columns), out_dtype)
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, weight = args
+    assert isinstance(x, np.ndarray)
+    assert isinstance(weight, np.ndarray)
+    given = attrs["out_dtype"]
+    out = dtype(given) if isinstance(given, str | DType) else dtype(x.dtype)
+    wide = np.dtype(np.float64) if out.is_float else out.numpy
+    plain = matrix(weight, int_attr(attrs, "columns")).astype(wide)
+    return np.asarray(np.matmul(x.astype(wide), plain)).astype(out.numpy)
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, weight = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(weight, te.Tensor)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
+    assert result.dtype
+    wide = working_dtype(result.dtype)
+    width = weight.shape[-1]
+    k = te.reduce_axis(x.shape[-1], "k")
+    batched = len(weight.shape) > 3
+
+    def product(*index: PrimExpr) -> te.Reduce:
+        *before, column = index
+        at = (column // width, k.var, column % width)
+        if batched:
+            *batch, row = before
+            left = x[(*batch_index(x.shape[:-2], batch), row, k.var)]
+            right = weight[(*batch_index(weight.shape[:-3], batch), *at)]
+        else:
+            left, right = x[(*before, k.var)], weight[at]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[k])
+
+    total = te.compute(result.shape, product, "matmul")
+    if wide == result.dtype:
+        return total
+    out = result.dtype
+    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    m, k, p = s.shape(3)
+
+    def call(
+        x: tuple[int, ...], weight: tuple[int, ...], columns: int, kind: str = "float32"
+    ) -> Sample:
+        return sample(_PARAMS, (s.array(x, kind), s.array(weight, kind)), columns=columns)
+
+    wide = (s.array((m, k), "int8", -128, 127), s.array((2, k, 3), "int8", -128, 127))
+    return [
+        call((m, k), (3, k, 4), 12),
+        call((m, k), (3, k, 4), 9, "float64"),
+        call((p, m, k), (2, k, 5), 7),
+        call((k,), (2, k, 4), 6, "float16"),
+        call((m, k), (1, k, 1), 1),
+        call((p, m, k), (p, 2, k, 4), 7),
+        call((p, 1, m, k), (2, 2, k, 4), 5),
+        call((0, k), (2, k, 4), 6),
+        call((m, 0), (2, 0, 4), 6),
+        call((m, k), (0, k, 4), 0),
+        sample(_PARAMS, wide, columns=5, out_dtype=INT32),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "matmul_packed",
+        _PARAMS,
+        _infer,
+        _reference,
+        """Matrix product by a matrix in panels of columns, each contiguous.
+
+        x ``(..., m, k)`` or ``(k,)``, weight ``(..., p, k, w)``, result ``(..., m, columns)``:
+        column `n` of the matrix is column ``n % w`` of panel ``n // w``; those from `columns` on
+        are not used. Batch axes, dtypes and `out_dtype` as in matmul.
+        """,
+        compute=_compute,
+        pattern="out_fusable",
+        samples=_samples,
+        precision="always",
+    ),
+)
