@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from unity.ir.dtype import INT64
-from unity.ir.prim_expr import Binary, Imm, Not, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar
 
-from . import division
+from . import cases, division
 from . import polynomial as poly
 from .interval import Interval
 from .known import Known
@@ -35,13 +35,23 @@ class Analyzer:
         return Analyzer(Known({**known.ranges, var: (low, high)}, known.limits))
 
     def with_extent(self, var: PrimVar, begin: PrimExpr, extent: PrimExpr) -> Analyzer:
-        """Knowing ``begin <= var < begin + extent``, as inside a loop."""
-        known, first = self._known, self._rewriter.poly(begin)
+        """Knowing ``begin <= var < begin + extent``, as inside a loop, which runs: extent >= 1."""
+        known, first = self._runs(extent), self._rewriter.poly(begin)
         last = poly.add(poly.add(first, self._rewriter.poly(extent)), poly.constant(-1))
         ranges = {**known.ranges, var: (known.poly_bounds(first)[0], known.poly_bounds(last)[1])}
         symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
         return Analyzer(Known(ranges, limits))
+
+    def _runs(self, extent: PrimExpr) -> Known:
+        """Knowing that a loop of some extent runs, where the extent is a variable."""
+        known = self._known
+        if not isinstance(extent, PrimVar | SizeVar):
+            return known
+        low, high = known.bounds(extent)
+        if low is not None and low >= 1:
+            return known
+        return Known({**known.ranges, extent: (1, high)}, known.limits)
 
     def with_value(self, var: PrimVar, value: PrimExpr) -> Analyzer:
         """Knowing the value that a variable is bound to, as inside a `Let`."""
@@ -78,6 +88,8 @@ class Analyzer:
                 return self.prove(a) or self.prove(b)
             case Not(Binary("or", a, b)):
                 return self.prove(Not(a)) and self.prove(Not(b))
+            case Compare() as comparison:
+                return cases.holds(comparison, self._known)
             case _:
                 return False
 

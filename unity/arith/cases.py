@@ -1,0 +1,86 @@
+"""Proofs by cases: minima and maxima taken apart, divisions replaced by what they lie between.
+
+For questions whose answer decides about legality. Simplifying asks far more of them, and makes do
+with `division.is_nonnegative`.
+"""
+
+from __future__ import annotations
+
+from unity.ir.dtype import INT64
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr
+
+from . import polynomial as poly
+from .division import is_nonnegative
+from .known import Known
+from .polynomial import Poly
+
+_DEPTH = 5
+"""Atoms replaced one after another, at most."""
+
+
+def holds(condition: Compare, known: Known) -> bool:
+    """Whether a simplified comparison of int64 provably holds."""
+    if condition.a.dtype != INT64:
+        return False
+    up = poly.add(poly.from_expr(condition.b), poly.from_expr(condition.a), -1)
+    down, below = poly.scale(up, -1), poly.constant(-1)
+    match condition.op:
+        case "le":
+            return nonnegative(up, known)
+        case "lt":
+            return nonnegative(poly.add(up, below), known)
+        case "ge":
+            return nonnegative(down, known)
+        case "gt":
+            return nonnegative(poly.add(down, below), known)
+        case "eq":
+            return nonnegative(up, known) and nonnegative(down, known)
+        case "ne":
+            return any(nonnegative(poly.add(p, below), known) for p in (up, down))
+
+
+def nonnegative(p: Poly, known: Known, depth: int = _DEPTH) -> bool:
+    """Whether a poly provably is never negative.
+
+    >>> from unity.ir.prim_expr import PrimVar, SizeVar, imm
+    >>> i, n = PrimVar("i"), SizeVar("n")
+    >>> smallest = Binary("min", i, n) * -1 + Binary("max", i, n)
+    >>> nonnegative(poly.from_expr(smallest), Known())
+    True
+    """
+    if is_nonnegative(p, known):
+        return True
+    if depth == 0:
+        return False
+    for monomial, c in p.items():
+        if len(monomial) != 1 or not isinstance(monomial[0], Binary):
+            continue
+        rest = {m: x for m, x in p.items() if m != monomial}
+        found = _without(monomial[0], c, rest, known, depth - 1)
+        if found is not None:
+            return found
+    return False
+
+
+def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool | None:
+    """Whether ``rest + c * atom`` is never negative, by the atom's own; None if it has none."""
+
+    def plus(e: PrimExpr) -> Poly:
+        return poly.add(rest, poly.from_expr(e), c)
+
+    match atom:
+        case Binary("min" | "max" as op, a, b):
+            cases = [a, b]
+            if (op == "max") == (c > 0):  # each of them alone is a lower bound
+                return any(nonnegative(plus(e), known, depth) for e in cases)
+            return all(nonnegative(plus(e), known, depth) for e in cases)
+        case Binary("floormod", _, Imm(int() as d)) if d > 0:
+            least = 0 if c > 0 else d - 1
+            return nonnegative(poly.add(rest, poly.constant(c * least)), known, depth)
+        case Binary("floordiv", a, Imm(int() as d)) if d > 0:
+            # a - (d - 1) <= d * (a // d) <= a
+            least = d - 1 if c > 0 else 0
+            scaled = poly.add(poly.scale(rest, d), poly.from_expr(a), c)
+            return nonnegative(poly.add(scaled, poly.constant(-c * least)), known, depth)
+        case _:
+            return None
