@@ -99,7 +99,7 @@ def row_blocks(rows: PrimExpr, size: int, others: int, threads: int) -> RowBlock
     known = number(rows)
     if known is None:
         return RowBlocks(rows, size, BLOCK, ceildiv(rows, imm(BLOCK * size)))
-    tiles = -(-known // size)
+    tiles = max(1, -(-known // size))
 
     def idle(blocks: int) -> float:
         """The share of the threads' time that has nothing to do, and what blocks cost."""

@@ -84,6 +84,10 @@ def test_laid_out_it_computes_the_same(
     same(before, replace(target, threads=threads), x, w)
 
 
+def test_no_rows_are_no_work_for_several_threads() -> None:
+    same(kernel((0, 3), (2, 3, 64), 100), replace(WIDE, threads=2), (0, 3), (2, 3, 64))
+
+
 def test_batches_of_matrices_are_outer_loops() -> None:
     before = kernel((2, 3, 5), (2, 2, 5, 8), 13)
     laid_out = schedule(before, SHORTEST)
