@@ -36,7 +36,7 @@ from .emitter import Emitter, float_text, int_text
 from .math.table import intrinsic
 from .memory import At, Place, Run, Scattered, all_lanes, any_lane, both, load
 from .narrow import round_to
-from .types import I64, Ty, is_narrow, value_type
+from .types import I64, Ty, is_narrow, memory_type, value_type
 
 OUT_OF_BOUNDS = -2
 """What a kernel built with `checks` returns when an index is outside its buffer."""
@@ -277,6 +277,13 @@ class Expressions:
         return f"<{', '.join(f'{t.element} {i * stride}' for i in range(t.lanes))}>"
 
     # Memory
+
+    def prefetch(self, e: Load) -> None:
+        """Bring the line of an element to the second cache; nothing happens if it is nowhere."""
+        place = self.place(e.indices, 1)
+        assert isinstance(place, At)
+        address = self.em.address(self.pointers[e.buffer], place.index, memory_type(e.dtype))
+        self.em.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
 
     def place(self, indices: tuple[PrimExpr, ...], lanes: int) -> Place:
         """Where an access with this flat index goes."""

@@ -7,7 +7,7 @@ from typing import TypeAlias, assert_never
 
 from unity.ir.dtype import INT64
 from unity.ir.marks import TILES
-from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, SizeVar
+from unity.ir.prim_expr import Binary, Imm, Intrinsic, Load, PrimVar, SizeVar
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -126,6 +126,8 @@ class Statements:
                 self.messages.append(s.message)
                 condition = self.expressions.expr(s.condition)
                 self.expressions.require(condition, len(self.messages))
+            case Evaluate(Intrinsic("prefetch", (Load() as load,))) if load.dtype.lanes == 1:
+                self.expressions.prefetch(load)
             case Evaluate():
                 self.expressions.expr(s.value)
             case Block():

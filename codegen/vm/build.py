@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unity.codegen.vm.alignment import on_lines
 from unity.codegen.vm.body import build_function
 from unity.codegen.vm.tables import Host, Tables
 from unity.errors import UnsupportedError
@@ -39,4 +40,4 @@ def build_program(module: IRModule) -> Built:
         tables.functions[tables.names[name]] = build_function(name, function, tables)
     if tables.gaps:
         raise UnsupportedError("the VM can't run this module", tables.gaps)
-    return Built(tables.program(), tables.constants(), tables.hosts())
+    return Built(tables.program(), on_lines(tables.constants()), tables.hosts())

@@ -138,5 +138,6 @@ _ROWS: tuple[IntrinsicDef, ...] = (
     IntrinsicDef("isfinite", 1, np.isfinite, "float", "bool"),
     IntrinsicDef("popcount", 1, np.bitwise_count, "int"),
     IntrinsicDef("likely", 1, _same, "any"),  # a hint: this bool is nearly always true
+    IntrinsicDef("prefetch", 1, _same, "any"),  # evaluated alone: what is loaded is needed soon
 )
 INTRINSICS: dict[str, IntrinsicDef] = {row.name: row for row in _ROWS}

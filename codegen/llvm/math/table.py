@@ -105,7 +105,7 @@ def intrinsic(em: Emitter, name: str, dtype: DType, args: list[str]) -> str:
         UnsupportedError: The function has no code for this dtype.
     """
     t = value_type(dtype)
-    if name == "likely":
+    if name in ("likely", "prefetch"):
         return args[0]
     if dtype.is_float:
         return _of_floats(em, name, dtype, t, args)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith.polynomial import Poly
-from unity.ir.prim_expr import PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt
+from unity.ir.stmt import Allocate, Buffer, Evaluate, For, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
@@ -23,7 +23,7 @@ from ..nest import Axis, Nest, Reduction
 from ..padding import Edge, without_padding
 from ..tile import Tile, Values, accumulate, fill, write_back
 from .contraction import GRAIN, with_init
-from .taps import Place, Seen, Taps
+from .taps import Ahead, Place, Seen, Taps
 
 UNROLL = 4
 """Steps of the innermost loop in a row, at most."""
@@ -33,6 +33,8 @@ MOST_PIXELS = 14
 """Pixels of a tile, at most."""
 MOST_TAPS = 8
 """Taps along a line that are written out where pixels are the only thing loaded, at most."""
+LINE_BITS = 512
+"""A line of the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class _Roles:
         line: Another such axis, where one line of pixels does not fill a tile.
         slow: The others that go before the blocks.
         fast: Those that go after them.
+        weight: The load of a weight, where weights are more than what they are applied to.
         steps: The reduced axes, the one whose steps may stand in a row last.
         most: How many may: none that read a pixel which another one reads too, for these would be
             kept in registers. All of them where there are registers for that.
@@ -61,6 +64,7 @@ class _Roles:
     steps: tuple[Axis, ...]
     most: int
     flat: _Flat | None = None
+    weight: Load | None = None
 
     @property
     def width(self) -> int:
@@ -175,7 +179,8 @@ def _roles(
                 return _Roles(lane, None, pixel, line, slow, fast, reduction.axes, most, flat)
             limit = UNROLL_HEAVY if heavy else UNROLL
             reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
-            return _Roles(lane, block, pixel, line, slow, fast, reduced, most)
+            far = loads[weight] if heavy else None
+            return _Roles(lane, block, pixel, line, slow, fast, reduced, most, weight=far)
     return None
 
 
@@ -321,27 +326,68 @@ def _tiles(
     domain += [(a.var.name.removeprefix("v"), a.extent) for a in roles.fast]
     domain += [("row", imm(shared))] if shared > 1 else []
 
+    tiles = sum(row.count for row in rows)
+
     def body(point: Sequence[PrimExpr]) -> Stmt:
         at = iter(point)
         outer: Values = {a.var: next(at) for a in roles.slow}
-        blocks = _values(column, next(at) if column.count > 1 else imm(0))
+        here = next(at) if column.count > 1 else imm(0)
         outer |= {a.var: next(at) for a in roles.fast}
+        turn: PrimExpr = imm(0)
+        turns = tiles
+        for axis in roles.fast:
+            turn = add(multiply(turn, axis.extent), outer[axis.var])
+            turns *= _known(axis)
 
-        def tile(row: _Part, place: PrimExpr) -> Stmt:
-            tile = _tile(roles, blocks, _values(row, place))
-            return _micro_kernel(nest, reduction, tile, taps, row.seen, outer)
+        def tile(row: _Part, place: PrimExpr, before: int) -> Stmt:
+            tile = _tile(roles, _values(column, here), _values(row, place))
+            now = add(add(multiply(turn, imm(tiles)), place), imm(before))
+            ahead = _ahead(roles, column, here, now, turns, outer)
+            return _micro_kernel(nest, reduction, tile, taps, row.seen, outer, ahead)
 
         if len(rows) == 1:
-            return tile(rows[0], next(at) if shared > 1 else imm(0))
+            return tile(rows[0], next(at) if shared > 1 else imm(0), 0)
         parts: list[Stmt] = []
+        before = 0
         for row in rows:
             place = PrimVar("row")
-            parts.append(For(place, imm(0), imm(row.count), tile(row, place)))
+            parts.append(For(place, imm(0), imm(row.count), tile(row, place, before)))
+            before += row.count
         return sequence(parts)
 
     lanes, steps = _known(roles.lane), product([a.extent for a in reduction.axes])
     pixels = sum(row.count * row.size for row in rows) // shared * roles.width
     return parallel(domain, multiply(steps, imm(column.size * pixels * lanes)), GRAIN, body)
+
+
+def _ahead(
+    roles: _Roles, column: _Part, here: PrimExpr, turn: PrimExpr, turns: int, outer: Values
+) -> Ahead | None:
+    """Fetching the weights of the next blocks while these are in use, a part at each tile.
+
+    Weights that come from memory once a call would be waited for at the first tile of each block.
+    """
+    weight = roles.weight
+    if weight is None or roles.block is None or turns < 2 or column.count < 2:
+        return None
+    block, last = roles.block.var, roles.steps[-1].var
+    following = Binary("min", add(here, imm(1)), imm(column.count - 1))
+    line = max(1, LINE_BITS // (weight.dtype.bits * _known(roles.lane)))
+
+    def ahead(taps: Values, count: int) -> Stmt:
+        lines = -(-count // line)
+        each = -(-lines // turns)
+        fetches: list[Stmt] = []
+        for i in range(each):
+            nth = Binary("floormod", add(multiply(turn, imm(each)), imm(i)), imm(lines))
+            place = add(taps[last], multiply(nth, imm(line)))
+            for value in _values(column, following):
+                at = {**outer, **taps, block: value, last: place, roles.lane.var: imm(0)}
+                fetched = substitute_prim(weight, at)
+                fetches.append(Evaluate(Intrinsic("prefetch", (fetched,), weight.dtype)))
+        return sequence(fetches)
+
+    return ahead
 
 
 def _values(part: _Part, at: PrimExpr) -> tuple[PrimExpr, ...]:
@@ -363,7 +409,13 @@ def _tile(roles: _Roles, blocks: tuple[PrimExpr, ...], rows: tuple[PrimExpr, ...
 
 
 def _micro_kernel(
-    nest: Nest, reduction: Reduction, tile: Tile, taps: Taps, seen: Seen, outer: Values
+    nest: Nest,
+    reduction: Reduction,
+    tile: Tile,
+    taps: Taps,
+    seen: Seen,
+    outer: Values,
+    ahead: Ahead | None,
 ) -> Stmt:
     here = {**outer, nest.axes[-1].var: tile.lane}
     size = len(tile.rows) * len(tile.columns) * tile.lanes
@@ -376,4 +428,4 @@ def _micro_kernel(
     start = fill(tile, reduction.identity, buffer)
     finish = substitute_stmt(with_init(reduction, nest.finish), here)
     done = write_back(tile, reduction, finish, buffer)
-    return Allocate(buffer, Seq((start, taps.loops(seen, outer, step), done)))
+    return Allocate(buffer, Seq((start, taps.loops(seen, outer, step, ahead), done)))

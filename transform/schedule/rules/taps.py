@@ -27,6 +27,8 @@ Seen: TypeAlias = "frozenset[int] | tuple[Seen, ...]"
 """Which pixels see something; for each value of a tap, where that depends on it."""
 Step: TypeAlias = Callable[[Values, frozenset[int]], Stmt]
 """A step of the reduction: from the taps' values and the pixels that take part."""
+Ahead: TypeAlias = Callable[[Values, int], Stmt]
+"""What goes before steps in a row: from the taps' values at the first of them, and their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +49,17 @@ class Taps:
 
     def seen(self, pixels: Sequence[Place]) -> Seen:
         """What tells tiles apart that need different code."""
-        taps = [a for a in self.axes if self._edges(a, inside=True)]
+        taps = [a for a in self.axes if self.edges_of(a, inside=True)]
         return self._seen(taps, frozenset(range(len(pixels))), pixels)
 
-    def _edges(self, axis: Axis, *, inside: bool) -> list[Edge]:
+    def edges_of(self, axis: Axis, *, inside: bool) -> list[Edge]:
+        """The edges of a tap whose other axis is along the tile, or is not."""
         return [e for e in self.edges if e.tap is axis.var and (e.axis in self.inside) == inside]
 
     def _seen(self, taps: Sequence[Axis], some: frozenset[int], pixels: Sequence[Place]) -> Seen:
         if not taps:
             return some
-        edges, extent = self._edges(taps[0], inside=True), number(taps[0].extent)
+        edges, extent = self.edges_of(taps[0], inside=True), number(taps[0].extent)
         assert extent is not None
 
         def of(tap: int) -> frozenset[int]:
@@ -64,63 +67,67 @@ class Taps:
 
         return tuple(self._seen(taps[1:], of(t), pixels) for t in range(extent))
 
-    def loops(self, seen: Seen, at: Values, step: Step) -> Stmt:
+    def loops(self, seen: Seen, at: Values, step: Step, ahead: Ahead | None = None) -> Stmt:
         """The loops over all taps.
 
         Args:
             seen: What the tile's pixels see.
             at: The values of the axes outside the tile.
             step: One step.
+            ahead: What goes before each few steps.
         """
-        return self._loops(self.axes, seen, at, {}, step)
+        return _Loops(self, at, step, ahead).over(self.axes, seen, {})
 
-    def _loops(
-        self,
-        axes: Sequence[Axis],
-        seen: Seen,
-        at: Values,
-        taps: Values,
-        step: Step,
-    ) -> Stmt:
+
+@dataclass(frozen=True, slots=True)
+class _Loops:
+    """Carries what all loops of a tile have in common."""
+
+    taps: Taps
+    at: Values
+    step: Step
+    ahead: Ahead | None
+
+    def over(self, axes: Sequence[Axis], seen: Seen, values: Values) -> Stmt:
+        """The loops over some axes, at values of those around."""
         if not axes:
             assert isinstance(seen, frozenset)
-            return step(taps, seen)
-        axis, rest = axes[0], axes[1:]
-        if self._edges(axis, inside=True):
+            return self.step(values, seen)
+        axis = axes[0]
+        if self.taps.edges_of(axis, inside=True):
             assert isinstance(seen, tuple)
             parts = [
-                self._loop(axis, rest, imm(begin), imm(count), seen[begin], at, taps, step)
+                self._loop(axes, imm(begin), imm(count), seen[begin], values)
                 for begin, count in _runs(seen)
             ]
             return sequence(parts) if parts else Seq(())
-        begin, extent = tap_range(self._edges(axis, inside=False), axis, at)
-        return self._loop(axis, rest, simplify(begin), simplify(extent), seen, at, taps, step)
+        begin, extent = tap_range(self.taps.edges_of(axis, inside=False), axis, self.at)
+        return self._loop(axes, simplify(begin), simplify(extent), seen, values)
 
     def _loop(
         self,
-        axis: Axis,
-        rest: Sequence[Axis],
+        axes: Sequence[Axis],
         begin: PrimExpr,
         extent: PrimExpr,
         seen: Seen,
-        at: Values,
-        taps: Values,
-        step: Step,
+        values: Values,
     ) -> Stmt:
-        known = number(extent)
+        axis, *rest = axes
+        known, unroll = number(extent), self.taps.unroll
         if known == 1:
-            return self._loops(rest, seen, at, {**taps, axis.var: begin}, step)
-        if rest or self.unroll == 1 or known is None:
+            return self.over(rest, seen, {**values, axis.var: begin})
+        if rest or unroll == 1 or known is None:
             var = PrimVar(axis.var.name)
-            body = self._loops(rest, seen, at, {**taps, axis.var: var}, step)
-            return For(var, begin, extent, body)
-        count = max(u for u in range(1, self.unroll + 1) if known % u == 0)
+            return For(var, begin, extent, self.over(rest, seen, {**values, axis.var: var}))
+        count = max(u for u in range(1, unroll + 1) if known % u == 0)
         outer, unrolled = PrimVar(axis.var.name), PrimVar(f"{axis.var.name}_step")
+        first = add(begin, multiply(outer, imm(count)))
         # Marked, not written out: the passes in between see one step, not all of them.
-        index = add(add(begin, multiply(outer, imm(count))), unrolled)
-        body = self._loops(rest, seen, at, {**taps, axis.var: index}, step)
-        inner = For(unrolled, imm(0), imm(count), body, "unrolled")
-        return For(outer, imm(0), imm(known // count), inner)
+        body = self.over(rest, seen, {**values, axis.var: add(first, unrolled)})
+        steps: Stmt = For(unrolled, imm(0), imm(count), body, "unrolled")
+        if self.ahead is not None:
+            steps = Seq((self.ahead({**values, axis.var: first}, count), steps))
+        return For(outer, imm(0), imm(known // count), steps)
 
 
 def _runs(seen: tuple[Seen, ...]) -> list[tuple[int, int]]:
