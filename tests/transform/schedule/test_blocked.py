@@ -12,8 +12,8 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Op, Var
-from unity.ir.prim_expr import Imm
-from unity.ir.stmt import Allocate, For, PrimFunc
+from unity.ir.prim_expr import Imm, Intrinsic, Load
+from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
 from unity.ir.target import Target
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
@@ -76,6 +76,28 @@ def test_accumulators_fit_the_registers(target: Target, size: int) -> None:
     assert max(tiles) >= target.vector_registers // 2  # and use most of them
     loops = {s.var.name for s in walk_stmt(laid_out.body) if isinstance(s, For)}
     assert any("kh" in name for name in loops), "taps stay loops"
+
+
+def test_heavy_weights_are_fetched_ahead() -> None:
+    x, heavy, light = (1, 2, 7, 7, 16), (8, 2, 3, 3, 16, 16), (8, 2, 1, 1, 16, 16)
+    assert fetched(schedule(kernel(x, heavy, padding=1), TARGET))
+    assert not fetched(schedule(kernel((1, 2, 28, 28, 16), light), TARGET))
+    arrays = floats(1, x, heavy)
+    before = kernel(x, heavy, padding=1)
+    (expected,) = run_prim_func(before, arrays, {})
+    (got,) = run_prim_func(schedule(before, TARGET), arrays, {})  # which checks every index
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+def fetched(func: PrimFunc) -> set[str]:
+    """The buffers that are fetched ahead of their use."""
+    found: set[str] = set()
+    for s in walk_stmt(func.body):
+        if isinstance(s, Evaluate) and isinstance(s.value, Intrinsic):
+            (load,) = s.value.args
+            assert isinstance(load, Load)
+            found.add(load.buffer.name)
+    return found
 
 
 def accumulators(func: PrimFunc) -> list[int]:
