@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from unity.codegen.vm.loops import scan_loop, while_loop
 from unity.codegen.vm.memory_ops import MEMORY_OPS
 from unity.codegen.vm.specs import Scope, only_in_expressions
 from unity.codegen.vm.tables import Tables
@@ -35,7 +36,7 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.lattice import atom_type
-from unity.ir.types import ObjectType, ShapeType, TensorType, TupleType, Type
+from unity.ir.types import ObjectType, ShapeType, TensorType, Type
 from unity.ir.visit import free_vars
 from unity.op.table import OPS
 from unity.runtime import program as p
@@ -239,9 +240,9 @@ class FunctionBuilder:
             case If():
                 return self.conditional(e, of, label)
             case While():
-                return self.loop(e, label)
+                return while_loop(self, e, label)
             case Scan():
-                return self.scan(e, of, label)
+                return scan_loop(self, e, of, label)
             case Op(name):
                 return self.missing(f"operator {name} as a value", of)
             case _:
@@ -354,25 +355,6 @@ class FunctionBuilder:
             if value in self.shared:
                 self.shared.add(to)
 
-    def loop(self, e: While, label: str) -> p.Tree:
-        """State registers are updated by copy at the start and after each round."""
-        for var in e.vars:
-            self.env[var] = self.fresh(self.scope.spec(var.type))
-        state = tuple(r for var in e.vars for r in p.leaves(self.env[var]))
-        init = tuple(r for i in e.init for r in p.leaves(self.atom(i, label)))
-        self.emit(p.Update(state, init), label)
-        before = set(self.scope.bound)
-        start = len(self.code)
-        condition = self.body(e.condition)
-        assert isinstance(condition, int)
-        branch = self.emit(p.Branch(condition, 0), label)
-        following = self.body(e.body)
-        self.emit(p.Update(state, tuple(p.leaves(following))), label)
-        self.emit(p.Jump(start), label)
-        self.code[branch] = p.Branch(condition, len(self.code))
-        self.scope.bound = before
-        return tuple(self.env[var] for var in e.vars)
-
     def closure(self, function: Function, label: str) -> p.Reg:
         """A function value: what it captures comes first in its frame."""
         free = free_vars(function)
@@ -391,18 +373,6 @@ class FunctionBuilder:
         self.emit(p.MakeClosure(dst, index, tuple(captured), slots), label)
         return dst
 
-    def scan(self, e: Scan, of: Type, label: str) -> p.Tree:
-        """A closure of the loop's body and one instruction that runs it over the leading axis."""
-        params = (*e.state, *e.elements)
-        result = atom_type(e.body.result) or ObjectType()
-        closure = self.closure(Function(params, e.body, result), label)
-        init = tuple(self.atom(i, label) for i in e.init)
-        inputs = tuple(self.atom(i, label) for i in e.inputs)
-        dst = self.fresh(self.scope.spec(of))
-        assert isinstance(of, TupleType)
-        self.emit(p.RunScan(dst, closure, init, inputs), label)
-        return dst
-
 
 def _names(function: Function, attr: str) -> tuple[str, ...]:
     value = function.attrs.get(attr, ())
@@ -417,8 +387,10 @@ def _sizes_read(instruction: p.Instruction) -> tuple[Size, ...]:
             return shape
         case p.AllocArena(_, size):
             return (size,)
-        case p.View(_, _, offset, shape):
+        case p.View(_, _, offset, shape) | p.Element(_, _, offset, shape):
             return (offset, *shape)
+        case p.SetSlot(_, value):
+            return (value,)
         case _:
             return ()
 

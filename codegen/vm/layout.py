@@ -131,6 +131,44 @@ def byte_count(spec: p.TensorSpec) -> Size:
     return combine("mul", product(spec.shape), dtype(spec.dtype).bytes)
 
 
+def staged(
+    code: p.FunctionCode, targets: Sequence[p.Reg], sources: Sequence[p.Reg]
+) -> bool:
+    """Whether loop state may be another's source, so that values are copied aside first."""
+    tensors = [s for t, s in zip(targets, sources, strict=True) if _is_tensor(code, t)]
+    return len(tensors) > 1 and not all(_lies_apart(code, s) for s in tensors)
+
+
+def _is_tensor(code: p.FunctionCode, register: p.Reg) -> bool:
+    return isinstance(code.registers[register], p.TensorSpec)
+
+
+def _lies_apart(code: p.FunctionCode, register: p.Reg) -> bool:
+    """Whether a register's tensor has storage that no loop state has."""
+    writers = [i for i in code.code if register in _written(i)]
+    match writers:
+        case [p.AllocTensor() | p.Copy() | p.View() | p.LoadConst()]:
+            return True
+        case [p.Reshape(_, src) | p.Element(_, src)]:
+            return _lies_apart(code, src)
+        case _:
+            return False
+
+
+def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
+    """The registers that an instruction, one of native code, writes."""
+    match i:
+        case p.Update(dst):
+            return dst
+        case (
+            p.AllocTensor(dst) | p.Copy(dst) | p.View(dst) | p.LoadConst(dst) | p.Move(dst)
+            | p.Reshape(dst) | p.Element(dst)
+        ):  # fmt: skip
+            return (dst,)
+        case _:
+            return ()
+
+
 def _tensor(spec: p.Spec, what: str) -> p.TensorSpec:
     if not isinstance(spec, p.TensorSpec):
         raise NotNativeError(f"{what} is no tensor")
@@ -207,12 +245,13 @@ def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
         case p.AllocTensor(dst) | p.Copy(dst) if dst not in layout.direct:
             spec = _tensor(registers[dst], "a value")
             layout.reserve(f"r{dst}", resolve(layout, byte_count(spec)))
-        case p.Update(targets):
+        case p.Update(targets, sources):
+            beside = staged(layout.code, targets, sources)
             tensors = [r for r in targets if isinstance(registers[r], p.TensorSpec)]
             for r in tensors:
                 size = resolve(layout, byte_count(_tensor(registers[r], "loop state")))
                 layout.reserve(f"r{r}", size)
-                if len(tensors) > 1:
+                if beside:
                     layout.reserve(f"n{r}", size)
         case _:
             pass

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from typing import assert_never
 
-from unity.codegen.vm.layout import Layout, byte_count, resolve
+from unity.codegen.vm.layout import Layout, byte_count, resolve, staged
 from unity.codegen.vm.native_text import Text
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot
+from unity.runtime.sizes import Size, Slot, combine
 
 FAILED, INTERRUPTED = 1, 2
 
@@ -110,6 +110,16 @@ class _Body:
                 self.set(dst, t.at(self.get(arena), t.size(offset)))
             case p.Reshape(dst, src) | p.Move(dst, src):
                 self.set(dst, self.get(src))
+            case p.Element(dst, src, index):
+                spec = self.code.registers[dst]
+                assert isinstance(spec, p.TensorSpec)
+                offset = combine("mul", index, byte_count(spec))
+                self.set(dst, t.at(self.get(src), t.size(offset)))
+            case p.Fill(dst, src):
+                self.copy(self.get(dst), self.get(src), dst)
+            case p.SetSlot(slot, value):
+                t.store("i64", t.size(value), "%slots", slot)
+                t.sizes.clear()
             case p.LoadConst(dst, constant):
                 self.set(dst, t.load("ptr", "@unity_constants", constant, "ptr"))
             case p.Copy(dst, src):
@@ -154,10 +164,10 @@ class _Body:
             self.goto_unless(calm, "interrupted", at, "calm")
 
     def update(self, targets: tuple[p.Reg, ...], sources: tuple[p.Reg, ...]) -> None:
-        """All sources are read before any target is written."""
+        """Give loop state its next values, as if all at once."""
         values = [self.get(s) for s in sources]
         tensors = [isinstance(self.code.registers[r], p.TensorSpec) for r in targets]
-        if sum(tensors) > 1:
+        if staged(self.code, targets, sources):
             for k, target in enumerate(targets):
                 if tensors[k]:
                     beside = self.place(f"n{target}")

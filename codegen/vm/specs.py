@@ -70,6 +70,12 @@ class Scope:
             case _:
                 assert_never(of)
 
+    def counter(self, name: str) -> Slot:
+        """A slot of its own, which stands for no symbol and always has a value."""
+        self.bound.add(len(self.symbols))
+        self.symbols.append(SymbolInfo(name))
+        return Slot(len(self.symbols) - 1)
+
     def unbound(self, spec: Spec) -> tuple[int, ...]:
         """The slots of a spec that have no value yet, in order."""
         found = dict.fromkeys(s for size in spec_sizes(spec) for s in slots_of(size))

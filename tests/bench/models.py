@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from . import cnn, transformer
+from . import cnn, recurrent, transformer
 from .work import Feeds, Work
 
 
@@ -20,6 +20,12 @@ def tokens(length: int, vocab: int = 30522) -> Feeds:
     """A sentence of random words, none masked."""
     ids = np.random.default_rng(1).integers(0, vocab, (1, length))
     return {"input_ids": ids, "attention_mask": np.ones((1, length), np.int64)}
+
+
+def frames(length: int) -> Feeds:
+    """A sequence of 128 features."""
+    rng = np.random.default_rng(1)
+    return {"x": rng.standard_normal((length, 1, 128), np.float32)}
 
 
 def decoder_step(
@@ -45,4 +51,6 @@ MODELS: Mapping[str, Work] = {
         lambda: transformer.bert(length="S"), tokens, (16, 64, 100, 128, 200, 384)
     ),
     "gpt2_decode": Work(transformer.gpt2, decoder_step, (16, 64, 128, 300, 512, 1000)),
+    "lstm": Work(lambda: recurrent.recurrent("LSTM"), frames, (64,)),
+    "gru": Work(lambda: recurrent.recurrent("GRU"), frames, (64,)),
 }

@@ -101,7 +101,6 @@ class Liveness:
                 self.body(value.then)
                 self.body(value.orelse)
             case While() | Scan():
-                self._escape_all(value)
                 self._loop(value)
             case Function():
                 for captured in free_vars(value):
@@ -110,14 +109,18 @@ class Liveness:
                 self._escape_all(value)
 
     def _loop(self, loop: While | Scan) -> None:
-        """What is used within a loop is needed until it ends."""
+        """What is used within a loop is needed until it ends; its state starts as a copy."""
         begin = self._position
+        for child in graph_children(loop):
+            self._use(child)
         for body in bodies_of(loop):
             self.body(body)
         self._position += 1
         for storage in self.storages.values():
             if storage.start <= begin < storage.end:
                 storage.end = self._position
+        for child in loop.inputs if isinstance(loop, Scan) else ():
+            self._use(child)
 
     def _escape_all(self, e: Expr) -> None:
         for child in graph_children(e):

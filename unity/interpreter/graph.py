@@ -335,7 +335,7 @@ class _Frame:
         raise UnityError(f"{self.name}: a condition must be a scalar bool, got {kind_of(value)}")
 
     def _while(self, e: While) -> Value:
-        state: tuple[Value, ...] = tuple(self.eval(i) for i in e.init)
+        state = tuple(_own(self.eval(i)) for i in e.init)
         while True:
             step = self._step(e.vars, state, e.span)
             if not self._truth(step.body(e.condition)):
@@ -343,7 +343,7 @@ class _Frame:
             following = step.body(e.body)
             if not isinstance(following, tuple):
                 raise UnityError("a while body must give a tuple of its next state", e.span)
-            state = following
+            state = tuple(map(_own, following))
 
     def _step(self, names: Sequence[Var], values: Sequence[Value], span: Span | None) -> _Frame:
         """A frame for one turn of a loop: symbols in the state's types are bound anew each turn."""
@@ -354,7 +354,7 @@ class _Frame:
         return _Frame(self.machine, self.name, env, sizes)
 
     def _scan(self, e: Scan) -> Value:
-        state = [self.eval(i) for i in e.init]
+        state = [_own(self.eval(i)) for i in e.init]
         inputs = [self._tensor(i) for i in e.inputs]
         lengths = {len(i) for i in inputs}
         if len(lengths) != 1:
@@ -364,7 +364,7 @@ class _Frame:
             slices = [np.asarray(i[t]) for i in inputs]
             result = self._step((*e.state, *e.elements), (*state, *slices), e.span).body(e.body)
             assert isinstance(result, tuple)
-            state = list(result[: len(state)])
+            state = list(map(_own, result[: len(state)]))
             steps.append(result[len(state) :])
         return (*state, *self._stack(steps, e))
 
@@ -387,6 +387,13 @@ class _Frame:
 def _copied(value: Value) -> Array:
     assert isinstance(value, np.ndarray)
     return value
+
+
+def _own(value: Value) -> Value:
+    """Loop state is a copy: the memory that a body computes in may be reused in the next round."""
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    return tuple(_own(v) for v in value) if isinstance(value, tuple) else value
 
 
 def _protected(value: Value) -> Value:

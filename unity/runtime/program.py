@@ -113,7 +113,7 @@ class CallClosure:
 class RunScan:
     """Run a closure over the leading axis of `inputs`, carrying `state`.
 
-    Each round takes the state and one slice of each input, and gives the next state, then outputs,
+    For loops over what has an unknown shape; the others are loops of instructions. Each round takes the state and one slice of each input, and gives the next state, then outputs,
     which are stacked. `dst` is the last state, then the stacks.
     """
 
@@ -158,6 +158,32 @@ class Reshape:
     dst: Reg
     src: Reg
     shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One slice of a tensor along its leading axis; it shares the tensor's storage."""
+
+    dst: Reg
+    src: Reg
+    index: Size
+    shape: tuple[Size, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Copy a tensor's content into the storage of another."""
+
+    dst: Reg
+    src: Reg
+
+
+@dataclass(frozen=True, slots=True)
+class SetSlot:
+    """Give a slot a value: a loop's counter."""
+
+    slot: int
+    value: Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +285,9 @@ Instruction: TypeAlias = (
     | AllocArena
     | View
     | Reshape
+    | Element
+    | Fill
+    | SetSlot
     | LoadConst
     | Move
     | Copy

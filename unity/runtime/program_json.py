@@ -17,7 +17,8 @@ _RECORDS: dict[str, type] = {
         Slot, SizeOp,
         p.TensorSpec, p.ShapeSpec, p.ScalarSpec, p.TupleSpec, p.ObjectSpec,
         p.CallKernel, p.CallHost, p.CallFunction, p.MakeClosure, p.CallClosure, p.RunScan,
-        p.AllocTensor, p.AllocArena, p.View, p.Reshape, p.LoadConst, p.Move, p.Copy, p.Update,
+        p.AllocTensor, p.AllocArena, p.View, p.Reshape, p.Element, p.Fill, p.SetSlot,
+        p.LoadConst, p.Move, p.Copy, p.Update,
         p.MakeShape, p.MakeScalar, p.Match, p.Jump, p.Branch, p.Return,
         p.SymbolInfo, p.ParamInfo, p.FunctionCode, p.KernelInfo, p.ConstantInfo, p.Program,
     )

@@ -162,6 +162,12 @@ class VM:
             case p.Reshape(dst, src, shape):
                 sizes = _extents(shape, slots, frame.code.labels[pc])
                 regs[dst] = _array(regs[src]).reshape(sizes)
+            case p.Element(dst, src, index):
+                regs[dst] = np.asarray(_array(regs[src])[evaluate(index, slots)], order="C")
+            case p.Fill(dst, src):
+                _array(regs[dst])[...] = _array(regs[src])
+            case p.SetSlot(slot, value):
+                slots[slot] = evaluate(value, slots)
             case p.LoadConst(dst, constant):
                 regs[dst] = self.constants[constant]
             case p.Move(dst, src):
@@ -178,7 +184,9 @@ class VM:
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)
                 )
-            case p.Match(tree, spec, _, _, name):
+            case p.Match(tree, spec, binds, _, name):
+                for slot in binds:  # in a loop it may have the last round's value
+                    slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
                 binder.match(_read(regs, tree), spec, f"match_cast {name!r}")
                 binder.finish()
@@ -371,7 +379,7 @@ def _touched(instruction: p.Instruction) -> tuple[p.Tree, ...]:
             return args if destination else (dst,)
         case p.Update(dst):
             return dst
-        case p.Jump() | p.Return() | p.Branch() | p.Match():
+        case p.Jump() | p.Return() | p.Branch() | p.Match() | p.SetSlot():
             return ()
         case _:
             return (instruction.dst,)

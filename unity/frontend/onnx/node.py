@@ -191,6 +191,16 @@ class Node:
         found = self._typed(name, onnx.AttributeProto.INTS)
         return None if found is None else tuple(int(i) for i in found.ints)
 
+    def floats_of(self, name: str) -> tuple[float, ...] | None:
+        """An attribute of floats, if it is given."""
+        found = self._typed(name, onnx.AttributeProto.FLOATS)
+        return None if found is None else tuple(float(f) for f in found.floats)
+
+    def texts_of(self, name: str) -> tuple[str, ...] | None:
+        """An attribute of strings, if it is given."""
+        found = self._typed(name, onnx.AttributeProto.STRINGS)
+        return None if found is None else tuple(s.decode(errors="replace") for s in found.strings)
+
     def text_of(self, name: str, default: str) -> str:
         """A string attribute."""
         found = self._typed(name, onnx.AttributeProto.STRING)
