@@ -131,9 +131,7 @@ def byte_count(spec: p.TensorSpec) -> Size:
     return combine("mul", product(spec.shape), dtype(spec.dtype).bytes)
 
 
-def staged(
-    code: p.FunctionCode, targets: Sequence[p.Reg], sources: Sequence[p.Reg]
-) -> bool:
+def staged(code: p.FunctionCode, targets: Sequence[p.Reg], sources: Sequence[p.Reg]) -> bool:
     """Whether loop state may be another's source, so that values are copied aside first."""
     tensors = [s for t, s in zip(targets, sources, strict=True) if _is_tensor(code, t)]
     return len(tensors) > 1 and not all(_lies_apart(code, s) for s in tensors)

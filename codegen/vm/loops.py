@@ -84,7 +84,7 @@ def _rounds(
     body: Callable[[], p.Tree],
     label: str,
 ) -> tuple[p.Tree, ...]:
-    """Rounds of `body`, which gives the next state, while the register that `head` gives is true."""
+    """Rounds of `body`, which gives the next state, while what `head` gives is true."""
     start = tuple(r for i in init for r in p.leaves(b.atom(i, label)))
     for var in state:
         b.env[var] = b.fresh(b.scope.spec(var.type))

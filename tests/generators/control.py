@@ -77,19 +77,30 @@ def _while(state: State) -> Var | None:
 
 
 def _scan(state: State) -> Var | None:
-    """A running sum over the leading axis."""
+    """Steps over the leading axis: states that keep their types, and stacked outputs."""
     x = pick(state, FLOAT32, range(1, 4))
     if x is None:
         return None
     slice_type = TensorType(shape_of(x)[1:], FLOAT32)
-    total = state.builder.new_var("total", slice_type)
+    init: list[Expr] = [state.builder.op("zeros", shape_of(x)[1:], dtype=FLOAT32)]
+    other = pick(state, FLOAT32)
+    init += [] if other is None else [other]
+    types = [slice_type, *([] if other is None else [other.type])]
+    carried = tuple(state.builder.new_var("carried", t) for t in types)
     element = state.builder.new_var("element", slice_type)
     step = state.child()
-    added = step.builder.op("add", total, element)
-    body = step.builder.body(Tuple((added, step.builder.op("negative", added))))
-    zero = state.builder.op("zeros", shape_of(x)[1:], dtype=FLOAT32)
-    made = state.builder.emit(Scan((total,), (zero,), (element,), (x,), body), "scanned")
-    return state.builder.emit(TupleGet(made, state.rng.randint(0, 1)))
+    added = step.builder.op("add", carried[0], element)
+    step.values = [*state.values, *carried, element, added]
+    grow(step, 2, False)
+
+    def choice(t: Type) -> Expr:
+        return state.rng.choice([v for v in step.values if v.type == t])
+
+    results = [choice(v.type) for v in carried]
+    results += [choice(slice_type) for _ in range(state.rng.randint(0, 2))]
+    body = step.builder.body(Tuple(tuple(results)))
+    made = state.builder.emit(Scan(carried, tuple(init), (element,), (x,), body), "scanned")
+    return state.builder.emit(TupleGet(made, state.rng.randrange(len(results))))
 
 
 def _closure(state: State) -> Var | None:

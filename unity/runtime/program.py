@@ -113,7 +113,8 @@ class CallClosure:
 class RunScan:
     """Run a closure over the leading axis of `inputs`, carrying `state`.
 
-    For loops over what has an unknown shape; the others are loops of instructions. Each round takes the state and one slice of each input, and gives the next state, then outputs,
+    For loops over what has an unknown shape; the others are loops of instructions. Each round takes
+    the state and one slice of each input, and gives the next state, then outputs,
     which are stacked. `dst` is the last state, then the stacks.
     """
 

@@ -163,11 +163,11 @@ class VM:
                 sizes = _extents(shape, slots, frame.code.labels[pc])
                 regs[dst] = _array(regs[src]).reshape(sizes)
             case p.Element(dst, src, index):
-                regs[dst] = np.asarray(_array(regs[src])[evaluate(index, slots)], order="C")
+                regs[dst] = _array(regs[src])[evaluate(index, slots), ...]
             case p.Fill(dst, src):
                 _array(regs[dst])[...] = _array(regs[src])
-            case p.SetSlot(slot, value):
-                slots[slot] = evaluate(value, slots)
+            case p.SetSlot(slot, size):
+                slots[slot] = evaluate(size, slots)
             case p.LoadConst(dst, constant):
                 regs[dst] = self.constants[constant]
             case p.Move(dst, src):

@@ -27,7 +27,8 @@ class Cell:
         hidden: The number of hidden units.
         recurrent: The recurrent weights ``(hidden, gates * hidden)``.
         functions: The activations, in ONNX's order.
-        clip: The bound of what goes into activations, if there is one.
+        clip: The bound of what goes into gates and candidates, if there is one (as onnxruntime has
+            it: LSTM's cell is not clipped).
         peepholes: LSTM's weights from the cell to the gates i, o, f, each ``(hidden,)``.
         late_bias: GRU's bias of the candidate that the reset gate scales, ``(hidden,)``.
         linear_before_reset: Whether GRU resets after the product with the recurrent weights.
@@ -111,7 +112,7 @@ def lstm(cell: Cell, node: Node, x: Expr, state: Sequence[Expr]) -> tuple[Expr, 
     kept, added = node.op("multiply", forget, c), node.op("multiply", enter, candidate)
     after = node.op("add", kept, added)
     leave = gate(1, after)
-    return node.op("multiply", leave, cell.apply(node, 2, after)), after
+    return node.op("multiply", leave, cell.functions[2](node, after)), after
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ def _converter(kind: _Kind) -> Converter:
             for d, reverse in enumerate(directions)
         ]
         # Y (time, directions, batch, hidden), then the last states (directions, batch, hidden).
-        joined = [_stacked(node, column, 1 if k == 0 else 0) for k, column in enumerate(zip(*done))]
+        columns = zip(*done, strict=True)
+        joined = [_stacked(node, c, 1 if k == 0 else 0) for k, c in enumerate(columns)]
         if by_batch:
             orders = [(2, 0, 1, 3), *[(1, 0, 2)] * kind.states]
             joined = [
