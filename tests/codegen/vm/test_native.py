@@ -161,3 +161,27 @@ def test_inputs_too_small_for_a_computed_extent_are_refused() -> None:
     with pytest.raises(unity.UnityError):
         exe(small)
     np.testing.assert_allclose(exe(np.zeros((5, 4), np.float32)), np.full((2, 4), np.e), rtol=1e-5)
+
+
+SCAN = """
+def main(x: f32[Tensor, n, 4], s: f32[Tensor, 4]) -> R.Tuple(f32[Tensor, 4], f32[Tensor, n, 4]):
+    def step(total: f32[Tensor, 4], previous: f32[Tensor, 4], row: f32[Tensor, 4]):
+        following = R.add(total, R.multiply(previous, row))
+        return (following, total, R.negative(following), row, total)
+    done = R.scan(step, init=(s, s), inputs=(x,))
+    return (done[0], R.add(R.add(done[2], done[3]), done[4]))
+"""
+
+
+@pytest.mark.skipif(not supported(), reason="no native code here")
+def test_a_scan_is_a_native_loop_whose_states_swap() -> None:
+    module = parse(HEAD + SCAN)
+    executable = unity.compile(module)
+    assert executable.native() == {"main": "native"}
+    rng = np.random.default_rng(0)
+    for count in (5, 1, 0, 3):
+        args = [rng.standard_normal((count, 4), np.float32), rng.standard_normal(4, np.float32)]
+        expected = interpret(module, "main", args)
+        assert isinstance(expected, tuple)
+        for got, want in zip(executable(*args), expected, strict=True):
+            np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-5)
