@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 import unity
-from tests.bench import cnn, transformer
+from tests.bench import cnn, recurrent, transformer
 from tests.bench.models import decoder_step, tokens
 from unity.script import constants_of, parse, print_module
 
@@ -109,3 +109,13 @@ def test_imported_models_print_and_parse(model: onnx.ModelProto) -> None:
     module = unity.load(model)
     text = print_module(module)
     assert unity.structural_equal(parse(text, constants_of(module)), module)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_over_lengths(kind: str) -> None:
+    model = recurrent.recurrent(kind, steps="T", width=20, hidden=32, classes=5)
+    executable = unity.compile(model)
+    assert executable.native() == {"main": "native"}
+    rng = np.random.default_rng(2)
+    for steps in (7, 1, 30):
+        compare(model, executable, {"x": rng.standard_normal((steps, 1, 20), np.float32)})
