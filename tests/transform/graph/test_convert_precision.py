@@ -188,3 +188,38 @@ def main(x: f32[Tensor, n, 6], v: f32[Tensor, 8, 5]) -> f32[Tensor, n, 5]:
         assert got.dtype == FLOAT32.numpy
         want = np.asarray(interpret(after, "main", [x, v]))
         np.testing.assert_allclose(real(got), real(want), atol=4e-3)
+
+
+@pytest.mark.parametrize(("precision", "to"), [("bf16", BFLOAT16), ("f16", FLOAT16)])
+def test_packed_weights_are_kept_narrow(precision: Precision, to: DType) -> None:
+    if not _able(precision):
+        pytest.skip(f"no {precision} on this cpu")
+    (wide,) = floats(3, (16, 96))
+    text = """
+@script.function
+def main(x: f32[Tensor, 5, 16]) -> f32[Tensor, 5, 96]:
+    return R.matmul(x, R.const("wide"))
+"""
+    exe = unity.compile(parse(text, {"wide": wide}), precision=precision, check=True)
+    assert [c.dtype for c in exe.constants] == [to.numpy]
+    (x,) = floats(4, (5, 16))
+    want = real(x.astype(to.numpy)) @ real(wide.astype(to.numpy))
+    np.testing.assert_allclose(real(np.asarray(exe(x))), want, rtol=1e-5, atol=1e-5)
+
+
+def test_convolutions_in_blocks_stay_wide() -> None:
+    if not _able("bf16"):
+        pytest.skip("no bf16 on this cpu")
+    (weight,) = floats(5, (16, 16, 1, 1))
+    text = """
+@script.function
+def main(x: f32[Tensor, 1, 16, 8, 8]) -> f32[Tensor, 1, 16, 8, 8]:
+    return R.nn.conv2d(x, R.const("weight"))
+"""
+    exe = unity.compile(parse(text, {"weight": weight}), precision="bf16")
+    (x,) = floats(6, (1, 16, 8, 8))
+    want = np.einsum("nchw,oc->nohw", real(x), real(weight[:, :, 0, 0]))
+    blocked = host_target().vector_bits >= 256
+    tolerance = 1e-5 if blocked else 2e-2
+    got = real(np.asarray(exe(x)))
+    np.testing.assert_allclose(got, want, atol=tolerance * np.abs(want).max())
