@@ -18,12 +18,14 @@ from .graph import (
     EliminateDeadCode,
     FoldBatchNorm,
     FoldConstants,
+    FuseAttention,
     FuseOps,
     FuseTir,
     LegalizeOps,
     LiftTemporaries,
     LowerCalls,
     MarkInPlace,
+    MergeParallel,
     Normalize,
     PackWeights,
     PlanMemory,
@@ -45,6 +47,8 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         FoldConstants(),  # shapes and weights become known, which the rules look for
         SimplifyOps(),
+        MergeParallel(),  # before anything is made of constant weights
+        FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
         ConvertLayout(),  # after all that looks for plain convolutions
         EliminateCommonSubexpr(),

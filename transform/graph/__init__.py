@@ -6,12 +6,14 @@ from .cse import EliminateCommonSubexpr
 from .dce import EliminateDeadCode
 from .fold import FoldConstants
 from .fold_batch_norm import FoldBatchNorm
+from .fuse_attention import FuseAttention
 from .fuse_ops import FuseOps
 from .fuse_tir import FuseTir
 from .legalize import LegalizeOps
 from .lift_temporaries import LiftTemporaries
 from .lower_calls import LowerCalls
 from .mark_in_place import MarkInPlace
+from .merge_parallel import MergeParallel
 from .normalize import Normalize
 from .pack_weights import PackWeights
 from .plan_memory import PlanMemory, arena_bytes, peak_bytes
@@ -24,12 +26,14 @@ __all__ = [
     "EliminateDeadCode",
     "FoldBatchNorm",
     "FoldConstants",
+    "FuseAttention",
     "FuseOps",
     "FuseTir",
     "LegalizeOps",
     "LiftTemporaries",
     "LowerCalls",
     "MarkInPlace",
+    "MergeParallel",
     "Normalize",
     "PackWeights",
     "PlanMemory",

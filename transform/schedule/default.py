@@ -13,12 +13,14 @@ from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
 from ..passes import Context, Pass
+from .chain_blocks import chain_blocks
 from .epilogue import fused
 from .nest import Nest, nest_of
 from .padding import unpadded
+from .row_chain import row_chain
 from .row_group import row_group
 from .rows import rows
-from .rules import RULES
+from .rules import laid_out
 from .rules.blocked import blocked
 from .rules.fallback import fallback
 
@@ -133,6 +135,11 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
             result.append(read_through)
             at += 2
             continue
+        chain = row_chain(stages[at:], temporaries, target)
+        if chain is not None:
+            result.append(chain_blocks(chain, target))
+            at += len(chain.stages)
+            continue
         group = row_group(stages[at:], target)
         if group is None:
             result.append(_laid_out(stages[at], target))
@@ -167,13 +174,7 @@ def _touched(stage: Nest | Stmt) -> set[Buffer]:
 
 
 def _laid_out(stage: Nest | Stmt, target: Target) -> Stmt:
-    if not isinstance(stage, Nest):
-        return fallback(stage, target)
-    for rule in RULES:
-        result = rule.apply(stage, target)
-        if result is not None:
-            return result
-    raise AssertionError(f"no rule applies to {stage.name}")
+    return laid_out(stage, target) if isinstance(stage, Nest) else fallback(stage, target)
 
 
 def _accessed(s: Stmt) -> list[Buffer]:

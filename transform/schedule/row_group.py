@@ -47,7 +47,7 @@ def row_group(stages: Sequence[Nest | Stmt], target: Target) -> RowGroup | None:
     for stage in stages:
         if not isinstance(stage, Nest):
             break
-        nests.append(_without_unit_axes(stage))
+        nests.append(without_unit_axes(stage))
     first = next((n for n in nests if n.reduction is not None), None)
     if first is None or first.reduction is None:
         return None
@@ -76,14 +76,14 @@ def _worth_fusing(group: RowGroup, target: Target) -> bool:
     return True
 
 
-def _without_unit_axes(nest: Nest) -> Nest:
+def without_unit_axes(nest: Nest) -> Nest:
     """Axes with a single point are no axes."""
     reduced = () if nest.reduction is None else nest.reduction.axes
     units = [a for a in (*nest.axes, *reduced) if number(a.extent) == 1]
     if not units:
         return nest
     values: dict[PrimVar | SizeVar, PrimExpr] = {a.var: imm(0) for a in units}
-    changed = _substituted(nest, values)
+    changed = substituted(nest, values)
     reduction = changed.reduction
     if reduction is not None:
         reduction = replace(reduction, axes=tuple(a for a in reduced if a not in units))
@@ -91,7 +91,8 @@ def _without_unit_axes(nest: Nest) -> Nest:
     return replace(changed, axes=axes, reduction=reduction)
 
 
-def _substituted(nest: Nest, values: dict[PrimVar | SizeVar, PrimExpr]) -> Nest:
+def substituted(nest: Nest, values: dict[PrimVar | SizeVar, PrimExpr]) -> Nest:
+    """The stage with variables replaced; its axes stay."""
     reduction = nest.reduction
     if reduction is not None:
         value = substitute_prim(reduction.value, values)
@@ -115,7 +116,7 @@ def _aligned(nest: Nest, group: RowGroup) -> Nest | None:
     values: dict[PrimVar | SizeVar, PrimExpr] = {
         a.var: b.var for a, b in zip(found, expected, strict=True)
     }
-    moved = _substituted(nest, values)
+    moved = substituted(nest, values)
     if reduction is not None and moved.reduction is not None:
         return replace(moved, axes=group.rows, reduction=replace(moved.reduction, axes=group.inner))
     return replace(moved, axes=expected)

@@ -56,7 +56,7 @@ def stored_in_rows(
             if row is not None:
                 moved[old] = row, tuple(a.var for a in group.inner)
                 local.append(row)
-    stages = tuple(_rewritten(stage, moved) for stage in group.stages)
+    stages = tuple(rewritten(stage, moved) for stage in group.stages)
     return replace(group, stages=stages), local
 
 
@@ -103,7 +103,9 @@ def _row_buffer(old: Buffer, inner: tuple[Axis, ...], lanes: int) -> Buffer | No
     return Buffer(old.name, shape, old.dtype, scope="local", align=64)
 
 
-def _rewritten(stage: Nest, moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...]]]) -> Nest:
+def rewritten(stage: Nest, moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...]]]) -> Nest:
+    """The stage with buffers replaced, each accessed at one place."""
+
     def on_load(e: PrimExpr) -> PrimExpr | None:
         if isinstance(e, Load) and e.buffer in moved:
             return Load(*moved[e.buffer], e.predicate)

@@ -37,3 +37,12 @@ RULES: tuple[Rule, ...] = (
     Rule("dot_products", dot_products),  # else lanes along what is summed
     Rule("plain", plain),
 )
+
+
+def laid_out(nest: Nest, target: Target) -> Stmt:
+    """A stage by the first rule that applies."""
+    for rule in RULES:
+        result = rule.apply(nest, target)
+        if result is not None:
+            return result
+    raise AssertionError(f"no rule applies to {nest.name}")

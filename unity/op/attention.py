@@ -1,0 +1,298 @@
+"""Attention: ``softmax(q k^T * scale + bias) v`` for each head, operands read where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import Dim, SymDim, dim_text, equal
+from unity.ir.dtype import BOOL, Array
+from unity.ir.prim_expr import Imm, PrimExpr, imm
+from unity.ir.types import TensorType, Type
+
+from .accumulate import Real, real, working_dtype
+from .argument import common_dtype, has, require_equal, tensor, type_text
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .sampling import Sampler, sample
+
+_PARAMS = (
+    Param("q"),
+    Param("k"),
+    Param("v"),
+    Param("bias", "tensor", None),
+    Param("mask", "tensor", None),
+    Param("scale", "attr", 1.0),
+    Param("fill", "attr", -1e9),
+    Param("layouts", "attr", ("BLHD", "BLHD", "BLHD", "BLHD")),
+    Param("heads", "attr", None),
+    Param("kv_heads", "attr", None),
+    Param("first", "attr", (0, 0, 0)),
+    Param("keys", "attr", None),
+)
+_AXES = "BLHD"
+_SCORED = "BHLD"
+"""The order in which scores are made."""
+
+
+def _layouts(attrs: Attrs) -> tuple[str, ...]:
+    found = attrs["layouts"]
+    assert isinstance(found, tuple)
+    return tuple(str(x) for x in found)
+
+
+def _first(attrs: Attrs) -> tuple[int, ...]:
+    found = attrs["first"]
+    assert isinstance(found, tuple)
+    return tuple(n for n in found if isinstance(n, int))
+
+
+def _checked_attrs(site: Site) -> None:
+    layouts = site.attrs["layouts"]
+    good = isinstance(layouts, tuple) and len(layouts) == 4
+    if not good or any(sorted(str(x)) != sorted(_AXES) for x in _layouts(site.attrs)):
+        raise site.error(
+            f"'layouts' must be four orders of the letters BLHD, for q, k, v and the result, "
+            f"got {layouts!r}"
+        )
+    if len(site.ints("first")) != 3 or any(n < 0 for n in site.ints("first")):
+        raise site.error(f"'first' must be three heads, got {site.attrs['first']!r}")
+    for name in ("heads", "kv_heads"):
+        if site.attrs[name] is not None and site.integer(name) < 1:
+            raise site.error(f"{name!r} must be at least 1, got {site.attrs[name]!r}")
+    keys = site.attrs["keys"]
+    if keys is not None and (isinstance(keys, bool) or not isinstance(keys, int | SymDim)):
+        raise site.error(f"'keys' must be a dim or None, got {keys!r}")
+    site.number("scale"), site.number("fill")
+
+
+def _infer(site: Site) -> Type:
+    _checked_attrs(site)
+    operands = [tensor(site, i) for i in range(3)]
+    dtype = common_dtype(site, operands)
+    for name, t in zip("qkv", operands, strict=True):
+        if t.ndim not in (None, 4):
+            raise site.error(f"{name!r} must have rank 4, got {type_text(t)}")
+    layouts = _layouts(site.attrs)
+    if any(not isinstance(t.shape, tuple) for t in operands):
+        return TensorType(4, dtype)
+    q, k, v = (
+        dict(zip(layout, t.shape, strict=True))
+        for layout, t in zip(layouts, operands, strict=False)
+        if isinstance(t.shape, tuple)
+    )
+    require_equal(site, k["D"], q["D"], "the lengths of a query and a key differ")
+    require_equal(site, k["B"], q["B"], "the batches of 'q' and 'k' differ")
+    require_equal(site, v["B"], q["B"], "the batches of 'q' and 'v' differ")
+    if site.attrs["keys"] is None:
+        require_equal(site, v["L"], k["L"], "the numbers of keys and values differ")
+    heads = _counts(site.attrs, q["H"])
+    for name, dims, first, count in zip(
+        "qkv", (q, k, v), _first(site.attrs), (heads[0], heads[1], heads[1]), strict=True
+    ):
+        there = dims["H"]
+        if isinstance(there, int) and isinstance(count, int) and first + count > there:
+            raise site.error(f"{name!r} has {there} heads, not {first} + {count}")
+        if site.attrs["heads"] is None and site.attrs["kv_heads"] is None:
+            require_equal(site, there, q["H"], f"the numbers of heads of 'q' and {name!r} differ")
+    if site.attrs["kv_heads"] is not None:
+        whole, shared = heads
+        if not isinstance(whole, int) or not isinstance(shared, int) or whole % shared:
+            raise site.error(
+                f"{dim_text(whole)} heads can't share {dim_text(shared)} heads of keys evenly"
+            )
+    keys = k["L"] if site.attrs["keys"] is None else site.attrs["keys"]
+    points = (q["B"], heads[0], q["L"], keys)
+    for i, name in ((3, "bias"), (4, "mask")):
+        if has(site, i):
+            _check_scores(site, name, tensor(site, i), points)
+    if has(site, 4) and tensor(site, 4).dtype not in (None, BOOL):
+        raise site.error(f"'mask' must be bool, got {type_text(tensor(site, 4))}")
+    sizes = {"B": q["B"], "L": q["L"], "H": heads[0], "D": v["D"]}
+    return TensorType(tuple(sizes[a] for a in layouts[3]), dtype)
+
+
+def _check_scores(site: Site, name: str, t: TensorType, points: Sequence[object]) -> None:
+    """A tensor that broadcasts to the scores, (batch, heads, queries, keys)."""
+    if not isinstance(t.shape, tuple):
+        return
+    if len(t.shape) > 4:
+        raise site.error(f"{name!r} must have at most rank 4, got {type_text(t)}")
+    for mine, wanted in zip(reversed(t.shape), reversed(points), strict=False):
+        if not equal(mine, 1):
+            assert isinstance(wanted, int | SymDim)
+            require_equal(site, mine, wanted, f"{name!r} doesn't broadcast to the scores")
+
+
+def _counts(attrs: Attrs, axis: Dim) -> tuple[Dim, Dim]:
+    """The number of heads of queries, and of keys."""
+    heads, shared = attrs["heads"], attrs["kv_heads"]
+    count: Dim = heads if isinstance(heads, int) else axis
+    return count, shared if isinstance(shared, int) else count
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    q, k, v, *extra = (a for a in args if isinstance(a, te.Tensor))
+    assert isinstance(result, TensorType)
+    assert result.dtype is not None
+    assert isinstance(result.shape, tuple)
+    layouts, first = _layouts(attrs), _first(attrs)
+    out = dict(zip(layouts[3], (to_prim_expr(d) for d in result.shape), strict=True))
+    keys = attrs["keys"]
+    count = to_prim_expr(keys) if isinstance(keys, int | SymDim) else k.shape[layouts[1].index("L")]
+    wide = working_dtype(result.dtype)
+    heads, shared = attrs["heads"], attrs["kv_heads"]
+    group = 1
+    if isinstance(shared, int):
+        whole = heads if isinstance(heads, int) else out["H"]
+        assert isinstance(whole, int | Imm)
+        group = int(whole if isinstance(whole, int) else whole.value) // shared
+
+    def read(which: int, b: PrimExpr, i: PrimExpr, h: PrimExpr, d: PrimExpr) -> PrimExpr:
+        if which and group > 1:
+            h = h // group
+        place = {"B": b, "L": i, "H": h + first[which] if first[which] else h, "D": d}
+        x = (q, k, v)[which]
+        return te.cast(x[tuple(place[a] for a in layouts[which])], wide)
+
+    d = te.reduce_axis(q.shape[layouts[0].index("D")], "d")
+    scores = te.compute(
+        (out["B"], out["H"], out["L"], count),
+        lambda b, h, i, j: te.sum(read(0, b, i, h, d.var) * read(1, b, j, h, d.var), axis=[d]),
+        "scores",
+    )
+
+    def biased(*i: PrimExpr) -> PrimExpr:
+        value: PrimExpr = scores[i]
+        if attrs["scale"] != 1:
+            value = value * _float(attrs, "scale")
+        if len(extra) > 1:
+            value = te.select(_broadcast(extra[1], i), value, imm(_float(attrs, "fill"), wide))
+        if extra:
+            value = value + te.cast(_broadcast(extra[0], i), wide)
+        return value
+
+    x = te.compute(scores.shape, biased, "biased")
+    j = te.reduce_axis(count, "j")
+    peak = te.compute(x.shape[:3], lambda *i: te.max(x[(*i, j.var)], axis=[j]), "peak")
+    weight = te.compute(x.shape, lambda *i: te.exp(x[i] - peak[i[:3]]), "weight")
+    j = te.reduce_axis(count, "j")
+    total = te.compute(x.shape[:3], lambda *i: te.sum(weight[(*i, j.var)], axis=[j]), "total")
+    zero, one = imm(0.0, wide), imm(1.0, wide)
+    inverse = te.compute(  # no keys at all: a sum of nothing
+        x.shape[:3], lambda *i: te.select(te.eq(total[i], zero), zero, one / total[i]), "inverse"
+    )
+    j = te.reduce_axis(count, "j")
+    shape = tuple(out[a] for a in layouts[3])
+
+    def at(i: Sequence[PrimExpr]) -> tuple[PrimExpr, PrimExpr, PrimExpr, PrimExpr]:
+        place = dict(zip(layouts[3], i, strict=True))
+        return place["B"], place["H"], place["L"], place["D"]
+
+    def summed(*index: PrimExpr) -> te.Reduce:
+        b, h, i, e = at(index)
+        return te.sum(weight[b, h, i, j.var] * read(2, b, j.var, h, e), axis=[j])
+
+    weighted = te.compute(shape, summed, "weighted")
+    return te.compute(
+        shape,
+        lambda *i: te.cast(inverse[at(i)[:3]] * weighted[i], result.dtype or wide),
+        "attention",
+    )
+
+
+def _float(attrs: Attrs, name: str) -> float:
+    value = attrs[name]
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def _broadcast(t: te.Tensor, index: Sequence[PrimExpr]) -> PrimExpr:
+    """An element of a tensor that broadcasts to the scores."""
+    used = index[len(index) - len(t.shape) :]
+    zero = imm(0)
+    return t[tuple(zero if n == imm(1) else i for n, i in zip(t.shape, used, strict=True))]
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    q, k, v, *extra = (a for a in args if isinstance(a, np.ndarray))
+    layouts, first = _layouts(attrs), _first(attrs)
+    heads, shared = _counts(attrs, q.shape[layouts[0].index("H")])
+    assert isinstance(heads, int)
+    assert isinstance(shared, int)
+    keys = attrs["keys"]
+
+    def operand(x: Array, which: int, count: int) -> Real:
+        """As (batch, heads, length, dim), in float64."""
+        ordered = real(np.transpose(x, [layouts[which].index(a) for a in _SCORED]))
+        own = ordered[:, first[which] : first[which] + count]
+        if which and isinstance(keys, int):
+            own = own[:, :, :keys]
+        return np.repeat(own, heads // count, axis=1)
+
+    left, right = operand(q, 0, heads), operand(k, 1, shared)
+    scores = left @ np.swapaxes(right, 2, 3) * _float(attrs, "scale")
+    if len(extra) > 1:
+        scores = np.where(extra[1], scores, _float(attrs, "fill"))
+    if extra:
+        scores = scores + real(extra[0])
+    weight = np.exp(scores - scores.max(axis=3, keepdims=True, initial=-np.inf))
+    total = weight.sum(axis=3, keepdims=True)
+    result = (weight / np.where(total == 0, 1, total)) @ operand(v, 2, shared)
+    ordered = np.transpose(result, [_SCORED.index(a) for a in layouts[3]])
+    return np.ascontiguousarray(ordered).astype(q.dtype)
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    b, h, d, e = 2, 3, 4, 5
+    n, m = 6, 7
+    plain = (s.array((b, n, h, d)), s.array((b, m, h, d)), s.array((b, m, h, e)))
+    swapped = (s.array((b, h, n, d)), s.array((b, h, d, m)), s.array((b, h, m, e)))
+    packed = s.array((1, n, 3 * h, d))
+    cache = (s.array((b, h, n, d)), s.array((b, h, 9, d)), s.array((b, h, 9, d)))
+    halves = tuple(s.array(x.shape, "float16", -1, 1) for x in plain)
+    mask = s.array((n, m), "bool")
+    mask[:, 0] = True
+    shared = (s.array((b, n, 4, d)), s.array((b, m, 2, d)), s.array((b, m, 2, d)))
+    orders = ("BHLD", "BHDL", "BHLD", "BLHD")
+    caches = ("BHLD", "BHLD", "BHLD", "BHLD")
+    return [
+        sample(_PARAMS, plain, scale=0.5),
+        sample(_PARAMS, (*plain, s.array((b, 1, 1, m))), scale=0.25),
+        sample(_PARAMS, (*plain, s.array((m,)), mask), fill=-50.0),
+        sample(_PARAMS, (*swapped, s.array((n, m))), layouts=orders),
+        sample(_PARAMS, (packed,) * 3, heads=h, first=(0, h, 2 * h), scale=0.5),
+        sample(_PARAMS, cache, layouts=caches, keys=5),
+        sample(_PARAMS, shared, kv_heads=2, heads=4),
+        sample(_PARAMS, halves, scale=0.5),
+        sample(_PARAMS, (plain[0], *(s.array((b, 0, h, d)) for _ in range(2)))),
+        sample(_PARAMS, (s.array((b, 0, h, d)), *plain[1:])),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "nn.attention",
+        _PARAMS,
+        _infer,
+        _reference,
+        """``softmax(where(mask, q k^T * scale, fill) + bias) v`` for each batch and head.
+
+        Relax's R.nn.attention. `q` is (B, L, H, D), `k` and `v` (B, keys, H, D), the result (B, L,
+        H, Dv); `layouts` tells other orders of these axes, for q, k, v and the result. `bias` and
+        the bool `mask` broadcast to (B, H, L, keys).
+
+        Operands may be parts of larger tensors: `heads` heads from `first` on (one tensor may hold
+        q, k and v), the first `keys` rows of caches. With `kv_heads`, that many heads of keys and
+        values serve as many queries' heads each as fit (grouped queries). Without keys the result
+        is 0. Narrow floats are summed in float32.
+        """,
+        compute=_compute,
+        pattern="opaque",
+        samples=_samples,
+    ),
+)
