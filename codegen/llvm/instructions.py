@@ -22,7 +22,7 @@ from unity.ir.visit_prim import substitute_prim
 from .emitter import Emitter, Unit
 from .expr import Expressions
 from .memory import At
-from .types import memory_type, ty, value_type
+from .types import Ty, memory_type, ty, value_type
 
 ROW_BYTES = 64
 _MOST_TILES = 8
@@ -279,6 +279,43 @@ class Instructions:
         )
         em.do(f"store {wide.text} {total}, ptr {target}, align {align}")
 
+    def transpose(self, nest: Marked) -> None:
+        """``to[r * s + l] = from[l * t + r]``, over loops r, l: a square through registers.
+
+        Each round interleaves the first half of the vectors with the second, which turns the
+        place of an element, its row and column as one number, by one bit.
+        """
+        size, value = nest.extents[0], nest.store.value
+        if not isinstance(value, Load) or nest.extents != (size, size) or size & (size - 1):
+            raise nest.wrong()
+        target, source = nest.place(nest.store), nest.place(value)
+        if target.steps[1] != imm(1) or source.steps[0] != imm(1) or value.predicate is not None:
+            raise nest.wrong()
+        for place in (target, source):
+            self.check(place, nest)
+        dtype = value.buffer.dtype
+        if dtype != target.buffer.dtype:
+            raise nest.wrong()
+        em, element, wide = self.em, memory_type(dtype), memory_type(dtype.with_lanes(size))
+        rows = [
+            em.effect(f"load {wide.text}, ptr {address}, align {dtype.bytes}")
+            for address in self.lines(source, source.steps[1], element, size)
+        ]
+        half = size // 2
+        low, high = (
+            ", ".join(f"i32 {i + p}" for i in range(first, first + half) for p in (0, size))
+            for first in (0, half)
+        )
+        for _ in range(size.bit_length() - 1):
+            rows = [
+                em.pure(f"shufflevector {wide.text} {a}, {wide.text} {b}, <{size} x i32> <{order}>")
+                for a, b in zip(rows[:half], rows[half:], strict=True)
+                for order in (low, high)
+            ]
+        lines = self.lines(target, target.steps[0], element, size)
+        for row, address in zip(rows, lines, strict=True):
+            em.do(f"store {wide.text} {row}, ptr {address}, align {dtype.bytes}")
+
     # Both
 
     def address(self, place: Place) -> str:
@@ -286,6 +323,12 @@ class Instructions:
         pointer = self.expressions.pointers[place.buffer]
         index = self.expressions.index(place.base)
         return self.em.address(pointer, index, memory_type(place.buffer.dtype))
+
+    def lines(self, place: Place, step: PrimExpr, element: Ty, count: int) -> list[str]:
+        """The addresses of the first elements of lines at an even distance."""
+        em, first = self.em, self.address(place)
+        distance = self.expressions.index(step)
+        return [em.address(first, em.mul(distance, str(i)), element) for i in range(count)]
 
     def check(self, place: Place, nest: Marked) -> None:
         """With checks on, leave the kernel if the first or last element is outside."""
@@ -313,6 +356,7 @@ _RULES: dict[str, Callable[[Instructions, Marked], None]] = {
     "tile_store": Instructions.tile_store,
     "tile_dot": Instructions.tile_dot,
     "lane_dot": Instructions.lane_dot,
+    "transpose": Instructions.transpose,
 }
 
 

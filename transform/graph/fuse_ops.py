@@ -32,8 +32,8 @@ from unity.ir.visit_graph import map_bodies
 from unity.op.registry import Pattern
 
 from ..passes import Context, Pass
-from .groups import BROADCAST, ELEMENTWISE, LEVELS, OPAQUE, Node, group
-from .inline import is_costly, reads_once
+from .groups import BROADCAST, ELEMENTWISE, LEVELS, OPAQUE, OUT_FUSABLE, Node, group
+from .inline import is_costly, is_transposition, reads_along_axes, reads_once
 from .names import Names
 from .symbols import Renaming, hidden_symbols
 from .uses import count_uses
@@ -170,6 +170,7 @@ class _Fuser:
         calls = [_call(b) for b in members]
         nodes = [Node(self.level(c)) for c in calls]
         inner: Counter[Var] = Counter()
+        users: list[list[tuple[CallTir, int]]] = [[] for _ in members]
         for i, (binding, call) in enumerate(zip(members, calls, strict=True)):
             for place, arg in enumerate(call.args):
                 if isinstance(arg, Var) and arg in index:
@@ -177,8 +178,12 @@ class _Fuser:
                     source = index[arg]
                     edge = self.edge(calls[source], arg, call, binding.var, place)
                     nodes[source].uses.append((i, edge))
-        for binding, node in zip(members, nodes, strict=True):
+                    users[source].append((call, place))
+        for i, (binding, node) in enumerate(zip(members, nodes, strict=True)):
             node.escapes = self.uses[binding.var] > inner[binding.var]
+            node.transposes = is_transposition(self.kernel(calls[i])) and all(
+                self.contracts(*user) for user in users[i]
+            )
         return nodes
 
     def edge(self, source: CallTir, value: Var, user: CallTir, result: Var, place: int) -> int:
@@ -206,6 +211,13 @@ class _Fuser:
             kernel = self.kernel(call)
             self.once[key] = reads_once(kernel.body, kernel.buffers[place])
         return self.once[key]
+
+    def contracts(self, call: CallTir, place: int) -> bool:
+        """Whether a kernel is a contraction that walks through an argument along its axes."""
+        kernel = self.kernel(call)
+        return self.level(call) == OUT_FUSABLE and reads_along_axes(
+            kernel.body, kernel.buffers[place]
+        )
 
     def call(self, members: Sequence[VarBinding]) -> VarBinding:
         """The call that replaces a group."""

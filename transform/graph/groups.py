@@ -33,11 +33,13 @@ class Node:
         level: Its pattern.
         uses: For each use by another node, that node's index and the pattern of the edge.
         escapes: Whether something that is no node uses it too.
+        transposes: Whether it reorders axes only, for contractions that can read the other order.
     """
 
     level: int
     uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     escapes: bool = False
+    transposes: bool = False
 
 
 @dataclass(slots=True)
@@ -91,7 +93,8 @@ class _Grouping:
                 i, sink, lambda level, last: level <= (OUT_FUSABLE if last else INJECTIVE)
             )
         elif node.level == INJECTIVE and phase == 1:
-            self.try_fuse(i, sink, lambda level, last: level <= INJECTIVE)
+            most = OUT_FUSABLE if node.transposes else INJECTIVE
+            self.try_fuse(i, sink, lambda level, last: level <= (most if last else INJECTIVE))
 
     def try_fuse(self, source: int, sink: int, allowed: Callable[[int, bool], bool]) -> None:
         """Join everything between two nodes if each group met is allowed."""

@@ -139,6 +139,22 @@ def reads_once(stmt: Stmt, buffer: Buffer) -> bool:
     return len(set(reads)) == 1 and _tells_element(block, reads[0])
 
 
+def is_transposition(func: PrimFunc) -> bool:
+    """Whether a kernel copies its argument with the axes in another order, and does no more."""
+    made = producer(func.body, func.buffers[-1])
+    if made is None or len(func.buffers) != 2 or not isinstance(made.value, Load):
+        return False
+    indices = made.value.indices
+    return made.value.predicate is None and sorted(map(id, indices)) == sorted(map(id, made.axes))
+
+
+def reads_along_axes(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether every index of a buffer is an axis of the block that reads it."""
+    reads = [load for block in _readers(stmt, buffer) for load in _reads_of(block, buffer)]
+    plain = all(isinstance(i, PrimVar | Imm) for load in reads for i in load.indices)
+    return plain and all(load.predicate is None for load in reads)
+
+
 def _reduces(block: Block) -> bool:
     return any(a.kind != "S" for a in block.axes)
 

@@ -39,8 +39,13 @@ class Layout:
         return (self.column,) if self.beside is None else (self.column, self.beside)
 
 
-def layout_of(nest: Nest, reduction: Reduction, target: Target) -> Layout | None:
-    """Roles for the axes; None where lanes along the columns would gather, and need not."""
+def layout_of(
+    nest: Nest, reduction: Reduction, target: Target, strided: bool = False
+) -> Layout | None:
+    """Roles for the axes; None where lanes along the columns would gather, and need not.
+
+    With `strided` they may: what they read is to be packed.
+    """
     if not nest.axes:
         return None
     column = nest.axes[-1]
@@ -54,7 +59,7 @@ def layout_of(nest: Nest, reduction: Reduction, target: Target) -> Layout | None
     reads = [place(x, known) for x in loads]  # what is read once at the end decides nothing
     steps = [step(index, column.var) for index in reads]
     lanes_on_sum = lanes_along(reduction, known)
-    if lanes_on_sum and (any(s not in (0, 1) for s in steps) or (extent or 99) < 4):
+    if lanes_on_sum and not strided and (any(s not in (0, 1) for s in steps) or (extent or 99) < 4):
         return None
     bits = max(
         [reduction.value.dtype.bits]

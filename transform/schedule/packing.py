@@ -6,17 +6,20 @@ make these lines collide in the caches. A panel is read in order instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unity.arith.polynomial import as_constant
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, For, Stmt, Store
 from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
 
-from .access import depends, known_of, place, step, stride
+from .access import depends, known_of, place, stride
 from .layout import Layout
 from .loops import number, sequence
+from .marked import transpose
 from .nest import Axis, Reduction
 from .tile import Tile, Values
 
@@ -24,19 +27,25 @@ ROWS = 32
 """Rows that repay the copy."""
 DEPTH = 64
 """Steps of the reduction below which the columns stay in the first cache anyway."""
+TRANSPOSED_ROWS = 16
+"""The same where the columns lie across: the alternative sums along the lanes."""
 REPACK = 96
 """Rows of a strip's piece: each has its own copy."""
 STRIDE = 512
 """Elements between two steps from which on the columns are worth a copy."""
 
 
+_ZERO = imm(0)
+
+
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The load to copy, and the axes it walks."""
+    """The load to copy, and the axes it walks; `transposed` where the depth is contiguous."""
 
     load: Load
     depth: Axis
     column: PrimVar
+    transposed: bool = False
 
     def panel(self, width: int) -> Buffer:
         """Memory for the columns of one tile."""
@@ -45,17 +54,63 @@ class Packing:
 
     def fill(self, panel: Buffer, tile: Tile, outer: Values) -> Stmt:
         """The copy; lanes past the end become zero."""
+        if self.transposed:
+            parts = [self._transposed(panel, tile, outer, c) for c in range(len(tile.columns))]
+            return sequence(parts)
+        stores = [self._gathered(panel, tile, outer, c) for c in range(len(tile.columns))]
+        return self._deep(tile.vectorized(sequence(stores)))
+
+    @property
+    def rows(self) -> int:
+        """Rows that repay the copy."""
+        return TRANSPOSED_ROWS if self.transposed else ROWS
+
+    def _gathered(self, panel: Buffer, tile: Tile, outer: Values, column: int) -> Stmt:
+        """One step of a column, lane by lane."""
+        load = substitute_prim(self.load, {**outer, **tile.values(0, column)})
+        if column in tile.masked:
+            assert isinstance(load, Load)
+            inside = Compare("lt", tile.columns[column][0], tile.limit)
+            load = Load(load.buffer, load.indices, inside)
+        return Store(panel, (self._slot(tile, column, self.depth.var, tile.lane),), load)
+
+    def _slot(self, tile: Tile, column: int, depth: PrimExpr, lane: PrimExpr) -> PrimExpr:
         width = len(tile.columns) * tile.lanes
-        stores: list[Stmt] = []
-        for c in range(len(tile.columns)):
-            load = substitute_prim(self.load, {**outer, **tile.values(0, c)})
-            if c in tile.masked:
-                assert isinstance(load, Load)
-                inside = Compare("lt", tile.columns[c][0], tile.limit)
-                load = Load(load.buffer, load.indices, inside)
-            at = add(add(multiply(self.depth.var, imm(width)), imm(c * tile.lanes)), tile.lane)
-            stores.append(Store(panel, (at,), load))
-        return For(self.depth.var, imm(0), self.depth.extent, tile.vectorized(sequence(stores)))
+        return add(add(multiply(depth, imm(width)), imm(column * tile.lanes)), lane)
+
+    def _deep(self, body: Stmt, begin: PrimExpr = _ZERO, count: PrimExpr | None = None) -> Stmt:
+        return For(self.depth.var, begin, self.depth.extent if count is None else count, body)
+
+    def _transposed(self, panel: Buffer, tile: Tile, outer: Values, column: int) -> Stmt:
+        """A column in squares that are transposed in registers; its end may overlap."""
+        gathered = tile.vectorized(self._gathered(panel, tile, outer, column))
+        if column in tile.masked:
+            return self._deep(gathered)
+        load = substitute_prim(self.load, {**outer, **tile.values(0, column)})
+        extent, size = number(self.depth.extent), tile.lanes
+
+        def square(begin: PrimExpr) -> Stmt:
+            def source(at: Sequence[PrimVar]) -> Load:
+                depth, lane = at
+                moved = substitute_prim(load, {self.depth.var: add(begin, depth), tile.lane: lane})
+                assert isinstance(moved, Load)
+                return moved
+
+            def target(at: Sequence[PrimVar]) -> Load:
+                depth, lane = at
+                return Load(panel, (self._slot(tile, column, add(begin, depth), lane),))
+
+            return transpose(target, source, size)
+
+        block = PrimVar(self.depth.var.name)
+        whole = self.depth.extent // size if extent is None else imm(extent // size)
+        parts: list[Stmt] = [For(block, imm(0), whole, square(multiply(block, imm(size))))]
+        if extent is None:
+            rest = self.depth.extent % size
+            parts.append(self._deep(gathered, multiply(whole, imm(size)), rest))
+        elif extent % size:
+            parts.append(square(imm(extent - size)))
+        return sequence(parts)
 
     def from_panel(self, value: PrimExpr, panel: Buffer, width: int, first: PrimExpr) -> PrimExpr:
         """The value of a step read from the panel of `width` columns that begins at `first`."""
@@ -73,24 +128,29 @@ def _element(load: Load) -> DType:
 
 def packing_of(reduction: Reduction, layout: Layout) -> Packing | None:
     """How to pack the columns of a tile; None where it would not pay."""
-    rows = layout.row
+    rows, extent = layout.row, number(layout.column.extent)
     if rows is None or layout.beside is not None or len(reduction.axes) != 1:
         return None
     depth, var = reduction.axes[0], layout.column.var
-    if (number(depth.extent) or DEPTH) < DEPTH or (number(rows.extent) or ROWS) < ROWS:
-        return None
     parts = list(walk_prim(reduction.value))
     loads = {x for x in parts if isinstance(x, Load) and depends(x, var)}
     if len(loads) != 1 or any(isinstance(x, Select) for x in parts):
         return None
     (load,) = loads
-    known = known_of((*layout.outer, layout.column, rows, depth))
-    index = place(load, known)
-    moved = step(index, depth.var)
     if load.predicate is not None or depends(load, rows.var):
         return None
-    if moved is not None and moved < STRIDE:
+    index = place(load, known_of((*layout.outer, layout.column, rows, depth)))
+    across, along = stride(index, var), stride(index, depth.var)
+    if across is None or along is None:
         return None
-    if stride(index, depth.var) is None or step(index, var) != 1:
+    steps, height = number(depth.extent), number(rows.extent)
+    if as_constant(across) != 1:
+        transposed = as_constant(along) == 1
+        deep = steps is None or steps >= layout.lanes
+        wide = extent is None or extent >= layout.lanes
+        high = height is None or height >= TRANSPOSED_ROWS
+        return Packing(load, depth, var, transposed) if deep and wide and high else None
+    moved = as_constant(along)
+    if (steps or DEPTH) < DEPTH or (height or ROWS) < ROWS or (moved or STRIDE) < STRIDE:
         return None
     return Packing(load, depth, var)

@@ -69,7 +69,7 @@ MATRICES = "x: f32[Tensor, n, 8], w: f32[Tensor, 8, 8], b: f32[Tensor, 8]"
                 "s = R.add(a, 1.0)",
                 "y = R.matmul(s, R.matmul(R.permute_dims(a), s))",
             ],
-            ["exp", "add", "permute_dims", "matmul", "matmul_1"],
+            ["exp", "add", "fused_permute_dims_matmul", "matmul_1"],
             id="no common post-dominator",
         ),
         pytest.param(

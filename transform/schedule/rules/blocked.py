@@ -22,7 +22,7 @@ from ..loops import number, parallel, product, sequence
 from ..nest import Axis, Nest, Reduction
 from ..padding import Edge, without_padding
 from ..tile import Tile, Values, accumulate, fill, write_back
-from .contraction import GRAIN, with_init
+from .result import GRAIN, with_init
 from .taps import Ahead, Place, Seen, Taps
 
 UNROLL = 4

@@ -16,7 +16,6 @@ from unity.ir.stmt import Allocate, For, IfThen, Let, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
-from .. import packing
 from ..access import collapsed, may_trap
 from ..layout import Layout, columns_of, layout_of
 from ..loops import (
@@ -32,11 +31,11 @@ from ..loops import (
 )
 from ..micro_kernel import micro_kernel, steps_in_row
 from ..nest import Axis, Nest, Reduction
-from ..packing import Packing, packing_of
+from ..packing import REPACK, Packing, packing_of
 from ..tile import Tile, Values
+from .dot_products import dot_products
+from .result import GRAIN, with_init
 
-GRAIN = 60_000
-"""Multiply-adds that are worth a thread's waking."""
 PIECES = 4
 """Pieces of work a thread should have, so that the last ones end together."""
 
@@ -67,18 +66,22 @@ def contraction(nest: Nest, target: Target) -> Stmt | None:
     nest = collapsed(nest)
     reduction = nest.reduction
     assert reduction is not None
-    layout = layout_of(nest, reduction, target)
+    layout = layout_of(nest, reduction, target, strided=True)
     if layout is None:
         return None
     strips = _strips(layout, target)
-    plain = _laid_out(_Plan(nest, reduction, layout, strips, target))
     found = packing_of(reduction, layout)
+    few: Stmt | None = None
+    if layout_of(nest, reduction, target) is not None:
+        few = _laid_out(_Plan(nest, reduction, layout, strips, target))
+    elif found is not None and layout.row is not None and number(layout.row.extent) is None:
+        few = dot_products(nest, target)
     if found is None or layout.row is None:
-        return plain
+        return few
     over_panels = _laid_out(_Plan(nest, reduction, layout, strips, target, found))
-    if number(layout.row.extent) is not None:
+    if number(layout.row.extent) is not None or few is None:
         return over_panels
-    return IfThen(Compare("ge", layout.row.extent, imm(packing.ROWS)), over_panels, plain)
+    return IfThen(Compare("ge", layout.row.extent, imm(found.rows)), over_panels, few)
 
 
 def _strips(layout: Layout, target: Target) -> list[Strip]:
@@ -152,7 +155,7 @@ def _tiles_in_piece(plan: _Plan, strips: PrimExpr) -> int | None:
     if layout.row is None or target.threads == 1 or tasks >= wanted:
         return None
     tile = strip.rows[0]
-    least = 1 if plan.packed is None else -(-packing.REPACK // tile.size)
+    least = 1 if plan.packed is None else -(-REPACK // tile.size)
     whole = number(tile.count)
     if whole is None:
         steps = number(product([a.extent for a in plan.reduction.axes])) or 64
@@ -198,7 +201,7 @@ def _strip(plan: _Plan, strip: Strip, outer: Values, index: PrimExpr, piece: Pie
         column = Binary("floordiv", index, strip.beside.count)
         beside = Binary("floormod", index, strip.beside.count)
     outer = dict(outer)
-    value = substitute_prim(reduction.value, outer)
+    value = reduction.value
     finish = substitute_stmt(with_init(reduction, plan.nest.finish), outer)
     panel = None
     if plan.packed is not None:
@@ -206,7 +209,7 @@ def _strip(plan: _Plan, strip: Strip, outer: Values, index: PrimExpr, piece: Pie
         panel = plan.packed.panel(width)
         first = _at(strip.column, column, 0, layout.lanes)
         value = plan.packed.from_panel(value, panel, width, first)
-    reduction = replace(reduction, value=value)
+    reduction = replace(reduction, value=substitute_prim(value, outer))
     count = steps_in_row(plan.reduction, _tile_axes(layout))
 
     def kernel(row: Tier, at: PrimExpr) -> Stmt:
@@ -278,11 +281,3 @@ def _tile(
 def _at(tier: Tier, tile: PrimExpr, offset: int, lanes: int = 1) -> PrimExpr:
     """The value of an axis at an offset in a tile of a tier."""
     return add(add(tier.begin, multiply(tile, imm(tier.size * lanes))), imm(offset))
-
-
-def with_init(reduction: Reduction, finish: Stmt) -> Stmt:
-    """The stores, the accumulated value joined to the init where it is not the neutral element."""
-    if reduction.init == reduction.identity:
-        return finish
-    joined = Binary(reduction.op, reduction.init, reduction.result)
-    return substitute_stmt(finish, {reduction.result: joined})

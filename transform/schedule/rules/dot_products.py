@@ -28,7 +28,7 @@ from ..layout import lanes_along
 from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
 from ..tile import Tile, Values, accumulate, fill, finished, joined, loops
-from .contraction import GRAIN, with_init
+from .result import GRAIN, with_init
 
 
 def dot_products(nest: Nest, target: Target) -> Stmt | None:
