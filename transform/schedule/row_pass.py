@@ -23,7 +23,7 @@ from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_pri
 from .access import depends
 from .loops import number, sequence
 from .nest import Axis, Nest, Reduction
-from .rules.contraction import with_init
+from .rules.result import with_init
 from .tile import Values, finished, joined, loops
 
 DIRECT = 8

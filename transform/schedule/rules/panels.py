@@ -24,7 +24,7 @@ from ..panel_layout import PanelLayout, panel_layout
 from ..panel_tile import micro_kernel
 from ..row_blocks import row_blocks
 from ..tile import Values
-from .contraction import GRAIN, with_init
+from .result import GRAIN, with_init
 
 MOST_ROWS = 14
 """Rows of a tile, at most."""
