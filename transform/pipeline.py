@@ -14,6 +14,7 @@ from unity.ir.target import TargetKind
 from .graph import (
     ConvertLayout,
     ConvertPrecision,
+    ConvertWinograd,
     EliminateCommonSubexpr,
     EliminateDeadCode,
     FoldBatchNorm,
@@ -53,6 +54,7 @@ GRAPH = Pipeline(
         ConvertLayout(),  # after all that looks for plain convolutions
         EliminateCommonSubexpr(),
         EliminateDeadCode(),
+        ConvertWinograd(),  # after layouts; none of the weights is dead
         PackWeights(),  # last: what looks for products is done, and none of them is dead
     )
 )
@@ -116,6 +118,7 @@ def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline
     if precision == "f32":
         return found
     # After all that looks for plain float32 ops and weights.
-    return found.insert_before(
+    # Winograd's transforms would lose too much of a narrow float.
+    return found.without(ConvertWinograd).insert_before(
         LegalizeOps, ConvertPrecision(NARROW[precision]), EliminateDeadCode()
     )

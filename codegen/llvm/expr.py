@@ -282,7 +282,8 @@ class Expressions:
         """Bring the line of an element to the second cache; nothing happens if it is nowhere."""
         place = self.place(e.indices, 1)
         assert isinstance(place, At)
-        address = self.em.address(self.pointers[e.buffer], place.index, memory_type(e.dtype))
+        pointer, element = self.pointers[e.buffer], memory_type(e.dtype)
+        address = self.em.address(pointer, place.index, element, inbounds=False)
         self.em.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
 
     def place(self, indices: tuple[PrimExpr, ...], lanes: int) -> Place:

@@ -2,6 +2,7 @@
 
 from .convert_layout import ConvertLayout
 from .convert_precision import ConvertPrecision
+from .convert_winograd import ConvertWinograd
 from .cse import EliminateCommonSubexpr
 from .dce import EliminateDeadCode
 from .fold import FoldConstants
@@ -22,6 +23,7 @@ from .simplify import SimplifyOps
 __all__ = [
     "ConvertLayout",
     "ConvertPrecision",
+    "ConvertWinograd",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
     "FoldBatchNorm",

@@ -23,6 +23,8 @@ from .rows import rows
 from .rules import laid_out
 from .rules.blocked import blocked
 from .rules.fallback import fallback
+from .tile_group import tile_group
+from .tiles import tiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,10 @@ def _loads(s: Stmt) -> list[Load]:
 
 
 def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target) -> list[Stmt]:
-    """Chains over the same rows together, every other stage by itself."""
+    """Chains over the same tiles or rows together, every other stage by itself."""
+    tiled = tile_group(stages, temporaries, target)
+    if tiled is not None:
+        return [tiles(tiled, target)]
     result: list[Stmt] = []
     at = 0
     while at < len(stages):

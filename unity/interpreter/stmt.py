@@ -25,7 +25,7 @@ from unity.interpreter.expr import (
 )
 from unity.interpreter.storage import fresh, fresh_strided
 from unity.ir.empty_reduction import init_of_empty
-from unity.ir.prim_expr import Imm
+from unity.ir.prim_expr import Imm, Intrinsic
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -76,6 +76,8 @@ def compile_stmt(s: Stmt, slots: Slots) -> Run:
             return _while(compile_expr(condition, slots), compile_stmt(body, slots))
         case Assert():
             return _assert(s, slots)
+        case Evaluate(Intrinsic("prefetch")):  # the element may lie outside its buffer
+            return _sequence([])
         case Evaluate(value):
             evaluate = compile_expr(value, slots)
 

@@ -1,0 +1,119 @@
+"""ConvertWinograd: the same convolution with fewer multiplications, where that is faster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import unity
+from tests.transform.cases import floats
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.ir.graph import Call, Op
+from unity.ir.module import IRModule
+from unity.ir.verify import verify
+from unity.ir.visit import walk_bindings
+from unity.op.conv_winograd import sampled_error
+from unity.script import parse
+from unity.transform.graph import ConvertWinograd
+from unity.transform.passes import Context
+
+CONTEXT = Context(replace(Context().target, vector_bits=128, l2_bytes=1 << 20))
+
+
+def program(weight: Array, size: int = 12, lanes: int = 4, options: str = "padding=1") -> IRModule:
+    channels = weight.shape[1]
+    return parse(
+        f"""
+@script.function
+def main(x: f32[Tensor, 1, {channels}, {size}, {size}, {lanes}]) -> f32[Tensor, ...]:
+    with R.dataflow():
+        y = R.nn.relu(R.nn.conv2d_blocked(x, R.const("weight"), {options}))
+    return y
+""",
+        {"weight": weight},
+    )
+
+
+def tile_of(module: IRModule) -> object:
+    """The tile of the one convolution there is; None where it is a plain one."""
+    (found,) = (
+        b.value
+        for f in module.graph_functions().values()
+        for b in walk_bindings(f)
+        if isinstance(b.value, Call)
+        and isinstance(b.value.callee, Op)
+        and b.value.callee.name.startswith("nn.conv2d")
+    )
+    return found.attrs["tile"] if found.callee == Op("nn.conv2d_winograd") else None
+
+
+@pytest.mark.parametrize(("largest", "tile"), [(4, 4), (2, 2), (0, None)])
+def test_it_computes_the_same(largest: int, tile: int | None) -> None:
+    (weight,) = floats(1, (16, 16, 3, 3, 4, 4))
+    before = program(weight, 8)
+    after = ConvertWinograd(largest)(before, CONTEXT)
+    verify(after)
+    assert tile_of(after) == tile
+    (x,) = floats(2, (1, 16, 8, 8, 4))
+    expected, got = (np.asarray(interpret(m, "main", [x])) for m in (before, after))
+    np.testing.assert_allclose(got, expected, atol=1e-5 * float(abs(expected).max()))
+
+
+@pytest.mark.parametrize(
+    ("shape", "options"),
+    [
+        ((4, 8, 3, 3, 4, 4), "padding=1, strides=2"),
+        ((4, 8, 3, 3, 4, 4), "padding=1, dilation=2"),
+        ((4, 8, 1, 1, 4, 4), "padding=0"),
+        ((8, 1, 3, 3, 1, 4), "padding=1, depthwise=True"),
+    ],
+)
+def test_others_stay(shape: tuple[int, ...], options: str) -> None:
+    (weight,) = floats(1, shape)
+    if "depthwise" in options:
+        module = parse(
+            """
+@script.function
+def main(x: f32[Tensor, 1, 8, 12, 12, 4]) -> f32[Tensor, ...]:
+    return R.nn.conv2d_blocked(x, R.const("weight"), padding=1, depthwise=True)
+""",
+            {"weight": weight},
+        )
+    else:
+        module = program(weight, options=options)
+    assert tile_of(ConvertWinograd()(module, CONTEXT)) is None
+
+
+def test_errors_decide_the_tile() -> None:
+    (weight,) = floats(1, (16, 16, 3, 3, 4, 4))
+    plain = weight.transpose(0, 5, 1, 4, 2, 3).reshape(64, 64, 3, 3)
+    large, small = sampled_error(plain, 4), sampled_error(plain, 2)
+    assert 0 < small < large < 1e-4
+    assert tile_of(ConvertWinograd(tolerance=(small + large) / 2)(program(weight), CONTEXT)) == 2
+    assert tile_of(ConvertWinograd(tolerance=small / 2)(program(weight), CONTEXT)) is None
+    weight[0, 0, 0, 0, 0, 0] = np.inf
+    assert tile_of(ConvertWinograd()(program(weight), CONTEXT)) is None
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("channels", "size"), [(32, 14), (48, 9), (16, 30)])
+def test_compiled_it_is_the_plain_convolution(channels: int, size: int, threads: int) -> None:
+    rng = np.random.default_rng(channels)
+    weight = rng.standard_normal((channels, channels, 3, 3)).astype(np.float32)
+    x = rng.standard_normal((2, channels, size, size)).astype(np.float32)
+    module = parse(
+        f"""
+@script.function
+def main(x: f32[Tensor, 2, {channels}, {size}, {size}]) -> f32[Tensor, ...]:
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.nn.conv2d(x, R.const("weight"), padding=1), x))
+    return y
+""",
+        {"weight": weight},
+    )
+    expected = np.asarray(interpret(module, "main", [x]))
+    got = unity.compile(module, threads=threads)(x)
+    np.testing.assert_allclose(got, expected, atol=1e-5 * float(abs(expected).max()))

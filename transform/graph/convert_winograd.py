@@ -1,0 +1,157 @@
+"""ConvertWinograd: 3x3 convolutions in blocks by fewer multiplications, where that is faster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import FLOAT32, Array
+from unity.ir.graph import Call, Constant, Expr, Op, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.ir.types import TensorType
+from unity.op.conv_winograd import sampled_error, transformed_weights
+from unity.op.window import per_axis
+
+from ..passes import Context, Pass, map_functions
+from .rewriter import BodyRewriter
+
+_TAPS = 3
+_DIRECT, _TRANSFORMED = 0.75, 0.66
+"""Shares of peak that products reach: measured on AVX-512 for either kind of kernel."""
+_TRANSFORM = 6.5
+"""Cycles for each value of a tile, to transform it in front of the products or behind them."""
+_BYTES_A_CYCLE = 10.0
+"""What comes from behind the second cache while products are computed."""
+_MARGIN = 1.1
+"""How many times faster the estimate has to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertWinograd(Pass):
+    """Turns `nn.conv2d_blocked` of 3x3 taps and stride 1 into `nn.conv2d_winograd`.
+
+    Tiles of 4 take a quarter of the multiplications but four times the memory for weights; tiles of
+    2 take 1 / 2.25 and 1.8 times. An estimate of cycles chooses between them and the convolution as
+    it is. Rounding errors grow: those of the actual weights are sampled, and a tile whose error is
+    above `tolerance` is not used. A NaN or an infinity in the input spreads over its tile.
+    ``pipeline().without(ConvertWinograd)`` leaves all convolutions as they are.
+
+    >>> from unity.script import parse, print_module
+    >>> weight = np.ones((4, 4, 3, 3, 4, 4), np.float32)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 1, 4, 32, 32, 4]) -> f32[Tensor, 1, 4, 32, 32, 4]:
+    ...     return R.nn.conv2d_blocked(x, R.const("weight"), padding=1)
+    ... ''', {"weight": weight})
+    >>> print(print_module(ConvertWinograd()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 1, 4, 32, 32, 4]) -> f32[Tensor, 1, 4, 32, 32, 4]:
+        conv2d_blocked = R.nn.conv2d_winograd(x, R.const("weight_winograd"), tile=4, padding=1)
+        return conv2d_blocked
+
+    Attributes:
+        largest: The largest tile: 4, 2, or 0 for none.
+        tolerance: The largest error, relative to the largest output.
+    """
+
+    largest: int = 4
+    tolerance: float = 1e-4
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself, with one table of weights."""
+        return map_functions(module, _Converter(module, ctx.target, self).function)
+
+
+class _Converter(BodyRewriter):
+    """Carries the weights transformed, by the identity of the array and the tile."""
+
+    def __init__(self, module: IRModule, target: Target, options: ConvertWinograd) -> None:
+        super().__init__(module)
+        self.target = target
+        self.options = options
+        self.made: dict[tuple[int, int], Constant | None] = {}
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        match value:
+            case Call(Op("nn.conv2d_blocked"), (x, Constant() as weight)):
+                pass
+            case _:
+                return value
+        if not self.fits(value, weight):
+            return value
+        match atom_type(var):
+            case TensorType((n, _, int(height), int(width), _), dtype) if dtype == FLOAT32:
+                batch = n if isinstance(n, int) else 1
+            case _:
+                return value
+        for tile in self.tiles(weight.data.shape, batch, height, width):
+            made = self.transformed(weight, tile)
+            if made is not None:
+                attrs = Attrs(tile=tile, padding=value.attrs["padding"])
+                return Call(Op("nn.conv2d_winograd"), (x, made), attrs, value.span)
+        return value
+
+    def fits(self, call: Call, weight: Constant) -> bool:
+        """Whether it is a convolution of the kind, in blocks of a register."""
+        ones = (1, 1)
+        steps = per_axis("strides", call.attrs["strides"], 2, 1)
+        dilation = per_axis("dilation", call.attrs["dilation"], 2, 1)
+        lanes = self.target.vector_bits // FLOAT32.bits
+        shape = weight.data.shape
+        return (
+            steps == dilation == ones
+            and call.attrs["depthwise"] is False
+            and shape[2:] == (_TAPS, _TAPS, lanes, lanes)
+            and weight.data.dtype == np.float32
+        )
+
+    def tiles(self, shape: tuple[int, ...], batch: int, height: int, width: int) -> list[int]:
+        """The tiles worth trying, the fastest first."""
+        blocks_out, blocks_in, _, _, lanes, _ = shape
+        depth, panels = blocks_in * lanes, blocks_out
+
+        def memory(points: int) -> float:
+            size = points * depth * panels * lanes * 4
+            return size / _BYTES_A_CYCLE if size > self.target.l2_bytes * 3 // 4 else 0.0
+
+        taps = _TAPS * _TAPS
+        products = batch * height * width * taps * depth * panels / 2
+        direct = products / _DIRECT + memory(taps)
+        costs: list[tuple[float, int]] = []
+        for tile in (t for t in (4, 2) if t <= self.options.largest):
+            points = (tile + _TAPS - 1) ** 2
+            count = batch * -(-height // tile) * -(-width // tile)
+            cost = count * points * depth * panels / 2 / _TRANSFORMED + memory(points)
+            cost += count * (blocks_in + blocks_out) * points * _TRANSFORM
+            if cost * _MARGIN < direct:
+                costs.append((cost, tile))
+        return [tile for _, tile in sorted(costs)]
+
+    def transformed(self, weight: Constant, tile: int) -> Constant | None:
+        """The weights for a tile; None where its errors are too large."""
+        key = (id(weight.data), tile)
+        if key not in self.made:
+            self.made[key] = self.transform(weight, tile)
+        return self.made[key]
+
+    def transform(self, weight: Constant, tile: int) -> Constant | None:
+        plain = _plain(weight.data)
+        error = sampled_error(plain, tile)
+        if not error <= self.options.tolerance:
+            return None
+        o, c, _, _, b, d = weight.data.shape
+        size = tile + _TAPS - 1
+        data = transformed_weights(plain, tile).reshape(size, size, o, d, c, b)
+        name = None if weight.name is None else f"{weight.name}_winograd"
+        laid_out = np.ascontiguousarray(data.transpose(0, 1, 2, 4, 5, 3), np.float32)
+        return Constant(laid_out, name, weight.span)
+
+
+def _plain(weight: Array) -> Array:
+    """Weights in blocks as ``(o, c, kh, kw)``."""
+    o, c, kh, kw, b, d = weight.shape
+    return weight.transpose(0, 5, 1, 4, 2, 3).reshape(o * d, c * b, kh, kw)
