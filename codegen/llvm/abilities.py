@@ -25,6 +25,7 @@ class Abilities:
         half: Conversions between ``half`` and ``float`` are instructions.
         nan_minmax: ``llvm.minimum`` and ``maximum`` are single instructions.
         scale: ``llvm.ldexp`` on vectors is an instruction (``vscalefps``).
+        tables: One instruction looks sixteen lanes up in a register (``vpermps``).
         fma: Multiply-add is an instruction.
         dots: The features among `DOTS` it has: dot products of narrow numbers, and tiles for them.
         pool: The threads of `pool` work there; elsewhere parallel loops run serially.
@@ -35,6 +36,7 @@ class Abilities:
     half: bool
     nan_minmax: bool
     scale: bool
+    tables: bool
     fma: bool
     dots: frozenset[str]
     pool: bool
@@ -52,6 +54,7 @@ def abilities(target: Target) -> Abilities:
         half=arm or (x86 and target.has("f16c")),
         nan_minmax=arm,
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
+        tables=x86 and target.has("avx512f"),
         fma=arm or arch.startswith("riscv") or (x86 and target.has("fma")),
         dots=frozenset(f for f in DOTS if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),

@@ -9,6 +9,7 @@ from unity.ir.prim_expr import (
     Binary,
     Compare,
     Imm,
+    Intrinsic,
     Load,
     PrimExpr,
     PrimVar,
@@ -17,7 +18,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, walk_prim
 
 from .access import depends
@@ -28,6 +29,8 @@ from .tile import Values, finished, joined, loops
 
 DIRECT = 8
 """Vectors up to which a row is written out without a loop."""
+LINE = 64
+"""Bytes that come into the cache together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class RowPass:
         unroll: Vectors in a step, each with accumulators of its own.
         padded: Buffers whose rows reach to a whole vector, which need no masks.
         silent: Buffers that nobody reads after this pass.
+        ahead: Elements of later rows, at the same places as this one's, to be fetched meanwhile.
     """
 
     inner: tuple[Axis, ...]
@@ -49,6 +53,7 @@ class RowPass:
     unroll: int
     padded: frozenset[Buffer]
     silent: frozenset[Buffer]
+    ahead: tuple[Load, ...] = ()
 
     def stmt(self) -> Stmt:
         """The pass, with the stores of the reductions' results."""
@@ -96,6 +101,17 @@ class RowPass:
         stmts.append(finished(reduction, Load(buffer, (imm(0),)), finish, {}))
         return stmts
 
+    def _fetch(self, begin: PrimExpr, count: int) -> list[Stmt]:
+        """An element of each line that as many vectors of `ahead` lie in."""
+        found: list[Stmt] = []
+        for load in self.ahead:
+            step = max(1, LINE // (self.lanes * load.buffer.dtype.bytes))
+            for u in range(0, count, step):
+                here: Values = {self.inner[-1].var: add(begin, imm(u * self.lanes))}
+                there = substitute_prim(load, here)
+                found.append(Evaluate(Intrinsic("prefetch", (there,), there.dtype)))
+        return found
+
     def _walk(self, stages: Sequence[Nest], buffers: Sequence[Buffer]) -> Stmt:
         extent = self.inner[-1].extent
         known, lanes = number(extent), self.lanes
@@ -109,7 +125,8 @@ class RowPass:
                 slot = add(imm(u % self.unroll * lanes), lane)
                 vector = _Vector(self, index, slot, tail)
                 parts.append(vector.stmt(stages, buffers))
-            return For(lane, imm(0), imm(lanes), sequence(parts), "vectorized")
+            body = For(lane, imm(0), imm(lanes), sequence(parts), "vectorized")
+            return sequence([*self._fetch(begin, count - masked), body])
 
         step = imm(self.unroll * lanes)
         at = PrimVar(self.inner[-1].var.name)

@@ -13,6 +13,7 @@ from unity.ir.visit import stmt_exprs, substitute_stmt, walk_stmt
 from .access import known_of, place, step
 from .loops import lanes_for, number, parallel, product, sequence
 from .nest import Nest
+from .row_ahead import ahead, busiest
 from .row_group import RowGroup
 from .row_pass import DIRECT, RowPass
 from .row_storage import stored_in_rows
@@ -35,15 +36,17 @@ def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
     group, local = stored_in_rows(group, private - silent, lanes, short)
     steps = _steps(group)
     stmts: list[Stmt] = []
-    for each in steps:
+    fetching = busiest(steps)
+    for at, each in enumerate(steps):
         if isinstance(each, Nest):
             stmts.append(each.finish)
             continue
-        unroll = 2 if any(costly(_exprs(s)) for s in each) else 4
+        unroll = 2 if any(costly(_exprs(s)) for s in each) else 4 if length is None else 8
         if length is not None:
             unroll = max(1, min(unroll, -(-length // lanes)))
         walk = RowPass(
-            group.inner, tuple(each), lanes, unroll, frozenset(local), frozenset(silent)
+            group.inner, tuple(each), lanes, unroll, frozenset(local), frozenset(silent),
+            ahead=ahead(group) if at == fetching else (),
         )  # fmt: skip
         stmts.append(walk.stmt())
     body = sequence(stmts)

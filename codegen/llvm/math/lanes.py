@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..emitter import Emitter, float_text, int_text
-from ..types import Ty
+from ..types import F32, Ty
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +176,17 @@ class Num:
         for c in coefficients[1:]:
             result = result.times_plus(self, c)
         return result
+
+    def pick(self, table: Sequence[float]) -> Num:
+        """For integers: in each lane, the number of a table of sixteen that the low bits name.
+
+        Only where the target has `tables`, and on sixteen lanes of 32 bits.
+        """
+        t = self.t.of("float")
+        numbers = ", ".join(f"float {float_text(float(v), F32)}" for v in table)
+        name = "llvm.x86.avx512.permvar.sf.512"
+        call = f"call {t.text} @{name}({t.text} <{numbers}>, {self.t.text} {self.text})"
+        return Num(self.em, t, self.em.pure(call))
 
     @property
     def single(self) -> bool:

@@ -13,12 +13,19 @@ import mpmath
 import numpy as np
 from mpmath import mpf
 
+from unity.codegen.llvm.math.coefficients import ERF_PIECES_IN_ONE
+
 DIGITS = 60
+NOTHING = mpf("1e-30")
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A polynomial wanted: of which function, where, of which degree, rounded to how many bits."""
+    """A polynomial wanted: of which function, where, of which degree, rounded to how many bits.
+
+    Attributes:
+        piece: Which row it is of a table of polynomials.
+    """
 
     name: str
     of: Callable[[mpf], mpf]
@@ -26,13 +33,15 @@ class Fit:
     high: mpf
     degree: int
     bits: int
+    piece: int | None = None
 
 
 def polynomial(fit: Fit) -> tuple[float, ...]:
     """The coefficients, highest power first."""
     with mpmath.workdps(DIGITS):
         exact = _interpolate(fit.of, fit.low, fit.high, fit.degree + 1)
-        numbers = [float(c) for c in reversed(exact)]
+        # What is left of a coefficient that is zero would slow the machine as a subnormal.
+        numbers = [float(c) if abs(c) > NOTHING else 0.0 for c in reversed(exact)]
     return tuple(float(np.float32(c)) for c in numbers) if fit.bits == 32 else tuple(numbers)
 
 
@@ -74,6 +83,9 @@ def _fits() -> tuple[Fit, ...]:
         x = 3 * (1 + t) / (1 - t)
         return mpmath.erfc(x) * mpmath.exp(x**2)
 
+    def erf_piece(k: int) -> Callable[[mpf], mpf]:
+        return lambda t: erf(((k + t) / mpf(ERF_PIECES_IN_ONE)) ** 2) + 1
+
     # A little more than the interval that is reduced to: the reduction rounds.
     half_ln2 = mpmath.log(2) / 2 * mpf(1.01)
     low, high = sqrt(one / 2) - 1, sqrt(2 * one) - 1
@@ -81,7 +93,7 @@ def _fits() -> tuple[Fit, ...]:
     eighth = (sqrt(2 * one) - 1) ** 2 * mpf(1.001)
     zero = mpf(0)
     return (
-        Fit("EXP", exp, -half_ln2, half_ln2, 5, 32),
+        Fit("EXP", exp, -half_ln2, half_ln2, 4, 32),
         Fit("EXP", exp, -half_ln2, half_ln2, 11, 64),
         Fit("LOG_SINGLE", log, low, high, 8, 32),
         Fit("LOG_DOUBLE", atanh, zero, (low / (2 + low)) ** 2 * mpf(1.01), 7, 64),
@@ -95,6 +107,7 @@ def _fits() -> tuple[Fit, ...]:
         Fit("ASIN", asin, zero, mpf(0.2501), 12, 64),
         Fit("ERF_DOUBLE", erf, zero, one, 12, 64),
         Fit("ERFC_DOUBLE", erfc, -one / 2, one / 3, 17, 64),
+        *(Fit("ERF_PIECES", erf_piece(k), -one / 2, one / 2, 4, 32, k) for k in range(16)),
     )
 
 
@@ -106,4 +119,5 @@ def fits() -> tuple[Fit, ...]:
 
 if __name__ == "__main__":
     for wanted in fits():
-        print(f"{wanted.name}, {wanted.bits} bits: {polynomial(wanted)}")
+        which = "" if wanted.piece is None else f"[{wanted.piece}]"
+        print(f"{wanted.name}{which}, {wanted.bits} bits: {polynomial(wanted)}")

@@ -221,6 +221,14 @@ def test_special_pairs(name: str, d: DType) -> None:
     np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
 
 
+@pytest.mark.parametrize("target", [HOST, BASELINE], ids=["host", "baseline"])
+def test_the_error_function_never_passes_one(target: Target) -> None:
+    data = np.linspace(3.5, 4.5, 1 << 15, dtype=np.float32)
+    got = evaluate("erf", [data], FLOAT32, 16, target)
+    assert got.max() == 1
+    assert got[data >= 4].min() >= np.float32(1 - 2e-7)
+
+
 def test_remainders_are_exact() -> None:
     rng = np.random.default_rng(2)
     for d, most in ((FLOAT32, 37), (FLOAT64, 300)):

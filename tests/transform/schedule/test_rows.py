@@ -15,8 +15,8 @@ from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.dims import Dim, dim
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import PrimExpr, imm
-from unity.ir.stmt import Allocate, For, PrimFunc
+from unity.ir.prim_expr import Intrinsic, Load, PrimExpr, imm
+from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
@@ -68,6 +68,13 @@ def lowered(func: PrimFunc, target: Target) -> PrimFunc:
     return module.prim_funcs()["main"]
 
 
+def touched(func: PrimFunc) -> set[str]:
+    """The buffers that are loaded from for nothing but the cache."""
+    evaluated = [s.value for s in walk_stmt(func.body) if isinstance(s, Evaluate)]
+    fetched = [x for e in evaluated if isinstance(e, Intrinsic) for x in e.args]
+    return {e.buffer.name for e in fetched if isinstance(e, Load)}
+
+
 def global_elements(func: PrimFunc) -> int:
     """How many temporaries are not local to a row."""
     allocated = [s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate)]
@@ -107,6 +114,15 @@ def test_a_row_of_known_length_gets_a_buffer_where_no_output_can_hold_it() -> No
     assert local["root"].scope == "local"
     assert local["root"].shape == (imm(304),)  # whole vectors
     assert_same(before, scheduled, {})
+
+
+@pytest.mark.parametrize("make", [softmax, layer_norm])
+def test_one_pass_fetches_what_the_next_row_reads(make: Callable[[Dim, Dim], PrimFunc]) -> None:
+    scheduled = schedule(make(8, 1024), WIDE)
+    assert touched(scheduled) == {"x"}  # what all rows share stays where it is
+    short = schedule(make(64, 16), WIDE)
+    assert touched(short) == {"x"}
+    assert_same(make(64, 16), short, {})
 
 
 def test_a_product_is_no_chain_over_rows() -> None:
