@@ -66,7 +66,8 @@ def _checked_attrs(site: Site) -> None:
     keys = site.attrs["keys"]
     if keys is not None and (isinstance(keys, bool) or not isinstance(keys, int | SymDim)):
         raise site.error(f"'keys' must be a dim or None, got {keys!r}")
-    site.number("scale"), site.number("fill")
+    site.number("scale")
+    site.number("fill")
 
 
 def _infer(site: Site) -> Type:

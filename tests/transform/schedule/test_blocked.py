@@ -11,6 +11,7 @@ from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32
+from unity.ir.equality import structural_equal
 from unity.ir.graph import Call, Op, Var
 from unity.ir.prim_expr import Imm, Intrinsic, Load
 from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
@@ -79,13 +80,25 @@ def test_accumulators_fit_the_registers(target: Target, size: int) -> None:
 
 
 def test_heavy_weights_are_fetched_ahead() -> None:
-    x, heavy, light = (1, 2, 7, 7, 16), (8, 2, 3, 3, 16, 16), (8, 2, 1, 1, 16, 16)
+    x, heavy, light = (1, 1, 5, 5, 16), (8, 1, 3, 3, 16, 16), (8, 2, 1, 1, 16, 16)
     assert fetched(schedule(kernel(x, heavy, padding=1), TARGET))
     assert not fetched(schedule(kernel((1, 2, 28, 28, 16), light), TARGET))
     arrays = floats(1, x, heavy)
     before = kernel(x, heavy, padding=1)
     (expected,) = run_prim_func(before, arrays, {})
     (got,) = run_prim_func(schedule(before, TARGET), arrays, {})  # which checks every index
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+def test_a_large_image_is_read_once_for_all_blocks() -> None:
+    x, w = (1, 1, 9, 15, 16), (8, 1, 1, 1, 16, 16)
+    before = kernel(x, w)
+    target = replace(TARGET, l2_bytes=2048, threads=16)  # tiles of each size are shared
+    after = schedule(before, target)
+    assert not structural_equal(after, schedule(before, replace(target, l2_bytes=1 << 20)))
+    arrays = floats(2, x, w)
+    (expected,) = run_prim_func(before, arrays, {})
+    (got,) = run_prim_func(after, arrays, {})
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
 
 

@@ -49,6 +49,8 @@ class _Roles:
         slow: The others that go before the blocks.
         fast: Those that go after them.
         weight: The load of a weight, where weights are more than what they are applied to.
+        columns_last: Whether all blocks follow at each place: what they are computed from is too
+            much for a cache to be read anew for each of them.
         steps: The reduced axes, the one whose steps may stand in a row last.
         most: How many may: none that read a pixel which another one reads too, for these would be
             kept in registers. All of them where there are registers for that.
@@ -65,6 +67,7 @@ class _Roles:
     most: int
     flat: _Flat | None = None
     weight: Load | None = None
+    columns_last: bool = False
 
     @property
     def width(self) -> int:
@@ -180,7 +183,9 @@ def _roles(
             limit = UNROLL_HEAVY if heavy else UNROLL
             reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
             far = loads[weight] if heavy else None
-            return _Roles(lane, block, pixel, line, slow, fast, reduced, most, weight=far)
+            read = _size(loads[image].buffer) * loads[image].dtype.bytes
+            last = not heavy and read > target.l2_bytes // 2
+            return _Roles(lane, block, pixel, line, slow, fast, reduced, most, None, far, last)
     return None
 
 
@@ -322,15 +327,18 @@ def _tiles(
     """All tiles of some blocks; rows of one size are shared among threads, others go in a row."""
     shared = rows[0].count if len(rows) == 1 else 1
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in roles.slow]
-    domain += [("column", imm(column.count))] if column.count > 1 else []
-    domain += [(a.var.name.removeprefix("v"), a.extent) for a in roles.fast]
-    domain += [("row", imm(shared))] if shared > 1 else []
+    inner: list[tuple[str, PrimExpr]] = []
+    inner += [("column", imm(column.count))] if column.count > 1 else []
+    inner += [(a.var.name.removeprefix("v"), a.extent) for a in roles.fast]
+    across: list[tuple[str, PrimExpr]] = [("row", imm(shared))] if shared > 1 else []
+    domain += across + inner if roles.columns_last else inner + across
 
     tiles = sum(row.count for row in rows)
 
     def body(point: Sequence[PrimExpr]) -> Stmt:
         at = iter(point)
         outer: Values = {a.var: next(at) for a in roles.slow}
+        first = next(at) if across and roles.columns_last else imm(0)
         here = next(at) if column.count > 1 else imm(0)
         outer |= {a.var: next(at) for a in roles.fast}
         turn: PrimExpr = imm(0)
@@ -346,7 +354,7 @@ def _tiles(
             return _micro_kernel(nest, reduction, tile, taps, row.seen, outer, ahead)
 
         if len(rows) == 1:
-            return tile(rows[0], next(at) if shared > 1 else imm(0), 0)
+            return tile(rows[0], first if roles.columns_last or not across else next(at), 0)
         parts: list[Stmt] = []
         before = 0
         for row in rows:
