@@ -57,7 +57,7 @@ def cook_toom(tile: int, size: int) -> CookToom:
     outputs = [(*(p**i for p in points), Fraction(i == tile - 1)) for i in range(tile)]
     weights = [tuple(p**k / s for k in range(taps)) for p, s in zip(points, scales, strict=True)]
     weights.append(tuple(Fraction(k == taps - 1) for k in range(taps)))
-    inputs = [(*_polynomial([q for q in points if q != p]), Fraction(0)) for p in points]
+    inputs: list[Row] = [(*_polynomial([q for q in points if q != p]), Fraction(0)) for p in points]
     inputs.append(_polynomial(points))
     return CookToom(tuple(outputs), tuple(weights), tuple(inputs))
 
