@@ -22,7 +22,7 @@ def printed(*args: str) -> str:
 def test_compile_shows_the_shapes_of_the_signature() -> None:
     text = printed("compile", DIGITS)
     assert "main(image: float32[batch, 1, 8, 8]) -> float32[batch, 10]  [native]" in text
-    assert "constants: 0.0" in text
+    assert "constants: 0.1" in text  # Winograd weights are larger than the taps they stand for
 
 
 def test_a_profile_is_a_table() -> None:

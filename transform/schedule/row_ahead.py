@@ -61,7 +61,7 @@ def ahead(group: RowGroup) -> tuple[Load, ...]:
             if step(place(load, known), last) != 1:
                 continue
             width = load.buffer.dtype.bytes
-            if size is not None and size * width > MOST:
+            if size is not None and not 0 < size * width <= MOST:
                 continue
             rows = 1 if size is None else max(1, -(-DISTANCE // (size * width)))
             later = Binary("add", row.var, imm(rows))
