@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +48,53 @@ def test_named_positional_and_mixed() -> None:
         np.testing.assert_allclose(np.asarray(result), expected(X))
     (named,) = exe.run({"y": X, "x": X}).values()
     np.testing.assert_allclose(named, expected(X))
+
+
+TWO = """
+@script.function(attrs={"input_names": ("in/x", "y"), "output_names": ("sum:0", "difference")})
+def main(x: f32[Tensor, 5], second: f32[Tensor, 5]) -> tuple[f32[Tensor, 5], f32[Tensor, 5]]:
+    return (R.add(x, second), R.subtract(x, second))
+"""
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"in/x": X, "y": 2 * X},
+        {"y": 2 * X, "in/x": X},
+        {"x": X, "second": 2 * X},  # the parameters' names
+        {"x": X, "y": 2 * X},
+        MappingProxyType({"in/x": X, "y": 2 * X}),
+        OrderedDict({"y": 2 * X, "in/x": X}),
+    ],
+)
+def test_run_by_the_models_names(inputs: Mapping[str, object]) -> None:
+    exe = unity.compile(parse(TWO))
+    result = exe.run(inputs)
+    assert list(result) == ["sum:0", "difference"]
+    np.testing.assert_array_equal(result["sum:0"], 3 * X)
+    np.testing.assert_array_equal(result["difference"], -X)
+
+
+def test_run_refuses_other_names() -> None:
+    exe, seen = unity.compile(parse(TWO)), defaultdict[str, object](lambda: X, {"in/x": X})
+    with pytest.raises(unity.UnityError, match="missing second"):
+        exe.run(seen)
+    assert list(seen) == ["in/x"]
+    with pytest.raises(unity.UnityError, match="there is no 'z'"):
+        exe.run({"in/x": X, "z": X})
+    not_a_dict: Any = [X, X]
+    with pytest.raises(unity.UnityError, match="run takes a dict"):
+        exe.run(not_a_dict)
+
+
+def test_run_gives_numpy_whatever_it_was_given() -> None:
+    torch = pytest.importorskip("torch")
+    result = unity.compile(parse(TWO)).run({"in/x": torch.from_numpy(X), "y": 2 * X})
+    assert [type(r) for r in result.values()] == [np.ndarray, np.ndarray]
+    (single,) = executable().run({"x": torch.from_numpy(X), "y": X}).items()
+    assert single[0] == "output0"
+    assert type(single[1]) is np.ndarray
 
 
 def test_one_executable_serves_every_length() -> None:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime.call import PythonCall
+from unity.runtime.named_call import named_call, output_name
 from unity.runtime.native import Linked, NativeCode
 from unity.runtime.program import (
     AllocArena,
@@ -85,6 +86,7 @@ class Executable:
         self._calls = {f.name: self._callable(f) for f in public}
         self._main_name = "main" if "main" in self._calls or not public else public[0].name
         self._main = self._calls.get(self._main_name, _nothing)
+        self._named = {f.name: named_call(self._calls[f.name], f) for f in public}
 
     def _callable(self, code: FunctionCode) -> Callable[..., object]:
         slow = PythonCall(self._vm, code, self._parts.native)
@@ -144,6 +146,10 @@ class Executable:
             finally:
                 self.threads = usual
         name = function or self._main_name
+        ready = self._named.get(name)
+        done = None if ready is None else ready(inputs)
+        if done is not None:
+            return done
         code = self._code(name)
         if not isinstance(inputs, Mapping):
             raise UnityError(
@@ -151,11 +157,9 @@ class Executable:
                 hint="call the executable itself to give inputs by position",
             )
         own = dict(zip(code.input_names, (q.name for q in code.params), strict=False))
-        names = code.output_names
         result = self[name](**{own.get(k, k): v for k, v in inputs.items()})
         results = result if isinstance(result, tuple) else (result,)
-        flat = [np.asarray(r) for r in results]
-        return {names[i] if i < len(names) else f"output{i}": value for i, value in enumerate(flat)}
+        return {output_name(code, i): np.asarray(r) for i, r in enumerate(results)}
 
     def benchmark(
         self, *args: object, repeat: int = 30, warmup: int = 3, **named: object
