@@ -277,7 +277,7 @@ class Statements:
             return value
         return self.em.pure(f"trunc i64 {value} to {t.text}")
 
-    def _loop(self, s: For, begin: str, end: str, *, sure: bool) -> None:
+    def _loop(self, s: For, begin: str, end: str, *, sure: bool, body: Stmt | None = None) -> None:
         """A loop with its test at the end; guarded unless it surely runs."""
         em = self.em
         head, after = em.new_label("for"), em.new_label("endfor")
@@ -293,7 +293,7 @@ class Statements:
         phi = len(em.lines)
         em.lines.append("")
         self.expressions.values[s.var] = self._counter(counter, s.var)
-        self.stmt(s.body)
+        self.stmt(s.body if body is None else body)
         em.lines[phi] = (
             f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{em.block} ]"
         )
@@ -375,7 +375,12 @@ class Statements:
         if outer.is_nonnegative(s.begin):
             inner.expressions.nonnegative.add(s.var)
         inner.expressions.counters.add(s.var)
-        inner._loop(s, "%first", "%last", sure=True)
+        if isinstance(s.body, Allocate) and s.body.buffer.scope == TILES:  # once for all of it
+            body = inner._instructions.configure(s.body)
+            inner._loop(s, "%first", "%last", sure=True, body=body)
+            inner._instructions.release()
+        else:
+            inner._loop(s, "%first", "%last", sure=True)
         inner.finish()
         params = [f"{self.parameter(key)} %c{k}" for k, (key, _, _) in enumerate(captured.taken)]
         params += ["i64 %first", "i64 %last"]
