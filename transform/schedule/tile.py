@@ -91,16 +91,17 @@ def accumulate(
         guard: Which lanes take part, None for all; loads in `value` must be predicated by it.
         only: The columns that take part, None for all.
     """
-    shared = {load: PrimVar("shared", load.dtype) for load in _loads(value, tile, False, False)}
-    row_loads = _loads(value, tile, True, False)
+    still = loads_on(value, tile.row, tile.column, (False, False))
+    shared = {load: PrimVar("shared", load.dtype) for load in still}
+    row_loads = loads_on(value, tile.row, tile.column, (True, False))
     of_row = [{load: PrimVar("row", load.dtype) for load in row_loads} for _ in tile.rows]
     columns: list[Stmt] = []
     for c in range(len(tile.columns)) if only is None else sorted(only):
-        loads = _loads(value, tile, False, True)
+        loads = loads_on(value, tile.row, tile.column, (False, True))
         of_column = {load: PrimVar("column", load.dtype) for load in loads}
         stores: list[Stmt] = []
         for r in range(len(tile.rows)):
-            expr = _bound(value, {**shared, **of_row[r], **of_column})
+            expr = bound_loads(value, {**shared, **of_row[r], **of_column})
             step = substitute_prim(_masked(expr, tile, c), tile.values(r, c))
             if guard is not None:
                 step = Select(guard, step, reduction.identity)
@@ -154,16 +155,21 @@ def _masked(e: PrimExpr, tile: Tile, column: int) -> PrimExpr:
     return rewrite_prim(e, on_load)
 
 
-def _loads(value: PrimExpr, tile: Tile, row: bool, column: bool) -> list[Load]:
-    """The outermost loads that depend on exactly these of row and column, done in any case."""
+def loads_on(
+    value: PrimExpr, row: PrimVar | None, column: Sequence[PrimVar], on: tuple[bool, bool]
+) -> list[Load]:
+    """The outermost loads that depend (or not) on row and on column as `on` says.
+
+    Only those that are done in any case.
+    """
     found: dict[Load, None] = {}
 
     def note(e: PrimExpr) -> None:
         match e:
             case Load():
-                on_row = tile.row is not None and depends(e, tile.row)
-                on_column = any(depends(e, var) for var in tile.column)
-                if (on_row, on_column) == (row, column):
+                on_row = row is not None and depends(e, row)
+                on_column = any(depends(e, var) for var in column)
+                if (on_row, on_column) == on:
                     found[e] = None
             case Select():  # a branch's loads are done only where it is taken
                 note(e.condition)
@@ -175,11 +181,11 @@ def _loads(value: PrimExpr, tile: Tile, row: bool, column: bool) -> list[Load]:
     return list(found)
 
 
-def _bound(e: PrimExpr, loads: dict[Load, PrimVar]) -> PrimExpr:
+def bound_loads(e: PrimExpr, loads: dict[Load, PrimVar]) -> PrimExpr:
     """With loads replaced by the variables that hold them."""
     if isinstance(e, Load) and e in loads:
         return loads[e]
-    return map_prim(e, lambda x: _bound(x, loads))
+    return map_prim(e, lambda x: bound_loads(x, loads))
 
 
 def loops(axes: Sequence[Axis], body: Stmt) -> Stmt:

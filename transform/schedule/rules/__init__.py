@@ -19,6 +19,7 @@ from .dot_products import dot_products
 from .elementwise import elementwise
 from .panels import panels
 from .plain import plain
+from .streamed import streamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     Rule("elementwise", elementwise),
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
     Rule("panels", panels),  # columns packed
+    Rule("streamed", streamed),  # nothing read twice, and too wide for one tile
     Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way
     Rule("dot_products", dot_products),  # else lanes along what is summed
     Rule("plain", plain),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.ir.intrinsics import INTRINSICS
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, PrimExpr, PrimVar, SizeVar, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import For, IfThen, Seq, Stmt
+from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.regions import multiply
+from unity.ir.stmt import Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 
 from ..access import collapsed, known_of, place, step
-from ..loops import ceildiv, lanes_for, number, parallel, sequence
+from ..loops import ceildiv, lanes_for, number, parallel, vectors
 from ..nest import Nest
 
 GRAIN = 20_000
@@ -66,34 +66,13 @@ def elementwise(nest: Nest, target: Target) -> Stmt | None:
         if lengthwise:
             return substitute_stmt(finish, {inner.var: imm(0)})
         if not cut:
-            return _row(finish, inner.var, imm(0), inner.extent, lanes)
+            return vectors(finish, inner.var, imm(0), inner.extent, lanes)
         begin = multiply(point[-1], imm(ROW))
         size = Binary("min", imm(ROW), Binary("sub", inner.extent, begin))
-        return _row(finish, inner.var, begin, size, lanes)
+        return vectors(finish, inner.var, begin, size, lanes)
 
     work = multiply(piece, imm(_cost(nest)))
     return parallel(domain, work, GRAIN, body)
-
-
-def _row(finish: Stmt, var: PrimVar, begin: PrimExpr, extent: PrimExpr, lanes: int) -> Stmt:
-    """Whole vectors, then a masked one for what is left."""
-    known = number(extent)
-    parts: list[Stmt] = []
-    whole = extent // lanes if known is None else imm(known // lanes)
-    if known is None or known >= lanes:
-        at, lane = PrimVar(f"{var.name}_at"), PrimVar("lane")
-        index = add(add(begin, multiply(at, imm(lanes))), lane)
-        vector = For(lane, imm(0), imm(lanes), substitute_stmt(finish, {var: index}), "vectorized")
-        parts.append(For(at, imm(0), whole, vector))
-    if known is None or known % lanes:
-        lane = PrimVar("lane")
-        left = extent % lanes if known is None else imm(known % lanes)
-        done = add(begin, multiply(whole, imm(lanes)))
-        tail = substitute_stmt(finish, {var: add(done, lane)})
-        masked = IfThen(Compare("lt", lane, left), tail)
-        loop: Stmt = For(lane, imm(0), imm(lanes), masked, "vectorized")
-        parts.append(loop if known is not None else IfThen(Compare("gt", left, imm(0)), loop))
-    return sequence(parts)
 
 
 def _bits(nest: Nest) -> int:
