@@ -9,7 +9,7 @@ import numpy as np
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array
-from unity.ir.graph import Call, Constant, Expr, Op, ShapeValue, Tuple, Var
+from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, Tuple, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
@@ -17,6 +17,7 @@ from unity.op.call import call_op
 from unity.op.window import paddings, per_axis
 
 from ..passes import Context, Pass, map_functions
+from .lone_convolutions import lone_products
 from .rewriter import BodyRewriter
 
 _POINTWISE = frozenset(
@@ -51,16 +52,17 @@ class ConvertLayout(Pass):
 
     Elementwise ops, pooling, means and concatenation follow, so that transposes stay only at the
     borders of such a region (`EliminateDeadCode` removes the others). Weights are laid out here.
+    A product of single pixels that stands alone stays as it is (`lone_products`).
     Channels that fill no block are padded by zeros. Batch sizes may be symbols; channels, heights
     and widths are known. A finite result stays as it is, as far as its inputs are finite.
 
     >>> from dataclasses import replace
     >>> from unity.script import parse, print_module
     >>> from .dce import EliminateDeadCode
-    >>> weight = np.ones((16, 3, 1, 1), np.float32)
+    >>> weight = np.ones((16, 3, 3, 3), np.float32)
     >>> before = parse('''
     ... @script.function
-    ... def main(x: f32[Tensor, 1, 3, 4, 4]) -> f32[Tensor, 1, 16, 4, 4]:
+    ... def main(x: f32[Tensor, 1, 3, 6, 6]) -> f32[Tensor, 1, 16, 4, 4]:
     ...     return R.nn.relu(R.nn.conv2d(x, R.const("weight")))
     ... ''', {"weight": weight})
     >>> ctx = Context()
@@ -68,8 +70,8 @@ class ConvertLayout(Pass):
     >>> after = EliminateDeadCode()(ConvertLayout()(before, ctx), ctx)
     >>> print(print_module(after), end="")
     @script.function
-    def main(x: f32[Tensor, 1, 3, 4, 4]) -> f32[Tensor, 1, 16, 4, 4]:
-        image = R.reshape(x, (1, 3, 4, 4, 1))
+    def main(x: f32[Tensor, 1, 3, 6, 6]) -> f32[Tensor, 1, 16, 4, 4]:
+        image = R.reshape(x, (1, 3, 6, 6, 1))
         conv2d_blocked = R.nn.conv2d_blocked(image, R.const("weight_blocked"))
         relu_blocked = R.nn.relu(conv2d_blocked)
         parts = R.permute_dims(relu_blocked, axes=(0, 1, 4, 2, 3))
@@ -82,7 +84,12 @@ class ConvertLayout(Pass):
         lanes = ctx.target.vector_bits // FLOAT32.bits
         if lanes < 8:
             return module
-        return map_functions(module, lambda f: _Converter(module, lanes).function(f))
+
+        def converted(f: Function) -> Function:
+            alone = lone_products(f, _POINTWISE, {*_POOLS, "mean", "concat"})
+            return _Converter(module, lanes, alone).function(f)
+
+        return map_functions(module, converted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +113,10 @@ class _Image:
 class _Converter(BodyRewriter):
     """Carries which variables there are in blocks, and the constants laid out."""
 
-    def __init__(self, module: IRModule, lanes: int) -> None:
+    def __init__(self, module: IRModule, lanes: int, alone: frozenset[Var]) -> None:
         super().__init__(module)
         self.lanes = lanes
+        self.alone = alone
         self.blocked: dict[Expr, Var] = {}
         self.packed: dict[tuple[Constant, bool, int], Constant] = {}
         self._outer: list[dict[Expr, Var]] = []
@@ -124,6 +132,8 @@ class _Converter(BodyRewriter):
         if out is None or not isinstance(value, Call) or not isinstance(value.callee, Op):
             return value
         name = value.callee.name
+        if var in self.alone:
+            return value
         if name == "nn.conv2d":
             new = self.convolution(value, out)
         elif name in _POINTWISE:

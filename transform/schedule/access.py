@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly, as_constant, from_expr, multiply, split_linear
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Store
 from unity.ir.visit import (
     prim_children,
@@ -88,7 +88,12 @@ def _collapse_spatial(nest: Nest) -> Nest:
 
 
 def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:
-    axes = list(reduction.axes)
+    axes = [a for a in reduction.axes if not _is_unit(a)] or [reduction.axes[-1]]
+    if len(axes) < len(reduction.axes):
+        gone: dict[PrimVar | SizeVar, PrimExpr] = {
+            a.var: imm(0) for a in reduction.axes if a not in axes
+        }
+        nest = _rewritten(replace(nest, reduction=replace(reduction, axes=tuple(axes))), gone)
     at = len(axes) - 2
     while at >= 0:
         if _joinable(nest, axes[at], axes[at + 1]):
@@ -99,6 +104,10 @@ def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:
             nest = _rewritten(replace(nest, reduction=changed), values)
         at -= 1
     return nest
+
+
+def _is_unit(axis: Axis) -> bool:
+    return isinstance(axis.extent, Imm) and axis.extent.value == 1
 
 
 def _join(a: Axis, b: Axis) -> tuple[Axis, dict[PrimVar | SizeVar, PrimExpr]]:

@@ -6,7 +6,10 @@ and loads of the next step overlap with the multiplications of this one.
 
 from __future__ import annotations
 
-from unity.ir.prim_expr import PrimVar, imm
+from collections.abc import Callable
+from typing import TypeAlias
+
+from unity.ir.prim_expr import PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt
 from unity.ir.visit import substitute_prim
@@ -16,6 +19,9 @@ from .loops import number, sequence
 from .nest import Axis, Reduction
 from .tile import Tile, accumulate, fill, loops, write_back
 
+Before: TypeAlias = Callable[[PrimExpr], Stmt]
+"""What goes before a step, from the value of the innermost reduced axis."""
+
 UNROLL = 4
 """Steps in a row."""
 SHORT = 16
@@ -23,7 +29,12 @@ SHORT = 16
 
 
 def micro_kernel(
-    reduction: Reduction, finish: Stmt, tile: Tile, reading: Tile, steps_in_row: int
+    reduction: Reduction,
+    finish: Stmt,
+    tile: Tile,
+    reading: Tile,
+    steps_in_row: int,
+    before: Before | None = None,
 ) -> Stmt:
     """One register tile from start to end.
 
@@ -33,25 +44,35 @@ def micro_kernel(
         tile: The accumulators.
         reading: The same for loads, where other columns are masked.
         steps_in_row: As `steps_in_row` tells.
+        before: What goes before each step.
     """
     size = len(tile.rows) * len(tile.columns) * tile.lanes
     buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
     start = fill(tile, reduction.identity, buffer)
-    steps = all_steps(reduction, reading, buffer, steps_in_row)
+    steps = all_steps(reduction, reading, buffer, steps_in_row, before)
     return Allocate(buffer, Seq((start, steps, write_back(tile, reduction, finish, buffer))))
 
 
-def all_steps(reduction: Reduction, tile: Tile, buffer: Buffer, count: int) -> Stmt:
+def all_steps(
+    reduction: Reduction, tile: Tile, buffer: Buffer, count: int, before: Before | None = None
+) -> Stmt:
     """The loops over the reduced axes, `count` steps of the innermost in a row."""
     *others, last = reduction.axes
     each = accumulate(tile, reduction, reduction.value, buffer)
+    each = each if before is None else Seq((before(last.var), each))
     if count == 1:
         return loops(reduction.axes, each)
-    return loops(others, unrolled(last, each, count, tile, reduction, buffer))
+    return loops(others, unrolled(last, each, count, tile, reduction, buffer, before))
 
 
 def unrolled(
-    axis: Axis, each: Stmt, count: int, tile: Tile, reduction: Reduction, buffer: Buffer
+    axis: Axis,
+    each: Stmt,
+    count: int,
+    tile: Tile,
+    reduction: Reduction,
+    buffer: Buffer,
+    before: Before | None = None,
 ) -> Stmt:
     """A loop over an axis, `count` steps in a row, the rest one by one."""
     at, inner = PrimVar(axis.var.name), PrimVar(f"{axis.var.name}_step")
@@ -62,6 +83,7 @@ def unrolled(
         index = add(multiply(at, imm(count)), inner)
         value = substitute_prim(reduction.value, {axis.var: index})
         body = accumulate(tile, reduction, value, buffer)
+        body = body if before is None else Seq((before(index), body))
         # Marked, not written out: the passes in between see one step, not all of them.
         parts.append(For(at, imm(0), whole, For(inner, imm(0), imm(count), body, "unrolled")))
     if extent is None:

@@ -14,7 +14,7 @@ from unity.ir.dtype import DType
 from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, For, Stmt, Store
-from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
+from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt, walk_prim
 
 from .access import depends, known_of, place, stride
 from .layout import Layout
@@ -111,6 +111,11 @@ class Packing:
         elif extent % size:
             parts.append(square(imm(extent - size)))
         return sequence(parts)
+
+    def copied(self, panel: Buffer, tile: Tile, outer: Values, depth: PrimExpr) -> Stmt:
+        """One step of the copy, where lanes of the columns are contiguous."""
+        stores = [self._gathered(panel, tile, outer, c) for c in range(len(tile.columns))]
+        return substitute_stmt(tile.vectorized(sequence(stores)), {self.depth.var: depth})
 
     def from_panel(self, value: PrimExpr, panel: Buffer, width: int, first: PrimExpr) -> PrimExpr:
         """The value of a step read from the panel of `width` columns that begins at `first`."""

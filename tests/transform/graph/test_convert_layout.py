@@ -121,6 +121,7 @@ def test_an_image_of_few_channels_is_read_as_it_is() -> None:
     "line",
     [
         'y = R.nn.conv2d(x, R.const("deep"), groups=8)',  # alone it would not repay transposes
+        'y = R.nn.relu(R.add(R.nn.conv2d(x, R.const("w1")), 1.0))',  # a product by itself
         "y = R.nn.max_pool2d(x, pool_size=2)",
         'y = R.nn.conv2d(R.strided_slice(x, (2, 3), (0, 0), (2, 2)), R.const("w1"))',
         "y = R.nn.conv2d(x, R.ones((16, 8, 1, 1), 'float32'))",

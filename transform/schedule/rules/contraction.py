@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, For, IfThen, Let, Seq, Stmt
+from unity.ir.stmt import Allocate, For, IfThen, Let, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
@@ -29,7 +31,7 @@ from ..loops import (
     sequence,
     tile_tiers,
 )
-from ..micro_kernel import micro_kernel, steps_in_row
+from ..micro_kernel import Before, micro_kernel, steps_in_row
 from ..nest import Axis, Nest, Reduction
 from ..packing import REPACK, Packing, packing_of
 from ..tile import Tile, Values
@@ -212,21 +214,30 @@ def _strip(plan: _Plan, strip: Strip, outer: Values, index: PrimExpr, piece: Pie
     reduction = replace(reduction, value=substitute_prim(value, outer))
     count = steps_in_row(plan.reduction, _tile_axes(layout))
 
-    def kernel(row: Tier, at: PrimExpr) -> Stmt:
+    def kernel(row: Tier, at: PrimExpr, before: Before | None = None) -> Stmt:
         tile = _tile(layout, strip, row, column, beside, at)
         reading = tile if panel is None else replace(tile, masked=frozenset())  # it has no end
-        return micro_kernel(reduction, finish, tile, reading, count)
+        return micro_kernel(reduction, finish, tile, reading, count, before)
 
     parts: list[Stmt] = []
     whole, *rest = strip.rows
     row = PrimVar("row")
-    if piece is None:
-        parts.append(For(row, imm(0), whole.count, kernel(whole, row)))
-    else:
-        here, tiles, _ = piece
-        begin = multiply(here, imm(tiles))
-        left = Binary("sub", whole.count, begin)
-        parts.append(For(row, begin, Binary("min", left, imm(tiles)), kernel(whole, row)))
+    begin: PrimExpr = imm(0)
+    tiles = whole.count
+    if piece is not None:
+        here, most, _ = piece
+        begin = multiply(here, imm(most))
+        tiles = Binary("min", Binary("sub", whole.count, begin), imm(most))
+    if panel is not None and plan.packed is not None:
+        packed = plan.packed
+        copied = _tile(layout, strip, Tier(imm(0), imm(1), 1), column, imm(0), imm(0))
+        if packed.transposed or not _has_tiles(whole, piece):
+            parts.append(packed.fill(panel, copied, outer))
+        else:  # the first tile leaves what it reads in the panel
+            step = partial(packed.copied, panel, copied, outer)
+            parts.append(kernel(whole, begin, step))
+            begin, tiles = add(begin, imm(1)), Binary("sub", tiles, imm(1))
+    parts.append(For(row, begin, simplify(tiles), kernel(whole, row)))
     ends: list[Stmt] = []
     for tier in rest:
         row = PrimVar("row")
@@ -236,10 +247,17 @@ def _strip(plan: _Plan, strip: Strip, outer: Values, index: PrimExpr, piece: Pie
         last = Compare("eq", here, Binary("sub", pieces, imm(1)))
         ends = [IfThen(last, sequence(ends))]
     body = sequence(parts + ends)
-    if panel is None or plan.packed is None:
-        return body
-    copied = _tile(layout, strip, Tier(imm(0), imm(1), 1), column, imm(0), imm(0))
-    return Allocate(panel, Seq((plan.packed.fill(panel, copied, outer), body)))
+    return body if panel is None else Allocate(panel, body)
+
+
+def _has_tiles(whole: Tier, piece: Piece | None) -> bool:
+    """Whether there is a tile of rows for certain, in each piece of a strip."""
+    tiles = number(whole.count)
+    if tiles is None or piece is None:
+        return tiles is not None and tiles > 0
+    _, each, pieces = piece
+    count = number(pieces)
+    return count is not None and (count - 1) * each < tiles
 
 
 def _tile_axes(layout: Layout) -> tuple[Axis, ...]:

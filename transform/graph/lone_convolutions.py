@@ -1,0 +1,67 @@
+"""Convolutions that no other one is near: blocks would be made for them alone.
+
+A convolution of single pixels is a product of the weights and the image as it lies,
+``(o, c) @ (c, h * w)``. Blocks are no better for it, and cost a pass over the input and the output.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, Var, VarBinding
+from unity.ir.visit import walk_bindings
+from unity.op.window import paddings, per_axis
+
+
+def lone_products(
+    function: Function, pointwise: Collection[str], others: Collection[str]
+) -> frozenset[Var]:
+    """The results of convolutions of single pixels that have only elementwise ops around them.
+
+    Args:
+        function: Where.
+        pointwise: The names of elementwise ops that take blocks.
+        others: Those of others that do, besides convolutions: company to be in blocks for.
+    """
+    root: dict[Expr, Expr] = {}
+
+    def find(x: Expr) -> Expr:
+        while x in root:
+            x = root[x]
+        return x
+
+    found: list[tuple[Var, Call]] = []
+    company: list[Var] = []
+    for binding in walk_bindings(function):
+        value = binding.value
+        if not isinstance(binding, VarBinding) or not isinstance(value, Call):
+            continue
+        if not isinstance(value.callee, Op):
+            continue
+        if value.callee.name == "nn.conv2d":
+            found.append((binding.var, value))
+        elif value.callee.name in others:
+            company.append(binding.var)
+        elif value.callee.name not in pointwise:
+            continue
+        for x in _images(value):
+            a, b = find(x), find(binding.var)
+            if a is not b:
+                root[a] = b
+    near = Counter(find(var) for var in (*(var for var, _ in found), *company))
+    return frozenset(var for var, call in found if near[find(var)] == 1 and _is_product(call))
+
+
+def _images(call: Call) -> list[Var]:
+    args = [f for a in call.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
+    return [a for a in args if isinstance(a, Var)]
+
+
+def _is_product(call: Call) -> bool:
+    weight = call.args[1]
+    if not isinstance(weight, Constant) or weight.data.shape[2:] != (1, 1):
+        return False
+    begin, end = paddings(call.attrs["padding"], 2)
+    strides = per_axis("strides", call.attrs["strides"], 2, 1)
+    return call.attrs["groups"] == 1 and set(strides) == {1} and not any((*begin, *end))
