@@ -119,6 +119,10 @@ def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline
         return found
     # After all that looks for plain float32 ops and weights.
     # Winograd's transforms would lose too much of a narrow float.
-    return found.without(ConvertWinograd).insert_before(
-        LegalizeOps, ConvertPrecision(NARROW[precision]), EliminateDeadCode()
+    narrow = found.without(ConvertWinograd).without(PackWeights)
+    return narrow.insert_before(
+        LegalizeOps,
+        ConvertPrecision(NARROW[precision]),
+        EliminateDeadCode(),
+        PackWeights(),  # weights as they are rounded
     )

@@ -5,19 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import FLOAT32, FLOAT64, dtype
+from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.types import TensorType
+from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
 
 from ..passes import Context, Pass, map_functions
+from ..schedule.marked import group_of
+from ..schedule.tile_sums import SIDE, has_tiles
 from .rewriter import BodyRewriter
 
 DEPTH = 4
 """Rows of a matrix from which on a product by it is more than a broadcast."""
+
+PACKED: tuple[DType, ...] = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16)
+"""Dtypes of matrices that are laid out anew; narrow ones where sums are in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,9 @@ class PackWeights(Pass):
     """A product by a constant matrix becomes one by panels of as many columns as a tile has.
 
     A kernel then reads weights in order, from the first to the last, whatever the number of rows.
-    Matrices of few columns stay: most of a panel would be padding.
+    Matrices of few columns stay: most of a panel would be padding. Where the target multiplies
+    narrow floats in groups of neighbours in depth, a panel holds such groups
+    (`matmul_interleaved`).
 
     >>> from unity.script import parse, print_module
     >>> import numpy as np
@@ -63,18 +71,24 @@ class _Packer(BodyRewriter):
             case _:
                 return value
         given = value.attrs["out_dtype"]
-        if of not in (FLOAT32, FLOAT64) or given not in (None, of):
+        if of not in PACKED or given not in (None, of, FLOAT32):
             return value
         if not isinstance(kind, TensorType) or kind.ndim is None:
             return value
         if 2 < data.ndim > kind.ndim:
             return value  # the result would have the weight's batch axes
-        *_, k, columns = data.shape
-        lanes = self.target.vector_bits // of.bits
+        *batch, k, columns = data.shape
+        lanes = self.target.vector_bits // max(of.bits, 32)
         if k < DEPTH or columns * 2 < lanes:
             return value
+        attrs = Attrs(columns=columns, out_dtype=given)
+        alone = all(e == 1 for e in batch) and isinstance(kind.shape, tuple)
+        if alone and has_dots(self.target, of):
+            groups = self.groups(weight, lanes * min(2, -(-columns // lanes)))
+            return Call(Op("matmul_interleaved"), (x, groups), attrs, value.span)
+        if of in (BFLOAT16, FLOAT16) and given != FLOAT32:
+            return value
         width = panel_width(columns, lanes, self.target)
-        attrs = Attrs(columns=columns, out_dtype=None)
         return Call(Op("matmul_packed"), (x, self.panels(weight, width)), attrs, value.span)
 
     def panels(self, weight: Constant, width: int) -> Constant:
@@ -87,6 +101,24 @@ class _Packer(BodyRewriter):
             name = None if weight.name is None else f"{weight.name}_packed"
             self.packed[key] = Constant(panels(data, width), name, weight.span)
         return self.packed[key]
+
+    def groups(self, weight: Constant, width: int) -> Constant:
+        """The panels of a constant with the depth in groups, filled up to a tile's."""
+        key = (id(weight.data), -width)
+        if key not in self.packed:
+            data = weight.data.reshape(weight.data.shape[-2:])
+            group = group_of(dtype(data.dtype))
+            name = None if weight.name is None else f"{weight.name}_interleaved"
+            groups = interleaved(data, width, group, SIDE)
+            self.packed[key] = Constant(groups, name, weight.span)
+        return self.packed[key]
+
+
+def has_dots(target: Target, of: DType) -> bool:
+    """Whether a target multiplies numbers of a narrow float in groups, with float32 sums."""
+    if of != BFLOAT16 or not target.triple.startswith("x86_64"):
+        return False
+    return has_tiles(target, of, of, FLOAT32)
 
 
 def panel_width(columns: int, lanes: int, target: Target) -> int:

@@ -67,7 +67,7 @@ def panel_layout(nest: Nest, reduction: Reduction, target: Target) -> PanelLayou
     (vector,) = loads
     *sums, depth = reduction.axes
     lanes = target.vector_bits // max(vector.buffer.dtype.bits, reduction.value.dtype.bits)
-    width = _width(vector, column.var) or step(place(vector, known_of((column,))), depth.var)
+    width = width_of(vector, column.var) or step(place(vector, known_of((column,))), depth.var)
     if lanes < 2 or not width or width % lanes or width // lanes > columns_of(target):
         return None
     if number(vector.buffer.shape[-1]) != width:
@@ -109,7 +109,7 @@ def _row(axes: Sequence[Axis], panels: Poly) -> Axis | None:
     return max(long, key=lambda a: number(a.extent) or 1 << 30, default=None)
 
 
-def _width(load: Load, column: PrimVar) -> int | None:
+def width_of(load: Load, column: PrimVar) -> int | None:
     """The number that an index divides the column by."""
     for index in load.indices:
         for e in walk_prim(index):

@@ -123,3 +123,45 @@ def test_panels_and_back() -> None:
     for shape, width in (((3, 8), 4), ((2, 5, 7), 4), ((4, 0), 2), ((0, 3), 2), ((3, 1), 16)):
         (weight,) = floats(1, shape)
         np.testing.assert_array_equal(matrix(panels(weight, width), shape[-1]), weight)
+
+
+TILES = Context(
+    replace(
+        Context().target,
+        triple="x86_64-unknown-linux-gnu",
+        features=("amx-bf16", "amx-tile", "avx512bf16"),
+        vector_bits=512,
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("shape", "context", "op"),
+    [
+        ((40, 48), TILES, "matmul_interleaved"),
+        ((7, 9), TILES, "matmul_interleaved"),
+        ((1, 6, 17), TILES, "matmul_interleaved"),
+        ((2, 6, 17), TILES, "matmul_packed"),
+        ((40, 48), CONTEXT, "matmul_packed"),
+    ],
+)
+def test_narrow_matrices_lie_as_the_target_multiplies_them(
+    shape: tuple[int, ...], context: Context, op: str
+) -> None:
+    text = f"""
+@script.function
+def main(x: bf16[Tensor, 2, 3, {shape[-2]}]) -> f32[Tensor, ...]:
+    y = R.matmul(x, R.const("w"), out_dtype="float32")
+    return y
+"""
+    value, weight = (a.astype("bfloat16") for a in floats(0, (2, 3, shape[-2]), shape))
+    before = parse(text, {"w": weight})
+    after = PackWeights()(FoldConstants()(before, context), context)
+    verify(after)
+    assert [c.callee for c in calls(after)] == [Op(op)]
+    expected, got = (interpret(m, "main", [value]) for m in (before, after))
+    assert isinstance(expected, np.ndarray)
+    assert isinstance(got, np.ndarray)
+    np.testing.assert_allclose(
+        got.astype(np.float64), expected.astype(np.float64), rtol=1e-5, atol=1e-5
+    )

@@ -17,6 +17,7 @@ from .blocked import blocked
 from .contraction import contraction
 from .dot_products import dot_products
 from .elementwise import elementwise
+from .matrix_tiles import matrix_tiles
 from .panels import panels
 from .plain import plain
 from .streamed import streamed
@@ -33,6 +34,7 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     Rule("elementwise", elementwise),
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
+    Rule("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
     Rule("panels", panels),  # columns packed
     Rule("streamed", streamed),  # nothing read twice, and too wide for one tile
     Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way

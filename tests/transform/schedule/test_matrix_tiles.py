@@ -1,0 +1,144 @@
+"""Products on matrix tiles: any number of rows, columns and depth, on targets that have tiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.codegen.llvm.run_kernel import HOST, run
+from unity.codegen.llvm import compile_kernels
+from unity.interpreter import run_prim_func
+from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, dim
+from unity.ir.dtype import BFLOAT16, FLOAT32, Array
+from unity.ir.graph import Call, Op, Var
+from unity.ir.marks import INSTRUCTION
+from unity.ir.module import IRModule
+from unity.ir.stmt import For, PrimFunc
+from unity.ir.target import Target
+from unity.ir.types import TensorType
+from unity.ir.visit import walk_stmt
+from unity.op.infer import infer_type
+from unity.op.matmul_interleaved import interleaved
+from unity.op.registry import attr_value
+from unity.op.table import OPS
+from unity.transform import Context
+from unity.transform.graph.legalize import make_kernel
+from unity.transform.pipeline import TENSOR
+from unity.transform.schedule.default import schedule
+from unity.transform.schedule.tile_sums import has_tiles
+
+ROWS = dim("rows")
+TILES = Target(
+    "cpu",
+    "x86_64-unknown-linux-gnu",
+    "sapphirerapids",
+    ("amx-bf16", "amx-tile", "avx512bf16", "avx512bw", "avx512f", "avx512vl"),
+    vector_bits=512,
+    vector_registers=32,
+)
+
+
+def kernel(x: tuple[Dim, ...], weight: tuple[int, ...], columns: int) -> PrimFunc:
+    """The unscheduled kernel of matmul_interleaved."""
+    types = [TensorType(shape, BFLOAT16) for shape in (x, weight)]
+    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
+    op = OPS["matmul_interleaved"]
+    _, bound = op.bind(args, {"columns": columns, "out_dtype": FLOAT32})
+    full = Attrs({name: attr_value(value) for name, value in bound.items()})
+    result = infer_type(Call(Op(op.name), args, full), {})
+    return make_kernel(op, full, types, result)
+
+
+def operands(
+    x: tuple[int, ...], columns: int, width: int
+) -> tuple[list[Array], npt.NDArray[np.float64]]:
+    """Random x and panels of a random matrix, and their product."""
+    rng = np.random.default_rng(sum(x) + columns)
+    left = np.asarray(rng.standard_normal(x)).astype(BFLOAT16.numpy)
+    right = np.asarray(rng.standard_normal((x[-1], columns))).astype(BFLOAT16.numpy)
+    product = left.astype(np.float64) @ right.astype(np.float64)
+    return [left, interleaved(right, width, 2, 16)], product
+
+
+def instructions(func: PrimFunc) -> set[str]:
+    found = (s.attrs.get(INSTRUCTION) for s in walk_stmt(func.body) if isinstance(s, For))
+    return {str(name) for name in found if name is not None}
+
+
+def shaped(x: tuple[Dim, ...], panels: Array, columns: int) -> PrimFunc:
+    return kernel(x, tuple(panels.shape), columns)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.integers(1, 40),
+    known=st.booleans(),
+    depth=st.integers(1, 40),
+    columns=st.integers(1, 40),
+    width=st.sampled_from([16, 32]),
+    threads=st.integers(1, 3),
+)
+def test_laid_out_it_computes_the_same(
+    rows: int, known: bool, depth: int, columns: int, width: int, threads: int
+) -> None:
+    arrays, want = operands((rows, depth), columns, width)
+    before = shaped((rows if known else ROWS, depth), arrays[1], columns)
+    after = schedule(before, replace(TILES, threads=threads))
+    assert "tile_dot" in instructions(after)
+    (got,) = run_prim_func(after, arrays, {} if known else {size_var(ROWS): rows})
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=1e-4)
+
+
+SHAPES = [
+    (1, 64, 32), (7, 33, 70), (16, 32, 16), (17, 40, 33), (31, 96, 48), (32, 32, 32),
+    (33, 64, 31), (48, 31, 64), (63, 65, 40), (100, 320, 200), (200, 64, 1), (129, 1, 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_compiled_it_computes_the_same(shape: tuple[int, int, int], known: bool) -> None:
+    rows, depth, columns = shape
+    arrays, want = operands((rows, depth), columns, 32 if columns > 16 else 16)
+    before = shaped((rows if known else ROWS, depth), arrays[1], columns)
+    after = schedule(before, replace(TILES, threads=2))
+    low = TENSOR.run(IRModule({"main": after}), Context(TILES)).prim_funcs()["main"]
+    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+        compile_kernels({"main": low}, TILES)
+        return
+    for checks in (False, True):
+        out = np.full(want.shape, 7, np.float32)
+        got = run(low, arrays, out, {} if known else {ROWS.name: rows}, checks=checks)
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("x", [(3, 5, 64), (2, 3, ROWS, 40), (ROWS, 4, 32), (64,)])
+def test_leading_axes_are_rows_too(x: tuple[Dim, ...]) -> None:
+    given = tuple(5 if e is ROWS else int(str(e)) for e in x)
+    arrays, want = operands(given, 40, 32)
+    after = schedule(shaped(x, arrays[1], 40), TILES)
+    assert "tile_dot" in instructions(after)
+    (got,) = run_prim_func(after, arrays, {size_var(ROWS): 5} if ROWS in x else {})
+    np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=1e-4)
+
+
+def test_no_rows_are_no_work() -> None:
+    for rows in (0, ROWS):
+        arrays, want = operands((0, 64), 40, 32)
+        after = schedule(shaped((rows, 64), arrays[1], 40), replace(TILES, threads=2))
+        (got,) = run_prim_func(after, arrays, {size_var(ROWS): 0} if rows is ROWS else {})
+        assert got.shape == want.shape
+
+
+@pytest.mark.parametrize("features", [("avx512f",), ("amx-tile", "amx-int8", "avx512f")])
+def test_a_target_without_such_tiles_gets_none(features: tuple[str, ...]) -> None:
+    arrays, _ = operands((32, 64), 32, 32)
+    after = schedule(shaped((32, 64), arrays[1], 32), replace(TILES, features=features))
+    assert "tile_dot" not in instructions(after)

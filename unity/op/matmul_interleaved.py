@@ -1,0 +1,164 @@
+"""Matrix multiplication by weights in panels with the depth in groups, as dot instructions want."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from unity import te
+from unity.arith import simplify
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype
+from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.types import TensorType, Type
+
+from .accumulate import working_dtype
+from .argument import common_dtype, tensor, type_text
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .sampling import Sampler, sample
+
+_PARAMS = (
+    Param("x"),
+    Param("weight"),
+    Param("columns", "attr"),
+    Param("out_dtype", "attr", None),
+)
+
+
+def interleaved(weight: Array, width: int, group: int, step: int = 1) -> Array:
+    """A matrix ``(k, n)`` as ``(n / width, k / group, width, group)``, what is missing zero.
+
+    The groups of depth are a multiple of `step`.
+    """
+    k, n = weight.shape
+    padded = np.pad(weight, ((0, -k % (group * step)), (0, -n % width)))
+    parts = padded.reshape(-1, group, padded.shape[1] // width, width)
+    return np.ascontiguousarray(parts.transpose(2, 0, 3, 1))
+
+
+def _matrix(weight: Array, columns: int) -> Array:
+    count, steps, width, group = weight.shape
+    whole = weight.transpose(1, 3, 0, 2).reshape(steps * group, count * width)
+    return whole[:, :columns]
+
+
+def result_dtype(attrs: Attrs, operands: DType) -> DType:
+    """The dtype of a sum: `out_dtype`, or the operands'."""
+    given = attrs["out_dtype"]
+    return dtype(given) if isinstance(given, str | DType) else operands
+
+
+def _infer(site: Site) -> Type:
+    x, weight = tensor(site, 0), tensor(site, 1)
+    columns = site.integer("columns")
+    operands = common_dtype(site, (x, weight))
+    assert operands is not None
+    out = result_dtype(site.attrs, operands)
+    if not isinstance(weight.shape, tuple) or len(weight.shape) != 4:
+        raise site.error(f"the weight's axes must be panels, steps, columns, group, got {weight}")
+    count, steps, width, group = weight.shape
+    if not all(isinstance(e, int) for e in weight.shape):
+        raise site.error(f"the weight's extents must be known, got {type_text(weight)}")
+    assert isinstance(count, int)
+    assert isinstance(steps, int)
+    assert isinstance(width, int)
+    assert isinstance(group, int)
+    if columns < 0 or columns > count * width:
+        raise site.error(f"{count} panels of {width} columns do not hold {columns}")
+    if x.ndim == 0:
+        raise site.error("a scalar can't be multiplied as a matrix", hint="use multiply")
+    if not isinstance(x.shape, tuple):
+        return TensorType(x.ndim, out)
+    depth = x.shape[-1]
+    if not isinstance(depth, int) or depth > steps * group:
+        raise site.error(
+            f"the columns of {type_text(x)} must be at most the {steps * group} rows of the weight"
+        )
+    return TensorType((*x.shape[:-1], columns), out)
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, weight = args
+    assert isinstance(x, np.ndarray)
+    assert isinstance(weight, np.ndarray)
+    out = result_dtype(attrs, dtype(weight.dtype))
+    wide = np.dtype(np.float64) if out.is_float else out.numpy
+    plain = _matrix(weight, int_attr(attrs, "columns")).astype(wide)
+    plain = plain[: x.shape[-1]]
+    return np.asarray(np.matmul(x.astype(wide), plain)).astype(out.numpy)
+
+
+def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, weight = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(weight, te.Tensor)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
+    assert result.dtype
+    out = result.dtype
+    wide = working_dtype(out)
+    _, steps, width, group = weight.shape
+    k, p = te.reduce_axis(steps, "k"), te.reduce_axis(group, "p")
+    depth = x.shape[-1]
+    whole = simplify(steps * group) == depth
+
+    def product(*index: PrimExpr) -> te.Reduce:
+        *before, n = index
+        at = k.var * group + p.var
+        left: PrimExpr = x[(*before, at)]
+        if not whole:
+            left = te.select(at < depth, left, imm(0, x.dtype))
+        right = weight[(n // width, k.var, n % width, p.var)]
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[k, p])
+
+    total = te.compute(result.shape, product, "matmul")
+    if wide == out:
+        return total
+    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    m, q = s.shape(2)
+
+    def call(
+        x: tuple[int, ...], weight: tuple[int, ...], columns: int, kind: str, out: DType | None
+    ) -> Sample:
+        low, high = (-128, 127) if kind == "int8" else (-3, 3)
+        arrays = (s.array(x, kind, low, high), s.array(weight, kind, low, high))
+        return sample(_PARAMS, arrays, columns=columns, out_dtype=out)
+
+    return [
+        call((m, 6), (3, 3, 4, 2), 12, "bfloat16", FLOAT32),
+        call((m, 6), (3, 3, 4, 2), 9, "bfloat16", None),
+        call((q, m, 8), (1, 2, 5, 4), 4, "int8", INT32),
+        call((6,), (2, 3, 2, 2), 3, "float16", FLOAT32),
+        call((m, 64), (2, 32, 32, 2), 64, "bfloat16", FLOAT32),
+        call((q, 33, 64), (2, 32, 32, 2), 50, "bfloat16", FLOAT32),
+        call((0, 4), (2, 2, 2, 2), 4, "float32", None),
+        call((m, 37), (2, 32, 16, 2), 27, "bfloat16", FLOAT32),
+        call((q, m, 3), (2, 2, 4, 2), 7, "float32", None),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "matmul_interleaved",
+        _PARAMS,
+        _infer,
+        _reference,
+        """Matrix product by a matrix in panels of columns, rows in groups that lie together.
+
+        ``(..., m, k) x (panels, k / group, width, group) -> (..., m, columns)``: the element
+        ``(k, n)`` of the matrix is ``weight[n // width, k // group, n % width, k % group]``, which
+        dot product instructions read as it lies (VNNI layout). Where the weight has more rows than
+        x columns, x counts as zero. Sums are of `out_dtype`, by default
+        the operands' dtype; floats narrower than float32 are summed in that.
+        """,
+        compute=_compute,
+        pattern="out_fusable",
+        samples=_samples,
+        precision="never",
+    ),
+)
