@@ -31,6 +31,8 @@ _INSTRUCTION = 32
 def work(s: Stmt) -> PrimExpr:
     """Roughly how many simple operations a statement performs; over sizes and integers only."""
     match s:
+        case For(attrs=attrs) if attrs.get(INSTRUCTION) == "transpose":
+            return _turned(s)
         case For() if INSTRUCTION in s.attrs:
             return imm(_INSTRUCTION)
         case For():
@@ -59,6 +61,15 @@ def work(s: Stmt) -> PrimExpr:
             raise AssertionError("a block in lowered code")
         case _:
             assert_never(s)
+
+
+def _turned(s: For) -> PrimExpr:
+    """A rectangle turned in registers: each 16 bytes are loaded, shuffled and stored."""
+    match s.extent, s.body:
+        case Imm(int() as height), For(extent=Imm(int() as lanes), body=Store(buffer=to)):
+            return imm(3 * lanes * -(-height * to.dtype.bytes // 16))
+        case _:
+            return imm(_INSTRUCTION)
 
 
 def _cost(e: PrimExpr) -> int:

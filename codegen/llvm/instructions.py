@@ -22,6 +22,7 @@ from unity.ir.visit_prim import substitute_prim
 from .emitter import Emitter, Unit
 from .expr import Expressions
 from .memory import At
+from .squares import Squares
 from .types import Ty, memory_type, ty, value_type
 
 ROW_BYTES = 64
@@ -280,41 +281,30 @@ class Instructions:
         em.do(f"store {wide.text} {total}, ptr {target}, align {align}")
 
     def transpose(self, nest: Marked) -> None:
-        """``to[r * s + l] = from[l * t + r]``, over loops r, l: a square through registers.
+        """``to[r * s + l] = from[l * t + r]``, over loops r, l: a rectangle through registers.
 
-        Each round interleaves the first half of the vectors with the second, which turns the
+        Of each line that is read, pieces of 16 bytes are taken, those of lines as far from each
+        other as a piece is long put side by side in one register. Each round then interleaves,
+        within every 16 bytes, the first half of these registers with the second, which turns the
         place of an element, its row and column as one number, by one bit.
         """
-        size, value = nest.extents[0], nest.store.value
-        if not isinstance(value, Load) or nest.extents != (size, size) or size & (size - 1):
+        (height, lanes), value = nest.extents, nest.store.value
+        if not isinstance(value, Load) or value.predicate is not None:
             raise nest.wrong()
         target, source = nest.place(nest.store), nest.place(value)
-        if target.steps[1] != imm(1) or source.steps[0] != imm(1) or value.predicate is not None:
+        if target.steps[1] != imm(1) or source.steps[0] != imm(1):
+            raise nest.wrong()
+        if value.buffer.dtype != target.buffer.dtype:
             raise nest.wrong()
         for place in (target, source):
             self.check(place, nest)
-        dtype = value.buffer.dtype
-        if dtype != target.buffer.dtype:
-            raise nest.wrong()
-        em, element, wide = self.em, memory_type(dtype), memory_type(dtype.with_lanes(size))
-        rows = [
-            em.effect(f"load {wide.text}, ptr {address}, align {dtype.bytes}")
-            for address in self.lines(source, source.steps[1], element, size)
-        ]
-        half = size // 2
-        low, high = (
-            ", ".join(f"i32 {i + p}" for i in range(first, first + half) for p in (0, size))
-            for first in (0, half)
-        )
-        for _ in range(size.bit_length() - 1):
-            rows = [
-                em.pure(f"shufflevector {wide.text} {a}, {wide.text} {b}, <{size} x i32> <{order}>")
-                for a, b in zip(rows[:half], rows[half:], strict=True)
-                for order in (low, high)
-            ]
-        lines = self.lines(target, target.steps[0], element, size)
-        for row, address in zip(rows, lines, strict=True):
-            em.do(f"store {wide.text} {row}, ptr {address}, align {dtype.bytes}")
+        element = memory_type(value.buffer.dtype)
+        squares = Squares(self.em, element, value.buffer.dtype.bytes, lanes)
+        lines = self.lines(source, source.steps[1], element, lanes)
+        results = self.lines(target, target.steps[0], element, height)
+        for first in range(0, height, squares.side):
+            width = min(squares.side, height - first)
+            squares.emit(lines, first, results[first : first + width])
 
     # Both
 

@@ -100,7 +100,7 @@ class Packing:
                 depth, lane = at
                 return Load(panel, (self._slot(tile, column, add(begin, depth), lane),))
 
-            return transpose(target, source, size)
+            return transpose(target, source, size, size)
 
         block = PrimVar(self.depth.var.name)
         whole = self.depth.extent // size if extent is None else imm(extent // size)

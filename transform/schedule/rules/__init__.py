@@ -15,6 +15,7 @@ from unity.ir.target import Target
 from ..nest import Nest
 from .blocked import blocked
 from .contraction import contraction
+from .crosswise import crosswise
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .matrix_tiles import matrix_tiles
@@ -32,6 +33,7 @@ class Rule:
 
 
 RULES: tuple[Rule, ...] = (
+    Rule("crosswise", crosswise),  # read along one axis, written along another
     Rule("elementwise", elementwise),
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
     Rule("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
