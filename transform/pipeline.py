@@ -35,9 +35,11 @@ from .graph import (
 from .passes import Pipeline
 from .schedule import ScheduleDefault
 from .tensor import (
+    CompactBuffers,
     FlattenBuffers,
     LowerBlocks,
     ParallelOutermost,
+    PartitionLoops,
     SimplifyTir,
     UnrollLoops,
     VectorizeLoops,
@@ -68,6 +70,7 @@ KERNELS = Pipeline(
         EliminateDeadCode(),  # kernels that only fused ones were made from
         MarkInPlace(),  # while kernels have the form they were made in
         ScheduleDefault(),
+        CompactBuffers(),  # of kernels scheduled by hand; before what is left of them is lifted
         LiftTemporaries(),  # those that the schedule left
         LowerCalls(),
         EliminateDeadCode(),  # tuples of outputs, taken apart
@@ -78,6 +81,7 @@ KERNELS = Pipeline(
 
 TENSOR = Pipeline(
     (
+        PartitionLoops(),  # while predicates stand at blocks
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again

@@ -174,12 +174,21 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
                     f"{other!r} touches in other iterations"
                 )
             after = [s for s in found[k + 1 :] if s.touched(buffer, writes_only=True) is not None]
+            if buffer not in {r.buffer for r in later.block.reads}:  # it may only set it anew
+                box = later.fills(buffer)
+                after = [s for s in after if box is None or not _within(s, buffer, box)]
             if after:
                 return (
                     f"block {later.block.name!r} reads {buffer.name!r}, which block "
                     f"{after[0].block.name!r} writes later"
                 )
     return None
+
+
+def _within(site: Site, buffer: Buffer, box: Sequence[Range]) -> bool:
+    """Whether all that a block touches of a buffer lies in a box."""
+    touched = site.touched(buffer)
+    return touched is not None and covers(box, touched, site.known)
 
 
 def may_reorder(loops: Sequence[For], path: Path) -> str | None:

@@ -7,6 +7,7 @@ legal, and examples, are in the docstrings of the functions in `primitives`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import TypeAlias, TypeVar, cast
 
@@ -56,6 +57,10 @@ class Schedule:
         self._random = Random(seed)
         self._loops: dict[str, PrimVar] = {}
         self._drawn = 0
+
+    def kernel(self) -> PrimFunc:
+        """The prim func as it is now, marked as laid out: the compiler leaves its loops alone."""
+        return replace(self.func, attrs=self.func.attrs.with_(scheduled=True))
 
     def replay(self, trace: Trace) -> Schedule:
         """Do what a trace says, with the decisions it holds; this schedule.

@@ -4,17 +4,21 @@
 """
 
 from ..passes import Pass
+from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
 from .lower_blocks import LowerBlocks
 from .parallel_outermost import ParallelOutermost
+from .partition_loops import PartitionLoops
 from .simplify_tir import SimplifyTir
 from .unroll_loops import UnrollLoops
 from .vectorize_loops import VectorizeLoops
 
 __all__ = [
+    "CompactBuffers",
     "FlattenBuffers",
     "LowerBlocks",
     "ParallelOutermost",
+    "PartitionLoops",
     "SimplifyTir",
     "UnrollLoops",
     "VectorizeLoops",
@@ -25,6 +29,8 @@ __all__ = [
 def lowering() -> tuple[Pass, ...]:
     """From scheduled prim funcs to what `unity.codegen` takes."""
     return (
+        CompactBuffers(),  # while blocks say what they touch
+        PartitionLoops(),  # while predicates stand at blocks
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.arith import Analyzer
-from unity.arith.region import hull
-from unity.ir.prim_expr import Binary, PrimVar, imm
+from unity.arith.region import end, hull
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range
 from unity.ir.visit import walk_stmt
 
@@ -30,6 +30,7 @@ from ..tree import (
     Path,
     around,
     block_path,
+    conjunction,
     illegal,
     known_at,
     loop_path,
@@ -158,17 +159,38 @@ def nest_over(
 ) -> For | Block:
     """A block in a nest of its own: over these ranges of its axes, over all of the others.
 
+    A range cut short by an end (``min(4, n - i * 4)`` points) is run over whole, under a predicate.
     The loops have new names: sums of variables of one name would not be ordered the same each time.
     """
     taken = {s.var.name for s in walk_stmt(func.body) if isinstance(s, For)}
     loops: list[For] = []
     axes: list[BlockAxis] = []
+    inside: list[PrimExpr] = []
     for axis in block.axes:
         r = ranges.get(axis.var, axis.domain)
         var = PrimVar(unique(f"{axis.var.name.removeprefix('v')}_at", taken))
-        loops.append(For(var, imm(0), known.simplify(r.extent), NOTHING))
-        axes.append(replace(axis, value=known.simplify(Binary("add", r.begin, var))))
-    new = replace(block, axes=tuple(axes), predicate=None)
+        extent = known.simplify(r.extent)
+        value = known.simplify(Binary("add", r.begin, var))
+        cut = None if isinstance(extent, Imm) else cut_short(r, known)
+        if cut is not None:
+            extent, limit = cut
+            inside.append(Compare("lt", value, limit))
+        loops.append(For(var, imm(0), extent, NOTHING))
+        axes.append(replace(axis, value=value))
+    new = replace(block, axes=tuple(axes), predicate=conjunction(inside))
     result = around(loops, new)
     assert isinstance(result, For | Block)
     return result
+
+
+def cut_short(r: Range, known: Analyzer) -> tuple[Imm, PrimExpr] | None:
+    """How many points a range has that an end cuts short, and that end; None if it is no such."""
+    match known.simplify(end(r)):
+        case Binary("min", a, b):
+            for limit, other in ((a, b), (b, a)):
+                points = known.simplify(Binary("sub", other, r.begin))
+                if isinstance(points, Imm):
+                    return points, limit
+            return None
+        case _:
+            return None
