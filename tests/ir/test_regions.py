@@ -37,8 +37,14 @@ def test_descending_access() -> None:
     assert writes == (Region(B, (Range(VI, ONE), Range(VJ - 3, imm(4)))),)
 
 
+def test_accesses_a_constant_apart_take_what_lies_between() -> None:
+    body = Store(B, (VI, VJ), Load(A, (VI, VJ + 3)) + Load(A, (VI, VJ - 1)))
+    reads, _ = block_regions(body, None, (VI, VJ))
+    assert reads == (Region(A, (Range(VI, ONE), Range(VJ + (-1), imm(5)))),)
+
+
 def test_differing_accesses_take_the_dimension_whole() -> None:
-    body = Store(B, (VI, VJ), Load(A, (VI, VJ)) + Load(A, (VI, VJ + 1)))
+    body = Store(B, (VI, VJ), Load(A, (VI, VJ)) + Load(A, (VI, VI)))
     reads, _ = block_regions(body, None, (VI, VJ))
     assert reads == (Region(A, (Range(VI, ONE), Range(imm(0), imm(64)))),)
 

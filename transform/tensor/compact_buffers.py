@@ -9,7 +9,7 @@ from math import prod
 from unity.arith import Analyzer
 from unity.arith.region import covers, extremes, hull
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
     map_prim,
@@ -129,9 +129,7 @@ def _users(s: Stmt, buffer: Buffer, above: Path) -> list[Path]:
 
 def _used_by(s: Stmt) -> list[Buffer]:
     stored = [s.buffer] if isinstance(s, Store) else []
-    return stored + [
-        x.buffer for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)
-    ]
+    return stored + [x.buffer for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
 
 
 def _common(paths: Sequence[Path]) -> Path:
@@ -162,13 +160,16 @@ def _is_private(common: Path, above: Path, buffer: Buffer) -> bool:
         if block.init is not None and writes:
             if any(driven(block, x.var) - {"S"} for x in outer):
                 return False
-        elif any(r.buffer is buffer for r in block.reads):
-            if not any(covers(box, need, site.known) for box in made):
-                return False
+        elif _reads(block, buffer) and not any(covers(box, need, site.known) for box in made):
+            return False
         box = site.fills(buffer)
         if box is not None:
             made.append(box)
     return True
+
+
+def _reads(block: Block, buffer: Buffer) -> bool:
+    return any(r.buffer is buffer for r in block.reads)
 
 
 def _shrunk(func: PrimFunc, allocation: Allocate, path: Path, buffer: Buffer) -> PrimFunc:
@@ -177,13 +178,14 @@ def _shrunk(func: PrimFunc, allocation: Allocate, path: Path, buffer: Buffer) ->
     assert isinstance(last, For | Allocate)
     region = _hull([s for s in sites(last.body, path) if s.touched(buffer) is not None], buffer)
     loops = [s for s in path if isinstance(s, For)]
-    shape = tuple(_most(r, loops, known) for r in region)
-    if None in shape or all(
-        known.equal(a, b) for a, b in zip(shape, buffer.shape, strict=True) if a is not None
-    ):
+    parts = [_part(r, n, loops, known) for r, n in zip(region, buffer.shape, strict=True)]
+    if all(part is None for part in parts):
         return func
-    new = replace(buffer, shape=tuple(n for n in shape if n is not None))
-    begins = [known.simplify(r.begin) for r in region]
+    shape = [n if p is None else p for p, n in zip(parts, buffer.shape, strict=True)]
+    new = replace(buffer, shape=tuple(shape))
+    begins = [
+        imm(0) if p is None else known.simplify(r.begin) for p, r in zip(parts, region, strict=True)
+    ]
     inner = _moved(last.body, buffer, new, begins, known, {})
     at = _place(new, allocation, path)
     if at is allocation:
@@ -191,7 +193,9 @@ def _shrunk(func: PrimFunc, allocation: Allocate, path: Path, buffer: Buffer) ->
         return replaced(func, [(allocation, Allocate(new, body))])
     assert isinstance(at, For)
     body = replaced(replace(func, body=at.body), [(last.body, inner)]).body
-    sunk = replaced(replace(func, body=allocation.body), [(at, replace(at, body=Allocate(new, body)))])
+    sunk = replaced(
+        replace(func, body=allocation.body), [(at, replace(at, body=Allocate(new, body)))]
+    )
     return replaced(func, [(allocation, sunk.body)])
 
 
@@ -208,6 +212,16 @@ def _hull(users: Sequence[Site], buffer: Buffer) -> list[Range]:
         )
     assert found is not None
     return found
+
+
+def _part(r: Range, extent: PrimExpr, loops: Sequence[For], known: Analyzer) -> PrimExpr | None:
+    """The extent of a part of a dimension; None where it is not known to be less than all of it."""
+    most = _most(r, loops, known)
+    if most is None or known.equal(most, extent):
+        return None
+    if not isinstance(most, Imm) and not known.prove(Compare("le", most, extent)):
+        return None
+    return most
 
 
 def _most(r: Range, loops: Sequence[For], known: Analyzer) -> PrimExpr | None:
@@ -253,9 +267,7 @@ def _moved(
 
     def place(indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
         return tuple(
-            i
-            if is_zero(begin)
-            else known.simplify(Binary("sub", substitute_prim(i, axes), begin))
+            i if is_zero(begin) else known.simplify(Binary("sub", substitute_prim(i, axes), begin))
             for i, begin in zip(indices, begins, strict=True)
         )
 
@@ -272,9 +284,10 @@ def _moved(
         case Block():
             if not any(x is old for x in buffers_in(s)):
                 return s
-            bound = {a.var: substitute_prim(a.value, axes) for a in s.axes}
-            init = None if s.init is None else below(s.init, known, {**axes, **bound})
-            body = below(s.body, known, {**axes, **bound})
+            bound: Values = {a.var: substitute_prim(a.value, axes) for a in s.axes}
+            bound = {**axes, **bound}
+            init = None if s.init is None else below(s.init, known, bound)
+            body = below(s.body, known, bound)
             return with_regions(replace(s, init=init, body=body))
         case For():
             inside = known.with_extent(s.var, s.begin, s.extent)

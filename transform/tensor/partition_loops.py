@@ -72,7 +72,7 @@ class PartitionLoops(Pass):
                     c[vi] = a[vi]
 
     Attributes:
-        depth: How many loops around one another may be partitioned; each doubles what is inside.
+        depth: How many loops may be partitioned within what is left of others.
     """
 
     depth: int = 2
@@ -90,10 +90,10 @@ class PartitionLoops(Pass):
     def _stmt(self, s: Stmt, above: Path, depth: int) -> Stmt:
         if isinstance(s, Block):
             return s
-        if isinstance(s, For) and s.kind in ("serial", "parallel") and depth > 0:
+        if isinstance(s, For) and s.kind in ("serial", "parallel"):
             conditions = _conditions(s, above)
             hot = [c for c in conditions if c.is_hot]
-            if hot:
+            if hot and depth > 0:
                 return self._apart(s, above, depth, conditions, hot)
             s = _cut_short(s, above, conditions)
         return map_stmt(s, lambda x: self._stmt(x, (*above, s), depth), lambda e: e)
@@ -116,7 +116,7 @@ class PartitionLoops(Pass):
         bound = {loop.var}
         renewed(loop.body, set(), bound)
         rest = renewed(loop.body, names, bound)
-        inner = self._stmt(body, (*above, loop), depth - 1)
+        inner = self._stmt(body, (*above, loop), depth)
         if loop.kind == "parallel":
             if isinstance(whole, Imm) and known.prove(Compare("ge", whole, last - 1)):
                 rest = substitute_stmt(rest, {loop.var: whole})

@@ -7,7 +7,7 @@ with `division.is_nonnegative`.
 from __future__ import annotations
 
 from unity.ir.dtype import INT64
-from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar
 
 from . import polynomial as poly
 from .division import is_nonnegative
@@ -59,7 +59,21 @@ def nonnegative(p: Poly, known: Known, depth: int = _DEPTH) -> bool:
         found = _without(monomial[0], c, rest, known, depth - 1)
         if found is not None:
             return found
-    return False
+    return any(nonnegative(q, known, depth - 1) for q in _at_limits(p, known))
+
+
+def _at_limits(p: Poly, known: Known) -> list[Poly]:
+    """Lower bounds of a poly: with a variable at the end of its range that makes it least."""
+    found: list[Poly] = []
+    for monomial, c in p.items():
+        if len(monomial) != 1 or not isinstance(monomial[0], PrimVar):
+            continue
+        low, high = known.limits.get(monomial[0], (None, None))
+        at = low if c > 0 else high
+        if at is not None:
+            rest = {m: x for m, x in p.items() if m != monomial}
+            found.append(poly.add(rest, at, c))
+    return found
 
 
 def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool | None:

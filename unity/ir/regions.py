@@ -50,11 +50,11 @@ def block_regions(
 ) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
     """The regions that a block reads and writes, one per buffer in order of first access.
 
-    Accesses that agree in a dimension keep it exact, others take the dimension whole; loops inside
-    the block widen an access over their extent. Dimensions indexed by anything but `axes_vars` and
-    sizes (a loaded value, a loop variable of the surroundings) are taken whole. A buffer that
-    `init` writes is an accumulator: reading it is implied and left out of the reads. Buffers
-    allocated inside are left out.
+    Accesses that begin a constant apart in a dimension are held by one range, others take the
+    dimension whole; loops inside the block widen an access over their extent. Dimensions indexed by
+    anything but `axes_vars` and sizes (a loaded value, a loop variable of the surroundings) are
+    taken whole. A buffer that `init` writes is an accumulator: reading it is implied and left out
+    of the reads. Buffers allocated inside are left out.
 
     Args:
         body: The block's statement.
@@ -317,11 +317,37 @@ def _merged(regions: Sequence[Region], allowed: frozenset[PrimVar]) -> tuple[Reg
         known = merged.get(region.buffer)
         if known is not None:
             ranges = tuple(
-                a if a == b else Range(imm(0), size)
+                _joined(a, b) or Range(imm(0), size)
                 for a, b, size in zip(known, ranges, shape, strict=True)
             )
         merged[region.buffer] = ranges
     return tuple(Region(buffer, ranges) for buffer, ranges in merged.items())
+
+
+def _joined(a: Range, b: Range) -> Range | None:
+    """The range that holds both, where they begin a constant apart."""
+    if a == b:
+        return a
+    (base, first), (other, second) = _offset(a.begin), _offset(b.begin)
+    match a.extent, b.extent:
+        case Imm(int() as m), Imm(int() as n) if base == other:
+            begin = min(first, second)
+            return Range(add(base, imm(begin)), imm(max(first + m, second + n) - begin))
+        case _:
+            return None
+
+
+def _offset(e: PrimExpr) -> tuple[PrimExpr, int]:
+    """An index as an expression and what is added to it."""
+    match e:
+        case Binary("add", base, Imm(int() as c)):
+            return base, c
+        case Binary("sub", base, Imm(int() as c)):
+            return base, -c
+        case Imm(int() as c):
+            return imm(0), c
+        case _:
+            return e, 0
 
 
 def _within(given: Range, allowed: frozenset[PrimVar]) -> bool:

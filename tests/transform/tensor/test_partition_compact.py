@@ -1,0 +1,142 @@
+"""Temporaries compacted and loops partitioned: random schedules keep what they compute."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.transform.schedule.programs import random_chain, random_kernel
+from tests.transform.schedule.steps import BLOCKS, KINDS, LOOPS, REDUCTIONS, scheduled
+from tests.transform.tensor.kernels import after, assert_same
+from unity.errors import UnityError
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import Allocate, PrimFunc
+from unity.ir.visit import walk_stmt
+from unity.script import parse
+from unity.transform.schedule import Schedule
+from unity.transform.schedule.tree import all_blocks
+from unity.transform.tensor import CompactBuffers, PartitionLoops, lowering
+
+STEPS = (*BLOCKS, *LOOPS, *REDUCTIONS, *KINDS)
+
+
+def tiled(before: PrimFunc, random: Random) -> Schedule:
+    """A random schedule; blocks moved to where they are read; loops split unevenly, written out."""
+    sch, _ = scheduled(before, random, STEPS, count=3)
+    for name in [b.name for b in all_blocks(sch.func.body)]:
+        at = sch.sample_compute_location(name)
+        if at is not None:
+            sch.compute_at(name, at)
+    for name in [b.name for b in all_blocks(sch.func.body)]:
+        loops = sch.get_loops(name)
+        if not loops:
+            continue
+        try:
+            loop = random.choice(loops)
+            if random.random() < 0.5:
+                sch.decompose_reduction(name, loops[0])
+            _, inner = sch.split(loop, [None, random.choice([2, 4])])
+            random.choice([sch.vectorize, sch.unroll])(inner)
+        except UnityError:
+            continue
+    return sch
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_schedules(seed: int) -> None:
+    random = Random(seed)
+    before = random.choice([random_kernel, random_chain])(random)
+    done = tiled(before, random).func
+    compacted = after(done, CompactBuffers())
+    partitioned = after(compacted, PartitionLoops())
+    for sizes in ({"n": 1, "m": 13}, {"n": 7, "m": 4}):
+        assert_same(before, compacted, sizes)
+        assert_same(before, partitioned, sizes)
+        assert_same(before, after(done, *lowering()), sizes)
+
+
+def test_the_random_schedules_are_changed() -> None:
+    """That the test above tests something."""
+    compacted = partitioned = 0
+    for seed in range(20):
+        random = Random(seed)
+        done = tiled(random.choice([random_kernel, random_chain])(random), random).func
+        small = after(done, CompactBuffers())
+        compacted += small is not done
+        partitioned += after(small, PartitionLoops()) is not small
+    assert compacted >= 2
+    assert partitioned >= 4
+
+
+def chain() -> Schedule:
+    return Schedule(
+        parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n, 16], c: f32[Buffer, n, 14]) -> None:
+    t = T.alloc((n, 16), "float32")
+    for i, j in T.grid(n, 16):
+        with T.block("double"):
+            vi, vj = T.axis.remap("SS", i, j)
+            t[vi, vj] = a[vi, vj] * 2.0
+    for i, j in T.grid(n, 14):
+        with T.block("window"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = t[vi, vj] + t[vi, vj + 2]
+""").prim_funcs()["main"]
+    )
+
+
+def shape_of(func: PrimFunc) -> list[object]:
+    (found,) = [s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate)]
+    return [n.value if isinstance(n, Imm) else n for n in found.shape]
+
+
+def test_a_window_of_a_tile() -> None:
+    sch = chain()
+    i, j = sch.get_loops("window")
+    _, j0, _, _ = sch.tile(i, j, 4, 7)
+    sch.compute_at("double", j0)
+    done = after(sch.func, CompactBuffers())
+    assert shape_of(done) == [4, 9]
+    for n in (1, 4, 9):
+        assert_same(sch.func, done, {"n": n})
+
+
+def test_values_of_earlier_iterations_keep_their_room() -> None:
+    """What an iteration takes was made in the one before."""
+    func = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
+    t = T.alloc((9,), "float32")
+    for i in range(8):
+        with T.block("make"):
+            vi = T.axis.spatial(8, i)
+            t[vi + 1] = a[vi] * 2.0
+        with T.block("take"):
+            vi = T.axis.opaque(8, i)
+            c[vi] = T.select(vi == 0, 0.0, t[vi])
+""").prim_funcs()["main"]
+    assert after(func, CompactBuffers()) is func
+
+
+def test_what_is_reduced_over_an_outer_loop_stays() -> None:
+    func = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 8, 8], c: f32[Buffer, 8]) -> None:
+    t = T.alloc((8,), "float32")
+    for k in range(8):
+        for i in range(8):
+            with T.block("sum"):
+                vk, vi = T.axis.remap("RS", k, i)
+                with T.init():
+                    t[vi] = 0.0
+                t[vi] += a[vi, vk]
+        for i in range(8):
+            with T.block("running"):
+                vk, vi = T.axis.remap("OS", k, i)
+                c[vi] = t[vi]
+""").prim_funcs()["main"]
+    assert after(func, CompactBuffers()) is func
