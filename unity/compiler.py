@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
 from unity.codegen.kernel_call import kernel_call
 from unity.codegen.llvm import default_folder, host_target
@@ -57,6 +58,7 @@ def compile(  # noqa: A001
     dynamic: Dynamic | None = None,
     pipeline: Pipeline | None = None,
     check: bool = False,
+    caches: Caches = False,
     threads: int | None = None,
     precision: Precision = "f32",
     instruments: Sequence[Instrument] = (),
@@ -69,6 +71,9 @@ def compile(  # noqa: A001
         target: ``"cpu"`` for this machine, or a machine described.
         dynamic: Dims of inputs to be changed before compiling: ``{"x": {0: "n"}}`` makes the first
             axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8.
+        caches: Which outputs are caches, ``present = concat(past, new)``, and the inputs that they
+            continue: ``{"present": "past"}``, or True for all. They are then written in place;
+            `Executable.session` holds them from call to call.
         pipeline: The passes to run; the target's own if not given.
         check: Whether to compare the result with the interpreter on generated inputs; if it
             differs, the error names the pass that is to blame.
@@ -87,6 +92,8 @@ def compile(  # noqa: A001
     module = _module(model)
     if dynamic:
         module = with_dynamic_dims(module, dynamic, _main_name(module))
+    if caches is not False:
+        module = with_caches(module, caches, _main_name(module))
     verify(module)
     check_types(module)
     context = Context(_target(target, threads), tuple(instruments))

@@ -10,6 +10,7 @@ from unity.codegen.vm.loops import scan_loop, while_loop
 from unity.codegen.vm.memory_ops import MEMORY_OPS
 from unity.codegen.vm.specs import Scope, only_in_expressions
 from unity.codegen.vm.tables import Tables
+from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
 from unity.ir.graph import (
@@ -87,12 +88,15 @@ class FunctionBuilder:
             self.gap(f"no input of {self.name} has an axis that is {symbol} alone, to know it by")
         self.bind(whole)
         result = self.body(function.body)
-        self.emit(p.Return(self.owned(result)), "")
+        aliases = aliases_of(function)
+        home = {k: params[i].registers for k, i in aliases.items()}
+        self.emit(p.Return(self.returned(result, home)), "")
         spec = self.scope.spec(function.result)
         return p.FunctionCode(
             self.name, tuple(params), spec, tuple(self.scope.symbols), tuple(self.registers),
             tuple(self.code), tuple(self.labels), self.captured, captured_slots,
             _names(function, "input_names"), _names(function, "output_names"),
+            tuple(sorted(aliases.items())),
         )  # fmt: skip
 
     # ------------------------------------------------------------------ registers and instructions
@@ -148,6 +152,26 @@ class FunctionBuilder:
             return dst
         taken.add(root)
         return tree
+
+    def returned(self, result: p.Tree, home: dict[int, p.Tree]) -> p.Tree:
+        """The results, those that take a parameter's storage (`home`) put there."""
+        if not home:
+            return self.owned(result)
+        fields = result if isinstance(result, tuple) else (result,)
+        there = {
+            k: self.roots.get(r, r) == home[k]
+            for k, r in enumerate(fields)
+            if k in home and isinstance(r, int)
+        }
+        taken: set[p.Reg] = set()
+        # All copies come before anything is written over.
+        final = [home[k] if there.get(k) else self.owned(r, taken) for k, r in enumerate(fields)]
+        for k, moved in there.items():
+            target, source = home[k], final[k]
+            if not moved and isinstance(target, int) and isinstance(source, int):
+                self.emit(p.Fill(target, source), "result in its place")
+                final[k] = target
+        return tuple(final) if isinstance(result, tuple) else final[0]
 
     # ------------------------------------------------------------------ bindings
 

@@ -86,7 +86,10 @@ class _Entry:
         later: list[tuple[Size, str]] = []
         bound: set[int] = set()
         for k, spec in enumerate(layout.inputs):
-            self.argument(k, spec, bound, later)
+            if isinstance(spec, p.TensorSpec):
+                self.argument(k, spec, bound, later)
+            else:
+                self.shape_argument(k, spec, bound, later)
         for size, actual in later:
             self.go_on_if(t.let(f"icmp eq i64 {t.size(size)}, {actual}"), "slow")
 
@@ -94,43 +97,74 @@ class _Entry:
         self, k: int, spec: p.TensorSpec, bound: set[int], later: list[tuple[Size, str]]
     ) -> None:
         """Check one argument: type, dtype, layout, rank, sizes."""
-        t, shape = self.t, spec.shape or ()
+        t, layout, shape = self.t, self.layout, spec.shape or ()
         array = t.load("ptr", "%args", k, "ptr")
         kind = t.load("ptr", array, n.OBJECT_TYPE)
         self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('ndarray')}"), "slow")
         assert spec.dtype is not None
         descr = t.load("ptr", array, n.ARRAY_DESCR)
         same = t.let(f"icmp eq ptr {descr}, {self.dtype(spec.dtype)}")
-        flags = t.let(f"and i32 {t.load('i32', array, n.ARRAY_FLAGS)}, {n.PLAIN_FLAGS}")
-        plain = t.let(f"icmp eq i32 {flags}, {n.PLAIN_FLAGS}")
+        needed = n.WRITABLE_FLAGS if k in layout.code.given_away else n.PLAIN_FLAGS
+        flags = t.let(f"and i32 {t.load('i32', array, n.ARRAY_FLAGS)}, {needed}")
+        plain = t.let(f"icmp eq i32 {flags}, {needed}")
         rank = t.let(f"icmp eq i32 {t.load('i32', array, n.ARRAY_NDIM)}, {len(shape)}")
         both = t.let(f"and i1 {same}, {plain}")
         self.go_on_if(t.let(f"and i1 {both}, {rank}"), "slow")
         t.store("ptr", t.load("ptr", array, n.ARRAY_DATA), "%inputs", k)
         sizes = t.load("ptr", array, n.ARRAY_SHAPE) if shape else ""
         for axis, size in enumerate(shape):
-            actual = t.load("i64", sizes, axis, "i64")
-            if isinstance(size, Slot) and size.index not in bound:
-                bound.add(size.index)
-                t.store("i64", actual, "%slots", size.index)
-                t.sizes[size] = actual
-                for _, condition in fact_conditions(
-                    t, actual, self.layout.code.symbols[size.index]
-                ):
-                    self.go_on_if(condition, "slow")
-            elif isinstance(size, int):
-                self.go_on_if(t.let(f"icmp eq i64 {actual}, {size}"), "slow")
-            else:
-                later.append((size, actual))
+            self.size(size, t.load("i64", sizes, axis, "i64"), bound, later)
+
+    def shape_argument(
+        self, k: int, spec: p.ShapeSpec, bound: set[int], later: list[tuple[Size, str]]
+    ) -> None:
+        """Check one argument that is a tuple of sizes."""
+        t, dims = self.t, spec.dims or ()
+        given = t.load("ptr", "%args", k, "ptr")
+        kind = t.load("ptr", given, n.OBJECT_TYPE)
+        self.go_on_if(t.let(f"icmp eq ptr {kind}, {self.api('tuple')}"), "slow")
+        count = t.let(f"call i64 {self.api('PyTuple_Size')}(ptr {given})")
+        self.go_on_if(t.let(f"icmp eq i64 {count}, {len(dims)}"), "slow")
+        t.store("ptr", "null", "%inputs", k)
+        for i, size in enumerate(dims):
+            item = t.let(f"call ptr {self.api('PyTuple_GetItem')}(ptr {given}, i64 {i})")
+            whole = t.load("ptr", item, n.OBJECT_TYPE)
+            self.go_on_if(t.let(f"icmp eq ptr {whole}, {self.api('int')}"), "slow")
+            convert = self.api("PyLong_AsLongLongAndOverflow")
+            actual = t.let(f"call i64 {convert}(ptr {item}, ptr %poll)")
+            fits = t.let(f"icmp eq i32 {t.load('i32', '%poll', 0)}, 0")
+            natural = t.let(f"icmp sge i64 {actual}, 0")
+            self.go_on_if(t.let(f"and i1 {fits}, {natural}"), "slow")
+            self.size(size, actual, bound, later)
+
+    def size(self, size: Size, actual: str, bound: set[int], later: list[tuple[Size, str]]) -> None:
+        """Bind or check one size."""
+        t = self.t
+        if isinstance(size, Slot) and size.index not in bound:
+            bound.add(size.index)
+            t.store("i64", actual, "%slots", size.index)
+            t.sizes[size] = actual
+            for _, condition in fact_conditions(t, actual, self.layout.code.symbols[size.index]):
+                self.go_on_if(condition, "slow")
+        elif isinstance(size, int):
+            self.go_on_if(t.let(f"icmp eq i64 {actual}, {size}"), "slow")
+        else:
+            later.append((size, actual))
 
     def outputs(self) -> None:
         """Plan, then allocate the outputs as numpy arrays."""
         t, layout = self.t, self.layout
         t.do(f"%arena_bytes = call i64 @unity_plan_{self.index}(ptr %slots, ptr %dims)")
         self.go_on_if(t.let("icmp sge i64 %arena_bytes, 0"), "slow")
-        first = 0
+        first, aliases = 0, dict(layout.code.aliases)
         for k, spec in enumerate(layout.outputs):
             rank = len(spec.shape or ())
+            if k in aliases:
+                array = t.load("ptr", "%args", aliases[k], "ptr")
+                t.do(f"call void {self.api('Py_IncRef')}(ptr {array})")
+                t.store("ptr", array, "%objects", k)
+                first += rank
+                continue
             assert spec.dtype is not None
             descr = self.dtype(spec.dtype)
             t.do(f"call void {self.api('Py_IncRef')}(ptr {descr})")  # PyArray_Empty takes it
@@ -207,6 +241,8 @@ class _Entry:
             return "true"
         total = "%arena_bytes"
         for spec in (*self.layout.inputs, *self.layout.outputs):
+            if isinstance(spec, p.ShapeSpec):
+                continue
             total = t.let(f"add i64 {total}, {t.size(byte_count(spec))}")
         return t.let(f"icmp ugt i64 {total}, {RELEASE_BYTES}")
 

@@ -42,7 +42,7 @@ class Layout:
     """
 
     code: p.FunctionCode
-    inputs: tuple[p.TensorSpec, ...] = ()
+    inputs: tuple[p.TensorSpec | p.ShapeSpec, ...] = ()
     outputs: tuple[p.TensorSpec, ...] = ()
     results: tuple[p.Reg, ...] = ()
     direct: dict[p.Reg, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ def lay_out(code: p.FunctionCode, hosts: Sequence[str]) -> Layout:
     if code.captured or code.captured_slots:
         raise NotNativeError("it is a closure")
     layout = Layout(code)
-    layout.inputs = tuple(_tensor(q.spec, f"input {q.name}") for q in code.params)
+    layout.inputs = tuple(_input(q) for q in code.params)
     returns = [i for i in code.code if isinstance(i, p.Return)]
     assert len(returns) == 1
     value = returns[0].value
@@ -165,6 +165,12 @@ def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
             return (dst,)
         case _:
             return ()
+
+
+def _input(param: p.ParamInfo) -> p.TensorSpec | p.ShapeSpec:
+    if isinstance(param.spec, p.ShapeSpec) and param.spec.dims is not None:
+        return param.spec
+    return _tensor(param.spec, f"input {param.name}")
 
 
 def _tensor(spec: p.Spec, what: str) -> p.TensorSpec:

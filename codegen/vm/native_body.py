@@ -224,6 +224,8 @@ class _Body:
 
     def give(self, output: int, register: p.Reg) -> None:
         """Copy a result that was not computed where the caller wants it."""
+        if output in dict(self.code.aliases):
+            return
         wanted = self.t.load("ptr", "%outputs", output, "ptr")
         source = register
         if self.is_direct(source, output):

@@ -76,11 +76,12 @@ class _Scores:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A tensor, the order of its axes, and the first head that is used of it."""
+    """A tensor, the order of its axes, the first head that is used of it, and how many rows."""
 
     value: Expr
     layout: str
     first: int = 0
+    rows: Dim | None = None
 
     def dims(self) -> dict[str, Dim]:
         """Its dims by axis."""
@@ -88,6 +89,10 @@ class _Operand:
         assert isinstance(kind, TensorType)
         assert isinstance(kind.shape, tuple)
         return dict(zip(self.layout, kind.shape, strict=True))
+
+    def used(self) -> Dim:
+        """How many rows are used."""
+        return self.dims()["L"] if self.rows is None else self.rows
 
 
 class _Fuser(BodyRewriter):
@@ -120,8 +125,8 @@ class _Fuser(BodyRewriter):
             return None
         batch = "BH"[4 - rank :]
         q = self.operand(product.args[0], f"{batch}LD", scores)
-        k = self.operand(product.args[1], f"{batch}DL", scores)
-        value = self.operand(v, f"{batch}LD", None)
+        k = self.operand(product.args[1], f"{batch}DL", scores, keys=True)
+        value = self.operand(v, f"{batch}LD", None, keys=True)
         return self.call(q, k, value, scores, result)
 
     def product(self, x: Expr, scores: _Scores) -> Call | None:
@@ -193,8 +198,11 @@ class _Fuser(BodyRewriter):
         scores.mask, scores.fill = mask, fill
         return x
 
-    def operand(self, x: Expr, letters: str, scores: _Scores | None) -> _Operand:
-        """A factor of a product, taken back to before it was scaled and transposed."""
+    def operand(
+        self, x: Expr, letters: str, scores: _Scores | None, *, keys: bool = False
+    ) -> _Operand:
+        """A factor of a product, taken back to before it was scaled, transposed and cut short."""
+        rows: Dim | None = None
         while isinstance(x, Var):
             call = self.values.get(x)
             if not isinstance(call, Call):
@@ -211,12 +219,18 @@ class _Fuser(BodyRewriter):
                     if inner is None:
                         break
                     x = inner
+                case Call(Op("strided_slice"), (base,)) if keys:
+                    count = _first_rows(call, x, letters)
+                    if count is None:
+                        break
+                    rows, x = count if rows is None else rows, base
                 case _:
                     break
         if len(letters) == 3:
             x = self.emit(Call(Op("expand_dims"), (x,), Attrs(axis=(0,))), "batch")
-            return _Operand(x, f"B{letters}")
-        return self.part(x, letters) or _Operand(x, letters)
+            return _Operand(x, f"B{letters}", rows=rows)
+        part = None if rows is not None else self.part(x, letters)
+        return part or _Operand(x, letters, rows=rows)
 
     def part(self, x: Expr, letters: str) -> _Operand | None:
         """The whole that an operand is some heads of: one product gives q, k and v."""
@@ -277,6 +291,9 @@ class _Fuser(BodyRewriter):
             count = heads
             if equal(k.dims()["H"], 1) and equal(v.dims()["H"], 1):
                 shared = 1
+        keys = k.used()
+        if not equal(keys, v.used()):
+            return None
         layouts = (q.layout, k.layout, v.layout, "BHLD")
         args = [q.value, k.value, v.value]
         if scores.mask is not None and scores.bias is None:
@@ -289,7 +306,7 @@ class _Fuser(BodyRewriter):
             heads=count,
             kv_heads=shared,
             first=(q.first, k.first, v.first),
-            keys=None,
+            keys=None if k.rows is None and v.rows is None else keys,
         )
         call = Call(Op("nn.attention"), tuple(args), full, result.span)
         try:
@@ -372,6 +389,16 @@ def _axes(call: Call, rank: int) -> tuple[int, ...]:
         return tuple(reversed(range(rank)))
     assert isinstance(axes, tuple)
     return tuple(a % rank for a in axes if isinstance(a, int))
+
+
+def _first_rows(cut: Call, x: Expr, layout: str) -> Dim | None:
+    """How many rows a slice leaves of a tensor that it cuts short."""
+    shape, axes = _shape(x), cut.attrs["axes"]
+    if shape is None or axes not in ((layout.index("L"),), (layout.index("L") - len(shape),)):
+        return None
+    if cut.attrs["begin"] != (0,) or cut.attrs["strides"] not in (None, (1,)):
+        return None
+    return shape[layout.index("L")]
 
 
 def _start(split: Call, index: int) -> int | None:

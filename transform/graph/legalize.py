@@ -6,15 +6,28 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.errors import UnityError
+from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var, symbol_of, to_dim, to_prim_expr
 from unity.ir.dims import Dim, Symbol
-from unity.ir.graph import Call, CallTir, Constant, Expr, FunctionRef, Op, TupleGet, Var
+from unity.ir.graph import (
+    Call,
+    CallTir,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    Op,
+    TupleGet,
+    Var,
+)
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import SizeVar
-from unity.ir.stmt import PrimFunc
+from unity.ir.signature import size_params
+from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.op.registry import ComputeArg, OpDef
 from unity.op.table import OPS
 from unity.te import Tensor, create_prim_func, placeholder
@@ -25,6 +38,7 @@ from .names import Names
 from .rewriter import BodyRewriter
 from .symbols import Renaming, hidden_symbols, is_concrete, tensor_fields
 from .unit_axes import with_unit_axes
+from .uses import count_uses
 from .views import VIEWS
 
 
@@ -97,6 +111,20 @@ class _Legalizer(BodyRewriter):
     def __init__(self, module: IRModule, kernels: _Kernels) -> None:
         super().__init__(module)
         self.kernels = kernels
+        self.given_away: set[Var] = set()
+        self.depth = 0
+
+    def function(self, f: Function) -> Function:
+        uses = count_uses(f.body)
+        given = [f.params[i] for i in aliases_of(f).values()]
+        self.given_away = {q for q in given if uses[q] == 1}
+        return super().function(f)
+
+    def enter(self) -> None:
+        self.depth += 1
+
+    def leave(self) -> None:
+        self.depth -= 1
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
@@ -118,15 +146,22 @@ class _Legalizer(BodyRewriter):
             return None
         args = [part for a, t in inputs for part in self.parts(a, t)]
         scalars = {i: a for i, a in enumerate(args) if isinstance(a, Constant) and _is_scalar(a)}
-        kernel, names = self.kernel(op, call.attrs, [t for _, t in inputs], var.type, scalars)
+        in_place = self.in_place(op, args)
+        kinds = [t for _, t in inputs]
+        kernel, names = self.kernel(op, call.attrs, kinds, var.type, scalars, in_place)
         original = {number: symbol for symbol, number in names.items()}
         return CallTir(
             FunctionRef(kernel.name, call.span),
             tuple(a for i, a in enumerate(args) if i not in scalars),
             out,
             tuple(original[s] for s in kernel.sizes),
+            (0,) if in_place else (),
             span=call.span,
         )
+
+    def in_place(self, op: OpDef, args: Sequence[Expr]) -> bool:
+        """Whether a call writes over its first argument; in a loop it would do so repeatedly."""
+        return op.in_place is not None and args[0] in self.given_away and self.depth == 0
 
     def parts(self, arg: Expr, t: Type) -> list[Expr]:
         """A tuple's fields as arguments of their own."""
@@ -148,6 +183,7 @@ class _Legalizer(BodyRewriter):
         inputs: Sequence[Type],
         result: Type,
         scalars: dict[int, Constant],
+        in_place: bool,
     ) -> tuple[_Kernel, dict[Symbol, Dim]]:
         """The kernel of a site and how the site's symbols are numbered."""
         renaming = Renaming()
@@ -157,10 +193,12 @@ class _Legalizer(BodyRewriter):
             renaming.type(result),
             renaming.attrs(attrs),
             tuple((i, c.data.tobytes()) for i, c in scalars.items()),
+            in_place,
         )
         known = self.kernels.known.get(key)
         if known is None:
-            func = make_kernel(op, attrs, inputs, result)
+            make = make_in_place_kernel if in_place else make_kernel
+            func = make(op, attrs, inputs, result)
             func = inline_scalars(func, {i: c.data for i, c in scalars.items()})
             func = with_unit_axes(func)
             hidden = _explicit_sizes(func, (*inputs, result))
@@ -192,6 +230,27 @@ def make_kernel(op: OpDef, attrs: Attrs, inputs: Sequence[Type], result: Type) -
     given = [t for a in args for t in _flat(a)]
     marks = Attrs(pattern=op.pattern, op=op.name, private=True)
     return create_prim_func([*given, *_flat(outputs)], marks)
+
+
+def make_in_place_kernel(op: OpDef, attrs: Attrs, inputs: Sequence[Type], result: Type) -> PrimFunc:
+    """The prim func that writes an op's result over its first argument; it has no outputs.
+
+    Args:
+        op: An op with an in-place row.
+        attrs: The call's attributes.
+        inputs: The types of its tensor arguments, dims known.
+        result: The result's type.
+    """
+    assert op.in_place is not None
+    assert inputs[0] == result
+    params = [p.name for p in op.params if p.kind == "tensor"]
+    given = [_placeholders(t, name) for t, name in zip(inputs, params, strict=False)]
+    buffers = [Buffer(t.name, t.shape, t.dtype) for a in given for t in _flat(a)]
+    body = op.in_place(buffers, attrs)
+    func = PrimFunc(tuple(buffers), body, Attrs(num_outputs=0, op=op.name, private=True))
+    exprs = [e for s in walk_stmt(body) for x in stmt_exprs(s) for e in walk_prim(x)]
+    sizes = {e for e in exprs if isinstance(e, SizeVar)} - set(size_params(func))
+    return replace(func, params=(*func.params, *sorted(sizes, key=lambda s: s.name)))
 
 
 def _placeholders(t: Type, name: str) -> ComputeArg:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unity.errors import Span
+from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim
@@ -33,6 +34,7 @@ from ..passes import Context, Pass
 from .names import Names
 from .rewriter import BodyRewriter
 from .symbols import hidden_symbols, is_concrete, kernel_sizes, shape_of
+from .uses import count_uses
 from .views import is_view
 
 NOTHING = TupleType(())
@@ -44,7 +46,8 @@ class LowerCalls(Pass):
 
     Each output gets a tensor of its own here; `PlanMemory` moves those that stay inside the
     function into an arena. A view becomes a ``memory.reshape_view``. An output declared to alias an
-    input gets a copy of it to write on, since inputs and constants are never written to.
+    input gets a copy of it to write on, since inputs and constants are never written to; but for a
+    parameter that was given away (`unity.ir.aliases`) and that nothing else uses.
 
     >>> from unity.script import parse, print_module
     >>> from .legalize import LegalizeOps
@@ -104,9 +107,20 @@ class _Lowerer(BodyRewriter):
     def __init__(self, module: IRModule, copies: _Copies) -> None:
         super().__init__(module)
         self.copies = copies
+        self.given_away: set[Var] = set()
+        self.depth = 0
 
     def function(self, f: Function) -> Function:
+        uses = count_uses(f.body)
+        given = [f.params[i] for i in aliases_of(f).values()]
+        self.given_away = {q for q in given if uses[q] == 1}
         return super().function(f)
+
+    def enter(self) -> None:
+        self.depth += 1
+
+    def leave(self) -> None:
+        self.depth -= 1
 
     def body(self, body: Body) -> Body:
         new = super().body(body)
@@ -133,6 +147,9 @@ class _Lowerer(BodyRewriter):
         for out, source in zip(call.out, call.inplace or (-1,) * len(call.out), strict=True):
             buffer = kernel.buffers[len(call.args) + len(made)].name if source < 0 else var.name
             name = f"{var.name}_{buffer}" if results else var.name
+            if source >= 0 and args[source] in self.given_away and self.depth == 0:
+                results.append(args[source])
+                continue
             target = self.allocate(out, name, call.span)
             results.append(target)
             if source < 0:

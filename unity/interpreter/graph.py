@@ -17,6 +17,7 @@ from unity.interpreter.memory import MEMORY_OPS, ints
 from unity.interpreter.sizes import Sizes
 from unity.interpreter.storage import fresh
 from unity.interpreter.values import Closure, Value, as_value, bind, bind_all, conform, kind_of
+from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
 from unity.ir.dtype import Array, dtype
@@ -93,7 +94,11 @@ class Interpreter:
         function = self.module[name]
         if not isinstance(function, Function):
             raise UnityError(f"{name} is no graph function", hint="run_prim_func runs a prim func")
-        values = [_protected(as_value(arg)) for arg in args]
+        given_away = set(aliases_of(function).values())
+        values = [
+            _own(as_value(arg)) if i in given_away else _protected(as_value(arg))
+            for i, arg in enumerate(args)
+        ]
         return self._apply(Closure(name, function, {}, Sizes()), values, None)
 
     def kernel(self, name: str) -> Kernel:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from unity.errors import Span, UnityError
+from unity.ir.aliases import aliases_of
 from unity.ir.dims import Symbol, symbols_of
 from unity.ir.dtype import DType
 from unity.ir.graph import (
@@ -94,6 +95,7 @@ def _check_function(function: Function, scope: _Scope) -> None:
         )
     got = atom_type(function.body.result)
     scope.binding = None
+    aliases_of(function)
     if got is not None and not _may_be(got, function.result):
         raise scope.error(f"returns {got}, declared as {function.result}", function.span)
 
@@ -206,6 +208,10 @@ def _check_atom(e: Expr, scope: _Scope, what: str) -> None:
         case FunctionRef():
             if e.name not in scope.module:
                 raise scope.error(f"{what} is {e.name}, which the module lacks", e.span)
+            callee = scope.module[e.name]
+            if isinstance(callee, Function) and "aliases" in callee.attrs:
+                message = f"{e.name} writes over its arguments (aliases): only Python may call it"
+                raise scope.error(message, e.span)
         case ShapeValue():
             _check_symbols(symbols_of(*e.dims), scope)
         case PrimValue():

@@ -9,7 +9,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, SymDim, dim_text, equal
+from unity.ir.dims import Dim, SymDim, always_ge, dim_text, equal
 from unity.ir.dtype import BOOL, Array
 from unity.ir.prim_expr import Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
@@ -106,6 +106,12 @@ def _infer(site: Site) -> Type:
                 f"{dim_text(whole)} heads can't share {dim_text(shared)} heads of keys evenly"
             )
     keys = k["L"] if site.attrs["keys"] is None else site.attrs["keys"]
+    assert isinstance(keys, int | SymDim)
+    for name, rows in (("k", k["L"]), ("v", v["L"])):
+        if not always_ge(rows, keys):
+            raise site.error(
+                f"can't prove that {name!r} has {dim_text(keys)} rows, it has {dim_text(rows)}"
+            )
     points = (q["B"], heads[0], q["L"], keys)
     for i, name in ((3, "bias"), (4, "mask")):
         if has(site, i):

@@ -10,6 +10,7 @@ from unity.errors import Span, UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Symbol, SymDim, dim
 from unity.ir.dtype import Array, DType
+from unity.ir.stmt import Buffer, Stmt
 from unity.ir.types import Type
 from unity.te import Tensor
 
@@ -95,6 +96,8 @@ ComputeRule: TypeAlias = Callable[
 type tells them."""
 RefArg: TypeAlias = "Array | tuple[Array, ...] | tuple[int, ...]"
 ReferenceRule: TypeAlias = Callable[[Sequence[RefArg], Attrs], RefArg]
+InPlaceRule: TypeAlias = Callable[[Sequence[Buffer], Attrs], Stmt]
+"""(a buffer for each tensor argument, attributes) -> what turns the first one into the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ class OpDef:
         infer: The type rule.
         reference: What it means, in numpy. Outputs have exactly the dtype of the type rule.
         compute: What it means as a tensor expression; None for an op that is no kernel.
+        in_place: How it writes its result over its first argument, where that may be done; None for
+            an op that has no shorter way than computing all of it.
         pattern: How it fuses.
         pure: Whether it may be removed, duplicated and reordered.
         samples: Generates calls for the tests: random shapes, dtypes, edge cases, empty tensors.
@@ -130,6 +135,7 @@ class OpDef:
     reference: ReferenceRule | None
     doc: str
     compute: ComputeRule | None = None
+    in_place: InPlaceRule | None = None
     pattern: Pattern = "opaque"
     pure: bool = True
     samples: Callable[[int], Sequence[Sample]] | None = None

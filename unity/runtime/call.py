@@ -72,6 +72,10 @@ class PythonCall:
             conversion.value(value, param.spec, _where(param))
             for param, value in zip(self.code.params, given, strict=True)
         ]
+        for i in self.code.given_away:
+            array = values[i]
+            if isinstance(array, np.ndarray) and not array.flags.writeable:
+                values[i], conversion.changed = array.copy(), True
         if self.builtin is not None and (conversion.changed or named):
             result = self.builtin(*values)  # comes back here, unchanged, if it can't
         else:

@@ -23,6 +23,7 @@ from unity.runtime.program import (
     Program,
     SymbolInfo,
 )
+from unity.runtime.session import Session
 from unity.runtime.signature import function_text
 from unity.runtime.sizes import evaluate, product
 from unity.runtime.threads import Threads
@@ -160,6 +161,22 @@ class Executable:
         result = self[name](**{own.get(k, k): v for k, v in inputs.items()})
         results = result if isinstance(result, tuple) else (result,)
         return {output_name(code, i): np.asarray(r) for i, r in enumerate(results)}
+
+    def session(self, capacity: int = 1024, function: str | None = None) -> Session:
+        """Caches to go from call to call, for a model compiled with ``caches=``.
+
+        ``session.run(inputs)`` then takes and gives everything but the caches. A prompt is one run
+        of many tokens, and each token after it a run of one.
+
+        Args:
+            capacity: How many rows the caches can hold.
+            function: Which function, the main one if not given.
+
+        Raises:
+            UnityError: The function has no caches.
+        """
+        name = function or self._main_name
+        return Session(self[name], self._code(name), capacity)
 
     def benchmark(
         self, *args: object, repeat: int = 30, warmup: int = 3, **named: object

@@ -104,7 +104,8 @@ def _fill(table: int, addresses: Sequence[int]) -> None:
 def api_addresses() -> dict[str, int]:
     """Where the functions and types that entries use lie."""
     c = ctypes.CDLL(None)
-    found = {"ndarray": id(np.ndarray), "PyArray_Empty": _numpy_api(PYARRAY_EMPTY)}
+    found = {"ndarray": id(np.ndarray), "tuple": id(tuple), "int": id(int)}
+    found["PyArray_Empty"] = _numpy_api(PYARRAY_EMPTY)
     for name in n.API:
         if name not in found:
             source = c if name in ("malloc", "free") else ctypes.pythonapi
@@ -148,7 +149,8 @@ def _layout_is_known() -> bool:
         and _word(probe, n.ARRAY_NDIM, ctypes.c_int) == 2
         and list((ctypes.c_int64 * 2).from_address(shape)) == [2, 3]
         and _word(probe, n.ARRAY_DESCR, ctypes.c_void_p) == id(probe.dtype)
-        and _word(probe, n.ARRAY_FLAGS, ctypes.c_int) & n.PLAIN_FLAGS == n.PLAIN_FLAGS
+        and _word(probe, n.ARRAY_FLAGS, ctypes.c_int) & n.WRITABLE_FLAGS == n.WRITABLE_FLAGS
+        and _word(np.broadcast_to(probe, (2, 3)), n.ARRAY_FLAGS, ctypes.c_int) & 0x401 == 0x1
         and not _word(probe.T, n.ARRAY_FLAGS, ctypes.c_int) & 0x1
     )
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 API = (
     "ndarray", "PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals",
     "PyObject_Vectorcall", "PyArray_Empty", "Py_IncRef", "Py_DecRef", "PyTuple_New",
-    "PyTuple_SetItem", "PyErr_Clear", "malloc", "free",
+    "PyTuple_SetItem", "PyErr_Clear", "malloc", "free", "tuple", "int", "PyTuple_Size",
+    "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
 API_TABLE = "unity_python"
@@ -17,6 +18,7 @@ DTYPE_TABLE = "unity_dtypes"
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64
 OBJECT_TYPE = 8
 PLAIN_FLAGS = 0x1 | 0x100  # C-contiguous and aligned
+WRITABLE_FLAGS = PLAIN_FLAGS | 0x400
 
 
 @dataclass(frozen=True, slots=True)

@@ -329,6 +329,7 @@ class FunctionCode:
         captured: How many leading registers, and `captured_slots` how many slots, a closure brings.
         registers: What each register holds.
         labels: For each instruction the name of what it computes, for traces and profiles.
+        aliases: Pairs (result, parameter): the result is the parameter's own tensor, written over.
         input_names: What the imported model calls its inputs, if it was imported; `output_names`
             its outputs.
     """
@@ -344,6 +345,12 @@ class FunctionCode:
     captured_slots: int = 0
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def given_away(self) -> frozenset[int]:
+        """The parameters whose tensors a call may write over."""
+        return frozenset(param for _, param in self.aliases)
 
 
 @dataclass(frozen=True, slots=True)
