@@ -53,7 +53,8 @@ def with_caches(module: IRModule, caches: Caches, function: str = "main") -> IRM
     <BLANKLINE>
     <BLANKLINE>
     @script.function(attrs={"aliases": ((1, 1),)})
-    def main(x: f32[Tensor, t, 8], past: f32[Tensor, p + room + t, 8], cache_length: R.Shape(p, room))
+    def main(x: f32[Tensor, t, 8], past: f32[Tensor, p + room + t, 8],
+             cache_length: R.Shape(p, room))
             -> R.Tuple(f32[Tensor, 8], f32[Tensor, p + room + t, 8]):
         exp = R.exp(x)
         present = R.nn.cache_append(past, exp, length=p)

@@ -22,7 +22,7 @@ def aliases_of(function: Function) -> dict[int, int]:
     pairs: dict[int, int] = {}
     for pair in given if isinstance(given, tuple) else (given,):
         match pair:
-            case (int() as result, int() as param) if not isinstance(result | param, bool):
+            case (int() as result, int() as param) if bool not in (type(result), type(param)):
                 pairs[result] = param
             case _:
                 raise _error(function, f"must hold pairs (result, parameter), got {pair!r}")
