@@ -123,10 +123,11 @@ def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline
         return found
     # After all that looks for plain float32 ops and weights.
     # Winograd's transforms would lose too much of a narrow float.
-    narrow = found.without(ConvertWinograd).without(PackWeights)
-    return narrow.insert_before(
+    narrow = NARROW[precision]
+    found = found.without(ConvertWinograd).without(PackWeights)
+    return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(
         LegalizeOps,
-        ConvertPrecision(NARROW[precision]),
+        ConvertPrecision(narrow),
         EliminateDeadCode(),
         PackWeights(),  # weights as they are rounded
     )

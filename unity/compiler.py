@@ -78,9 +78,9 @@ def compile(  # noqa: A001
         check: Whether to compare the result with the interpreter on generated inputs; if it
             differs, the error names the pass that is to blame.
         threads: How many threads kernels may use; as many as there are cpus if not given.
-        precision: ``"bf16"`` or ``"f16"``: matrix products, and convolutions that are not laid out
-            in blocks of channels, round their operands to that type and sum in float32; inputs and
-            outputs stay what they are.
+        precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
+            that type and sum in float32 (in f16 not convolutions that are laid out in blocks of
+            channels); inputs and outputs stay what they are.
         instruments: Watch the passes: timing, printing, verification.
         cache: The folder of compiled object code, None for no cache.
 

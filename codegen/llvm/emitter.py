@@ -62,10 +62,11 @@ def float_text(value: float, type_: Ty) -> str:
 class Emitter:
     """Instructions of one function, in order."""
 
-    __slots__ = ("_count", "_known", "_log", "allocas", "block", "lines", "unit")
+    __slots__ = ("_count", "_known", "_log", "allocas", "block", "lines", "narrow", "unit")
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
+        self.narrow: dict[tuple[str, str], str] = {}  # (dtype, what it was widened to) -> bits
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.block = "entry"

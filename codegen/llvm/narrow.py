@@ -1,7 +1,8 @@
 """Floats narrower than 32 bits: from and to ``float``, by integer arithmetic on every target.
 
 Rounding is to nearest even from the exact value; what does not fit becomes infinity, or NaN in the
-types that have none (as ml_dtypes does). ``float16`` uses the target's instructions where it can.
+types that have none (as ml_dtypes does). ``float16`` uses the target's instructions where it can,
+and so does ``bfloat16`` in whole registers: those of AVX-512 give 0 for what is subnormal.
 """
 
 from __future__ import annotations
@@ -77,6 +78,12 @@ _FORMATS: dict[str, _Format] = {
 
 def widen(em: Emitter, dtype: DType, bits: str) -> str:
     """The ``float`` of a narrow float's storage bits."""
+    value = _widened(em, dtype, bits)
+    em.narrow[dtype.name, value] = bits
+    return value
+
+
+def _widened(em: Emitter, dtype: DType, bits: str) -> str:
     stored = memory_type(dtype)
     wide, word = stored.of("float"), stored.of("i32")
     if dtype.name == "float16" and em.unit.abilities.half:
@@ -114,17 +121,45 @@ def _widen(em: Emitter, f: _Format, raw: str, word: Ty, wide: Ty) -> str:
 
 def narrow(em: Emitter, dtype: DType, value: str) -> str:
     """The storage bits of the narrow float nearest to a ``float``."""
+    known = em.narrow.get((dtype.name, value))
+    if known is not None:
+        return known
     stored = memory_type(dtype)
     wide, word = stored.of("float"), stored.of("i32")
     if dtype.name == "float16" and em.unit.abilities.half:
         half = em.pure(f"fptrunc {wide.text} {value} to {stored.of('half').text}")
         return em.pure(f"bitcast {stored.of('half').text} {half} to {stored.text}")
+    if (
+        dtype.name == "bfloat16"
+        and "avx512bf16" in em.unit.abilities.dots
+        and stored.lanes in (16, 32)
+    ):
+        return _narrow_by_instruction(em, value, stored)
     raw = em.pure(f"bitcast {wide.text} {value} to {word.text}")
     if dtype.name == "bfloat16":
         code = _narrow_bfloat(em, value, raw, word, wide)
     else:
         code = _narrow(em, _FORMATS[dtype.name], raw, word, wide)
     return em.pure(f"trunc {word.text} {code} to {stored.text}")
+
+
+def _narrow_by_instruction(em: Emitter, value: str, stored: Ty) -> str:
+    """AVX-512 BF16, which takes subnormal numbers for zeros."""
+    lanes, pairs = stored.lanes, f"<{stored.lanes} x bfloat>"
+    if lanes == 16:
+        call = f"@llvm.x86.avx512bf16.cvtneps2bf16.512(<16 x float> {value})"
+    else:
+        high, low = (
+            em.pure(
+                f"shufflevector <32 x float> {value}, <32 x float> poison, <16 x i32> <"
+                + ", ".join(f"i32 {i}" for i in range(first, first + 16))
+                + ">"
+            )
+            for first in (16, 0)
+        )
+        call = f"@llvm.x86.avx512bf16.cvtne2ps2bf16.512(<16 x float> {high}, <16 x float> {low})"
+    rounded = em.pure(f"call {pairs} {call}")
+    return em.pure(f"bitcast {pairs} {rounded} to {stored.text}")
 
 
 def _narrow_bfloat(em: Emitter, value: str, raw: str, word: Ty, wide: Ty) -> str:

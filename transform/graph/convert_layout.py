@@ -8,7 +8,7 @@ import numpy as np
 
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
-from unity.ir.dtype import FLOAT32, Array
+from unity.ir.dtype import FLOAT32, Array, DType
 from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, Tuple, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -17,6 +17,7 @@ from unity.op.call import call_op
 from unity.op.window import paddings, per_axis
 
 from ..passes import Context, Pass, map_functions
+from .interleave import Interleave, interleave_for
 from .lone_convolutions import lone_products
 from .rewriter import BodyRewriter
 
@@ -44,6 +45,8 @@ _POINTWISE = frozenset(
 _POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
 _WASTE = 1.5
 """How many times the channels there are may be computed."""
+_WASTE_TILES = 2
+"""The same where matrix tiles do so at little cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class ConvertLayout(Pass):
     A product of single pixels that stands alone stays as it is (`lone_products`).
     Channels that fill no block are padded by zeros. Batch sizes may be symbols; channels, heights
     and widths are known. A finite result stays as it is, as far as its inputs are finite.
+
+    Attributes:
+        narrow: The type that convolutions will compute in, if it is narrower: where the target has
+            dot products of it, blocks are twice as long and weights in their groups
+            (`interleave.py`).
 
     >>> from dataclasses import replace
     >>> from unity.script import parse, print_module
@@ -79,15 +87,22 @@ class ConvertLayout(Pass):
         return relu
     """
 
+    narrow: DType | None = None
+
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each function by itself, where registers hold 8 lanes or more."""
+        interleave = None if self.narrow is None else interleave_for(self.narrow, ctx.target)
         lanes = ctx.target.vector_bits // FLOAT32.bits
+        if interleave is not None:
+            lanes = interleave.block
         if lanes < 8:
             return module
 
         def converted(f: Function) -> Function:
             alone = lone_products(f, _POINTWISE, {*_POOLS, "mean", "concat"})
-            return _Converter(module, lanes, alone).function(f)
+            if interleave is not None:
+                alone = frozenset()  # tiles pay for the transposes
+            return _Converter(module, lanes, alone, interleave).function(f)
 
         return map_functions(module, converted)
 
@@ -113,10 +128,17 @@ class _Image:
 class _Converter(BodyRewriter):
     """Carries which variables there are in blocks, and the constants laid out."""
 
-    def __init__(self, module: IRModule, lanes: int, alone: frozenset[Var]) -> None:
+    def __init__(
+        self,
+        module: IRModule,
+        lanes: int,
+        alone: frozenset[Var],
+        interleave: Interleave | None,
+    ) -> None:
         super().__init__(module)
         self.lanes = lanes
         self.alone = alone
+        self.interleave = interleave
         self.blocked: dict[Expr, Var] = {}
         self.packed: dict[tuple[Constant, bool, int], Constant] = {}
         self._outer: list[dict[Expr, Var]] = []
@@ -157,7 +179,7 @@ class _Converter(BodyRewriter):
     def convolution(self, call: Call, out: _Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
-        if image is None or not isinstance(weight, Constant) or out.pixels < self.lanes:
+        if image is None or not isinstance(weight, Constant) or out.pixels < min(self.lanes, 16):
             return None
         if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
             return None
@@ -165,7 +187,8 @@ class _Converter(BodyRewriter):
         depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
         if not depthwise and groups != 1:
             return None
-        if self.padded(out.channels) > _WASTE * out.channels:
+        waste = _WASTE if self.interleave is None else _WASTE_TILES
+        if self.padded(out.channels) > waste * out.channels:
             return None
         seen: Expr | None = self.blocked.get(x)
         lanes = self.lanes
@@ -173,7 +196,9 @@ class _Converter(BodyRewriter):
             return None  # alone it would not repay the transposes
         if seen is None and image.channels % lanes == 0:
             seen = self.in_blocks(x, image)
-        elif seen is None:  # few channels: blocks of one, which is no change
+        if self.interleave is not None and not depthwise:
+            return self.interleaved(call, seen, image, self.interleave)
+        if seen is None:  # few channels: blocks of one, which is no change
             lanes = 1
             shape = ShapeValue((*image.shape, 1))
             seen = self.emit(Call(Op("reshape"), (x, shape), span=call.span), "image")
@@ -181,6 +206,27 @@ class _Converter(BodyRewriter):
         attrs["depthwise"] = depthwise
         weights = self.weights(weight, depthwise, lanes)
         return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
+
+    def interleaved(
+        self, call: Call, seen: Expr | None, image: _Image, interleave: Interleave
+    ) -> Call | None:
+        """A convolution whose weights lie as dot products want them."""
+        x, weight = call.args
+        assert isinstance(weight, Constant)
+        line = None
+        if seen is None:
+            if per_axis("dilation", call.attrs["dilation"], 2, 1)[1] != 1:
+                return None
+            line = weight.data.shape[3]
+            pixels = self.emit(call_op("permute_dims", x, axes=(0, 2, 3, 1)), "pixels")
+            shape = (image.batch, 1, image.height, image.width, image.channels)
+            seen = self.emit(call_op("reshape", pixels, shape), "image")
+        attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation", "out_dtype")}
+        key = (weight, False, 0 if line else self.lanes)
+        if key not in self.packed:
+            self.packed[key] = _laid_out(weight, interleave.weights(weight.data, line is not None))
+        args = (seen, self.packed[key])
+        return Call(Op("nn.conv2d_interleaved"), args, Attrs({**attrs, "line": line}), call.span)
 
     def pointwise(self, call: Call, out: _Image) -> Call | None:
         args: list[Expr] = []

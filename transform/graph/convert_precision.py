@@ -40,8 +40,7 @@ class ConvertPrecision(Pass):
     between a widening and a rounding that fusion puts in their kernels. Functions take and give
     what they did before.
 
-    Convolutions over blocked channels stay in float32: there is no schedule yet by which narrow
-    operands would make them faster.
+    Depthwise convolutions over blocked channels stay in float32: no dot product would add them up.
 
     float16 is a form of storage: it is widened by instructions and summed in float32, since sums in
     half precision lose too much. bfloat16 has dot product instructions with float32 sums.

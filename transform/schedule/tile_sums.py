@@ -109,13 +109,24 @@ class TileSums:
         )
 
 
-def tile_sums(left: DType, right: DType, out: DType, rows: int = 2, columns: int = 2) -> TileSums:
-    """Registers for so many tiles of sums; ``rows * columns + rows + columns`` are 8 at most."""
+def tile_sums(
+    left: DType, right: DType, out: DType, rows: int = 2, columns: int = 2, height: int = SIDE
+) -> TileSums:
+    """Registers for so many tiles of sums; ``rows * columns + rows + columns`` are 8 at most.
+
+    Args:
+        left: The dtype of the left operand.
+        right: That of the right one.
+        out: That of the sums.
+        rows: Tiles below each other.
+        columns: Tiles beside each other.
+        height: Rows of each tile, 16 at most.
+    """
     return TileSums(
         tuple(
-            tuple(accumulator(f"c{i}{j}", SIDE, out) for j in range(columns)) for i in range(rows)
+            tuple(accumulator(f"c{i}{j}", height, out) for j in range(columns)) for i in range(rows)
         ),
-        tuple(operand(f"a{i}", SIDE, left) for i in range(rows)),
+        tuple(operand(f"a{i}", height, left) for i in range(rows)),
         tuple(operand(f"b{j}", SIDE, right) for j in range(columns)),
     )
 

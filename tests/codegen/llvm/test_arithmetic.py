@@ -130,8 +130,10 @@ def test_narrowing_rounds_to_even(name: str, source: str, target: Target) -> Non
     around = np.resize(around, -(-around.size // 16) * 16)
     got = apply(conversion(d), [around], d, 16, target)
     with np.errstate(all="ignore"):
-        want = around.astype(d.numpy)
-    np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
+        want = around.astype(d.numpy).astype(np.float32)
+    if name == "bfloat16" and target.has("avx512bf16"):  # the instruction flushes these
+        want = np.where(np.abs(around) < 2.0**-126, want * np.float32(0), want)
+    np.testing.assert_array_equal(got.astype(np.float32), want)
 
 
 _BINARY: dict[BinaryOp, Callable[..., Array]] = {

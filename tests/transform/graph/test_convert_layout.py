@@ -10,7 +10,7 @@ import pytest
 
 from tests.transform.cases import floats
 from unity.interpreter import interpret
-from unity.ir.dtype import Array
+from unity.ir.dtype import BFLOAT16, Array
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
@@ -98,6 +98,19 @@ def test_a_chain_keeps_its_meaning(name: str) -> None:
     before = program(CHAINS[name])
     after = converted(before)
     assert "nn.conv2d_blocked" in ops(after)
+    (x,) = floats(1, (2, 8, 6, 6))
+    same(before, after, x)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_chain_in_blocks_for_dot_products_keeps_its_meaning(name: str) -> None:
+    before = program(CHAINS[name])
+    context = Context()
+    target = replace(context.target, vector_bits=512, features=("avx512bf16",))
+    context = replace(context, target=target)
+    after = EliminateDeadCode()(ConvertLayout(BFLOAT16)(before, context), context)
+    verify(after)
+    assert "nn.conv2d_blocked" not in ops(after) or "groups" in CHAINS[name]
     (x,) = floats(1, (2, 8, 6, 6))
     same(before, after, x)
 

@@ -207,19 +207,18 @@ def main(x: f32[Tensor, 5, 16]) -> f32[Tensor, 5, 96]:
     np.testing.assert_allclose(real(np.asarray(exe(x))), want, rtol=1e-5, atol=1e-5)
 
 
-def test_convolutions_in_blocks_stay_wide() -> None:
+def test_convolutions_in_blocks_take_rounded_operands() -> None:
     if not _able("bf16"):
         pytest.skip("no bf16 on this cpu")
-    (weight,) = floats(5, (16, 16, 1, 1))
+    (weight,) = floats(5, (32, 32, 1, 1))
     text = """
 @script.function
-def main(x: f32[Tensor, 1, 16, 8, 8]) -> f32[Tensor, 1, 16, 8, 8]:
+def main(x: f32[Tensor, 1, 32, 8, 8]) -> f32[Tensor, 1, 32, 8, 8]:
     return R.nn.conv2d(x, R.const("weight"))
 """
-    exe = unity.compile(parse(text, {"weight": weight}), precision="bf16")
-    (x,) = floats(6, (1, 16, 8, 8))
-    want = np.einsum("nchw,oc->nohw", real(x), real(weight[:, :, 0, 0]))
-    blocked = host_target().vector_bits >= 256
-    tolerance = 1e-5 if blocked else 2e-2
-    got = real(np.asarray(exe(x)))
-    np.testing.assert_allclose(got, want, atol=tolerance * np.abs(want).max())
+    exe = unity.compile(parse(text, {"weight": weight}), precision="bf16", check=True)
+    assert [c.dtype for c in exe.constants] == [BFLOAT16.numpy]
+    (x,) = floats(6, (1, 32, 8, 8))
+    rounded = (real(a.astype(BFLOAT16.numpy)) for a in (x, weight[:, :, 0, 0]))
+    want = np.einsum("nchw,oc->nohw", *rounded)
+    np.testing.assert_allclose(real(np.asarray(exe(x))), want, atol=1e-5 * np.abs(want).max())

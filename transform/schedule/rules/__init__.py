@@ -18,6 +18,7 @@ from .contraction import contraction
 from .crosswise import crosswise
 from .dot_products import dot_products
 from .elementwise import elementwise
+from .interleaved import interleaved
 from .matrix_tiles import matrix_tiles
 from .panels import panels
 from .plain import plain
@@ -35,6 +36,7 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     Rule("crosswise", crosswise),  # read along one axis, written along another
     Rule("elementwise", elementwise),
+    Rule("interleaved", interleaved),  # weights in groups for dot products
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
     Rule("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
     Rule("panels", panels),  # columns packed
