@@ -68,6 +68,12 @@ def _line(attrs: Attrs) -> int | None:
     return given
 
 
+def _number(extent: Dim) -> int:
+    """An extent that is known."""
+    assert isinstance(extent, int)
+    return extent
+
+
 def _windows(attrs: Attrs, w: Sequence[Dim]) -> tuple[Window, Window]:
     """Those of the convolution."""
     line = _line(attrs)
@@ -83,7 +89,7 @@ def _infer(site: Site) -> Type:
     if not all(isinstance(e, int) for e in (*x.shape[1:], *w.shape)):
         raise site.error(f"all but the batch must be known, got {type_text(x)}, {type_text(w)}")
     line = _line(site.attrs)
-    block, depth = x.shape[4], w.shape[4] * w.shape[6]
+    block, depth = _number(x.shape[4]), _number(w.shape[4]) * _number(w.shape[6])
     takes = depth == block if line is None else depth >= block * line and w.shape[3] == 1
     if w.shape[1] != x.shape[1] or not takes:
         message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
@@ -99,8 +105,8 @@ def _infer(site: Site) -> Type:
 def _roomy(window: Window, extent: Dim, reach: int) -> Window:
     """A window's padding with as much more behind as lets the last one read `reach` elements."""
     room = extent + window.before + window.after
-    missing = (window.steps(extent) - 1) * window.stride + reach - room
-    return replace(window, after=window.after + max(0, int(missing)))
+    missing = _number((window.steps(extent) - 1) * window.stride + reach - room)
+    return replace(window, after=window.after + max(0, missing))
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
