@@ -11,7 +11,7 @@ from unity.ir.attrs import Attrs
 from unity.ir.dims import product
 from unity.ir.dtype import INT64, Array, DType, dtype
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Buffer, For, Stmt, Store
+from unity.ir.stmt import Buffer, For, IfThen, Seq, Stmt, Store
 from unity.ir.types import TensorType, Type
 
 from .accumulate import working_dtype
@@ -28,6 +28,11 @@ _PARAMS = (
     Param("exclusive", "attr", False),
     Param("reverse", "attr", False),
 )
+
+_LANES = 16
+"""Rows that go in one vector; a target splits what is wider than its registers."""
+_PIECE = 512
+"""Rows of a thread's piece."""
 
 
 def _dtype(attrs: Attrs, of: DType) -> DType:
@@ -60,8 +65,8 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
         """For each row: the first element, then each from its neighbour."""
         (source,), (target,) = inputs, outputs
-        row = [PrimVar(f"i{d}") for d in range(len(target.shape))]
-        step, extent = row[along], target.shape[along]
+        rows = _Rows(target, along)
+        row, step, extent = rows.indices, rows.step, target.shape[along]
 
         def at(offset: int) -> tuple[PrimExpr, ...]:
             place: PrimExpr = step + offset if offset else step
@@ -74,17 +79,58 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
         first = imm(0, wide) if exclusive else value(0)
         more = Load(target, at(-1)) + value(-1 if exclusive else 0)
-        inner = For(step, imm(0), extent, Store(target, at(0), te.select(step > 0, more, first)))
-        nest: Stmt = inner
-        for d in reversed(range(len(row))):
-            if d != along:
-                nest = For(row[d], imm(0), target.shape[d], nest)
-        return nest
+        started = te.min_(extent, imm(1))
+        begin = For(step, imm(0), started, rows.beside(Store(target, at(0), first)))
+        others = For(step, started, extent - started, rows.beside(Store(target, at(0), more)))
+        return rows.each(Seq((begin, others)))
 
     (total,) = te.extern([(dims, wide)], [x], body, "cumsum")
     if wide == out:
         return total
     return te.compute(dims, lambda *i: te.cast(total[i], out), "cast")
+
+
+class _Rows:
+    """The rows along an axis: where it is not the last, neighbours go side by side.
+
+    Attributes:
+        step: The variable along the axis.
+        indices: Those of an element.
+    """
+
+    def __init__(self, buffer: Buffer, along: int) -> None:
+        self._along, self._shape = along, buffer.shape
+        self._loops: list[PrimExpr] = list(buffer.shape)
+        self._vars = [PrimVar(f"i{d}") for d in range(len(buffer.shape))]
+        self._vector, self._lane = PrimVar("vector"), PrimVar("lane")
+        self.step = self._vars[along]
+        self.indices: list[PrimExpr] = list(self._vars)
+        if self._together:
+            pieces = (self._shape[-1] + (_PIECE - 1)) // _PIECE
+            self._loops[-1] = pieces
+            first = self._vars[-1] * _PIECE + self._vector * _LANES
+            self.indices[-1] = first + self._lane
+
+    @property
+    def _together(self) -> bool:
+        return self._along < len(self._shape) - 1
+
+    def beside(self, store: Store) -> Stmt:
+        """A step of all rows of a piece."""
+        if not self._together:
+            return store
+        masked = IfThen(self.indices[-1] < self._shape[-1], store)
+        lanes = For(self._lane, imm(0), imm(_LANES), masked, "vectorized")
+        left = self._shape[-1] - self._vars[-1] * _PIECE
+        vectors = te.min_(imm(_PIECE // _LANES), (left + (_LANES - 1)) // _LANES)
+        return For(self._vector, imm(0), vectors, lanes)
+
+    def each(self, nest: Stmt) -> Stmt:
+        """What is done along the axis, for all rows."""
+        for d in reversed(range(len(self._vars))):
+            if d != self._along:
+                nest = For(self._vars[d], imm(0), self._loops[d], nest, "parallel")
+        return nest
 
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import BOOL, INT64, Array
-from unity.ir.prim_expr import PrimExpr, Select, imm
+from unity.ir.dtype import BOOL, INT32, INT64, Array, DType
+from unity.ir.prim_expr import Imm, PrimExpr, Select, imm
 from unity.ir.types import TensorType, Type
 
 from .argument import common_dtype, tensor
@@ -61,7 +61,7 @@ def _infer_arg(site: Site) -> Type:
 
 def _arg(
     name: str,
-    combine: Callable[[PrimExpr, PrimExpr, Sequence[te.ReduceAxis]], te.Reduce],
+    extreme: Callable[[PrimExpr, Sequence[te.ReduceAxis]], te.Reduce],
     reference: Callable[..., Array],
     doc: str,
 ) -> OpDef:
@@ -73,14 +73,27 @@ def _arg(
         if not reduced:
             return te.compute(shape, lambda *_: imm(0), name)
 
-        def value(*out: PrimExpr) -> te.Reduce:
-            position: PrimExpr = imm(0)
-            for axis in reduced:
-                position = position * axis.domain.extent + axis.var
-            return combine(position, x[r.index(out, reduced)], reduced)
+        def best(*out: PrimExpr) -> te.Reduce:
+            return extreme(x[r.index(out, reduced)], reduced)
 
-        at, _ = te.compute_many(shape, value, (name, f"{name}_value"))
-        return at
+        of = _position_dtype(reduced)
+        found = te.compute(shape, best, f"{name}_value")
+        again = r.axes()
+
+        def position(*out: PrimExpr) -> te.Reduce:
+            at: PrimExpr = imm(0)
+            for axis in again:
+                at = at * axis.domain.extent + axis.var
+            here, wanted = x[r.index(out, again)], found[out]
+            hit: PrimExpr = te.eq(here, wanted)
+            if here.dtype.is_float:
+                hit = te.select(te.isnan(wanted), te.isnan(here), hit)
+            return te.min(te.select(hit, te.cast(at, of), te.max_value(of)), again)
+
+        first = te.compute(shape, position, name if of == INT64 else f"{name}_narrow")
+        if of == INT64:
+            return first
+        return te.compute(shape, lambda *out: te.cast(first[out], INT64), name)
 
     def refer(args: Sequence[RefArg], attrs: Attrs) -> Array:
         (x,) = args
@@ -114,6 +127,15 @@ def _arg(
         pattern="reduction",
         samples=samples,
     )
+
+
+def _position_dtype(axes: Sequence[te.ReduceAxis]) -> DType:
+    """The dtype to compare positions in: int32 has twice the lanes, where it can count them."""
+    total = 1
+    for axis in axes:
+        extent = axis.domain.extent
+        total *= int(extent.value) if isinstance(extent, Imm) else 0
+    return INT32 if 0 < total < 1 << 31 else INT64
 
 
 def _infer_nonzero(site: Site) -> Type:
@@ -168,14 +190,14 @@ OPS: tuple[OpDef, ...] = (
     ),
     _arg(
         "argmax",
-        te.argmax,
+        te.max,
         np.argmax,
         "Where the largest element is, as int64: the first of equals, NaN above all; of nothing,"
         " the greatest int64 (R.argmax).",
     ),
     _arg(
         "argmin",
-        te.argmin,
+        te.min,
         np.argmin,
         "Where the smallest element is, as int64: the first of equals, NaN below all; of nothing,"
         " the greatest int64 (R.argmin).",

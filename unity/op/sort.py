@@ -23,6 +23,7 @@ from .argument import axis, tensor, type_text
 from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, dtype_attr, int_attr
 from .sampling import Sampler, sample
+from .selection import MOST, selected
 
 _SORT = (Param("x"), Param("axis", "attr", -1), Param("descending", "attr", False))
 _ARGSORT = (*_SORT, Param("dtype", "attr", INT64))
@@ -203,6 +204,9 @@ def _topk_compute(
     assert isinstance(result, TupleType)
     along = int_attr(attrs, "axis") % x.ndim
     dims, of = known(result.fields[1])
+    k = int_attr(attrs, "k")
+    if 1 <= k <= MOST:
+        return selected(x, along, k, of, descending=attrs["largest"] is True)
     order = _order(x, along, descending=attrs["largest"] is True)
     indices = te.compute(dims, lambda *i: te.cast(order[i], of), "indices")
     return _picked(x, order, along, dims), indices
