@@ -15,6 +15,7 @@ from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
 
 from ..passes import Context, Pass, map_functions
+from ..schedule.lane_sums import has_lanes
 from ..schedule.marked import group_of
 from ..schedule.tile_sums import SIDE, has_tiles
 from .rewriter import BodyRewriter
@@ -118,7 +119,7 @@ def has_dots(target: Target, of: DType) -> bool:
     """Whether a target multiplies numbers of a narrow float in groups, with float32 sums."""
     if of != BFLOAT16 or not target.triple.startswith("x86_64"):
         return False
-    return has_tiles(target, of, of, FLOAT32)
+    return has_tiles(target, of, of, FLOAT32) or has_lanes(target, of, of, FLOAT32)
 
 
 def panel_width(columns: int, lanes: int, target: Target) -> int:

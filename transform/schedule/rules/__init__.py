@@ -19,6 +19,7 @@ from .crosswise import crosswise
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .interleaved import interleaved
+from .lane_dots import lane_dots
 from .matrix_tiles import matrix_tiles
 from .panels import panels
 from .plain import plain
@@ -39,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     Rule("interleaved", interleaved),  # weights in groups for dot products
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
     Rule("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
+    Rule("lane_dots", lane_dots),  # the same for lanes
     Rule("panels", panels),  # columns packed
     Rule("streamed", streamed),  # nothing read twice, and too wide for one tile
     Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way
