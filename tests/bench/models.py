@@ -51,6 +51,7 @@ MODELS: Mapping[str, Work] = {
         lambda: transformer.bert(length="S"), tokens, (16, 64, 100, 128, 200, 384)
     ),
     "gpt2_decode": Work(transformer.gpt2, decoder_step, (16, 64, 128, 300, 512, 1000)),
+    "gpt2_session": Work(transformer.gpt2, decoder_step, (16, 300, 1000), session=True),
     "lstm": Work(lambda: recurrent.recurrent("LSTM"), frames, (64,)),
     "gru": Work(lambda: recurrent.recurrent("GRU"), frames, (64,)),
 }

@@ -10,7 +10,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,31 @@ import onnx
 import unity
 
 from .peers import PEERS, relative_error
+from .session import InSession
 from .timing import Run, interleaved
-from .work import Work
+from .work import Feeds, Work
 from .works import WORKS
 
 Row = dict[str, Any]
 
 
-def compiled(path: Path, threads: int, precision: str) -> unity.Executable:
+Ours = Callable[[Feeds], tuple[list[Any], Run]]
+"""For inputs, all results of a call, and the call."""
+
+
+def ours(path: Path, work: Work, threads: int, precision: str) -> Ours:
     """The model as Unity runs it."""
     mode: dict[str, Any] = {} if precision == "f32" else {"precision": precision}
-    return unity.compile(str(path), threads=threads, **mode)
+    if work.session:
+        kept = InSession(path, threads, mode)
+
+        def begin(feeds: Feeds) -> tuple[list[Any], Run]:
+            kept.begin(feeds)
+            return kept.outputs(), kept
+
+        return begin
+    executable = unity.compile(str(path), threads=threads, **mode)
+    return lambda feeds: (list(executable.run(feeds).values()), partial(executable.run, feeds))
 
 
 def rows(name: str, work: Work, peer_name: str, threads: int, seconds: float) -> Iterator[Row]:
@@ -39,7 +53,7 @@ def rows(name: str, work: Work, peer_name: str, threads: int, seconds: float) ->
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.onnx"
         onnx.save(work.build(), path)
-        executable = compiled(path, threads, peer.precision)
+        load = ours(path, work, threads, peer.precision)
         theirs = None
         for length in work.lengths:
             feeds = work.feeds(length)
@@ -48,25 +62,25 @@ def rows(name: str, work: Work, peer_name: str, threads: int, seconds: float) ->
                 theirs = peer.load(path, threads, feeds)
             want = theirs(feeds)
             ready = time.perf_counter() - start
-            got = list(executable.run(feeds).values())
+            got, run = load(feeds)
             error = max(relative_error(g, w) for g, w in zip(got, want, strict=True))
             runs: dict[str, Run] = {
-                "unity": partial(executable.run, feeds),
+                "unity": run,
                 peer_name: partial(theirs, feeds),
             }
             times = interleaved(runs, seconds)
-            ours, other = times["unity"], times[peer_name]
+            mine, other = times["unity"], times[peer_name]
             yield {
                 "work": name,
                 "length": length,
                 "threads": threads,
                 "peer": peer_name,
                 "precision": peer.precision,
-                "unity_min_ms": round(ours.min * 1e3, 5),
-                "unity_median_ms": round(ours.median * 1e3, 5),
+                "unity_min_ms": round(mine.min * 1e3, 5),
+                "unity_median_ms": round(mine.median * 1e3, 5),
                 "peer_min_ms": round(other.min * 1e3, 5),
                 "peer_median_ms": round(other.median * 1e3, 5),
-                "ratio": round(other.min / ours.min, 3),
+                "ratio": round(other.min / mine.min, 3),
                 "error": float(f"{error:.2g}"),
                 "peer_ready_s": round(ready, 2),
             }

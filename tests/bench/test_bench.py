@@ -15,7 +15,7 @@ from .operators import OPERATORS
 from .pair import rows
 from .peers import PEERS, relative_error
 from .report import best_peers, work_text
-from .work import Feeds
+from .work import Feeds, Work
 
 SMALL: dict[str, tuple[onnx.ModelProto, Feeds]] = {
     "mlp": (cnn.mlp(), {"x": np.ones((1, 784), np.float32)}),
@@ -43,6 +43,17 @@ def test_a_row_has_both_times_and_the_error() -> None:
     (row,) = rows("mlp", MODELS["mlp"], "onnxruntime", 1, 0.01)
     assert row["error"] < 1e-5
     assert row["ratio"] == pytest.approx(row["peer_min_ms"] / row["unity_min_ms"], rel=0.01)
+
+
+def test_a_session_gives_all_that_the_plain_model_does() -> None:
+    work = Work(
+        lambda: transformer.gpt2(1, 48, 4, 64, 50, 64),
+        lambda n: decoder_step(n, 1, 4, 12, 50),
+        (5, 0),
+        session=True,
+    )
+    for row in rows("gpt2", work, "onnxruntime", 1, 0.01):
+        assert row["error"] < 1e-5
 
 
 def test_the_best_peer_is_the_hardest_to_beat() -> None:

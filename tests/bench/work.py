@@ -23,6 +23,7 @@ class Work:
         lengths: Those worth trying; one that says nothing where the shapes are fixed.
         gflop: Billions of floating-point operations, 0 if nobody counted.
         gbyte: Billions of bytes that must be read and written.
+        session: Whether Unity keeps the caches itself, in a session.
     """
 
     build: Callable[[], onnx.ModelProto]
@@ -30,3 +31,4 @@ class Work:
     lengths: tuple[int, ...] = (1,)
     gflop: float = 0.0
     gbyte: float = 0.0
+    session: bool = False
