@@ -1,4 +1,4 @@
-"""Transformer benchmark models: a BERT encoder (Devlin 2019) and a GPT-2 decoder step with a cache.
+"""Transformer models: a BERT encoder (Devlin 2019), decoder steps of GPT-2 and Llama with caches.
 
 The graphs hold the shape arithmetic that exporters write (Shape, Gather, Concat, Reshape), so that
 lengths stay dynamic.
@@ -175,4 +175,91 @@ def gpt2(
     for i, (k, v) in enumerate(present):
         g.output(k, f"present_k{i}", [1, heads, "PT", size])
         g.output(v, f"present_v{i}", [1, heads, "PT", size])
+    return g.model()
+
+
+def rms_norm(g: Graph, x: str, name: str, width: int) -> str:
+    """x / sqrt(mean(x^2) + 1e-5) * weight."""
+    mean = g.op("ReduceMean", g.op("Mul", x, x), axes=[-1], keepdims=1)
+    y = g.op("Div", x, g.op("Sqrt", g.op("Add", mean, f32(g, 1e-5))))
+    return g.op("Mul", y, g.normal(f"{name}.weight", (width,), 0.05, 1.0))
+
+
+def rotate(g: Graph, x: str, cos: str, sin: str, size: int) -> str:
+    """Rotary embedding of pairs (i, i + D / 2)."""
+    a, b = g.ops("Split", x, g.ints(size // 2, size // 2), outputs=2, axis=-1)
+    turned = g.op("Concat", g.op("Neg", b), a, axis=-1)
+    return g.op("Add", g.op("Mul", x, cos), g.op("Mul", turned, sin))
+
+
+def repeat_heads(g: Graph, x: str, groups: int) -> str:
+    """[B, KV, L, D] -> [B, KV * G, L, D], as exporters of grouped queries write it."""
+    five = g.op("Unsqueeze", x, g.ints(2))
+    b, kv, length, size = (size_of(g, x, axis) for axis in range(4))
+    wide = g.op("Expand", five, g.op("Concat", b, kv, g.ints(groups), length, size, axis=0))
+    heads = g.op("Mul", kv, g.ints(groups))
+    return g.op("Reshape", wide, g.op("Concat", b, heads, length, size, axis=0))
+
+
+def llama(
+    layers: int = 8,
+    width: int = 512,
+    heads: int = 8,
+    kv_heads: int = 4,
+    ffn: int = 1376,
+    vocab: int = 32000,
+    batch: int | str = 1,
+) -> onnx.ModelProto:
+    """One Llama decoder step: RMSNorm, rotary embedding, grouped queries, SwiGLU.
+
+    Inputs and outputs as those of `gpt2`, caches ``[batch, kv_heads, P, D]``.
+    """
+    g = Graph("llama", seed=5)
+    size = width // heads
+    ids = g.input("input_ids", [batch, "T"], TensorProto.INT64)
+    cache = [batch, kv_heads, "P", size]
+    past = [(g.input(f"past_k{i}", cache), g.input(f"past_v{i}", cache)) for i in range(layers)]
+    n, t, p = size_of(g, ids, 0), size_of(g, ids, 1), size_of(g, past[0][0], 2)
+    start, stop = (g.op("Squeeze", x, g.ints(0)) for x in (p, g.op("Add", p, t)))
+    step = g.const(np.int64(1), "step")
+    positions = g.op("Range", start, stop, step)
+    place = g.op("Unsqueeze", g.op("Cast", positions, to=TensorProto.FLOAT), g.ints(1))
+    inverse = (1 / 10000.0 ** (np.arange(0, size, 2) / size)).astype(np.float32)
+    angle = g.op("Mul", place, g.const(inverse[None], "inverse"))
+    angle = g.op("Concat", angle, angle, axis=-1)
+    cos, sin = g.op("Cos", angle), g.op("Sin", angle)
+    keys = g.op("Range", g.const(np.int64(0), "zero"), stop, step)
+    later = g.op(
+        "Greater", g.op("Unsqueeze", keys, g.ints(0)), g.op("Unsqueeze", positions, g.ints(1))
+    )
+    mask = g.op("Mul", g.op("Cast", later, to=TensorProto.FLOAT), f32(g, -1e9))
+    x = g.op("Gather", g.normal("embedding", (vocab, width), 0.04), ids, axis=0)
+    present: list[tuple[str, str]] = []
+
+    def matmul(x: str, name: str, cin: int, cout: int) -> str:
+        return g.op("MatMul", x, g.normal(f"{name}.weight", (cin, cout), 0.04))
+
+    for i, (past_k, past_v) in enumerate(past):
+        name, h = f"layer{i}", rms_norm(g, x, f"layer{i}.norm1", width)
+        q = split_heads(g, matmul(h, f"{name}.q", width, width), n, t, heads, size)
+        narrow = kv_heads * size
+        k = split_heads(g, matmul(h, f"{name}.k", width, narrow), n, t, kv_heads, size)
+        v = split_heads(g, matmul(h, f"{name}.v", width, narrow), n, t, kv_heads, size)
+        k = g.op("Concat", past_k, rotate(g, k, cos, sin, size), axis=2)
+        v = g.op("Concat", past_v, v, axis=2)
+        present.append((k, v))
+        k, v = (repeat_heads(g, y, heads // kv_heads) for y in (k, v))
+        y = attend(g, rotate(g, q, cos, sin, size), k, v, mask, size)
+        x = g.op("Add", x, matmul(merge_heads(g, y, width), f"{name}.o", width, width))
+        h = rms_norm(g, x, f"{name}.norm2", width)
+        gate = matmul(h, f"{name}.gate", width, ffn)
+        y = g.op(
+            "Mul", g.op("Mul", gate, g.op("Sigmoid", gate)), matmul(h, f"{name}.up", width, ffn)
+        )
+        x = g.op("Add", x, matmul(y, f"{name}.down", ffn, width))
+    last = g.op("Slice", rms_norm(g, x, "norm", width), g.ints(-1), g.ints(2**31), g.ints(1))
+    g.output(matmul(last, "head", width, vocab), "logits", [batch, 1, vocab])
+    for i, (k, v) in enumerate(present):
+        g.output(k, f"present_k{i}", [batch, kv_heads, "PT", size])
+        g.output(v, f"present_v{i}", [batch, kv_heads, "PT", size])
     return g.model()

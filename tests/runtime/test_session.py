@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 
 import unity
-from tests.bench.transformer import gpt2
+from tests.bench.transformer import gpt2, llama
+from unity.caches import with_caches
 from unity.errors import UnityError
 from unity.runtime.executable import Executable
 from unity.runtime.session import Session
-from unity.script import parse
+from unity.script import parse, print_module
+from unity.transform import Context, pipeline
+from unity.transform.graph import LegalizeOps
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 MODEL = gpt2(layers=2, width=64, heads=2, ffn=128, vocab=300)
@@ -234,6 +239,32 @@ def test_other_sizes_are_settled_by_the_first_call(batched: Executable) -> None:
     session.reset()
     (y,) = session.run({"x": steps[0][:2]}).values()
     close(y, (2 * steps[0][:2]).sum(1) * steps[0][:2].sum((1, 2))[:, None])
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_grouped_queries_with_rotary_embedding(batch: int, tmp_path: Path) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    path = tmp_path / "llama.onnx"
+    onnx.save(llama(2, 64, 4, 2, 96, 100, batch="B"), path)
+    peer = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    session = unity.compile(str(path), caches=True).session(capacity=20)
+    rng = np.random.default_rng(9)
+    past = {name: np.zeros((batch, 2, 0, 16), np.float32) for name in PAST}
+    names = [o.name for o in peer.get_outputs()]
+    for count in (6, 1, 1, 4, 1):
+        ids = rng.integers(0, 100, (batch, count))
+        want = dict(zip(names, peer.run(None, {"input_ids": ids, **past}), strict=True))
+        past = {name: want[name.replace("past", "present")] for name in PAST}
+        close(logits(session, ids), want["logits"])
+    for name, rows in session.caches().items():
+        close(rows, past[name])
+
+
+def test_repeated_heads_are_read_once() -> None:
+    module = with_caches(unity.load(llama(1, 64, 4, 2, 96, 100, batch="B")), caches=True)
+    found = print_module(pipeline().until(LegalizeOps).run(module, Context()))
+    assert "kv_heads=2" in found
+    assert "broadcast_to" not in found
 
 
 def test_a_session_is_for_one_thread_at_a_time() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, equal
+from unity.ir.dims import Dim, as_dim, equal
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, TupleGet, Var
 from unity.ir.lattice import atom_type
@@ -76,12 +76,20 @@ class _Scores:
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """A tensor, the order of its axes, the first head that is used of it, and how many rows."""
+    """A tensor as an operand of an attention.
+
+    Attributes:
+        layout: The order of its axes.
+        first: The first head that is used.
+        rows: How many rows are used, if not all.
+        group: How many heads of queries share one of its heads.
+    """
 
     value: Expr
     layout: str
     first: int = 0
     rows: Dim | None = None
+    group: int = 1
 
     def dims(self) -> dict[str, Dim]:
         """Its dims by axis."""
@@ -201,8 +209,12 @@ class _Fuser(BodyRewriter):
     def operand(
         self, x: Expr, letters: str, scores: _Scores | None, *, keys: bool = False
     ) -> _Operand:
-        """A factor of a product, taken back to before it was scaled, transposed and cut short."""
+        """A factor of a product, taken back to before it was scaled and transposed.
+
+        One that holds keys or values also to before it was cut short and its heads were repeated.
+        """
         rows: Dim | None = None
+        group = 1
         while isinstance(x, Var):
             call = self.values.get(x)
             if not isinstance(call, Call):
@@ -224,13 +236,45 @@ class _Fuser(BodyRewriter):
                     if count is None:
                         break
                     rows, x = count if rows is None else rows, base
+                case Call(Op("reshape"), (Var() as wide, _)) if keys:
+                    repeated = self.repeated(x, wide, letters.index("H")) if group == 1 else None
+                    if repeated is None:
+                        break
+                    x, group = repeated
                 case _:
                     break
         if len(letters) == 3:
             x = self.emit(Call(Op("expand_dims"), (x,), Attrs(axis=(0,))), "batch")
-            return _Operand(x, f"B{letters}", rows=rows)
-        part = None if rows is not None else self.part(x, letters)
-        return part or _Operand(x, letters, rows=rows)
+            return _Operand(x, f"B{letters}", rows=rows, group=group)
+        part = None if rows is not None or group > 1 else self.part(x, letters)
+        return part or _Operand(x, letters, rows=rows, group=group)
+
+    def repeated(self, x: Var, wide: Var, axis: int) -> tuple[Expr, int] | None:
+        """What `x` holds every head of several times in a row, and how many times.
+
+        Such a tensor is the reshape of one, `wide`, with an axis behind the heads that was
+        broadcast.
+        """
+        made = self.values.get(wide)
+        if not isinstance(made, Call) or made.callee != Op("broadcast_to"):
+            return None
+        narrow = self.values.get(made.args[0]) if isinstance(made.args[0], Var) else None
+        if not isinstance(narrow, Call) or narrow.callee not in (Op("expand_dims"), Op("reshape")):
+            return None
+        base, copies, whole = _shape(narrow.args[0]), _shape(wide), _shape(x)
+        if base is None or copies is None or whole is None or len(copies) != len(base) + 1:
+            return None
+        group = copies[axis + 1]
+        if not isinstance(group, int) or group < 1:
+            return None
+        one = (*base[: axis + 1], 1, *base[axis + 1 :])
+        shape = (*base[:axis], as_dim(base[axis] * group), *base[axis + 1 :])
+        many = (*one[: axis + 1], group, *one[axis + 2 :])
+        before = _shape(made.args[0])
+        fits = before is not None and _equal_dims(before, one)
+        if not fits or not _equal_dims(copies, many) or not _equal_dims(whole, shape):
+            return None
+        return narrow.args[0], group
 
     def part(self, x: Expr, letters: str) -> _Operand | None:
         """The whole that an operand is some heads of: one product gives q, k and v."""
@@ -291,8 +335,10 @@ class _Fuser(BodyRewriter):
             count = heads
             if equal(k.dims()["H"], 1) and equal(v.dims()["H"], 1):
                 shared = 1
+            elif k.group > 1:
+                shared = heads // k.group
         keys = k.used()
-        if not equal(keys, v.used()):
+        if not equal(keys, v.used()) or k.group != v.group:
             return None
         layouts = (q.layout, k.layout, v.layout, "BHLD")
         args = [q.value, k.value, v.value]
