@@ -198,6 +198,7 @@ if TYPE_CHECKING:
         scope: str = "global",
         strides: tuple[Size, ...] | None = None,
         align: int = 64,
+        separators: tuple[int, ...] = (),
     ) -> Buffer:
         """A buffer that lives until the end of the enclosing suite."""
         ...
@@ -209,6 +210,7 @@ if TYPE_CHECKING:
         scope: str = "global",
         strides: tuple[Size, ...] | None = None,
         align: int = 64,
+        separators: tuple[int, ...] = (),
     ) -> Buffer:
         """A buffer that belongs to the block."""
         ...

@@ -232,6 +232,8 @@ class StmtParser(PrimCalls):
                     buffer = replace(buffer, align=self.integer(value))
                 case "strides", ast.Tuple(elts=values):
                     buffer = replace(buffer, strides=tuple(self.index(v) for v in values))
+                case "separators", ast.Tuple(elts=values):
+                    buffer = replace(buffer, separators=tuple(self.integer(v) for v in values))
                 case _:
                     raise self.source.error(keyword, f"T.alloc has no {keyword.arg!r}")
         self.define(names[0], buffer)

@@ -176,6 +176,8 @@ class StmtText(PrimText):
             parts.append(f"scope={string_text(buffer.scope)}")
         if buffer.align != DEFAULT_ALIGN:
             parts.append(f"align={buffer.align}")
+        if buffer.separators:
+            parts.append(f"separators={tuple_text([str(s) for s in buffer.separators])}")
         name = self.names.define(buffer, buffer.name)
         self.lines.add(f"{name} = {function}({', '.join(parts)})")
 

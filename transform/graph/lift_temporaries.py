@@ -94,7 +94,7 @@ class LiftTemporaries(Pass):
 
     def is_lifted(self, buffer: Buffer) -> bool:
         """Whether a temporary is handed in: a large one, or one of a size that is a formula."""
-        if buffer.scope != "global" or buffer.strides is not None:
+        if buffer.scope != "global" or buffer.strides is not None or buffer.separators:
             return False
         size = buffer.dtype.bytes
         for extent in buffer.shape:

@@ -204,6 +204,11 @@ class Schedule:
         done = p.set_scope(self.func, _name(block), index, scope)
         self._do("set_scope", (_as_ref(block), index, scope), done)
 
+    def set_axis_separator(self, block: AnyBlock, index: int, separators: Sequence[int]) -> None:
+        """Where the axes of a temporary that a block writes part into groups of one index each."""
+        done = p.set_axis_separator(self.func, _name(block), index, separators)
+        self._do("set_axis_separator", (_as_ref(block), index, separators), done)
+
     def storage_align(
         self, block: AnyBlock, index: int, axis: int, factor: int, offset: int
     ) -> None:
@@ -222,6 +227,11 @@ class Schedule:
         """A block that sets what another adds to becomes its init."""
         done = p.merge_reduction(self.func, _name(init), _name(update))
         self._do("merge_reduction", (_as_ref(init), _as_ref(update)), done)
+
+    def pad_einsum(self, block: AnyBlock, padding: Sequence[int]) -> tuple[BlockRef, ...]:
+        """A contraction over axes rounded up; gives the blocks that copy to and from it."""
+        done = p.pad_einsum(self.func, _name(block), padding)
+        return self._do("pad_einsum", (_as_ref(block), padding), done)[1]
 
     def rfactor(self, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
         """Partial results over a reduce loop; gives the block that makes them."""
@@ -357,7 +367,8 @@ INSTRUCTIONS: dict[str, Callable[..., object]] = {
         *(Schedule.unannotate, Schedule.add_unit_loop, Schedule.loop_partition),
         *(Schedule.compute_inline, Schedule.reverse_compute_inline, Schedule.compute_at),
         *(Schedule.reverse_compute_at, Schedule.cache_read, Schedule.cache_write),
-        *(Schedule.reindex, Schedule.set_scope, Schedule.storage_align),
+        *(Schedule.reindex, Schedule.set_scope, Schedule.set_axis_separator),
+        *(Schedule.storage_align, Schedule.pad_einsum),
         *(Schedule.decompose_reduction, Schedule.merge_reduction, Schedule.rfactor),
         *(
             Schedule.blockize,

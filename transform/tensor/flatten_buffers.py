@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from unity.arith import simplify
 from unity.ir.module import IRModule
@@ -39,16 +40,22 @@ class FlattenBuffers(Pass):
     def main(a: f32[Buffer, n * 8], c: f32[Buffer, n * 8]) -> None:
         for i, j in T.grid(n, 8):
             c[i * 8 + j] = a[i * 8 + (7 - j)]
+
+    Attributes:
+        groups: Whether axes that separators part stay apart, one index for each group: for memory
+            that is not flat.
     """
+
+    groups: bool = False
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
-        return map_prim_funcs(module, flatten)
+        return map_prim_funcs(module, lambda f: flatten(f, groups=self.groups))
 
 
-def flatten(func: PrimFunc) -> PrimFunc:
+def flatten(func: PrimFunc, *, groups: bool = False) -> PrimFunc:
     """The prim func over flat buffers; itself if they are flat."""
-    flattener = _Flattener()
+    flattener = _Flattener(groups=groups)
     params = tuple(flattener.buffer(p) if isinstance(p, Buffer) else p for p in func.params)
     body = flattener.stmt(func.body)
     if body is func.body and params == func.params:
@@ -72,7 +79,8 @@ def _keep_sizes(result: PrimFunc, func: PrimFunc) -> PrimFunc:
 class _Flattener:
     """Carries the flat buffer of each buffer."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, groups: bool) -> None:
+        self.groups = groups
         self._flat: dict[Buffer, Buffer] = {}
 
     def buffer(self, b: Buffer) -> Buffer:
@@ -80,7 +88,8 @@ class _Flattener:
         flat = self._flat.get(b)
         if flat is None:
             already = len(b.shape) == 1 and b.strides is None
-            flat = b if already else replace(b, shape=(_extent(b),), strides=None)
+            shape = tuple(_extent(part) for part, _ in self._groups(b, b.shape))
+            flat = b if already else replace(b, shape=shape, strides=None, separators=())
             self._flat[b] = flat
         return flat
 
@@ -90,14 +99,14 @@ class _Flattener:
                 indices = tuple(self.expr(i) for i in s.indices)
                 predicate = None if s.predicate is None else self.expr(s.predicate)
                 flat, value = self.buffer(s.buffer), self.expr(s.value)
-                index = flat_index(s.buffer, indices)
+                place = self.place(s.buffer, indices)
                 same = (
                     flat is s.buffer
-                    and index is s.indices[0]
+                    and place[0] is s.indices[0]
                     and value is s.value
                     and predicate is s.predicate
                 )
-                return s if same else Store(flat, (index,), value, predicate, s.span)
+                return s if same else Store(flat, place, value, predicate, s.span)
             case Allocate():
                 flat, body = self.buffer(s.buffer), self.stmt(s.body)
                 same = flat is s.buffer and body is s.body
@@ -110,10 +119,26 @@ class _Flattener:
             return map_prim(e, self.expr)
         indices = tuple(self.expr(i) for i in e.indices)
         predicate = None if e.predicate is None else self.expr(e.predicate)
-        flat, index = self.buffer(e.buffer), flat_index(e.buffer, indices)
-        if flat is e.buffer and index is e.indices[0] and predicate is e.predicate:
+        flat, place = self.buffer(e.buffer), self.place(e.buffer, indices)
+        if flat is e.buffer and place[0] is e.indices[0] and predicate is e.predicate:
             return e
-        return Load(flat, (index,), predicate)
+        return Load(flat, place, predicate)
+
+    def place(self, b: Buffer, indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
+        """The indices in the flat form of a buffer: one, or one for each group."""
+        return tuple(flat_index(part, those) for part, those in self._groups(b, indices))
+
+    def _groups(
+        self, b: Buffer, indices: tuple[PrimExpr, ...]
+    ) -> list[tuple[Buffer, tuple[PrimExpr, ...]]]:
+        """Each group of axes as a buffer, with the indices of its axes."""
+        if not self.groups or not b.separators:
+            return [(b, indices)]
+        ends = (0, *b.separators, len(b.shape))
+        return [
+            (replace(b, shape=b.shape[low:high], separators=()), indices[low:high])
+            for low, high in pairwise(ends)
+        ]
 
 
 def flat_index(buffer: Buffer, indices: tuple[PrimExpr, ...]) -> PrimExpr:

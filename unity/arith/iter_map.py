@@ -85,7 +85,7 @@ class IterMap:
     def compact_extent(self, s: IterSum) -> PrimExpr | None:
         """How many numbers from its base on a value takes, if it takes each of them."""
         reach: PrimExpr = imm(1)
-        left = list(s.splits)
+        left = [x for x in s.splits if x.extent != imm(1)]
         while left:
             found = next((x for x in left if self.known.equal(x.scale, reach)), None)
             if found is None:
@@ -96,7 +96,7 @@ class IterMap:
 
     def _separable(self, s: IterSum) -> bool:
         """Whether a sum tells each of its splits."""
-        left = list(s.splits)
+        left = [x for x in s.splits if x.extent != imm(1)]
         reach: PrimExpr = imm(1)
         while left:
             least = next((x for x in left if all(self._le(x.scale, y.scale) for y in left)), None)

@@ -24,7 +24,8 @@ Scope: TypeAlias = str  # "global", "shared", "local", "wmma.*" ...
 class Buffer:
     """A typed, shaped piece of memory; equal by identity.
 
-    `strides` are in elements, None for row-major compact. `align` is in bytes.
+    `strides` are in elements, None for row-major compact. `align` is in bytes. `separators` are the
+    axes that begin a new group: in memory addressed by several indices each group is one of them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Buffer:
     scope: Scope = "global"
     align: int = 64
     span: Span | None = field(default=None, repr=False)
+    separators: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

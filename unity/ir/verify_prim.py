@@ -30,6 +30,8 @@ def verify_prim_func(name: str, func: PrimFunc) -> None:
     checker = _Checker(name, set(size_params(func)))
     for param in func.params:
         if isinstance(param, Buffer):
+            if param.separators:
+                raise checker.error(f"the parameter {param.name} has separators: it is compact")
             checker.buffers.add(param)
         else:
             checker.scope.add(param)

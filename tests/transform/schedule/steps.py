@@ -101,6 +101,8 @@ def _cache(sch: Schedule, random: Random, block: str) -> None:
 def _memory(sch: Schedule, random: Random, block: str) -> None:
     if random.random() < 0.5:
         sch.set_scope(block, 0, "shared")
+    elif random.random() < 0.5:
+        sch.set_axis_separator(block, 0, random.sample([0, 1, 2], random.randrange(3)))
     else:
         sch.storage_align(
             block, 0, random.randrange(3), random.choice([1, 4, 32]), random.randrange(3)
@@ -109,7 +111,10 @@ def _memory(sch: Schedule, random: Random, block: str) -> None:
 
 def _reduce(sch: Schedule, random: Random, block: str) -> None:
     loop = some_loop(sch, random, block)
-    match random.randrange(4):
+    match random.randrange(5):
+        case 4:
+            axes = next(b.axes for b in all_blocks(sch.func.body) if b.name == block)
+            sch.pad_einsum(block, [random.choice([1, 2, 4]) for _ in axes])
         case 0:
             sch.rfactor(loop, random.randint(0, 2))
         case 1:

@@ -17,6 +17,7 @@ from .fuse import fuse
 from .loop_partition import loop_partition
 from .merge_reduction import merge_reduction
 from .neighbours import consumers, producers
+from .pad_einsum import pad_einsum
 from .parallel import parallel
 from .reindex import reindex
 from .reorder import reorder
@@ -24,6 +25,7 @@ from .reverse_compute_at import reverse_compute_at
 from .reverse_compute_inline import reverse_compute_inline
 from .rfactor import rfactor
 from .sample import compute_locations, sample_categorical, sample_perfect_tile
+from .set_axis_separator import set_axis_separator
 from .set_scope import set_scope
 from .split import split
 from .storage_align import storage_align
@@ -49,6 +51,7 @@ __all__ = [
     "fuse",
     "loop_partition",
     "merge_reduction",
+    "pad_einsum",
     "parallel",
     "producers",
     "reindex",
@@ -58,6 +61,7 @@ __all__ = [
     "rfactor",
     "sample_categorical",
     "sample_perfect_tile",
+    "set_axis_separator",
     "set_scope",
     "split",
     "storage_align",

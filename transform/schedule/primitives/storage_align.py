@@ -78,5 +78,5 @@ def storage_align(
             step = Analyzer().simplify(step)
         strides.insert(0, step)
         step = Analyzer().simplify(Binary("mul", step, n))
-    new = replace(buffer, strides=tuple(strides))
+    new = replace(buffer, strides=tuple(strides), separators=())
     return Outcome(replace(func, body=with_buffers(func.body, {buffer: new})))

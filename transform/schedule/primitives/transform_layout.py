@@ -69,7 +69,8 @@ def transform_layout(func: PrimFunc, name: str, index: int, index_map: IndexMap)
     m = detect(index_map.outputs, extents)
     if m is None or not m.is_injective():
         raise illegal(where, "it is not known to send each element to a place of its own")
-    new = replace(buffer, shape=_shape(where, index_map, extents))
+    shape = _shape(where, index_map, extents)
+    new = replace(buffer, shape=shape, separators=())
 
     def on_expr(e: PrimExpr) -> PrimExpr | None:
         if isinstance(e, Load) and e.buffer is buffer:
