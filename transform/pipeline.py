@@ -42,6 +42,7 @@ from .tensor import (
     PartitionLoops,
     SimplifyTir,
     UnrollLoops,
+    UnrollRegisters,
     VectorizeLoops,
 )
 
@@ -81,6 +82,7 @@ KERNELS = Pipeline(
 
 TENSOR = Pipeline(
     (
+        UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks
         LowerBlocks(),
         ParallelOutermost(),

@@ -92,19 +92,32 @@ class Site:
     def _clipped(
         self, box: tuple[Range, ...], indices: Sequence[PrimExpr]
     ) -> tuple[Range, ...] | None:
-        """What is left of a box under the block's predicate: upper limits of indices only."""
+        """What is left of a box under the block's predicate: upper limits of indices only.
+
+        Conditions on other loops, those that reduce, must hold where these begin.
+        """
         result = list(box)
         for part in () if self.block.predicate is None else conjuncts(self.block.predicate):
             if not isinstance(part, Compare) or part.op != "lt":
                 return None
             place = next((k for k, i in enumerate(indices) if self.known.equal(i, part.a)), None)
             if place is None:
-                return None
+                if not self._holds_first(part, indices):
+                    return None
+                continue
             r = result[place]
             last = lesser(end(r), part.b, self.known)
             extent = self.known.simplify(Binary("sub", last, r.begin))
             result[place] = Range(r.begin, extent)
         return tuple(result)
+
+    def _holds_first(self, part: Compare, indices: Sequence[PrimExpr]) -> bool:
+        """Whether a condition that has nothing to do with indices holds where loops begin."""
+        used = {v for i in indices for v in variables(i)}
+        if variables(part) & used:
+            return False
+        first: Values = {x.var: x.begin for x in self.loops}
+        return self.known.prove(substitute_prim(part, first))
 
 
 def _stores_always(s: Stmt) -> bool:

@@ -11,6 +11,7 @@ from .parallel_outermost import ParallelOutermost
 from .partition_loops import PartitionLoops
 from .simplify_tir import SimplifyTir
 from .unroll_loops import UnrollLoops
+from .unroll_registers import UnrollRegisters
 from .vectorize_loops import VectorizeLoops
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "PartitionLoops",
     "SimplifyTir",
     "UnrollLoops",
+    "UnrollRegisters",
     "VectorizeLoops",
     "lowering",
 ]
@@ -30,6 +32,7 @@ def lowering() -> tuple[Pass, ...]:
     """From scheduled prim funcs to what `unity.codegen` takes."""
     return (
         CompactBuffers(),  # while blocks say what they touch
+        UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks
         LowerBlocks(),
         ParallelOutermost(),

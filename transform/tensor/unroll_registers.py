@@ -1,0 +1,105 @@
+"""UnrollRegisters: what is to live in registers is indexed by constants only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Imm, Load, PrimVar
+from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
+from unity.ir.visit import (
+    map_stmt,
+    stmt_children,
+    stmt_exprs,
+    substitute_prim,
+    walk_prim,
+    walk_stmt,
+)
+
+from ..passes import Context, Pass
+from ..schedule.tree import Values, variables
+from .functions import map_prim_funcs, with_body
+
+
+@dataclass(frozen=True, slots=True)
+class UnrollRegisters(Pass):
+    """Short loops that index a small temporary of scope ``local`` are marked to be written out.
+
+    Code generators keep such a temporary in registers only if each place in it is a constant: the
+    loops of the sum are unrolled by who schedules them, those that set it and copy it out follow.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 8]) -> None:
+    ...     t = T.alloc((2,), "float32", scope="local")
+    ...     for i, j in T.grid(4, 2):
+    ...         with T.block("double"):
+    ...             vi, vj = T.axis.remap("SS", i, j)
+    ...             t[vj] = a[vi, vj] * 2.0
+    ... ''')
+    >>> print(print_module(UnrollRegisters()(before, Context())), end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 8]) -> None:
+        t = T.alloc((2,), "float32", scope="local")
+        for i in range(4):
+            for j in T.unroll(2):
+                with T.block("double"):
+                    vi, vj = T.axis.remap("SS", i, j)
+                    t[vj] = a[vi, vj] * 2.0
+
+    Attributes:
+        limit: Iterations of loops in one another that are written out at most.
+    """
+
+    limit: int = 64
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself; a temporary may be as large as all vector registers."""
+        room = ctx.target.vector_registers * ctx.target.vector_bits // 8
+        return map_prim_funcs(module, lambda f: self.unroll(f, room))
+
+    def unroll(self, func: PrimFunc, room: int) -> PrimFunc:
+        """The prim func with loops marked."""
+        if not any(isinstance(s, Block) for s in walk_stmt(func.body)):
+            return func
+        small = [
+            s.buffer
+            for s in walk_stmt(func.body)
+            if isinstance(s, Allocate) and s.buffer.scope == "local" and _bytes(s.buffer) <= room
+        ]
+        if not small:
+            return func
+        return with_body(func, self._marked(func.body, _drivers(func.body, small, {}), 1))
+
+    def _marked(self, s: Stmt, drivers: set[PrimVar], around: int) -> Stmt:
+        if isinstance(s, For) and s.kind in ("serial", "unrolled") and s.var in drivers:
+            match s.extent:
+                case Imm(int() as extent) if extent * around <= self.limit:
+                    body = self._marked(s.body, drivers, extent * around)
+                    return replace(s, kind="unrolled", body=body)
+                case _:
+                    pass
+        return map_stmt(s, lambda x: self._marked(x, drivers, around), lambda e: e)
+
+
+def _bytes(buffer: Buffer) -> float:
+    sizes = [n.value if isinstance(n, Imm) else float("inf") for n in buffer.shape]
+    return prod(float(n) for n in sizes) * buffer.dtype.bytes
+
+
+def _drivers(s: Stmt, small: list[Buffer], axes: Values) -> set[PrimVar]:
+    """The loop variables that places in some buffers depend on."""
+    found: set[PrimVar] = set()
+    places = [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+    for access in (*places, *((s,) if isinstance(s, Store) else ())):
+        if any(access.buffer is b for b in small):
+            for index in access.indices:
+                found |= variables(substitute_prim(index, axes))
+    if isinstance(s, Block):
+        bound: Values = {a.var: substitute_prim(a.value, axes) for a in s.axes}
+        axes = {**axes, **bound}
+    for child in stmt_children(s):
+        found |= _drivers(child, small, axes)
+    return found

@@ -1,0 +1,149 @@
+"""Tutorial 3: write a kernel, schedule it by hand, and see what becomes of it.
+
+Run it: ``python tutorials/03_schedule_a_kernel.py``. A matrix product is told as three loops; what
+makes it fast (tiles in registers, vectors, threads) is added by steps, checked and recorded.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import numpy as np
+
+import unity
+from unity import script
+from unity.errors import UnityError
+from unity.script import Buffer, R, T, Tensor, dim, f32
+from unity.transform.schedule import Schedule, TensorIntrinsic, Trace, register_intrinsic
+
+n = dim("n")
+
+
+# %% A kernel says what is computed, and nothing of how.
+@script.prim_func
+def product(a: f32[Buffer, 384, 512], b: f32[Buffer, 512, 768], c: f32[Buffer, 384, 768]) -> None:
+    for i, j, k in T.grid(384, 768, 512):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            with T.init():
+                c[vi, vj] = 0.0
+            c[vi, vj] += a[vi, vk] * b[vk, vj]
+
+
+@script.function
+def main(x: f32[Tensor, 384, 512], w: f32[Tensor, 512, 768]) -> f32[Tensor, 384, 768]:
+    return R.call_tir(product, (x, w), out=f32[Tensor, 384, 768])
+
+
+module = script.module(main)
+rng = np.random.default_rng(0)
+x = rng.standard_normal((384, 512), np.float32)
+w = rng.standard_normal((512, 768), np.float32)
+
+
+# %% A schedule takes it apart. Each step is refused if it could change what is computed.
+def tiled(schedule: Schedule, rows: int = 6, vectors: int = 4, lanes: int = 16) -> None:
+    """Tiles of some rows by some vectors in registers, strips of columns on threads."""
+    copy = schedule.cache_write("product", 0, "local")  # sums are kept apart, and copied out
+    i, j, k = schedule.get_loops("product")
+    i_tile, i_row = schedule.split(i, [None, rows])
+    j_tile, j_vector, j_lane = schedule.split(j, [None, vectors, lanes])
+    k_tile, k_step = schedule.split(k, [None, 4])
+    schedule.reorder(j_tile, i_tile, k_tile, k_step, i_row, j_vector, j_lane)
+    schedule.reverse_compute_at(copy, i_tile)  # each tile is copied out when it is complete
+    panel = schedule.cache_read("product", 1, "local")
+    schedule.compute_at(panel, j_tile)  # each strip of columns is packed when it is begun
+    for block in (copy, panel):
+        _, lane = schedule.split(schedule.get_loops(block)[-1], [None, lanes])
+        schedule.vectorize(lane)
+    schedule.vectorize(j_lane)
+    for loop in (k_step, i_row, j_vector):
+        schedule.unroll(loop)
+    schedule.parallel(j_tile)
+    init = schedule.decompose_reduction("product", k_tile)  # zeros before the sum, not in it
+    schedule.vectorize(schedule.get_loops(init)[-1])
+
+
+by_hand = Schedule(module.prim_funcs()["product"])
+tiled(by_hand)
+print(by_hand.func)
+
+# %% Lowering keeps what was meant: 6 x 64 sums are 24 registers.
+ours = unity.compile(module.with_({"product": by_hand.kernel()}))
+default = unity.compile(module)
+np.testing.assert_allclose(ours(x, w), x @ w, rtol=1e-3, atol=1e-3)
+print("\n".join(str(ours.ir("product")).splitlines()[:16]))
+
+
+def milliseconds(executable: unity.Executable) -> float:
+    """The least of some calls."""
+    times: list[float] = []
+    for _ in range(20):
+        start = perf_counter()
+        executable(x, w)
+        times.append(perf_counter() - start)
+    return min(times) * 1e3
+
+
+print(f"by hand {milliseconds(ours):.2f} ms, by rule {milliseconds(default):.2f} ms")
+
+# %% The steps are data: they can be stored, and done again, on other shapes as well.
+text = by_hand.trace.to_json()
+
+
+@script.prim_func
+def any_rows(a: f32[Buffer, n, 512], b: f32[Buffer, 512, 768], c: f32[Buffer, n, 768]) -> None:
+    for i, j, k in T.grid(n, 768, 512):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            with T.init():
+                c[vi, vj] = 0.0
+            c[vi, vj] += a[vi, vk] * b[vk, vj]
+
+
+@script.function
+def any_main(x: f32[Tensor, n, 512], w: f32[Tensor, 512, 768]) -> f32[Tensor, n, 768]:
+    return R.call_tir(any_rows, (x, w), out=f32[Tensor, n, 768])
+
+
+dynamic = script.module(any_main)
+again = Schedule(dynamic.prim_funcs()["any_rows"]).replay(Trace.from_json(text))
+executable = unity.compile(dynamic.with_({"any_rows": again.kernel()}))
+for rows in (1, 6, 100):
+    np.testing.assert_allclose(executable(x[:rows], w), x[:rows] @ w, rtol=1e-3, atol=1e-3)
+
+# %% What is wrong is refused, and says why.
+refused = Schedule(module.prim_funcs()["product"])
+try:
+    refused.vectorize(refused.get_loops("product")[2])
+except UnityError as error:
+    print(error)
+
+
+# %% What a machine does in one instruction can be named: `tensorize` puts it where it is described.
+@script.prim_func
+def scaled_row(a: f32[Buffer, 1], b: f32[Buffer, 16], c: f32[Buffer, 16]) -> None:
+    for j in range(16):
+        with T.block("row"):
+            vj = T.axis.spatial(16, j)
+            c[vj] = c[vj] + a[0] * b[vj]
+
+
+@script.prim_func
+def one_instruction(a: f32[Buffer, 1], b: f32[Buffer, 16], c: f32[Buffer, 16]) -> None:
+    for lane in T.vectorized(16):
+        c[lane] = c[lane] + a[0] * b[lane]
+
+
+described = scaled_row.module().prim_funcs()["scaled_row"]
+made = one_instruction.module().prim_funcs()["one_instruction"]
+register_intrinsic("scaled_row", TensorIntrinsic(described, made))
+other = Schedule(module.prim_funcs()["product"])
+i, j, k = other.get_loops("product")
+j_tile, j_lane = other.split(j, [None, 16])
+other.reorder(i, j_tile, k, j_lane)
+other.parallel(i)
+other.decompose_reduction("product", k)
+other.tensorize(j_lane, "scaled_row")
+tensorized = unity.compile(module.with_({"product": other.kernel()}))
+np.testing.assert_allclose(tensorized(x, w), x @ w, rtol=1e-3, atol=1e-3)
