@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, Symbol, dim
+from unity.ir.dims import Dim, Symbol, dim, symbols_of
 from unity.ir.graph import Expr, Function, Var
 from unity.ir.lattice import atom_type, erase
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType
+from unity.ir.types import TensorType, Type
 from unity.ir.visit import substitute_symbols, type_symbols
 from unity.transform.graph.rewriter import BodyRewriter
 
@@ -39,6 +39,7 @@ def with_dynamic_dims(module: IRModule, dynamic: Dynamic, function: str = "main"
     changed = found
     if not isinstance(dynamic, Mapping):
         raise UnityError(f"dynamic must be a dict, got {type(dynamic).__name__}", hint=FORM)
+    changed = substitute_symbols(changed, _fixed(changed, dynamic))
     for name, change in dynamic.items():
         if isinstance(change, int):
             _check_size(name, change)
@@ -46,6 +47,24 @@ def with_dynamic_dims(module: IRModule, dynamic: Dynamic, function: str = "main"
         else:
             changed = _with_param(module, changed, name, change)
     return module.with_({function: changed})
+
+
+def _fixed(function: Function, dynamic: Dynamic) -> dict[Symbol, Dim]:
+    """Symbols that get one number wherever an input has them: the body may use them, too."""
+    given: dict[Symbol, set[object]] = {}
+    for q in function.params:
+        change = dynamic.get(q.name)
+        for axis, size in enumerate(_shape(q.type)):
+            axes = change if isinstance(change, Mapping) else {}
+            value = axes.get(axis, axes.get(axis - len(_shape(q.type))))
+            for symbol in symbols_of(size):
+                given.setdefault(symbol, set()).add(value if size == symbol else None)
+    found = {symbol: next(iter(values)) for symbol, values in given.items() if len(values) == 1}
+    return {symbol: n for symbol, n in found.items() if isinstance(n, int) and n >= 0}
+
+
+def _shape(of: Type) -> tuple[Dim, ...]:
+    return of.shape if isinstance(of, TensorType) and isinstance(of.shape, tuple) else ()
 
 
 def _check_size(where: str, size: int) -> None:

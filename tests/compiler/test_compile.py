@@ -51,6 +51,23 @@ def test_a_symbol_gets_a_value() -> None:
     assert unity.compile(parse(SYMBOLIC), dynamic={"x": {0: 7}}).symbols == {}
 
 
+BESIDE = """
+n = dim("n")
+
+@script.function
+def main(x: f32[Tensor, n, 4], y: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
+    table = R.full((n, 4), R.const(2.0), dtype="float32")
+    return R.add(R.add(x, y), table)
+"""
+
+
+def test_sizes_of_all_inputs_are_the_sizes_of_the_body() -> None:
+    exe = unity.compile(parse(BESIDE), dynamic={"x": {0: 1}, "y": {-2: 1}})
+    one = np.ones((1, 4), np.float32)
+    np.testing.assert_array_equal(exe(one, one), np.full((1, 4), 4))
+    assert exe.symbols == {}
+
+
 IMPOSSIBLE: list[tuple[Dynamic, str]] = [
     ({"q": {0: "n"}}, r"no input 'q'.*x, w"),
     ({"x": {2: "n"}}, "'x' has no axis 2"),

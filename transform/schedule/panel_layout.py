@@ -28,6 +28,7 @@ class PanelLayout:
 
     Attributes:
         value: What a step adds up, over the variables below and those of the axes.
+        load: The element of the panels in it.
         init: What the reduction starts from.
         finish: The stores.
         panel: The variable that counts panels.
@@ -42,6 +43,7 @@ class PanelLayout:
     """
 
     value: PrimExpr
+    load: Load
     init: PrimExpr
     finish: Stmt
     panel: PrimVar
@@ -83,12 +85,14 @@ def panel_layout(nest: Nest, reduction: Reduction, target: Target) -> PanelLayou
 
     value = rewrite_prim(substitute_prim(reduction.value, {column.var: split}), within)
     reads = {x: place(x, known) for x in walk_prim(value) if isinstance(x, Load)}
-    moved = next(index for x, index in reads.items() if depends(x, inside))
+    load = next(x for x in reads if depends(x, inside))
+    moved = reads[load]
     if step(moved, inside) != 1 or step(moved, depth.var) != width:
         return None
     row = _row(others, moved)
     return PanelLayout(
         value=value,
+        load=load,
         init=substitute_prim(reduction.init, {column.var: split}),
         finish=rewrite_stmt(substitute_stmt(nest.finish, {column.var: split}), None, within),
         panel=panel,

@@ -3,33 +3,71 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 
 from .loops import number, sequence
+from .micro_kernel import UNROLL
 from .nest import Reduction
+from .panel_ahead import Ahead
 from .panel_layout import PanelLayout
 from .tile import Tile, Values, accumulate, fill, loops, write_back
 
-UNROLL = 4
-"""Steps in a row."""
 IN_FLIGHT = 8
 """Accumulators that keep the multipliers busy: two a cycle, each takes four."""
 
 
-def micro_kernel(
-    layout: PanelLayout,
-    reduction: Reduction,
-    finish: Stmt,
-    outer: Values,
-    rows: Sequence[PrimExpr],
-    vectors: int,
-    masked: bool,
-) -> Stmt:
-    """One tile: accumulators in registers over all steps, then the stores.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Some steps of all, where a tile takes them in several runs with other tiles between.
+
+    Attributes:
+        index: Which run.
+        count: How many there are.
+        steps: How many steps each has.
+        kept: Where accumulators are between runs.
+        place: Where those of the tile begin.
+    """
+
+    index: PrimExpr
+    count: int
+    steps: int
+    kept: Buffer
+    place: PrimExpr
+
+    @property
+    def begin(self) -> PrimExpr:
+        """The first step."""
+        return multiply(self.index, imm(self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class PanelTile:
+    """Where a tile is.
+
+    Attributes:
+        outer: The values of the outer axes' variables and of the panel's.
+        rows: The values of the row axis.
+        vectors: How many vectors of the panel there are to compute.
+        masked: Whether the last one reaches past the last column.
+        ahead: What goes before each few steps.
+        run: The steps it takes, None for all.
+    """
+
+    outer: Values
+    rows: Sequence[PrimExpr]
+    vectors: int
+    masked: bool
+    ahead: Ahead | None = None
+    run: Run | None = None
+
+
+def micro_kernel(layout: PanelLayout, reduction: Reduction, finish: Stmt, at: PanelTile) -> Stmt:
+    """One tile: accumulators in registers over all its steps, then the stores.
 
     Few accumulators are had several times, each for every so many-th step, and added up.
 
@@ -37,70 +75,90 @@ def micro_kernel(
         layout: The roles of the axes.
         reduction: What is reduced, over the layout's variables.
         finish: The stores, over the layout's variables.
-        outer: The values of the outer axes' variables and of the panel's.
-        rows: The values of the row axis.
-        vectors: How many vectors of the panel there are to compute.
-        masked: Whether the last one reaches past the last column.
+        at: The tile.
     """
     lane = PrimVar("lane")
-    panel = outer[layout.panel]
+    panel = at.outer[layout.panel]
     tile = Tile(
         row=None if layout.row is None else layout.row.var,
-        rows=tuple(rows),
+        rows=tuple(at.rows),
         column=(layout.inside,),
-        columns=tuple((add(imm(v * layout.lanes), lane),) for v in range(vectors)),
+        columns=tuple((add(imm(v * layout.lanes), lane),) for v in range(at.vectors)),
         lane=lane,
         lanes=layout.lanes,
         limit=add(imm(layout.columns), multiply(panel, imm(-layout.width))),
-        masked=frozenset({vectors - 1} if masked else ()),
+        masked=frozenset({at.vectors - 1} if at.masked else ()),
     )
-    size = len(rows) * vectors
+    size = len(at.rows) * at.vectors
     copies = max(1, min(UNROLL, IN_FLIGHT // size, number(layout.depth.extent) or UNROLL))
     dtype = reduction.value.dtype
-    buffers = [
+    first, *others = (
         Buffer("acc", (imm(size * layout.lanes),), dtype, scope="local") for _ in range(copies)
-    ]
-    value = substitute_prim(reduction.value, outer)
-    steps = _steps(layout, reduction, value, tile, buffers)
-    done = write_back(tile, reduction, substitute_stmt(finish, outer), buffers[0])
-    stmts = [fill(tile, reduction.identity, b) for b in buffers]
-    result: Stmt = Seq(
-        (*stmts, loops(layout.sums, steps), *_summed(reduction, tile, buffers), done)
     )
-    for buffer in reversed(buffers):
+    start = fill(tile, reduction.identity, first)
+    done = write_back(tile, reduction, substitute_stmt(finish, at.outer), first)
+    if at.run is not None:
+        kept, place, last = at.run.kept, at.run.place, imm(at.run.count - 1)
+        resumed = _moved(tile, first, imm(0), kept, place)
+        start = IfThen(Compare("eq", at.run.index, imm(0)), start, resumed)
+        left = _moved(tile, kept, place, first, imm(0))
+        done = IfThen(Compare("eq", at.run.index, last), done, left)
+    result: Stmt = Seq(
+        (
+            start,
+            *(fill(tile, reduction.identity, b) for b in others),
+            loops(layout.sums, _steps(layout, reduction, tile, (first, *others), at)),
+            *_summed(reduction, tile, (first, *others)),
+            done,
+        )
+    )
+    for buffer in reversed((first, *others)):
         result = Allocate(buffer, result)
     return result
+
+
+def _moved(tile: Tile, to: Buffer, there: PrimExpr, source: Buffer, here: PrimExpr) -> Stmt:
+    """The accumulators copied from one place to another."""
+    slots = [tile.slot(r, c) for r in range(len(tile.rows)) for c in range(len(tile.columns))]
+    copies = [Store(to, (add(there, s),), Load(source, (add(here, s),))) for s in slots]
+    return tile.vectorized(sequence(copies))
 
 
 def _steps(
     layout: PanelLayout,
     reduction: Reduction,
-    value: PrimExpr,
     tile: Tile,
     buffers: Sequence[Buffer],
+    at: PanelTile,
 ) -> Stmt:
     """All steps of the innermost loop: some in a row, then those left."""
     reading = Tile(tile.row, tile.rows, tile.column, tile.columns, tile.lane, tile.lanes)
+    value = substitute_prim(reduction.value, at.outer)
     depth, extent = layout.depth.var, layout.depth.extent
+    begin: PrimExpr = imm(0)
+    if at.run is not None:
+        begin, extent = at.run.begin, imm(at.run.steps)
     known = number(extent)
 
-    def at(index: PrimExpr, buffer: Buffer) -> Stmt:
-        return accumulate(reading, reduction, substitute_prim(value, {depth: index}), buffer)
+    def step(index: PrimExpr, buffer: Buffer) -> Stmt:
+        there = substitute_prim(value, {depth: add(begin, index)})
+        return accumulate(reading, reduction, there, buffer)
 
     copies = len(buffers)
     count = UNROLL if known is None else max(1, min(UNROLL, known) // copies * copies)
     whole = extent // count if known is None else imm(known // count)
     outer, inner = PrimVar(depth.name), PrimVar(f"{depth.name}_step")
     first = add(multiply(outer, imm(count)), multiply(inner, imm(copies)))
-    group = sequence([at(add(first, imm(i)), b) for i, b in enumerate(buffers)])
-    parts: list[Stmt] = [
-        For(outer, imm(0), whole, For(inner, imm(0), imm(count // copies), group, "unrolled"))
-    ]
+    group = sequence([step(add(first, imm(i)), b) for i, b in enumerate(buffers)])
+    few: Stmt = For(inner, imm(0), imm(count // copies), group, "unrolled")
+    if at.ahead is not None:
+        few = Seq((at.ahead(outer, count), few))
+    parts: list[Stmt] = [For(outer, imm(0), whole, few)]
     if known is None or known % count:
         left = extent % count if known is None else imm(known % count)
         rest = PrimVar(f"{depth.name}_rest")
         index = add(multiply(whole, imm(count)), rest)
-        parts.append(For(rest, imm(0), left, at(index, buffers[0])))
+        parts.append(For(rest, imm(0), left, step(index, buffers[0])))
     return sequence(parts)
 
 

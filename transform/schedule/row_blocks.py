@@ -16,10 +16,12 @@ from unity.ir.stmt import For, IfThen, Seq, Stmt
 
 from .loops import ceildiv, number, sequence
 
-TileOf = Callable[[PrimExpr, int], Stmt]
-"""The tile that begins at a row and has so many."""
+TileOf = Callable[[PrimExpr, int, PrimExpr], Stmt]
+"""The tile that begins at a row and has so many, and which one it is, counted from the first."""
 BLOCK = 8
-"""Tiles of a block, where rows are unknown."""
+"""Tiles of a block, where rows are unknown and there is little else to share."""
+MOST = 48
+"""Tiles of a block, at most: what a row has is to be found in the second cache again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class RowBlocks:
     tiles: int
     count: PrimExpr
 
+    @property
+    def total(self) -> PrimExpr:
+        """All tiles, of all blocks."""
+        return ceildiv(self.rows, imm(self.size))
+
     def at(self, block: PrimExpr, tile: TileOf) -> Stmt:
         """The tiles of a block."""
         known = number(self.rows)
@@ -49,14 +56,15 @@ class RowBlocks:
         size, more = divmod(known, count)
         middle = imm(more * (size + 1))
         parts: list[Stmt] = []
-        if more:
-            parts.append(
-                self._run(block, 0, more, lambda i: tile(multiply(i, imm(size + 1)), size + 1))
-            )
+
+        def larger(i: PrimExpr) -> Stmt:
+            return tile(multiply(i, imm(size + 1)), size + 1, i)
 
         def smaller(i: PrimExpr) -> Stmt:
-            return tile(add(middle, multiply(add(i, imm(-more)), imm(size))), size)
+            return tile(add(middle, multiply(add(i, imm(-more)), imm(size))), size, i)
 
+        if more:
+            parts.append(self._run(block, 0, more, larger))
         parts.append(self._run(block, more, count, smaller))
         return sequence(parts)
 
@@ -76,12 +84,12 @@ class RowBlocks:
         upper = add(lower, imm(self.tiles))
         at = PrimVar("tile")
         count = simplify(Binary("min", upper, whole) - lower)
-        full = For(at, lower, count, tile(multiply(at, imm(self.size)), self.size))
+        full = For(at, lower, count, tile(multiply(at, imm(self.size)), self.size, at))
         if self.size == 1:
             return full
         last: Stmt | None = None
         for size in range(1, self.size):
-            done = tile(multiply(whole, imm(self.size)), size)
+            done = tile(multiply(whole, imm(self.size)), size, whole)
             last = IfThen(Compare("eq", rest, imm(size)), done, last)
         assert last is not None
         return Seq((full, IfThen(Compare("lt", whole, upper), last)))
@@ -98,7 +106,8 @@ def row_blocks(rows: PrimExpr, size: int, others: int, threads: int) -> RowBlock
     """
     known = number(rows)
     if known is None:
-        return RowBlocks(rows, size, BLOCK, ceildiv(rows, imm(BLOCK * size)))
+        each = MOST // 2 if threads == 1 or others >= 4 * threads else BLOCK
+        return RowBlocks(rows, size, each, ceildiv(rows, imm(each * size)))
     tiles = max(1, -(-known // size))
 
     def idle(blocks: int) -> float:
@@ -107,5 +116,6 @@ def row_blocks(rows: PrimExpr, size: int, others: int, threads: int) -> RowBlock
         return -(-units // threads) * threads / units + blocks / 50
 
     best = min(range(1, max(1, min(tiles, 4 * threads)) + 1), key=idle) if threads > 1 else 1
+    best = max(best, -(-tiles // MOST))
     each = max(1, -(-tiles // best))
     return RowBlocks(rows, size, each, imm(-(-tiles // each)))

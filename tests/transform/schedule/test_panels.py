@@ -14,10 +14,10 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
-from unity.ir.dtype import FLOAT32
+from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.graph import Call, Op, Var
 from unity.ir.prim_expr import Imm
-from unity.ir.stmt import Allocate, For, PrimFunc
+from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
 from unity.ir.target import Target
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
@@ -66,6 +66,7 @@ ROWS = dim("rows")
     missing=st.integers(0, 15),
     target=st.sampled_from(TARGETS),
     threads=st.integers(1, 3),
+    near=st.booleans(),
 )
 def test_laid_out_it_computes_the_same(
     rows: int,
@@ -76,12 +77,14 @@ def test_laid_out_it_computes_the_same(
     missing: int,
     target: Target,
     threads: int,
+    near: bool,
 ) -> None:
     width = target.vector_bits // 32 * min(vectors, 4 if target.vector_registers == 32 else 2)
     columns = max(1, count * width - missing)
     x, w = (rows, depth), (-(-columns // width), depth, width)
     before = kernel((rows if known else ROWS, depth), w, columns)
-    same(before, replace(target, threads=threads), x, w)
+    l2_bytes = target.l2_bytes if near else 64
+    same(before, replace(target, threads=threads, l2_bytes=l2_bytes), x, w)
 
 
 def test_no_rows_are_no_work_for_several_threads() -> None:
@@ -126,6 +129,50 @@ def test_one_row_keeps_several_sums() -> None:
     assert [n // 16 for n in accumulators(laid_out)] == [4, 4]
     panels = [s for s in walk_stmt(laid_out.body) if isinstance(s, For) and s.var.name == "panel"]
     assert [s.extent for s in panels] == [Imm(2, panels[0].extent.dtype)]
+
+
+@pytest.mark.parametrize(("rows", "each"), [(3, None), (6, 16), (12, 8), (128, 1)])
+def test_tiles_fetch_the_next_panel_together(rows: int, each: int | None) -> None:
+    func = kernel((rows, 64), (3, 64, 64), 192)
+    little = replace(WIDE, l2_bytes=64 << 10)
+    assert fetches(schedule(func, little)) == ({each} if each else set())
+    assert not fetches(schedule(func, WIDE))  # all of it stays in the cache
+
+
+@pytest.mark.parametrize(("depth", "runs"), [(64, 1), (256, 1), (512, 4), (509, 1)])
+def test_long_panels_are_taken_in_runs_of_steps(depth: int, runs: int) -> None:
+    func = schedule(kernel((12, depth), (3, depth, 64), 192), replace(WIDE, l2_bytes=512 << 10))
+    found = [s.extent for s in walk_stmt(func.body) if isinstance(s, For) and s.var.name == "run"]
+    assert found == ([Imm(runs, INT64)] if runs > 1 else [])
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    rows=st.integers(0, 20),
+    known=st.booleans(),
+    quarters=st.integers(3, 8),
+    columns=st.integers(1, 20),
+    target=st.sampled_from([SHORT, SHORTEST]),
+    threads=st.integers(1, 3),
+)
+def test_in_runs_they_compute_the_same(
+    rows: int, known: bool, quarters: int, columns: int, target: Target, threads: int
+) -> None:
+    width, depth = target.vector_bits // 32, 4 * quarters
+    x, w = (rows, depth), (-(-columns // width), depth, width)
+    before = kernel((rows if known else ROWS, depth), w, columns)
+    same(before, replace(target, threads=threads, l2_bytes=depth * width * 4 * 6), x, w)
+
+
+def fetches(func: PrimFunc) -> set[int]:
+    """How many lines are fetched at a time."""
+    found = set()
+    for s in walk_stmt(func.body):
+        if isinstance(s, For) and isinstance(s.body, Evaluate):
+            assert isinstance(s.extent, Imm)
+            assert isinstance(s.extent.value, int)
+            found.add(s.extent.value)
+    return found
 
 
 def accumulators(func: PrimFunc) -> list[int]:

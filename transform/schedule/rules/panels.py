@@ -1,28 +1,31 @@
 """Products whose vector operand lies in panels: weights packed at compile time.
 
 A task takes a panel and some rows: the panel stays in the second cache while tiles of rows pass
-over it, each tile reading it once from its first step to its last. No tile has less than its share
-of rows where they are known; of unknown ones, a last tile of fitting size takes what is left.
+over it, each tile reading it once from its first step to its last; of a long panel a run of steps
+stays, and accumulators are kept between runs. No tile has less than its share of rows where they
+are known; of unknown ones, a last tile of fitting size takes what is left.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
-from unity.ir.prim_expr import Binary, PrimExpr, imm
-from unity.ir.regions import add
-from unity.ir.stmt import Stmt
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
+from unity.ir.regions import add, multiply
+from unity.ir.stmt import Allocate, Buffer, For, Stmt
 from unity.ir.target import Target
 
 from ..access import collapsed, may_trap
 from ..loops import number, parallel, product, sequence
-from ..nest import Nest
+from ..micro_kernel import UNROLL
+from ..nest import Nest, Reduction
+from ..panel_ahead import PanelAhead, panel_ahead
 from ..panel_layout import PanelLayout, panel_layout
-from ..panel_tile import micro_kernel
-from ..row_blocks import row_blocks
+from ..panel_tile import PanelTile, Run, micro_kernel
+from ..row_blocks import RowBlocks, row_blocks
 from ..tile import Values
 from .result import GRAIN, with_init
 
@@ -50,6 +53,23 @@ class _Part:
     masked: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is computed, in what runs of steps.
+
+    Attributes:
+        layout: The roles of the axes.
+        reduction: What is reduced, over the layout's variables.
+        finish: The stores.
+        runs: How many runs the steps are taken in.
+    """
+
+    layout: PanelLayout
+    reduction: Reduction
+    finish: Stmt
+    runs: int
+
+
 def panels(nest: Nest, target: Target) -> Stmt | None:
     """Applies where the one operand that moves along the columns lies in panels."""
     if nest.reduction is None or may_trap(nest.reduction.value):
@@ -61,17 +81,8 @@ def panels(nest: Nest, target: Target) -> Stmt | None:
     if layout is None:
         return None
     moved = replace(reduction, value=layout.value, init=layout.init)
-    finish = with_init(moved, layout.finish)
-
-    def part(some: _Part) -> Stmt:
-        most = min((target.vector_registers - 1 - some.vectors) // some.vectors, MOST_ROWS)
-
-        def tile(outer: Values, rows: Sequence[PrimExpr]) -> Stmt:
-            return micro_kernel(layout, moved, finish, outer, rows, some.vectors, some.masked)
-
-        return _tasks(layout, some, most, target, tile)
-
-    return sequence([part(p) for p in _parts(layout)])
+    plan = _Plan(layout, moved, with_init(moved, layout.finish), _runs(layout, target))
+    return sequence([_tasks(plan, p, target) for p in _parts(layout)])
 
 
 def _parts(layout: PanelLayout) -> list[_Part]:
@@ -83,17 +94,30 @@ def _parts(layout: PanelLayout) -> list[_Part]:
     return parts
 
 
-def _tasks(
-    layout: PanelLayout,
-    part: _Part,
-    most: int,
-    target: Target,
-    tile: Callable[[Values, Sequence[PrimExpr]], Stmt],
-) -> Stmt:
+def _runs(layout: PanelLayout, target: Target) -> int:
+    """How many equal runs of steps a panel is taken in.
+
+    While one stays in the second cache the rows pass through it and the next run is fetched.
+    """
+    steps = number(layout.depth.extent)
+    if steps is None or layout.sums:
+        return 1
+    size = steps * layout.width * layout.load.dtype.bytes
+    if size <= target.l2_bytes // 8:
+        return 1
+    least = -(-size // (target.l2_bytes // 16))
+    fitting = (n for n in range(least, 2 * least) if steps % (n * UNROLL) == 0)
+    return next(fitting, 1)
+
+
+def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
     """The tiles of some panels, shared among threads by panel and block of rows."""
+    layout = plan.layout
+    most = min((target.vector_registers - 1 - part.vectors) // part.vectors, MOST_ROWS)
     extent = imm(1) if layout.row is None else layout.row.extent
     others = part.count * math.prod(number(a.extent) or MANY for a in layout.outer)
     blocks = row_blocks(extent, most, others, target.threads)
+    ahead = panel_ahead(layout, part.count, blocks.total, extent, target)
     names = [a.var.name.removeprefix("v") for a in layout.outer]
     extents = [a.extent for a in layout.outer]
     domain = [
@@ -111,13 +135,47 @@ def _tasks(
 
         outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
         outer[layout.panel] = add(imm(part.begin), coordinate(imm(part.count)))
+        tiles = _block(plan, part, blocks, coordinate(blocks.count), outer, ahead)
+        return tiles if ahead is None else ahead.around(tiles)
 
-        def rows(first: PrimExpr, size: int) -> Stmt:
-            return tile(outer, [add(first, imm(r)) for r in range(size)])
-
-        return blocks.at(coordinate(blocks.count), rows)
-
-    height = simplify(Binary("min", extent, imm(blocks.tiles * most)))
+    height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     steps = [a.extent for a in (*layout.sums, layout.depth)]
     work = product([*steps, height, imm(part.vectors * layout.lanes)])
     return parallel(domain, work, GRAIN, body)
+
+
+def _block(
+    plan: _Plan,
+    part: _Part,
+    blocks: RowBlocks,
+    block: PrimExpr,
+    outer: Values,
+    ahead: PanelAhead | None,
+) -> Stmt:
+    """The tiles of a block of rows, run of steps after run of steps."""
+    layout, steps = plan.layout, number(plan.layout.depth.extent)
+    each = blocks.size * part.vectors * layout.lanes
+    dtype = plan.reduction.value.dtype
+    kept = Buffer("kept", (imm(blocks.tiles * each),), dtype, scope="local")
+    nth = PrimVar("run")
+
+    def tile(first: PrimExpr, size: int, index: PrimExpr) -> Stmt:
+        run, taken = None, steps
+        begin: PrimExpr = imm(0)
+        if plan.runs > 1:
+            assert steps is not None
+            here = add(index, multiply(block, imm(-blocks.tiles)))
+            taken = steps // plan.runs
+            run = Run(nth, plan.runs, taken, kept, multiply(here, imm(each)))
+            begin = run.begin
+        fetch = None
+        if ahead is not None and taken is not None:
+            fetch = ahead.of(index, outer, begin, taken)
+        rows = [add(first, imm(r)) for r in range(size)]
+        at = PanelTile(outer, rows, part.vectors, part.masked, fetch, run)
+        return micro_kernel(layout, plan.reduction, plan.finish, at)
+
+    tiles = blocks.at(block, tile)
+    if plan.runs == 1:
+        return tiles
+    return Allocate(kept, For(nth, imm(0), imm(plan.runs), tiles))
