@@ -27,6 +27,7 @@ from .graph import (
     LowerCalls,
     MarkInPlace,
     MergeParallel,
+    MultiplyByReciprocals,
     Normalize,
     PackWeights,
     PlanMemory,
@@ -129,6 +130,7 @@ def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline
     found = found.without(ConvertWinograd).without(PackWeights)
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(
         LegalizeOps,
+        MultiplyByReciprocals(),  # their error is far below that of rounding
         ConvertPrecision(narrow),
         EliminateDeadCode(),
         PackWeights(),  # weights as they are rounded

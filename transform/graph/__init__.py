@@ -18,6 +18,7 @@ from .merge_parallel import MergeParallel
 from .normalize import Normalize
 from .pack_weights import PackWeights
 from .plan_memory import PlanMemory, arena_bytes, peak_bytes
+from .reciprocals import MultiplyByReciprocals
 from .simplify import SimplifyOps
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "LowerCalls",
     "MarkInPlace",
     "MergeParallel",
+    "MultiplyByReciprocals",
     "Normalize",
     "PackWeights",
     "PlanMemory",

@@ -89,8 +89,8 @@ class LaneSums:
                 self._sum(tile, sums, r, v), left, self._right(outer, depth, v),
                 lanes, group_of(layout.right.dtype),
             )
+            for r, left in enumerate(lefts)  # a row's group is read once, columns stay
             for v in range(vectors)
-            for r, left in enumerate(lefts)
         ]  # fmt: skip
         body = sequence(
             [
