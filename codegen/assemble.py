@@ -19,18 +19,21 @@ from unity.runtime.program import Program
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
 
 
-def assemble(module: IRModule, target: Target, cache: Path | None) -> Executable:
+def assemble(
+    module: IRModule, target: Target, cache: Path | None, *, checks: bool = False
+) -> Executable:
     """Compile, link and wrap a lowered module.
 
     Args:
         module: Planned graph functions and lowered prim funcs.
         target: This machine.
         cache: The folder of the disk cache, None for none.
+        checks: Whether accesses of kernels are checked.
     """
     built = build_program(module)
     names = [k.name for k in built.program.kernels]
     funcs = {name: func for name, func in module.prim_funcs().items() if name in names}
-    code = compile_kernels(funcs, target, cache, target.threads)
+    code = compile_kernels(funcs, target, cache, target.threads, checks=checks)
     program = _with_messages(built.program, code)
     native = native_text(program, target.triple) if supported() else None
     objects = list(code.objects)

@@ -26,6 +26,7 @@ from unity.runtime.executable import Executable
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision
 from unity.transform import pipeline as default_pipeline
+from unity.transform.check_accesses import check_accesses
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -58,6 +59,7 @@ def compile(  # noqa: A001
     dynamic: Dynamic | None = None,
     pipeline: Pipeline | None = None,
     check: bool = False,
+    check_bounds: bool = False,
     caches: Caches = False,
     threads: int | None = None,
     precision: Precision = "f32",
@@ -77,6 +79,8 @@ def compile(  # noqa: A001
         pipeline: The passes to run; the target's own if not given.
         check: Whether to compare the result with the interpreter on generated inputs; if it
             differs, the error names the pass that is to blame.
+        check_bounds: Whether every access of a kernel asserts at run time that it lies within its
+            buffer: for kernels written by hand. What is certain to leave it is refused in any case.
         threads: How many threads kernels may use; as many as there are cpus if not given.
         precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
             that type and sum in float32 (in f16 not convolutions that are laid out in blocks of
@@ -96,6 +100,8 @@ def compile(  # noqa: A001
         module = with_caches(module, caches, _main_name(module))
     verify(module)
     check_types(module)
+    for name, func in module.prim_funcs().items():
+        check_accesses(name, func)
     context = Context(_target(target, threads), tuple(instruments))
     if pipeline is not None and precision != "f32":
         raise UnityError(
@@ -105,7 +111,8 @@ def compile(  # noqa: A001
     passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
     lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
-    executable = assemble(lowered, context.target, None if folder is None else Path(folder))
+    store = None if folder is None else Path(folder)
+    executable = assemble(lowered, context.target, store, checks=check_bounds)
     if check:
         from unity.checking import check_executable
 
@@ -152,6 +159,7 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
     if name in module.graph_functions():
         return compile(module)[name]
     target = host_target()
+    check_accesses(name, module.prim_funcs()[name])
     lowered = default_pipeline(target.kind).run(module, Context(target))
     written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
     return kernel_call(name, written, func, target, default_folder())
