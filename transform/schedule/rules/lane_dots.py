@@ -82,11 +82,11 @@ def _tasks(
         outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
         outer[layout.panel] = add(imm(begin), coordinate(imm(count)))
 
-        def rows(first: PrimExpr, size: int) -> Stmt:
+        def rows(first: PrimExpr, size: int, _: PrimExpr) -> Stmt:
             return sums.tile(outer, [add(first, imm(r)) for r in range(size)], vectors, masked)
 
         return blocks.at(coordinate(blocks.count), rows)
 
-    height = simplify(Binary("min", extent, imm(blocks.tiles * most)))
+    height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     work = product([layout.depth.extent, height, imm(vectors * sums.lanes)])
     return parallel(domain, work, GRAIN, body)
