@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from unity.ir.module import IRModule
     from unity.ir.target import Target
     from unity.runtime.executable import Executable
+    from unity.runtime.session import Session
     from unity.transform.pipeline import pipeline as pipeline
 
 __all__ = [
     "Executable",
     "IRModule",
+    "Session",
     "Target",
     "UnityError",
     "UnsupportedError",
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Executable": "unity.runtime.executable",
     "IRModule": "unity.ir.module",
+    "Session": "unity.runtime.session",
     "Target": "unity.ir.target",
     "UnityError": "unity.errors",
     "UnsupportedError": "unity.errors",

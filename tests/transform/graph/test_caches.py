@@ -17,7 +17,7 @@ from unity.ir.graph import CallTir
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
 from unity.script import parse, print_module
-from unity.transform import pipeline
+from unity.transform import Context, pipeline
 from unity.transform.graph import FuseAttention, LegalizeOps, LowerCalls, Normalize, PlanMemory
 
 HEAD = """
@@ -122,8 +122,8 @@ def main(
     x, cache = floats(0, (2, 3), (6, 3))
     want: Any = interpret(module, "main", [x, cache.copy(), (4,)])
     got = unity.compile(module)(x, cache, (4,))
-    assert got is cache
     np.testing.assert_allclose(got, want, rtol=1e-5)
+    assert got is cache
 
 
 def test_swapped_caches_are_put_in_their_places() -> None:
@@ -316,5 +316,5 @@ def main(
     module = apply([Normalize(), FuseAttention()], kept)
     text = print_module(module)
     assert "keys=p + t" in text
-    lowered = pipeline().run(kept, unity.transform.Context())
+    lowered = pipeline().run(kept, Context())
     assert "strided_slice" not in print_module(lowered)
