@@ -10,7 +10,7 @@ import pytest
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import FLOAT32
+from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.equality import structural_equal
 from unity.ir.graph import Call, Op, Var
 from unity.ir.prim_expr import Imm, Intrinsic, Load
@@ -24,6 +24,7 @@ from unity.op.table import OPS
 from unity.transform.graph.legalize import make_kernel
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
+from unity.transform.schedule.rules import blocked_share
 
 TARGET = replace(Context().target, vector_bits=512, vector_registers=32, threads=2)
 SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
@@ -87,6 +88,41 @@ def test_heavy_weights_are_fetched_ahead() -> None:
     before = kernel(x, heavy, padding=1)
     (expected,) = run_prim_func(before, arrays, {})
     (got,) = run_prim_func(schedule(before, TARGET), arrays, {})  # which checks every index
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attrs", "threads", "cut"),
+    [
+        ((1, 1, 4, 8, 16), (2, 1, 1, 3, 16, 16), {"padding": (0, 1)}, 2, "i2"),
+        ((1, 1, 6, 8, 16), (1, 1, 1, 3, 16, 16), {"padding": (0, 1)}, 3, "i2"),
+        ((1, 2, 5, 9, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}, 2, "i1"),
+        ((1, 1, 8, 14, 16), (1, 1, 1, 1, 16, 16), {}, 2, "row"),  # all pixels are one axis
+        ((1, 1, 7, 7, 16), (4, 1, 1, 1, 16, 16), {}, 2, "column"),  # weights fetched ahead
+        ((1, 1, 5, 9, 16), (1, 1, 1, 3, 16, 16), {"padding": (0, 1)}, 4, None),  # no fair way
+    ],
+)
+def test_each_thread_has_a_run_of_lines(
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    attrs: dict[str, int | bool | tuple[int, ...]],
+    threads: int,
+    cut: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(blocked_share, "GRAIN", 1)
+    before = kernel(x, w, **attrs)
+    after = schedule(before, replace(TARGET, threads=threads))
+    loops = [s for s in walk_stmt(after.body) if isinstance(s, For)]
+    shared = [s.extent for s in loops if s.kind == "parallel" and s.var.name == "part"]
+    assert bool(shared) == (cut is not None)
+    assert all(e == Imm(threads, INT64) for e in shared)
+    if cut is not None:
+        runs = {s.var.name for s in loops if not isinstance(s.begin, Imm)}
+        assert cut in runs
+    arrays = floats(2, x, w)
+    (expected,) = run_prim_func(before, arrays, {})
+    (got,) = run_prim_func(after, arrays, {})
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
 
 

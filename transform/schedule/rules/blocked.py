@@ -7,7 +7,7 @@ so that all registers hold accumulators. A few steps of the innermost loop stand
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
@@ -16,13 +16,14 @@ from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
 from ..access import collapsed, may_trap
-from ..loops import number, parallel, product, sequence
+from ..loops import number, sequence
 from ..nest import Axis, Nest, Reduction
 from ..padding import without_padding
 from ..tile import Tile, Values, accumulate, fill, write_back
 from .blocked_parts import Part, cut, parts_of, tile_size
 from .blocked_roles import Roles, length_of, roles_of
-from .result import GRAIN, with_init
+from .blocked_share import Coordinate, shared
+from .result import with_init
 from .taps import Ahead, Seen, Taps
 
 LINE_BITS = 512
@@ -54,7 +55,7 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
         tasks = column.count * math.prod(number(a.extent) or 99 for a in roles.slow + roles.fast)
         together = [parts] if tasks >= 4 * target.threads else [[row] for row in parts]
         for some in together:
-            stmts.append(_tiles(nest, reduction, roles, taps, column, some))
+            stmts.append(_tiles(nest, reduction, roles, taps, column, some, target))
     return sequence(stmts)
 
 
@@ -65,49 +66,52 @@ def _tiles(
     taps: Taps,
     column: Part,
     rows: Sequence[Part],
+    target: Target,
 ) -> Stmt:
     """All tiles of some blocks; rows of one size are shared among threads, others go in a row."""
-    shared = rows[0].count if len(rows) == 1 else 1
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in roles.slow]
-    inner: list[tuple[str, PrimExpr]] = []
-    inner += [("column", imm(column.count))] if column.count > 1 else []
-    inner += [(a.var.name.removeprefix("v"), a.extent) for a in roles.fast]
-    across: list[tuple[str, PrimExpr]] = [("row", imm(shared))] if shared > 1 else []
-    domain += across + inner if roles.columns_last else inner + across
-
+    count = rows[0].count if len(rows) == 1 else 1
+    column_axis = Axis(PrimVar("column"), imm(column.count))
+    row_axis = Axis(PrimVar("row"), imm(count))
+    here = (column_axis,) if column.count > 1 else ()
+    across = (row_axis,) if count > 1 else ()
+    inner = across + here + roles.fast if roles.columns_last else here + roles.fast + across
     tiles = sum(row.count for row in rows)
 
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        at = iter(point)
-        outer: Values = {a.var: next(at) for a in roles.slow}
-        first = next(at) if across and roles.columns_last else imm(0)
-        here = next(at) if column.count > 1 else imm(0)
-        outer |= {a.var: next(at) for a in roles.fast}
+    def body(at: Mapping[PrimVar, Coordinate]) -> Stmt:
+        outer: Values = {a.var: at[a.var].value for a in roles.slow + roles.fast}
+        block = at[column_axis.var].value if here else imm(0)
         turn: PrimExpr = imm(0)
-        turns = tiles
+        turns = 1
         for axis in roles.fast:
-            turn = add(multiply(turn, axis.extent), outer[axis.var])
-            turns *= length_of(axis)
+            most = at[axis.var].turns
+            assert most is not None
+            turn, turns = add(multiply(turn, imm(most)), at[axis.var].turn), turns * most
 
-        def tile(row: Part, place: PrimExpr, before: int) -> Stmt:
-            tile = _tile(roles, _values(column, here), _values(row, place))
-            now = add(add(multiply(turn, imm(tiles)), place), imm(before))
-            ahead = _ahead(roles, column, here, now, turns, outer)
+        def tile(row: Part, place: Coordinate, before: int) -> Stmt:
+            tile = _tile(roles, _values(column, block), _values(row, place.value))
+            most = place.turns or tiles
+            now = add(add(multiply(turn, imm(most)), place.turn), imm(before))
+            ahead = _ahead(roles, column, block, now, turns * most, outer)
             return _micro_kernel(nest, reduction, tile, taps, row.seen, outer, ahead)
 
         if len(rows) == 1:
-            return tile(rows[0], first if roles.columns_last or not across else next(at), 0)
+            return tile(rows[0], at[row_axis.var] if across else Coordinate(imm(0), imm(0), 1), 0)
         parts: list[Stmt] = []
         before = 0
         for row in rows:
             place = PrimVar("row")
-            parts.append(For(place, imm(0), imm(row.count), tile(row, place, before)))
+            kernel = tile(row, Coordinate(place, place, None), before)
+            parts.append(For(place, imm(0), imm(row.count), kernel))
             before += row.count
         return sequence(parts)
 
-    lanes, steps = length_of(roles.lane), product([a.extent for a in reduction.axes])
-    pixels = sum(row.count * row.size for row in rows) // shared * roles.width
-    return parallel(domain, multiply(steps, imm(column.size * pixels * lanes)), GRAIN, body)
+    steps = math.prod(length_of(a) for a in reduction.axes)
+    pixels = sum(row.count * row.size for row in rows) // count * roles.width
+    work = steps * column.size * pixels * length_of(roles.lane)
+    # The last of the outer axes are lines of pixels, which the next stage goes along, too.
+    lines = [a for a in reversed(roles.slow + roles.fast) if number(a.extent) != 1]
+    preferred = (*lines[:1], *across, *here, *lines[1:])
+    return shared(roles.slow + inner, preferred, work, target, body)
 
 
 def _ahead(
