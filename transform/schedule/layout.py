@@ -79,6 +79,17 @@ def columns_of(target: Target) -> int:
     return 4 if target.vector_registers >= 32 else 2
 
 
+def rows_of(columns: int, target: Target) -> int:
+    """How many rows a tile of so many columns may have.
+
+    Registers hold the sums, a step's columns and one row; without a fused multiply-add also the
+    products of two rows, which are on their way at a time.
+    """
+    fused = target.has("fma") or not target.triple.startswith(("x86_64", "i686"))
+    products = 0 if fused else 2 * columns
+    return (target.vector_registers - columns - 1 - products) // columns
+
+
 def _beside(nest: Nest, column: Axis, row: Axis, reads: Sequence[Poly]) -> Axis | None:
     """An axis along which nothing that moves along the rows moves."""
     of_row = [index for index in reads if mentions(index, row.var)]

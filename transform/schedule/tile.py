@@ -91,30 +91,43 @@ def accumulate(
         guard: Which lanes take part, None for all; loads in `value` must be predicated by it.
         only: The columns that take part, None for all.
     """
-    still = loads_on(value, tile.row, tile.column, (False, False))
-    shared = {load: PrimVar("shared", load.dtype) for load in still}
-    row_loads = loads_on(value, tile.row, tile.column, (True, False))
-    of_row = [{load: PrimVar("row", load.dtype) for load in row_loads} for _ in tile.rows]
-    columns: list[Stmt] = []
-    for c in range(len(tile.columns)) if only is None else sorted(only):
-        loads = loads_on(value, tile.row, tile.column, (False, True))
-        of_column = {load: PrimVar("column", load.dtype) for load in loads}
-        stores: list[Stmt] = []
-        for r in range(len(tile.rows)):
-            expr = bound_loads(value, {**shared, **of_row[r], **of_column})
-            step = substitute_prim(_masked(expr, tile, c), tile.values(r, c))
-            if guard is not None:
-                step = Select(guard, step, reduction.identity)
-            now = Binary(reduction.op, Load(buffer, (tile.slot(r, c),)), step)
-            stores.append(Store(buffer, (tile.slot(r, c),), now))
-        body = sequence(stores)
-        for load, var in of_column.items():
+
+    def on(row: bool, column: bool, name: str) -> dict[Load, PrimVar]:
+        loads = loads_on(value, tile.row, tile.column, (row, column))
+        return {load: PrimVar(name, load.dtype) for load in loads}
+
+    some = range(len(tile.columns)) if only is None else sorted(only)
+    shared = on(False, False, "shared")
+    of_row = [on(True, False, "row") for _ in tile.rows]
+    of_column = {c: on(False, True, "column") for c in some}
+
+    def added(r: int, c: int) -> Stmt:
+        expr = bound_loads(value, {**shared, **of_row[r], **of_column[c]})
+        step = substitute_prim(_masked(expr, tile, c), tile.values(r, c))
+        if guard is not None:
+            step = Select(guard, step, reduction.identity)
+        now = Binary(reduction.op, Load(buffer, (tile.slot(r, c),)), step)
+        return Store(buffer, (tile.slot(r, c),), now)
+
+    def with_row(r: int, body: Stmt) -> Stmt:
+        for load, var in of_row[r].items():
+            body = Let(var, substitute_prim(load, tile.values(r, 0)), body)
+        return body
+
+    def with_column(c: int, body: Stmt) -> Stmt:
+        for load, var in of_column[c].items():
             body = Let(var, substitute_prim(_masked(load, tile, c), tile.values(0, c)), body)
-        columns.append(body)
-    result = sequence(columns)
-    for r, bound in enumerate(of_row):
-        for load, var in bound.items():
-            result = Let(var, substitute_prim(load, tile.values(r, 0)), result)
+        return body
+
+    rows = range(len(tile.rows))
+    if len(some) < len(rows):  # the fewer are held, the others come one by one
+        result = sequence([with_row(r, sequence([added(r, c) for c in some])) for r in rows])
+        for c in some:
+            result = with_column(c, result)
+    else:
+        result = sequence([with_column(c, sequence([added(r, c) for r in rows])) for c in some])
+        for r in rows:
+            result = with_row(r, result)
     for load, var in shared.items():
         result = Let(var, load, result)
     return tile.vectorized(result)

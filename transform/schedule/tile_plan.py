@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.target import Target
 
+from .layout import rows_of
 from .loops import number
 from .tile_group import TileGroup
 
@@ -52,7 +53,7 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
     blocks = number(group.block_out.extent) or 1
     best: tuple[float, TilePlan] | None = None
     for columns in _divisors(blocks, 4):
-        most = min((target.vector_registers - 1 - columns) // columns, MOST_ROWS)
+        most = min(rows_of(columns, target), MOST_ROWS)
         for count in _divisors(lines, lines):
             rows = _even(count * line, most)
             for panels in _divisors(blocks // columns, blocks):

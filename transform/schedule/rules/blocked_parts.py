@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.target import Target
 
+from ..layout import rows_of
 from .blocked_roles import MOST_PIXELS, Flat, Roles
 from .taps import Place, Seen, Taps
 
@@ -30,7 +31,7 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
     best: tuple[float, int, int] = math.inf, 1, 1
     width = roles.width
     for columns in range(1, min(blocks, 4) + 1):
-        most = min((target.vector_registers - 1 - columns) // columns, MOST_PIXELS)
+        most = min(rows_of(columns, target), MOST_PIXELS)
         for rows in range(1, min(most // width, pixels) + 1):
             if rows > 1 and not _fits(roles.flat, rows, width, target):
                 break

@@ -19,7 +19,7 @@ from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
 
 from ..access import collapsed, may_trap
-from ..layout import Layout, columns_of, layout_of
+from ..layout import Layout, columns_of, layout_of, rows_of
 from ..loops import (
     Tier,
     ceildiv,
@@ -95,7 +95,7 @@ def _strips(layout: Layout, target: Target) -> list[Strip]:
         extent = one if layout.beside is None else layout.beside.extent
         for beside in row_tiers(extent, max(1, largest // column.size)):
             width = column.size * beside.size
-            most = max(1, min(8, (target.vector_registers - width - 1) // width))
+            most = max(1, min(8, rows_of(width, target)))
             extent = one if layout.row is None else layout.row.extent
             strips.append(Strip(column, beside, tuple(tile_tiers(extent, most, width))))
     return strips

@@ -19,6 +19,7 @@ from unity.ir.stmt import Allocate, Buffer, For, Stmt
 from unity.ir.target import Target
 
 from ..access import collapsed, may_trap
+from ..layout import rows_of
 from ..loops import number, parallel, product, sequence
 from ..micro_kernel import UNROLL
 from ..nest import Nest, Reduction
@@ -113,7 +114,7 @@ def _runs(layout: PanelLayout, target: Target) -> int:
 def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
     """The tiles of some panels, shared among threads by panel and block of rows."""
     layout = plan.layout
-    most = min((target.vector_registers - 1 - part.vectors) // part.vectors, MOST_ROWS)
+    most = min(rows_of(part.vectors, target), MOST_ROWS)
     extent = imm(1) if layout.row is None else layout.row.extent
     others = part.count * math.prod(number(a.extent) or MANY for a in layout.outer)
     blocks = row_blocks(extent, most, others, target.threads)

@@ -1,0 +1,128 @@
+"""The assembly of the default register tiles: sums stay in registers, on every width of them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+import unity
+from tests.bench.operators import OPERATORS
+from unity.codegen.llvm import compile_kernels
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.script import parse
+from unity.transform import Context, pipeline
+
+LINUX = "x86_64-unknown-linux-gnu"
+SSE = ("sse4.1", "sse4.2")
+AVX2 = (*SSE, "avx", "avx2", "f16c", "fma")
+AVX512 = (*AVX2, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+TARGETS = {
+    "avx512": Target("cpu", LINUX, "skylake-avx512", AVX512, 512, 32, threads=2),
+    "avx2": Target("cpu", LINUX, "haswell", AVX2, 256, 16, threads=2),
+    "sse4.2": Target("cpu", LINUX, "nehalem", SSE, 128, 16, threads=2),
+}
+PRODUCT = """
+m = dim("m")
+k = dim("k")
+n = dim("n")
+
+@script.function
+def main(a: f32[Tensor, {m}, {k}], b: f32[Tensor, {k}, {n}]) -> f32[Tensor, {m}, {n}]:
+    return R.matmul(a, b)
+"""
+TRANSPOSED = """
+@script.function
+def main(a: f32[Tensor, 120, 256], b: f32[Tensor, 192, 256]) -> f32[Tensor, 120, 192]:
+    return R.matmul(a, R.permute_dims(b, (1, 0)))
+"""
+SCRIPTS = {
+    "product": PRODUCT.format(m=128, k=768, n=768),
+    "short rows": PRODUCT.format(m=8, k=512, n=48),
+    "product of any size": PRODUCT.format(m="m", k="k", n="n"),
+    "transposed": TRANSPOSED,
+}
+MODELS = ("linear_128x768x768", "conv3x3_64_64_56", "conv1x1_256_64_56")
+LABEL = re.compile(r"^(\.L\w+):")
+JUMP = re.compile(r"^\tj\w+\t(\.L\w+)")
+PRODUCTS = re.compile(r"^\tv?(fn?m(add|sub)\d+|mul)ps\t")
+MASKED = re.compile(r"cmp\w*ps|pcmp|maskmov|\{%k|pextr|pinsr")
+TILE = 8
+"""Products of vectors in a loop from which on it is a tile's."""
+
+
+def module(case: str) -> IRModule:
+    return parse(SCRIPTS[case]) if case in SCRIPTS else unity.load(OPERATORS[case].build())
+
+
+@cache
+def assembly(case: str, target: str) -> str:
+    lowered = pipeline("cpu").run(module(case), Context(TARGETS[target]))
+    functions = lowered.prim_funcs()
+    code = compile_kernels(functions, TARGETS[target])
+    return "\n".join(code.asm(name) for name in functions)
+
+
+def innermost(text: str) -> list[list[str]]:
+    """The bodies of the innermost loops: from a label to the jump back to it."""
+    lines, labels = text.splitlines(), dict[str, int]()
+    found: list[tuple[int, int]] = []
+    for at, line in enumerate(lines):
+        if label := LABEL.match(line):
+            labels[label[1]] = at
+        elif (jump := JUMP.match(line)) and jump[1] in labels:
+            found.append((labels[jump[1]], at))
+    return [
+        lines[begin : end + 1]
+        for begin, end in found
+        if not any((b, e) != (begin, end) and begin <= b and e <= end for b, e in found)
+    ]
+
+
+def tiles(text: str) -> list[list[str]]:
+    """The loops that are register tiles without masks."""
+    return [
+        body
+        for body in innermost(text)
+        if sum(bool(PRODUCTS.match(line)) for line in body) >= TILE
+        and not any(MASKED.search(line) for line in body)
+    ]
+
+
+def spills(body: list[str], framed: bool) -> list[str]:
+    """The instructions that keep a vector in a fixed place on the stack, or fetch it from there."""
+    place = r"\(%r[sb]p\)" if framed else r"\(%rsp\)"
+    return [line.strip() for line in body if re.search(place, line) and re.search("[xyz]mm", line)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", [*SCRIPTS, *MODELS])
+def test_tiles_stay_in_registers(case: str, target: str) -> None:
+    if (case, target) == ("product of any size", "sse4.2"):
+        pytest.skip("its last rows, eight with a pointer each, keep three numbers on the stack")
+    text = assembly(case, target)
+    found = tiles(text)
+    assert found, "no register tile"
+    framed = "movq\t%rsp, %rbp" in text
+    assert not [line for body in found for line in spills(body, framed)]
+
+
+@pytest.mark.parametrize(("target", "most"), [("avx512", 24), ("avx2", 12), ("sse4.2", 8)])
+def test_tiles_use_the_registers(target: str, most: int) -> None:
+    steps = 4
+    counts = [
+        sum(bool(PRODUCTS.match(line)) for line in body)
+        for body in tiles(assembly("product", target))
+    ]
+    assert max(counts) == most * steps
+
+
+def test_a_spill_is_seen() -> None:
+    text = "\n".join(
+        [".LBB0_1:", *["\tvfmadd231ps\t%ymm0, %ymm1, %ymm2"] * TILE,
+         "\tvmovups\t%ymm2, 32(%rsp)", "\tvmovups\t(%rsp,%rax), %ymm2", "\tjb\t.LBB0_1"]
+    )  # fmt: skip
+    (body,) = tiles(text)
+    assert spills(body, framed=False) == ["vmovups\t%ymm2, 32(%rsp)"]
