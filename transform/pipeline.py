@@ -25,6 +25,7 @@ from .graph import (
     LegalizeOps,
     LiftTemporaries,
     LowerCalls,
+    MarkCopies,
     MarkInPlace,
     MergeParallel,
     MultiplyByReciprocals,
@@ -70,6 +71,7 @@ KERNELS = Pipeline(
         FuseOps(),
         FuseTir(),
         EliminateDeadCode(),  # kernels that only fused ones were made from
+        MarkCopies(),
         MarkInPlace(),  # while kernels have the form they were made in
         ScheduleDefault(),
         CompactBuffers(),  # of kernels scheduled by hand; before what is left of them is lifted

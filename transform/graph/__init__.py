@@ -13,6 +13,7 @@ from .fuse_tir import FuseTir
 from .legalize import LegalizeOps
 from .lift_temporaries import LiftTemporaries
 from .lower_calls import LowerCalls
+from .mark_copies import MarkCopies
 from .mark_in_place import MarkInPlace
 from .merge_parallel import MergeParallel
 from .normalize import Normalize
@@ -35,6 +36,7 @@ __all__ = [
     "LegalizeOps",
     "LiftTemporaries",
     "LowerCalls",
+    "MarkCopies",
     "MarkInPlace",
     "MergeParallel",
     "MultiplyByReciprocals",

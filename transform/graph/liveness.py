@@ -48,8 +48,9 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """A ``memory.call_kernel``: where it stands and the variables its buffers are given."""
+    """A ``memory.call_kernel``: its binding, where it stands and what its buffers are given."""
 
+    var: Var
     position: int
     kernel: str
     buffers: tuple[Expr, ...]
@@ -93,7 +94,7 @@ class Liveness:
             case Call(Op("memory.call_kernel"), (FunctionRef(name), Tuple(buffers), _)):
                 for buffer in buffers:
                     self._use(buffer)
-                self.calls.append(KernelCall(self._position, name, buffers))
+                self.calls.append(KernelCall(var, self._position, name, buffers))
             case Tuple(fields):
                 self.tuples[var] = fields  # a tuple nobody takes apart keeps nothing alive
             case If():

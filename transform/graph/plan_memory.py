@@ -15,6 +15,7 @@ from unity.ir.graph import (
     Function,
     Op,
     ShapeValue,
+    Tuple,
     Var,
     VarBinding,
 )
@@ -24,9 +25,10 @@ from unity.ir.types import ObjectType, TensorType
 from unity.ir.visit import type_symbols, walk_bindings
 
 from ..passes import Context, Pass
-from .arena import Piece, pack
+from .arena import Packing, pack
 from .liveness import KernelCall, Liveness, Storage
 from .rewriter import BodyRewriter
+from .storage_groups import Groups, placed, put_copies
 from .symbols import shape_of
 
 
@@ -77,25 +79,50 @@ class PlanMemory(Pass):
 
     Attributes:
         in_place: Whether kernels may write over their inputs.
+        without_copies: Whether tensors may lie in those that they are concatenated to or taken
+            from, if that takes no more memory; kernels that only copy are left out then.
     """
 
     in_place: bool = True
+    without_copies: bool = True
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each graph function by itself; kernels that write in place are marked."""
-        planner = _Planner(module, self.in_place)
+        planner = _Planner(module, self.in_place, self.without_copies)
         functions = {
             name: planner.function(f, frozenset()) for name, f in module.graph_functions().items()
         }
         return module.with_({**functions, **planner.marked})
 
 
+_TRIED = 32
+"""Copies that are left out one by one, where not all of them can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """An arena, where each storage begins in it, and what became of kernel calls.
+
+    Attributes:
+        packing: The arena.
+        offsets: Where each storage begins.
+        dropped: The bindings of calls that have nothing left to do.
+        overwriting: The kernels that write over an input somewhere.
+    """
+
+    packing: Packing
+    offsets: Mapping[Var, Dim]
+    dropped: set[Var]
+    overwriting: set[str]
+
+
 class _Planner:
     """Carries what is known of each kernel."""
 
-    def __init__(self, module: IRModule, in_place: bool) -> None:
+    def __init__(self, module: IRModule, in_place: bool, without_copies: bool) -> None:
         self.module = module
         self.in_place = in_place
+        self.without_copies = without_copies
         self.marked: dict[str, PrimFunc] = {}
 
     def function(self, f: Function, around: frozenset[Symbol]) -> Function:
@@ -109,40 +136,84 @@ class _Planner:
             if isinstance(b.value, Function)
         }
         pieces = [s for s in live.storages.values() if _fits(s, scope)]
-        groups = self.shared(pieces, live) if self.in_place else [[s] for s in pieces]
-        packing = pack([_piece(g) for g in groups])
-        offsets = {
-            s.var: offset for g, offset in zip(groups, packing.offsets, strict=True) for s in g
-        }
-        if not offsets and not inner:
+        plan = self.best(pieces, live)
+        if not plan.offsets and not inner:
             return f
+        for name in plan.overwriting:
+            kernel = self.kernel(name)
+            self.marked[name] = replace(kernel, attrs=kernel.attrs.with_(noalias=False))
         arena = Var("arena", ObjectType())
-        new = _Placer(self.module, arena, offsets, inner).function(f)
-        if not offsets:
+        new = _Placer(self.module, arena, plan, inner).function(f)
+        if not plan.offsets:
             return new
-        size = Call(Op("memory.alloc_arena"), (ShapeValue((packing.size,)),))
+        size = Call(Op("memory.alloc_arena"), (ShapeValue((plan.packing.size,)),))
         first = BindingBlock((VarBinding(arena, size),))
         return replace(new, body=Body(_merged(first, new.body.blocks), new.body.result))
 
-    def shared(self, pieces: list[Storage], live: Liveness) -> list[list[Storage]]:
-        """The storages, those that are written over each other together, in order."""
-        group_of = {s.var: [s] for s in pieces}
+    def best(self, pieces: list[Storage], live: Liveness) -> _Plan:
+        """The plan that leaves out as many copies as it can without taking more memory."""
+        plain = self.planned(pieces, live, frozenset())
+        copying = [c.var for c in live.calls if "copies" in self.kernel(c.kernel).attrs]
+        if not self.without_copies or not copying:
+            return plain
+        most = plain.packing.size
+        plan = self.planned(pieces, live, frozenset(copying))
+        if _at_most(plan.packing.size, most):
+            return plan
+        plan = plain
+        for var in copying[:_TRIED]:
+            tried = self.planned(pieces, live, frozenset({*plan.dropped, var}))
+            if _at_most(tried.packing.size, most):
+                plan = tried
+        return plan
+
+    def planned(self, pieces: list[Storage], live: Liveness, copying: frozenset[Var]) -> _Plan:
+        """Where storages go, those that may share memory together, call by call.
+
+        Args:
+            pieces: The storages.
+            live: When they are in use.
+            copying: Calls that are left out where parts can lie in the whole.
+        """
+        groups = Groups(pieces)
+        dropped: set[Var] = set()
+        overwriting: set[str] = set()
         for call in live.calls:
-            source, target = self.overwritten(call, live, group_of)
-            if source is None or target is None:
+            if call.var in copying and put_copies(groups, self.copied(call, live, groups)):
+                dropped.add(call.var)
                 continue
-            a, b = group_of[source.var], group_of[target.var]
-            if a is b or max(s.end for s in a) > call.position:
+            source, target = self.overwritten(call, live, groups)
+            if not self.in_place or source is None or target is None:
                 continue
-            a += b
-            group_of.update((s.var, a) for s in b)
-            kernel = self.kernel(call.kernel)
-            self.marked[call.kernel] = replace(kernel, attrs=kernel.attrs.with_(noalias=False))
-        seen: dict[int, list[Storage]] = {id(g): g for g in group_of.values()}
-        return list(seen.values())
+            if groups.of(source) is groups.of(target) or groups.of(source).end > call.position:
+                continue
+            groups.put(target, source, 0)
+            overwriting.add(call.kernel)
+        found = groups.all()
+        packing = pack([g.piece() for g in found])
+        return _Plan(packing, placed(found, packing.offsets), dropped, overwriting)
+
+    def copied(
+        self, call: KernelCall, live: Liveness, planned: Groups
+    ) -> list[tuple[Storage, Storage, int]]:
+        """What a kernel only moves: the part, the whole, and the bytes before the part."""
+        marked = self.kernel(call.kernel).attrs.get("copies", ())
+        found: list[tuple[Storage, Storage, int]] = []
+        for entry in marked if isinstance(marked, tuple) else ():
+            match entry:
+                case (int() as part, int() as whole, int() as begin):
+                    storages = [_storage(call.buffers[i], live) for i in (part, whole)]
+                case _:
+                    return []
+            a, b = storages
+            if a is None or b is None or a.var not in planned or b.var not in planned:
+                return []
+            assert a.type.dtype is not None
+            found.append((a, b, begin * a.type.dtype.bytes))
+        return found
 
     def overwritten(
-        self, call: KernelCall, live: Liveness, planned: Mapping[Var, object]
+        self, call: KernelCall, live: Liveness, planned: Groups
     ) -> tuple[Storage | None, Storage | None]:
         """An input that dies in this call and the output that may take its place."""
         kernel = self.kernel(call.kernel)
@@ -192,11 +263,10 @@ def _fits(storage: Storage, scope: frozenset[Symbol]) -> bool:
     return not storage.escapes and symbols_of(*shape_of(storage.type)) <= scope
 
 
-def _piece(group: list[Storage]) -> Piece:
-    first = group[0]
-    assert first.type.dtype is not None
-    start, end = min(s.start for s in group), max(s.end for s in group)
-    return Piece(shape_of(first.type), first.type.dtype.bytes, start, end)
+def _at_most(size: Dim, other: Dim) -> bool:
+    """Whether a size is no larger than another, at least where every symbol is 64."""
+    values = dict.fromkeys(symbols_of(size, other), 64)
+    return evaluate(size, values) <= evaluate(other, values)
 
 
 def _merged(first: BindingBlock, rest: tuple[BindingBlock, ...]) -> tuple[BindingBlock, ...]:
@@ -212,21 +282,23 @@ class _Placer(BodyRewriter):
         self,
         module: IRModule,
         arena: Var,
-        offsets: Mapping[Var, Dim],
+        plan: _Plan,
         closures: Mapping[Var, Function],
     ) -> None:
         super().__init__(module)
         self.arena = arena
-        self.offsets = offsets
+        self.plan = plan
         self.closures = closures
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         if isinstance(value, Function):
             return self.closures.get(var, value)
-        if var not in self.offsets or not isinstance(value, Call):
+        if var in self.plan.dropped:
+            return Tuple(())
+        if var not in self.plan.offsets or not isinstance(value, Call):
             return value
         assert isinstance(var.type, TensorType)
-        args = (self.arena, ShapeValue((self.offsets[var],)), value.args[0])
+        args = (self.arena, ShapeValue((self.plan.offsets[var],)), value.args[0])
         return Call(Op("memory.view"), args, Attrs(dtype=var.type.dtype), value.span)
 
 
