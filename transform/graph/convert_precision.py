@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.types import TensorType, Type
 from unity.ir.visit import walk_bindings
-from unity.op.registry import OpDef
+from unity.op.registry import REQUIRED, OpDef
 from unity.op.table import OPS
 
 from ..passes import Context, Pass, map_functions
@@ -27,6 +28,8 @@ NATIVE: dict[str, tuple[str, ...]] = {
     "float16": ("f16c", "fullfp16"),
 }
 """For each dtype, the features of a target any of which makes it native."""
+MUCH = 16
+"""Elements of an operand, for one of the result, from which on reading it is most of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,9 @@ class ConvertPrecision(Pass):
     do so in the narrow type where their result is wanted in it; all others compute in float32,
     between a widening and a rounding that fusion puts in their kernels. Functions take and give
     what they did before.
+
+    Ops whose ``operands`` are narrow (attention) take those that they can't do without in bfloat16
+    and give it; in float32 where results are few beside operands, whose rounding would cost more.
 
     Depthwise convolutions over blocked channels stay in float32: no dot product would add them up.
 
@@ -82,7 +88,7 @@ class ConvertPrecision(Pass):
         rounded: dict[Constant, Constant] = {}
 
         def convert(f: Function) -> Function:
-            return _Converter(module, self.dtype, _wanted(f), rounded).function(f)
+            return _Converter(module, self.dtype, _wanted(f, self.dtype), rounded).function(f)
 
         return map_functions(module, convert)
 
@@ -106,7 +112,7 @@ def require_native(target: Target, narrow: DType) -> None:
         )
 
 
-def _wanted(f: Function) -> set[Var]:
+def _wanted(f: Function, narrow: DType) -> set[Var]:
     """The variables read by narrow ops, or by ops that only move values for these."""
     found: set[Var] = set()
     for binding in reversed(list(walk_bindings(f))):
@@ -116,6 +122,8 @@ def _wanted(f: Function) -> set[Var]:
         row = _row(value)
         if row is not None and (contracts(row, value) or (binding.var in found and moves(row))):
             found.update(a for a in _tensors(value.args) if isinstance(a, Var))
+        elif row is not None and chains(row, value, binding.var, narrow):
+            found.update(a for a in value.args[: _needed(row)] if isinstance(a, Var))
     return {v for v in found if _is_float32(v.type)}
 
 
@@ -130,6 +138,32 @@ def contracts(row: OpDef, call: Call) -> bool:
     given = call.attrs["out_dtype"]
     types = [atom_type(a) for a in _tensors(call.args)]
     return all(map(_is_float32, types)) and (given is None or given == FLOAT32)
+
+
+def chains(row: OpDef, call: Call, var: Var, narrow: DType) -> bool:
+    """Whether a call takes and gives bfloat16, its operands not much more than its results."""
+    if row.precision != "operands" or narrow != BFLOAT16:
+        return False
+    types = [atom_type(a) for a in call.args[: _needed(row)]]
+    if not all(map(_is_float32, [*types, var.type])):
+        return False
+    result = _elements(var.type)
+    return result is None or all(
+        (_elements(t) or MUCH * result + 1) <= MUCH * result for t in types
+    )
+
+
+def _needed(row: OpDef) -> int:
+    """How many operands a call can't do without."""
+    return sum(p.default is REQUIRED for p in row.params)
+
+
+def _elements(t: Type | None) -> int | None:
+    """How many there are, if that is known."""
+    if not isinstance(t, TensorType) or not isinstance(t.shape, tuple):
+        return None
+    known = [e for e in t.shape if isinstance(e, int)]
+    return math.prod(known) if len(known) == len(t.shape) else None
 
 
 def moves(row: OpDef) -> bool:
@@ -173,6 +207,9 @@ class _Converter(BodyRewriter):
         if var in self.wanted and moves(row):
             name = f"{var.name}_{self.dtype}"
             return self.keep(var, self.emit(self.narrowed(value), name, value.span))
+        if chains(row, value, var, self.dtype):
+            call = self.mixed(value, _needed(row))
+            return self.keep(var, self.emit(call, f"{var.name}_{self.dtype}", value.span))
         if contracts(row, value):
             attrs = Attrs({**dict(value.attrs.items()), "out_dtype": FLOAT32})
             new = replace(self.narrowed(value), attrs=attrs)
@@ -196,6 +233,11 @@ class _Converter(BodyRewriter):
     def widened(self, call: Call) -> Call:
         """A call that widens, by itself, what memory holds in the narrow type."""
         return self.mapped(call, self.to_wide)
+
+    def mixed(self, call: Call, count: int) -> Call:
+        """A call on the narrow forms of its first operands, others in float32."""
+        narrow, wide = call.args[:count], call.args[count:]
+        return replace(call, args=(*map(self.to_narrow, narrow), *map(self.to_wide, wide)))
 
     def mapped(self, call: Call, operand: Callable[[Expr], Expr]) -> Call:
         args = tuple(

@@ -14,6 +14,7 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
 from ..passes import Context, Pass
 from .chain_blocks import chain_blocks
+from .chain_tiles import chain_tiles
 from .epilogue import fused
 from .nest import Nest, nest_of
 from .padding import unpadded
@@ -142,7 +143,7 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
             continue
         chain = row_chain(stages[at:], temporaries, target)
         if chain is not None:
-            result.append(chain_blocks(chain, target))
+            result.append(chain_tiles(chain, target) or chain_blocks(chain, target))
             at += len(chain.stages)
             continue
         group = row_group(stages[at:], target)

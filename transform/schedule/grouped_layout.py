@@ -66,10 +66,10 @@ def grouped_layout(nest: Nest, reduction: Reduction) -> GroupedLayout | None:
     *others, column = nest.axes
     *sums, depth, inner = reduction.axes
     columns = number(column.extent)
-    operands = _operands(reduction, column.var)
-    if operands is None or not columns:
+    factors = operands(reduction, column.var)
+    if factors is None or not columns:
         return None
-    left, right = operands
+    left, right = factors
     group = group_of(right.buffer.dtype)
     if number(inner.extent) != group or group < 2 or left.dtype.bits != right.dtype.bits:
         return None
@@ -117,7 +117,7 @@ def _load(e: PrimExpr) -> Load:
     return e
 
 
-def _operands(reduction: Reduction, column: PrimVar) -> tuple[PrimExpr, Load] | None:
+def operands(reduction: Reduction, column: PrimVar) -> tuple[PrimExpr, Load] | None:
     """The two factors before they are widened: what stays along the columns, what moves."""
     match reduction.value:
         case Binary("mul", Cast(_, a), Cast(_, b)):

@@ -10,7 +10,7 @@ from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, always_ge, dim_text, equal
-from unity.ir.dtype import BOOL, Array
+from unity.ir.dtype import BFLOAT16, BOOL, Array
 from unity.ir.prim_expr import Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
@@ -199,9 +199,13 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         place = dict(zip(layouts[3], i, strict=True))
         return place["B"], place["H"], place["L"], place["D"]
 
+    def rounded(x: PrimExpr) -> PrimExpr:
+        """As matrix units take it."""
+        return te.cast(te.cast(x, BFLOAT16), wide) if result.dtype == BFLOAT16 else x
+
     def summed(*index: PrimExpr) -> te.Reduce:
         b, h, i, e = at(index)
-        return te.sum(weight[b, h, i, j.var] * read(2, b, j.var, h, e), axis=[j])
+        return te.sum(rounded(weight[b, h, i, j.var]) * read(2, b, j.var, h, e), axis=[j])
 
     weighted = te.compute(shape, summed, "weighted")
     return te.compute(
@@ -296,10 +300,11 @@ OPS: tuple[OpDef, ...] = (
         Operands may be parts of larger tensors: `heads` heads from `first` on (one tensor may hold
         q, k and v), the first `keys` rows of caches. With `kv_heads`, that many heads of keys and
         values serve as many queries' heads each as fit (grouped queries). Without keys the result
-        is 0. Narrow floats are summed in float32.
+        is 0. Narrow floats are summed in float32; the weights of bfloat16 values are rounded to it.
         """,
         compute=_compute,
         pattern="opaque",
         samples=_samples,
+        precision="operands",
     ),
 )

@@ -141,7 +141,7 @@ class OpDef:
     samples: Callable[[int], Sequence[Sample]] | None = None
     gradient: Callable[..., object] | None = None
     layout: Callable[..., object] | None = None
-    precision: Literal["always", "follow", "never"] = "follow"
+    precision: Literal["always", "operands", "follow", "never"] = "follow"
     tolerance: float = 1e-5
 
     def bind(

@@ -180,7 +180,7 @@ class _Plan:
         """One block of sums: zero, all steps, the stores."""
         sums = self.registers.part(len(sources), part.tiles)
         body = sums.step(lambda i: sources[i], lambda j: self._right(outer, step, j))
-        if len(sources) == TALL:
+        if len(sources) == TALL and not self.layout.right.buffer.scope.startswith("local"):
             body = sequence([*self._ahead(part, outer, step, rows[0]), body])
         steps = For(step, imm(0), imm(self.steps), body)
         stored = sums.store(self._slot)
