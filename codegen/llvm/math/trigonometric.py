@@ -28,11 +28,14 @@ _BITS = int(
 """2/pi, 1344 bits."""
 
 
-def _reduce(x: Num) -> tuple[Num, Num, Num]:
-    """The quadrant (in the low two bits), and what is left as a sum of two doubles."""
+def _reduce(x: Num, single: bool) -> tuple[Num, Num, Num]:
+    """The quadrant (in the low two bits), and what is left as a sum of two doubles.
+
+    With `single` the first of them will be rounded to a float and the second is not used.
+    """
     em, t = x.em, x.t
     slow, done = em.new_label("far"), em.new_label("reduced")
-    near = _reduce_near(x)
+    near = _reduce_single(x) if single else _reduce_near(x)
     far = x.abs() >= _FAR
     some, before = far.text, em.block
     if t.lanes > 1:
@@ -62,6 +65,15 @@ def _reduce_near(x: Num) -> tuple[Num, Num, Num]:
     low = low + n * p3 + n * p4
     r = high + low
     return shifted.bits(), r, (high - r) + low
+
+
+def _reduce_single(x: Num) -> tuple[Num, Num, Num]:
+    """The product with the first part is exact; of a float below a million at least 4e-9 is left."""
+    shifted = x.times_plus(_TWO_OVER_PI, _MAGIC)
+    n = -(shifted - _MAGIC)
+    p1, p2, p3, p4 = _HALF_PI_PARTS
+    r = n.times_plus(p3, n.times_plus(p2, n.times_plus(p1, x)))
+    return shifted.bits(), r, n * p4
 
 
 def _far_function(unit: Unit, t: Ty) -> str:
@@ -104,7 +116,7 @@ def _far_function(unit: Unit, t: Ty) -> str:
 def _sincos(x: Num) -> tuple[Num, Num, Num]:
     """The quadrant, and sine and cosine of what is left."""
     wide = x.convert("fpext", "double") if x.single else x
-    quadrant, r, low = _reduce(wide)
+    quadrant, r, low = _reduce(wide, x.single)
     if x.single:
         quadrant, r = quadrant.convert("trunc", "i32"), r.convert("fptrunc", "float")
     z = r * r
