@@ -86,6 +86,52 @@ def _scale(stride: int | PrimExpr, factor: PrimExpr) -> int | PrimExpr:
     return Binary("mul", stride, factor)
 
 
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The lanes ``base + offset`` for an offset each; `base` None where there is nothing to add."""
+
+    base: PrimExpr | None
+    offsets: tuple[int, ...]
+
+
+def as_near(e: PrimExpr) -> Near | None:
+    """A vector of indices as a uniform value and a number for each lane.
+
+    >>> as_near(Binary("floordiv", Ramp(imm(4), imm(1), 4), Broadcast(imm(2), 4)))
+    Near(base=None, offsets=(2, 2, 3, 3))
+    """
+    match e:
+        case Ramp(base, Imm(int() as stride), lanes):
+            return _near(base, tuple(i * stride for i in range(lanes)))
+        case Broadcast(value, lanes):
+            return _near(value, (0,) * lanes)
+        case Binary("add", a, b):
+            x, y = as_near(a), as_near(b)
+            if x is None or y is None:
+                return None
+            total = y.base if x.base is None else x.base
+            if x.base is not None and y.base is not None:
+                total = Binary("add", x.base, y.base)
+            return Near(total, tuple(p + q for p, q in zip(x.offsets, y.offsets, strict=True)))
+        case Binary("floordiv" | "floormod" | "mul" as op, a, Broadcast(Imm(int() as by))):
+            x = as_near(a)
+            if x is None or x.base is not None or by <= 0:
+                return None
+            return Near(None, tuple(_whole(op, p, by) for p in x.offsets))
+        case _:
+            return None
+
+
+def _near(base: PrimExpr, offsets: tuple[int, ...]) -> Near:
+    if isinstance(base, Imm):
+        return Near(None, tuple(int(base.value) + p for p in offsets))
+    return Near(base, offsets)
+
+
+def _whole(op: str, a: int, b: int) -> int:
+    return a // b if op == "floordiv" else a % b if op == "floormod" else a * b
+
+
 def is_nonnegative(e: PrimExpr, variables: AbstractSet[PrimVar]) -> bool:
     """Whether an integer is certainly not negative, given the variables that are not."""
     if e.dtype.kind == "uint":

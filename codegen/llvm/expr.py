@@ -29,12 +29,12 @@ from unity.ir.prim_expr import (
 from unity.ir.stmt import Buffer
 from unity.ir.visit_prim import prim_children
 
-from .affine import as_ramp, is_nonnegative
+from .affine import as_near, as_ramp, is_nonnegative
 from .arithmetic import bool_binary, compare, float_binary, int_binary
 from .cast import cast
 from .emitter import Emitter, float_text, int_text
 from .math.table import intrinsic
-from .memory import At, Place, Run, Scattered, all_lanes, any_lane, both, load
+from .memory import At, Place, Run, Scattered, all_lanes, any_lane, both, load, load_near
 from .narrow import round_to
 from .types import I64, Ty, is_narrow, memory_type, value_type
 
@@ -314,6 +314,9 @@ class Expressions:
 
     def _load(self, e: Load) -> str:
         lanes = e.dtype.lanes
+        together = self._near(e)
+        if together is not None:
+            return together
         outer = (self._mask, self._mask_lanes)
         if e.predicate is not None:
             self._narrow_mask(self.expr(e.predicate), e.predicate.dtype.lanes)
@@ -328,6 +331,18 @@ class Expressions:
         if mask is not None and lanes > 1 and isinstance(place, At):
             return self._zero_off(value, e, lanes)
         return value
+
+    def _near(self, e: Load) -> str | None:
+        """Elements of one register's stretch loaded together; None where they may not be."""
+        if self.checks or e.predicate is not None or self._mask is not None or not e.indices:
+            return None
+        if e.dtype.lanes == 1 or as_ramp(e.indices[0]) is not None:
+            return None
+        near = as_near(e.indices[0])
+        if near is None or max(near.offsets) - min(near.offsets) >= e.dtype.lanes:
+            return None
+        base = "0" if near.base is None else self.index(near.base)
+        return load_near(self.em, self.pointers[e.buffer], e.dtype, base, near.offsets)
 
     def _zero_off(self, value: str, e: Load, lanes: int) -> str:
         """Lanes that its predicate turned off made zero, in a value loaded once for all lanes."""

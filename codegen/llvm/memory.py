@@ -78,6 +78,26 @@ def load(em: Emitter, pointer: str, dtype: DType, place: Place, mask: str | None
             return _decode(em, dtype, raw)
 
 
+def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tuple[int, ...]) -> str:
+    """The elements at some distances from an index: all from the first to the last, put in order.
+
+    Args:
+        em: Where to emit.
+        pointer: The buffer's.
+        dtype: The access's, with lanes.
+        index: What the distances are counted from.
+        offsets: The distance of each lane.
+    """
+    element, m, first = memory_type(dtype.element), memory_type(dtype), min(offsets)
+    width = max(offsets) - first + 1
+    near = f"<{width} x {element.text}>"
+    address = em.address(pointer, em.add(index, str(first)), element)
+    raw = em.effect(f"load {near}, ptr {address}, align {dtype.bytes}")
+    order = ", ".join(f"i32 {p - first}" for p in offsets)
+    placed = em.pure(f"shufflevector {near} {raw}, {near} poison, <{m.lanes} x i32> <{order}>")
+    return _decode(em, dtype, placed)
+
+
 def store(
     em: Emitter, pointer: str, dtype: DType, place: Place, value: str, mask: str | None
 ) -> None:

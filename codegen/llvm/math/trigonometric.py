@@ -68,7 +68,7 @@ def _reduce_near(x: Num) -> tuple[Num, Num, Num]:
 
 
 def _reduce_single(x: Num) -> tuple[Num, Num, Num]:
-    """The product with the first part is exact; of a float below a million at least 4e-9 is left."""
+    """The product with the first part is exact; of floats below a million at least 4e-9 is left."""
     shifted = x.times_plus(_TWO_OVER_PI, _MAGIC)
     n = -(shifted - _MAGIC)
     p1, p2, p3, p4 = _HALF_PI_PARTS

@@ -184,7 +184,10 @@ def _axis(
         raise UnityError(f"axis {axis} of extent {old} can't be resized to {new}")
     ratio = scale if scale is not None else new / old
     if method.mode == "nearest":
-        return node.op("take", x, Constant(method.indices(old, new, ratio)), axis=axis)
+        indices = method.indices(old, new, ratio)
+        if np.array_equal(indices, np.repeat(np.arange(old), new // old)):
+            return node.op("repeat", x, repeats=new // old, axis=axis)
+        return node.op("take", x, Constant(indices), axis=axis)
     total: Expr | None = None
     trailing = (1,) * (len(node.shape_of(x)) - axis - 1)
     for index, weight in method.taps(old, new, ratio):
