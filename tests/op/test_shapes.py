@@ -45,6 +45,7 @@ CASES: list[tuple[Type, tuple[Dim, ...]]] = [
     (infer("reshape", t(N, 12), ShapeType((N, 3, 4))), (N, 3, 4)),
     (infer("reshape", t(N, M, 8), ShapeType((-1, 8))), (N * M, 8)),
     (infer("reshape", t(N, N + M, 8), ShapeType((N, N + M, 2, -1))), (N, N + M, 2, 4)),
+    (infer("reshape", t(2, N, N + M), ShapeType((N * 2, -1))), (N * 2, N + M)),
     (infer("flatten", t(N, 3)), (3 * N,)),
     (infer("squeeze", t(1, N, 1)), (N,)),
     (infer("expand_dims", t(N, M), axis=(0, -1)), (1, N, M, 1)),

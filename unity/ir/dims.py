@@ -280,6 +280,17 @@ def divisor(value: Dim) -> int:
     return known
 
 
+def factors_of(value: Dim) -> tuple[Dim, ...]:
+    """What a dim is the product of, as it is written.
+
+    >>> factors_of(dim("n") * 6)
+    (6, n)
+    """
+    if isinstance(value, int):
+        return (value,)
+    return tuple(as_dim(f) for f in sympy.Mul.make_args(sympy.sympify(value)))
+
+
 def dim_text(value: Dim) -> str:
     """The dim as Python source, e.g. ``(n + 15) // 16``."""
     return str(value) if isinstance(value, int) else _text(cast("sympy.Expr", value), 0)

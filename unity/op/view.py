@@ -12,7 +12,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
-from unity.ir.dims import Dim, as_dim, dim_text, divisor, equal, floordiv, product
+from unity.ir.dims import Dim, as_dim, dim_text, divisor, equal, factors_of, floordiv, product
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import Shape, TensorType, Type
@@ -49,8 +49,9 @@ def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
     Raises:
         UnityError: The element counts are not provably equal.
     """
-    left, right = list(old), [d for d in wanted if d != -1]
-    for d in list(right):  # cancel equal dims, so that what is left divides termwise
+    left = [f for d in old for f in factors_of(d)]
+    right = [f for d in wanted if d != -1 for f in factors_of(d)]
+    for d in list(right):  # cancel equal factors, so that what is left divides termwise
         found = next((i for i, e in enumerate(left) if not equal(e, 0) and equal(e, d)), None)
         if found is not None:
             left.pop(found)
