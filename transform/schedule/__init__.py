@@ -4,7 +4,7 @@
 `Schedule` is what users and tuners do it with, one of the `primitives` at a time.
 """
 
-from .default import ScheduleDefault
+from .default import ScheduleDefault, default_schedule
 from .index_map import IndexMap
 from .intrinsics import register_intrinsic
 from .refs import BlockRef, Decision, LoopRef
@@ -22,5 +22,6 @@ __all__ = [
     "ScheduleDefault",
     "TensorIntrinsic",
     "Trace",
+    "default_schedule",
     "register_intrinsic",
 ]

@@ -76,15 +76,22 @@ def collapsed(nest: Nest) -> Nest:
 
 
 def _collapse_spatial(nest: Nest) -> Nest:
+    return joined_axes(nest)[0]
+
+
+def joined_axes(nest: Nest) -> tuple[Nest, list[int]]:
+    """The nest with spatial axes joined where possible, and of how many each one is made."""
     axes = list(nest.axes)
+    counts = [1] * len(axes)
     at = len(axes) - 2
     while at >= 0:
         if _joinable(nest, axes[at], axes[at + 1]):
             joined, values = _join(axes[at], axes[at + 1])
             axes[at : at + 2] = [joined]
+            counts[at : at + 2] = [counts[at] + counts[at + 1]]
             nest = _rewritten(replace(nest, axes=tuple(axes)), values)
         at -= 1
-    return nest
+    return nest, counts
 
 
 def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:

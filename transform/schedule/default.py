@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
@@ -23,7 +24,9 @@ from .row_group import row_group
 from .rows import rows
 from .rules import laid_out
 from .rules.blocked import blocked
+from .rules.elementwise import schedule_elementwise
 from .rules.fallback import fallback
+from .schedule import Schedule
 from .tile_group import tile_group
 from .tiles import tiles
 
@@ -52,20 +55,54 @@ class ScheduleDefault(Pass):
     <BLANKLINE>
     @script.prim_func(attrs={"scheduled": True})
     def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
-        for chunk in T.parallel((n + 399) // 400):
-            for i in range(chunk * 400, chunk * 400 + T.min(400, n - chunk * 400)):
-                for vj_at in range(12):
-                    for lane in T.vectorized(4):
-                        c[i, vj_at * 4 + lane] = a[i, vj_at * 4 + lane] + b[vj_at * 4 + lane]
-                for lane in T.vectorized(4):
-                    if lane < 2:
-                        c[i, 48 + lane] = a[i, 48 + lane] + b[48 + lane]
+        for i_0 in T.parallel((n + 399) // 400):
+            for i_1, j_0 in T.grid(400, 13):
+                for j_1 in T.vectorized(4):
+                    with T.block("add"):
+                        vi = T.axis.spatial(n, i_0 * 400 + i_1)
+                        vj = T.axis.spatial(50, j_0 * 4 + j_1)
+                        T.where(i_0 * 400 + i_1 < n and j_0 * 4 + j_1 < 50)
+                        c[vi, vj] = a[vi, vj] + b[vj]
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
         functions = module.prim_funcs()
         return module.with_({name: schedule(f, ctx.target) for name, f in functions.items()})
+
+
+def default_schedule(func: PrimFunc, target: Target) -> Schedule:
+    """What the default rule does to a kernel, as a schedule: to be read, changed, done again.
+
+    Args:
+        func: A kernel of one stage, as `pipeline().until(ScheduleDefault)` leaves it.
+        target: The machine.
+
+    Raises:
+        UnityError: The kernel's rule is not made of steps of a schedule; elementwise ones are.
+
+    >>> from unity.script import parse
+    >>> func = parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 64], c: f32[Buffer, 64]) -> None:
+    ...     for i in range(64):
+    ...         with T.block("double"):
+    ...             vi = T.axis.spatial(64, i)
+    ...             c[vi] = a[vi] * 2.0
+    ... ''').prim_funcs()["main"]
+    >>> [step.name for step in default_schedule(func, Target("cpu", "", "", ())).trace]
+    ['get_loops', 'split', 'vectorize']
+    """
+    _, stages = _opened(func.body)
+    nest = nest_of(stages[0]) if len(stages) == 1 else None
+    if nest is None or nest.reduction is not None or not nest.axes:
+        raise UnityError(
+            "the rule for this kernel lays it out at once, not by steps of a schedule",
+            hint="Schedule(func) starts from the kernel as it is",
+        )
+    sch = Schedule(func, target)
+    schedule_elementwise(sch, nest)
+    return sch
 
 
 def schedule(func: PrimFunc, target: Target) -> PrimFunc:

@@ -39,6 +39,11 @@ class Site:
     loops: tuple[For, ...]
     known: Analyzer
 
+    def names(self, buffer: Buffer, *, writes_only: bool = False) -> bool:
+        """Whether the block touches a buffer."""
+        regions = self.block.writes if writes_only else (*self.block.reads, *self.block.writes)
+        return any(r.buffer is buffer for r in regions)
+
     def touched(self, buffer: Buffer, *, writes_only: bool = False) -> tuple[Range, ...] | None:
         """A rectangle that holds what the block touches of a buffer while the loops run."""
         found: tuple[Range, ...] | None = None
@@ -170,11 +175,15 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
     """Why blocks below a loop need several of its iterations in order; None if they don't."""
     private = {s.buffer for s in walk_stmt(body) if isinstance(s, Allocate)}
     found = sites(body, path)
+    if len(found) == 1:
+        return None
     for k, later in enumerate(found):
         written = {r.buffer for r in later.block.writes} - private
         for buffer in {r.buffer for r in (*later.block.reads, *later.block.writes)} - private:
-            before = [s for s in found[:k] if s.touched(buffer) is not None]
-            makers = [s for s in before if s.touched(buffer, writes_only=True) is not None]
+            before = [s for s in found[:k] if s.names(buffer)]
+            makers = [s for s in before if s.names(buffer, writes_only=True)]
+            if not makers and not any(s.names(buffer, writes_only=True) for s in found[k:]):
+                continue
             need = later.touched(buffer)
             assert need is not None
             boxes = [m.fills(buffer) for m in makers]
@@ -186,7 +195,7 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
                     f"block {later.block.name!r} touches of {buffer.name!r} what block "
                     f"{other!r} touches in other iterations"
                 )
-            after = [s for s in found[k + 1 :] if s.touched(buffer, writes_only=True) is not None]
+            after = [s for s in found[k + 1 :] if s.names(buffer, writes_only=True)]
             if buffer not in {r.buffer for r in later.block.reads}:  # it may only set it anew
                 box = later.fills(buffer)
                 after = [s for s in after if box is None or not _within(s, buffer, box)]

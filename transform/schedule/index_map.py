@@ -19,6 +19,7 @@ from unity.ir.prim_expr import (
     as_prim_expr,
     imm,
 )
+from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim
 
 
@@ -46,7 +47,7 @@ class IndexMap:
         return tuple(substitute_prim(e, values) for e in self.outputs)
 
     def to_json(self) -> Any:
-        """As nested lists: inputs by number under ``i``, operations by name."""
+        """As nested lists: inputs by number under ``i``, sizes by name, operations by name."""
         return [len(self.inputs), [self._encode(e) for e in self.outputs]]
 
     def _encode(self, e: PrimExpr) -> Any:
@@ -55,10 +56,14 @@ class IndexMap:
                 return {"i": self.inputs.index(e)}
             case Imm(int() as value):
                 return value
+            case SizeVar(name, facts):
+                return {"size": [name, facts.min, facts.max, facts.multiple_of]}
             case Binary(op, a, b):
                 return [op, self._encode(a), self._encode(b)]
             case _:
-                raise UnityError("an index map is made of its inputs, integers, + - * // and %")
+                raise UnityError(
+                    "an index map is made of its inputs, sizes, integers, + - * // and %"
+                )
 
     @staticmethod
     def from_json(data: Any) -> IndexMap:
@@ -84,6 +89,8 @@ def _decode(data: Any, inputs: Sequence[PrimVar]) -> PrimExpr:
             return imm(data)
         case {"i": int(k)}:
             return inputs[k]
+        case {"size": [str(name), int(low), int() | None as high, int(factor)]}:
+            return SizeVar(name, Facts(low, high, factor))
         case [str(op), a, b]:
             return Binary(_OPS[op], _decode(a, inputs), _decode(b, inputs))
         case _:

@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
-from unity.ir.stmt import Block, Buffer, For, Let, Stmt, Store
+from unity.ir.regions import block_regions
+from unity.ir.stmt import Block, BlockAxis, Buffer, For, Let, Range, Stmt, Store
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 from unity.te import max_value, min_value
+
+from .tree import NOTHING, around
 
 ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
 
@@ -89,6 +92,19 @@ class Nest:
     def stores(self) -> Iterator[Store]:
         """Every store of the stage."""
         yield from (s for s in walk_stmt(self.finish) if isinstance(s, Store))
+
+
+def block_of(nest: Nest) -> Stmt:
+    """A stage without a reduction as loops around a block: what `nest_of` reads."""
+    loops = [
+        For(PrimVar(a.var.name.removeprefix("v")), imm(0), a.extent, NOTHING) for a in nest.axes
+    ]
+    axes = tuple(
+        BlockAxis(a.var, "S", Range(imm(0), a.extent), loop.var)
+        for a, loop in zip(nest.axes, loops, strict=True)
+    )
+    reads, writes = block_regions(nest.finish, None, [a.var for a in axes])
+    return around(loops, Block(nest.name, axes, reads, writes, nest.finish))
 
 
 def nest_of(s: Stmt) -> Nest | None:

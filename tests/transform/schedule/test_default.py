@@ -12,14 +12,22 @@ from hypothesis import strategies as st
 from tests.transform.schedule.programs import SIZES, random_kernel
 from tests.transform.tensor.kernels import CPU, KERNELS, Kernel, assert_same
 from unity import te
+from unity.errors import UnityError
 from unity.ir.dims import Dim, dim
+from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Block, PrimFunc
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
 from unity.transform.passes import Context
-from unity.transform.schedule import ScheduleDefault, packing
+from unity.transform.schedule import (
+    Schedule,
+    ScheduleDefault,
+    Trace,
+    default_schedule,
+    packing,
+)
 from unity.transform.tensor import lowering
 
 WIDE = replace(CPU, vector_bits=512, vector_registers=32, threads=2)
@@ -82,3 +90,24 @@ def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPat
     for sizes in [{}] if isinstance(rows, int) else [{"n": n} for n in (0, 2, 3, 20)]:
         assert_same(before, scheduled, sizes)
         assert_same(before, low, sizes)
+
+
+def elementwise_kernels() -> list[Kernel]:
+    names = {"elementwise", "same_shape", "channels", "transpose", "reshape", "padded", "concat"}
+    return [k for k in KERNELS if k.name in names]
+
+
+@pytest.mark.parametrize("kernel", elementwise_kernels(), ids=lambda k: k.name)
+def test_the_rules_steps_are_a_trace(kernel: Kernel) -> None:
+    before = kernel.make()
+    sch = default_schedule(before, WIDE)
+    again = Schedule(before, WIDE).replay(Trace.from_json(sch.trace.to_json()))
+    assert first_difference(again.func, sch.func) is None
+    assert "vectorize" in {step.name for step in sch.trace}
+    for sizes in kernel.sizes:
+        assert_same(before, sch.func, sizes)
+
+
+def test_a_rule_without_steps_is_refused() -> None:
+    with pytest.raises(UnityError, match="lays it out at once"):
+        default_schedule(packed_product(4), WIDE)

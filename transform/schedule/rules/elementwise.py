@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.errors import UnityError
 from unity.ir.intrinsics import INTRINSICS
-from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import multiply
-from unity.ir.stmt import Seq, Stmt
+from unity.ir.stmt import PrimFunc, Seq, Stmt
 from unity.ir.target import Target
-from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
-from ..access import collapsed, known_of, place, step
-from ..loops import ceildiv, lanes_for, number, parallel, vectors
-from ..nest import Nest
+from ..access import joined_axes, known_of, place, step
+from ..index_map import IndexMap
+from ..loops import ceildiv, lanes_for, number, product
+from ..nest import Nest, block_of
+from ..refs import LoopRef
+from ..schedule import Schedule
 
 GRAIN = 20_000
 """Simple elements that are worth a thread's waking."""
@@ -32,47 +36,80 @@ _COSTLY = frozenset(INTRINSICS) - {
 
 
 def elementwise(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where nothing is reduced.
+    """Applies where nothing is reduced; see `schedule_elementwise`."""
+    if nest.reduction is not None:
+        return None
+    if not nest.axes:
+        return nest.finish
+    if any(number(a.extent) == 0 for a in nest.axes):
+        return Seq(())
+    sch = Schedule(PrimFunc((), block_of(nest)), target)
+    try:
+        schedule_elementwise(sch, nest)
+    except UnityError:
+        return block_of(nest)  # slow, but right: no step of it is known to be legal
+    return sch.func.body
+
+
+def schedule_elementwise(sch: Schedule, nest: Nest) -> None:
+    """Lay out a block that makes each element by a formula, by steps of a schedule.
 
     The axes are joined as far as every access walks evenly. The innermost one is given lanes; the
     others, and the pieces of a long row, are shared among the threads.
+
+    Args:
+        sch: A schedule for a target.
+        nest: The block, as `nest_of` reads it.
     """
-    if nest.reduction is not None:
-        return None
-    nest = collapsed(nest)
-    if not nest.axes:
-        return nest.finish
-    *outer, inner = nest.axes
-    lanes = lanes_for(_bits(nest), target.vector_bits, inner.extent)
-    extent = number(inner.extent)
-    if extent == 0:
-        return Seq(())
-    lengthwise = extent == 1
-    few = all(number(a.extent) is not None for a in outer)
-    rows = 1
-    for axis in outer:
-        rows *= number(axis.extent) or 1
-    cut = few and rows < 4 * target.threads and (extent is None or extent > 2 * ROW)
-    piece: PrimExpr = imm(ROW) if cut else inner.extent
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in outer]
-    if cut:
-        domain.append(("piece", ceildiv(inner.extent, imm(ROW))))
+    target, name = sch.target, nest.name
+    assert target is not None
+    joined, counts = joined_axes(nest)
+    if len(nest.axes) > 2 or len(joined.axes) < len(nest.axes):
+        sch.transform_block_layout(name, _joining(nest, counts))
+    nest = joined
+    *outer, inner = sch.get_loops(name)
+    extent = number(nest.axes[-1].extent)
+    lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent)
+    rows = product([a.extent for a in nest.axes[:-1]])
+    few = (number(rows) or 4 * target.threads) < 4 * target.threads
+    piece = nest.axes[-1].extent
+    if few and (extent is None or extent > 2 * ROW):
+        part, inner = sch.split(inner, [None, ROW])
+        rows = multiply(rows, ceildiv(piece, imm(ROW)))
+        piece = imm(ROW)
+        outer.append(part)
+    if outer:
+        _on_threads(sch, outer, rows, multiply(piece, imm(_cost(nest))))
+    if extent != 1:
+        sch.vectorize(sch.split(inner, [None, lanes])[1])
 
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        values: dict[PrimVar | SizeVar, PrimExpr] = {
-            axis.var: at for axis, at in zip(outer, point, strict=False)
-        }
-        finish = substitute_stmt(nest.finish, values)
-        if lengthwise:
-            return substitute_stmt(finish, {inner.var: imm(0)})
-        if not cut:
-            return vectors(finish, inner.var, imm(0), inner.extent, lanes)
-        begin = multiply(point[-1], imm(ROW))
-        size = Binary("min", imm(ROW), Binary("sub", inner.extent, begin))
-        return vectors(finish, inner.var, begin, size, lanes)
 
-    work = multiply(piece, imm(_cost(nest)))
-    return parallel(domain, work, GRAIN, body)
+def _joining(nest: Nest, counts: Sequence[int]) -> IndexMap:
+    """The innermost axes that may be joined as one, all others as another."""
+    at = [PrimVar(a.var.name) for a in nest.axes]
+    outer = len(at) - counts[-1]
+    parts = [slice(0, outer), slice(outer, len(at))] if outer else [slice(0, len(at))]
+    outputs: list[PrimExpr] = []
+    for part in parts:
+        first, *rest = at[part]
+        whole: PrimExpr = first
+        for var, axis in zip(rest, nest.axes[part][1:], strict=True):
+            whole = Binary("add", Binary("mul", whole, axis.extent), var)
+        outputs.append(whole)
+    return IndexMap(tuple(at), tuple(outputs))
+
+
+def _on_threads(sch: Schedule, loops: Sequence[LoopRef], points: PrimExpr, work: PrimExpr) -> None:
+    """Loops shared among the threads, in chunks of at least `GRAIN` units of work."""
+    each = number(work)
+    chunk = 1 if each is None else -(-GRAIN // max(each, 1))
+    total = number(points)
+    if total is not None and total <= chunk:
+        return
+    loop = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    if chunk > 1 and len(loops) == 1:  # else the pool makes tasks of several
+        loop, _ = sch.split(loop, [None, chunk])
+    sch.parallel(loop)
 
 
 def _bits(nest: Nest) -> int:
