@@ -133,7 +133,8 @@ class _Strip:
             index = imm(step) if isinstance(step, int) else step
             term = substitute_prim(self.reduction.value, {axis.var: index})
             loads = loads_on(term, None, (self.column,), (False, False))
-            still |= {load: PrimVar("still", load.dtype) for load in loads}
+            new = [load for load in loads if load not in still]  # steps may share one
+            still |= {load: PrimVar("still", load.dtype) for load in new}
             term = bound_loads(term, still)
             value = term if value is None else Binary(self.reduction.op, value, term)
         assert value is not None
