@@ -12,7 +12,7 @@ from unity.ir.dims import Symbol, evaluate
 from unity.ir.dtype import Array
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.runtime.executable import Executable
 from unity.transform import Context, Pipeline, Precision
@@ -54,7 +54,8 @@ def check_executable(
         if inputs is None:
             continue
         expected = interpret(module, name, inputs)
-        wrong = difference(expected, executable[name](*inputs), rtol, ATOL)
+        given = [np.array(x) if isinstance(x, np.ndarray) else x for x in inputs]  # may be aliased
+        wrong = difference(expected, executable[name](*given), rtol, ATOL)
         if wrong is not None:
             watch = NumericCheck(_interpret, {name: inputs}, rtol, ATOL)
             pipeline.run(module, Context(ctx.target, (*ctx.instruments, watch)))
@@ -67,7 +68,7 @@ def _interpret(module: IRModule, name: str, args: object) -> object:
 
 
 def sample_inputs(function: Function, seed: int) -> list[object] | None:
-    """Arguments for a function; None if it takes something else than tensors of known shape."""
+    """Arguments for a function; None if it takes more than shapes and tensors of known shape."""
     rng = np.random.default_rng(seed)
     sizes: dict[Symbol, int] = {}
     for param in function.params:
@@ -86,6 +87,8 @@ def _sample(
     if isinstance(of, TupleType):
         fields = tuple(_sample(f, sizes, rng) for f in of.fields)
         return None if any(f is None for f in fields) else fields
+    if isinstance(of, ShapeType) and isinstance(of.dims, tuple):
+        return tuple(evaluate(d, sizes) for d in of.dims)
     if not isinstance(of, TensorType) or not isinstance(of.shape, tuple) or of.dtype is None:
         return None
     shape = tuple(evaluate(d, sizes) for d in of.shape)

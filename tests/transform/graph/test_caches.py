@@ -284,6 +284,22 @@ def test_one_cache_of_several_may_be_kept() -> None:
     np.testing.assert_array_equal(session.caches()["other"], np.concatenate([x] * 3))
 
 
+def test_the_check_covers_functions_with_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+    plain = unity.Executable.__getitem__
+
+    def noting(self: unity.Executable, name: str) -> Callable[..., Any]:
+        def call(*args: object) -> Any:
+            given.extend(args)
+            return plain(self, name)(*args)
+
+        return call
+
+    monkeypatch.setattr(unity.Executable, "__getitem__", noting)
+    unity.compile(parse(MODEL), caches={"output1": "other"}, check=True)
+    assert given[-1] == (3, 3)
+
+
 def test_a_past_of_fixed_length_is_refused_with_a_hint() -> None:
     text = MODEL.replace("f32[Tensor, q", "f32[Tensor, 7")
     with pytest.raises(UnityError, match=r"dynamic=\{'other': \{0: 'past'\}\}"):
