@@ -21,6 +21,7 @@ from unity.op.registry import REQUIRED, OpDef
 from unity.op.table import OPS
 
 from ..passes import Context, Pass, map_functions
+from ..schedule.tile_sums import has_tiles
 from .rewriter import BodyRewriter
 
 NATIVE: dict[str, tuple[str, ...]] = {
@@ -44,7 +45,8 @@ class ConvertPrecision(Pass):
     what they did before.
 
     Ops whose ``operands`` are narrow (attention) take those that they can't do without in bfloat16
-    and give it; in float32 where results are few beside operands, whose rounding would cost more.
+    and give it, on targets with matrix tiles; they stay in float32 where sizes are unknown, which
+    is not done on tiles yet, or where results are few beside operands that had to be rounded first.
 
     Depthwise convolutions over blocked channels stay in float32: no dot product would add them up.
 
@@ -87,8 +89,11 @@ class ConvertPrecision(Pass):
         require_native(ctx.target, self.dtype)
         rounded: dict[Constant, Constant] = {}
 
+        tiles = self.dtype == BFLOAT16 and has_tiles(ctx.target, self.dtype, self.dtype, FLOAT32)
+
         def convert(f: Function) -> Function:
-            return _Converter(module, self.dtype, _wanted(f, self.dtype), rounded).function(f)
+            wanted = _wanted(f, tiles)
+            return _Converter(module, self.dtype, wanted, rounded, tiles).function(f)
 
         return map_functions(module, convert)
 
@@ -112,7 +117,7 @@ def require_native(target: Target, narrow: DType) -> None:
         )
 
 
-def _wanted(f: Function, narrow: DType) -> set[Var]:
+def _wanted(f: Function, tiles: bool) -> set[Var]:
     """The variables read by narrow ops, or by ops that only move values for these."""
     found: set[Var] = set()
     for binding in reversed(list(walk_bindings(f))):
@@ -122,7 +127,7 @@ def _wanted(f: Function, narrow: DType) -> set[Var]:
         row = _row(value)
         if row is not None and (contracts(row, value) or (binding.var in found and moves(row))):
             found.update(a for a in _tensors(value.args) if isinstance(a, Var))
-        elif row is not None and chains(row, value, binding.var, narrow):
+        elif row is not None and tiles and chains(row, value, binding.var):
             found.update(a for a in value.args[: _needed(row)] if isinstance(a, Var))
     return {v for v in found if _is_float32(v.type)}
 
@@ -140,17 +145,17 @@ def contracts(row: OpDef, call: Call) -> bool:
     return all(map(_is_float32, types)) and (given is None or given == FLOAT32)
 
 
-def chains(row: OpDef, call: Call, var: Var, narrow: DType) -> bool:
-    """Whether a call takes and gives bfloat16, its operands not much more than its results."""
-    if row.precision != "operands" or narrow != BFLOAT16:
+def chains(row: OpDef, call: Call, var: Var) -> bool:
+    """Whether a call takes and gives bfloat16 on tiles, operands not much more than results."""
+    if row.precision != "operands":
         return False
     types = [atom_type(a) for a in call.args[: _needed(row)]]
     if not all(map(_is_float32, [*types, var.type])):
         return False
     result = _elements(var.type)
-    return result is None or all(
-        (_elements(t) or MUCH * result + 1) <= MUCH * result for t in types
-    )
+    if result is None:
+        return False  # only known extents have a schedule by which narrow operands are faster
+    return all((_elements(t) or MUCH * result + 1) <= MUCH * result for t in types)
 
 
 def _needed(row: OpDef) -> int:
@@ -181,13 +186,19 @@ def _is_float32(t: Type | None) -> bool:
 
 
 class _Converter(BodyRewriter):
-    """Carries the narrow form of each variable that has one."""
+    """Carries the narrow form of each variable that has one, and whether there are tiles for it."""
 
     def __init__(
-        self, module: IRModule, to: DType, wanted: set[Var], rounded: dict[Constant, Constant]
+        self,
+        module: IRModule,
+        to: DType,
+        wanted: set[Var],
+        rounded: dict[Constant, Constant],
+        tiles: bool,
     ) -> None:
         super().__init__(module)
         self.dtype = to
+        self.tiles = tiles
         self.wanted = wanted
         self.rounded = rounded
         self.narrow: dict[Expr, Var] = {}
@@ -207,7 +218,7 @@ class _Converter(BodyRewriter):
         if var in self.wanted and moves(row):
             name = f"{var.name}_{self.dtype}"
             return self.keep(var, self.emit(self.narrowed(value), name, value.span))
-        if chains(row, value, var, self.dtype):
+        if self.tiles and chains(row, value, var):
             call = self.mixed(value, _needed(row))
             return self.keep(var, self.emit(call, f"{var.name}_{self.dtype}", value.span))
         if contracts(row, value):

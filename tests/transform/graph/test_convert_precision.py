@@ -21,7 +21,7 @@ from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.op.accumulate import real
 from unity.op.check import check_types
-from unity.script import parse
+from unity.script import parse, print_module
 from unity.transform import Context, Precision, pipeline
 from unity.transform.graph import ConvertPrecision, EliminateDeadCode
 
@@ -222,3 +222,33 @@ def main(x: f32[Tensor, 1, 32, 8, 8]) -> f32[Tensor, 1, 32, 8, 8]:
     rounded = (real(a.astype(BFLOAT16.numpy)) for a in (x, weight[:, :, 0, 0]))
     want = np.einsum("nchw,oc->nohw", *rounded)
     np.testing.assert_allclose(real(np.asarray(exe(x))), want, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize(
+    ("length", "features", "narrow"),
+    [
+        ("64", ("amx-bf16", "amx-tile"), True),
+        ("64", ("avx512bf16",), False),
+        ("1", ("amx-bf16", "amx-tile"), False),
+        ("n", ("amx-bf16", "amx-tile"), False),
+    ],
+)
+def test_attention_is_narrow_where_it_is_done_on_tiles(
+    length: str, features: tuple[str, ...], narrow: bool
+) -> None:
+    before = parse(f"""
+n = dim("n")
+@script.function
+def main(
+    q: f32[Tensor, 1, {length}, 2, 32], k: f32[Tensor, 1, 64, 2, 32], m: f32[Tensor, 64]
+) -> f32[Tensor, 1, {length}, 2, 32]:
+    return R.nn.attention(q, k, k, m)
+""")
+    context = Context(replace(Context().target, features=features))
+    after = ConvertPrecision()(before, context)
+    verify(after)
+    check_types(after)
+    text = print_module(after)
+    call = "R.nn.attention(q_bfloat16, k_bfloat16, k_bfloat16, m"
+    assert (call in text) == narrow
+    assert narrow or "astype" not in text
