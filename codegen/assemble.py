@@ -8,6 +8,7 @@ from pathlib import Path
 from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import ObjectCache
+from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.codegen.vm.native import NativeText, native_text
 from unity.ir.module import IRModule
@@ -30,6 +31,7 @@ def assemble(
         cache: The folder of the disk cache, None for none.
         checks: Whether accesses of kernels are checked.
     """
+    module = with_aligned_constants(module)
     built = build_program(module)
     names = [k.name for k in built.program.kernels]
     funcs = {name: func for name, func in module.prim_funcs().items() if name in names}

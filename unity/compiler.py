@@ -23,6 +23,7 @@ from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.op.check import check_types
 from unity.runtime.executable import Executable
+from unity.runtime.trim import MUCH, trim
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision
 from unity.transform import pipeline as default_pipeline
@@ -117,6 +118,9 @@ def compile(  # noqa: A001
         from unity.checking import check_executable
 
         check_executable(executable, module, passes, context, precision)
+    if sum(c.nbytes for c in executable.constants) > MUCH:
+        del module, lowered  # what they were read from and laid out from is free now
+        trim()
     return executable
 
 

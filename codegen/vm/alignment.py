@@ -6,11 +6,17 @@ are copied to one piece of memory; the others stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from unity.ir.dtype import Array
+from unity.ir.graph import Constant, Expr, Var
+from unity.ir.module import IRModule
+from unity.ir.visit import graph_children, map_expr, walk_bindings
+from unity.transform.graph.rewriter import BodyRewriter
+from unity.transform.passes import map_functions
 
 LINE = 64
 """Bytes of a cache line, and of the widest register."""
@@ -44,3 +50,39 @@ def on_lines(constants: Sequence[Array]) -> tuple[Array, ...]:
 def _moves(c: Array) -> bool:
     plain = type(c) is np.ndarray and c.flags.c_contiguous and not c.dtype.hasobject
     return plain and c.nbytes >= LINE and c.ctypes.data % LINE != 0
+
+
+def with_aligned_constants(module: IRModule) -> IRModule:
+    """The module with its constants on cache lines, so that nothing keeps them elsewhere, too."""
+    found: dict[int, Array] = {}
+
+    def note(e: Expr) -> None:
+        if isinstance(e, Constant):
+            found[id(e.data)] = e.data
+        for child in graph_children(e):
+            note(child)
+
+    for function in module.graph_functions().values():
+        for binding in walk_bindings(function):
+            note(binding.value)
+    moved = dict(zip(found, on_lines(tuple(found.values())), strict=True))
+    if all(moved[k] is found[k] for k in found):
+        return module
+    return map_functions(module, _Mover(module, moved).function)
+
+
+class _Mover(BodyRewriter):
+    """Replaces the data of constants, by the identity of the array."""
+
+    def __init__(self, module: IRModule, moved: Mapping[int, Array]) -> None:
+        super().__init__(module)
+        self.moved = moved
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        return self.atom(value)
+
+    def atom(self, e: Expr) -> Expr:
+        if not isinstance(e, Constant):
+            return map_expr(e, self.atom)
+        data = self.moved.get(id(e.data), e.data)
+        return e if data is e.data else replace(e, data=data)
