@@ -220,3 +220,28 @@ def test_what_does_not_fit_is_refused() -> None:
     model.graph.node[0].attribute[0].i = 7
     with pytest.raises(UnityError, match="hidden_size is 7, but the weights have 4"):
         from_onnx(model)
+
+
+def test_an_input_of_unknown_width() -> None:
+    """The weights say what it must be; another width is refused when the model runs."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 2, 5), np.float32)
+    weights = {
+        "w": rng.standard_normal((1, 32, 5), np.float32),
+        "r": rng.standard_normal((1, 32, 8), np.float32),
+    }
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=8)
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["t", "b", "width"])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(a, name) for name, a in weights.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = ort.InferenceSession(model.SerializeToString())
+    exe = unity.compile(model, cache=None)
+    wanted = np.asarray(session.run(None, {"x": x})[0], np.float32)
+    np.testing.assert_allclose(exe(x), wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(UnityError):
+        exe(x[:, :, :4].copy())

@@ -18,6 +18,7 @@ from unity.ir.types import Shape, TensorType
 
 from .cells import Cell, Function, Step, activations, gru, lstm, rnn
 from .node import Converter, Node, Value
+from .sizes import is_symbolic
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
@@ -82,6 +83,10 @@ def _sequences(node: Node, by_batch: bool) -> _Sequences:
     x = node.tensor(0)
     if len(node.shape_of(x)) != 3:
         raise UnityError(f"takes an input of rank 3, got shape {node.shape_of(x)}")
+    *leading, width = node.shape_of(x)
+    weights = node.shape_of(node.tensor(1))
+    if is_symbolic(width) and len(weights) == 3 and not equal(width, weights[2]):
+        x = node.assert_shape(x, (*leading, weights[2]))  # the weights say what it must be
     if by_batch:
         x = node.op("permute_dims", x, axes=(1, 0, 2))
     shape = node.shape_of(x)

@@ -1,0 +1,77 @@
+"""Annotations, captured values and purity of graph functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.script.expected import N, f32_
+from unity import script
+from unity.ir.dims import dim as symbol
+from unity.ir.dims import dim_max, floordiv
+from unity.ir.graph import (
+    Call,
+    Constant,
+    Function,
+)
+from unity.ir.types import (
+    ObjectType,
+    ShapeType,
+    TupleType,
+)
+from unity.script import R, Tensor, dim, f32
+
+n = dim("n")
+m = dim("m")
+
+
+def test_dims_in_annotations_are_our_own() -> None:
+    @script.function
+    def main(x: f32[Tensor, n, m]) -> f32[Tensor, (n + 1) // 2, max(n, m)]:
+        return R.full(((n + 1) // 2, max(n, m)), 0.0, "float32")
+
+    half, most = floordiv(N + 1, 2), dim_max(N, symbol("m"))
+    assert main.func.result == f32_(half, most)
+
+
+def test_captured_arrays_are_constants() -> None:
+    weight = np.arange(4, dtype=np.float32)
+
+    @script.function
+    def main(x: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
+        y = R.add(x, weight)
+        return y * weight
+
+    bindings = main.func.body.blocks[0].bindings
+    first, second = (b.value for b in bindings)
+    assert isinstance(first, Call)
+    assert isinstance(second, Call)
+    assert first.args[1] is second.args[1]
+    assert isinstance(first.args[1], Constant)
+    assert first.args[1].data is weight
+
+
+def test_annotations_may_be_strings_or_annotated() -> None:
+    text = """
+n = dim("n")
+@script.function
+def main(x: "f32[Tensor, n]", s: Annotated[Tensor, R.Shape(n)]) -> tuple[f32[Tensor, n], R.Object]:
+    return x, s
+"""
+    main = script.parse(text)["main"]
+    assert isinstance(main, Function)
+    assert [p.type for p in main.params] == [f32_(N), ShapeType((N,))]
+    assert main.result == TupleType((f32_(N), ObjectType()))
+
+
+def test_purity_is_found_out() -> None:
+    @script.function
+    def impure(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        R.memory.alloc_arena((64,))
+        return x
+
+    @script.function
+    def caller(x: f32[Tensor, n]) -> f32[Tensor, n]:
+        return impure(x)
+
+    assert not impure.func.pure
+    assert not caller.func.pure
