@@ -117,15 +117,15 @@ def _moved(stage: Stmt, numbers: dict[Buffer, int]) -> list[Copy] | None:
 def _stretches(nest: Nest, store: Store) -> tuple[int, list[_Stretch]] | None:
     """The elements per step of the outermost axis that is not 1, and which load is read where."""
     extents = [a.extent.value if isinstance(a.extent, Imm) else None for a in nest.axes]
-    if store.indices != tuple(a.var for a in nest.axes) or None in extents:
+    if not extents or store.indices != tuple(a.var for a in nest.axes) or None in extents:
         return None
     numbers = [int(e) for e in extents if e is not None]
     outermost = next((i for i, e in enumerate(numbers) if e != 1), 0)
-    var, extent = nest.axes[outermost].var, numbers[outermost] if numbers else 1
+    var, extent = nest.axes[outermost].var, numbers[outermost]
     inner = 1
     for e in numbers[outermost + 1 :]:
         inner *= e
-    found = list(_read(store.value, var, extent)) if numbers else []
+    found = list(_read(store.value, var, extent))
     return (inner, found) if found and found[-1].end == extent else None
 
 
