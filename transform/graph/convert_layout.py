@@ -203,7 +203,7 @@ class _Converter(BodyRewriter):
             shape = ShapeValue((*image.shape, 1))
             seen = self.emit(Call(Op("reshape"), (x, shape), span=call.span), "image")
         attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation")}
-        attrs["depthwise"] = depthwise
+        attrs |= {"depthwise": depthwise, "out_dtype": None}
         weights = self.weights(weight, depthwise, lanes)
         return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
 

@@ -23,6 +23,7 @@ from unity.op.table import OPS
 from ..passes import Context, Pass, map_functions
 from ..schedule.tile_sums import has_tiles
 from .rewriter import BodyRewriter
+from .stored_anyway import stored_anyway
 
 NATIVE: dict[str, tuple[str, ...]] = {
     "bfloat16": ("amx-bf16", "avx512bf16"),
@@ -48,7 +49,10 @@ class ConvertPrecision(Pass):
     and give it, on targets with matrix tiles; they stay in float32 where sizes are unknown, which
     is not done on tiles yet, or where results are few beside operands that had to be rounded first.
 
-    Depthwise convolutions over blocked channels stay in float32: no dot product would add them up.
+    Of convolutions over blocked channels only depthwise ones are narrow, and those laid out for dot
+    products: there is no schedule by which narrow operands would make the others faster. The second
+    of two contractions that are added is kept in bfloat16, since only one can take the sum into its
+    kernel.
 
     float16 is a form of storage: it is widened by instructions and summed in float32, since sums in
     half precision lose too much. bfloat16 has dot product instructions with float32 sums.
@@ -93,6 +97,8 @@ class ConvertPrecision(Pass):
 
         def convert(f: Function) -> Function:
             wanted = _wanted(f, tiles)
+            if self.dtype == BFLOAT16:
+                wanted |= stored_anyway(f)
             return _Converter(module, self.dtype, wanted, rounded, tiles).function(f)
 
         return map_functions(module, convert)
@@ -139,6 +145,8 @@ def _row(call: Call) -> OpDef | None:
 def contracts(row: OpDef, call: Call) -> bool:
     """Whether a call adds up products of float32 numbers."""
     if row.precision != "always" or "out_dtype" not in call.attrs:
+        return False
+    if call.attrs.get("depthwise") is False:
         return False
     given = call.attrs["out_dtype"]
     types = [atom_type(a) for a in _tensors(call.args)]

@@ -181,6 +181,7 @@ class _Fuser:
                     users[source].append((call, place))
         for i, (binding, node) in enumerate(zip(members, nodes, strict=True)):
             node.escapes = self.uses[binding.var] > inner[binding.var]
+            node.widens = _widens(self.kernel(calls[i]))
             node.transposes = is_transposition(self.kernel(calls[i])) and all(
                 self.contracts(*user) for user in users[i]
             )
@@ -276,6 +277,13 @@ class _Fuser:
         )
         numbers = [renaming.names[s] for s in hidden]
         return _Primitive(name, tuple(s for s in numbers if isinstance(s, Symbol)))
+
+
+def _widens(kernel: PrimFunc) -> bool:
+    """Whether a kernel only converts a narrow float to a wider one."""
+    given, *rest, made = (b.dtype for b in kernel.buffers)
+    floats = given.is_float and made.is_float and not rest
+    return floats and kernel.attrs.get("op") == "astype" and given.bits < made.bits
 
 
 def _call(binding: VarBinding) -> CallTir:

@@ -34,12 +34,14 @@ class Node:
         uses: For each use by another node, that node's index and the pattern of the edge.
         escapes: Whether something that is no node uses it too.
         transposes: Whether it reorders axes only, for contractions that can read the other order.
+        widens: Whether it makes more of each element than was in memory: its user does that.
     """
 
     level: int
     uses: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     escapes: bool = False
     transposes: bool = False
+    widens: bool = False
 
 
 @dataclass(slots=True)
@@ -71,7 +73,13 @@ class _Grouping:
         self.dominators = _post_dominators(nodes)
 
     def run(self) -> list[int]:
-        """Anchors take their epilogues first, then injective chains join what they can."""
+        """Anchors take their epilogues first, then injective chains join what they can.
+
+        But before all, what widens joins the one that wants it wide.
+        """
+        for i, node in enumerate(self.nodes):
+            if node.widens and self.dominators[i].level <= BROADCAST:
+                self.consider(i, node, 0)
         for phase in (0, 1):
             for i, node in enumerate(self.nodes):
                 self.consider(i, node, phase)

@@ -47,6 +47,8 @@ class Interleave:
 
 def interleave_for(narrow: DType, target: Target) -> Interleave | None:
     """The sizes for a type; None where the target has no dot products of it."""
-    if narrow != BFLOAT16 or not (target.has("amx-bf16") or target.has("avx512bf16")):
+    tiles = target.has("amx-tile") and target.has("amx-bf16")
+    lanes = target.has("avx512bf16") and target.vector_bits == 512
+    if narrow != BFLOAT16 or not (tiles or lanes):
         return None
     return Interleave(STEP_BYTES // narrow.bytes, GROUP_BYTES // narrow.bytes)

@@ -79,7 +79,7 @@ def unpadded(pad: Nest, nest: Nest) -> Nest | None:
 
 def _is_padding(value: PrimExpr) -> bool:
     match value:
-        case Select(_, Load(), Imm()):
+        case Select(_, Load() | Cast(_, Load()), Imm()):
             return True
         case _:
             return False

@@ -9,12 +9,13 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
+from .conv import out_dtype
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
 from .window import (
@@ -37,6 +38,7 @@ _PARAMS = (
     Param("padding", "attr", 0),
     Param("dilation", "attr", 1),
     Param("depthwise", "attr", False),
+    Param("out_dtype", "attr", None),
 )
 _LANES = Window(1)
 """The channels of a block, seen as a spatial axis that nothing happens along."""
@@ -44,7 +46,7 @@ _LANES = Window(1)
 
 def _infer(site: Site) -> Type:
     x, w = ranked(site, 0, 5), ranked(site, 1, 6)
-    result = common_dtype(site, (x, w))
+    result = out_dtype(site.attrs, common_dtype(site, (x, w)))
     depthwise = site.flag("depthwise")
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, result)
@@ -112,7 +114,9 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         part = np.einsum(form, seen, weight)
         total = part if total is None else total + part
     assert total is not None
-    return total.astype(dtype(x.dtype).numpy)
+    out = out_dtype(attrs, dtype(x.dtype))
+    assert out is not None
+    return total.astype(out.numpy)
 
 
 def _samples(seed: int) -> Sequence[Sample]:
@@ -129,6 +133,7 @@ def _samples(seed: int) -> Sequence[Sample]:
         call((o, c, 1, 1, 2, 4), 2, strides=2),
         call((2 * o, c, 3, 2, 1, 4), 1, strides=2, padding=(0, 1, 2, 3)),
         call((o, c, 2, 2, 3, 5), 3, "float16", dilation=2),
+        call((c, 1, 3, 3, 1, 4), 4, "bfloat16", depthwise=True, padding=1, out_dtype=FLOAT32),
         call((c, 1, 3, 3, 1, 4), 4, depthwise=True, padding=1, strides=2),
         call((c, 1, 5, 5, 1, 2), 2, "float64", depthwise=True, padding=2),
         sample(_PARAMS, (s.array((0, c, *size, 4)), s.array((o, c, 1, 1, 4, 4)))),

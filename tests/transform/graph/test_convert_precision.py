@@ -252,3 +252,28 @@ def main(
     call = "R.nn.attention(q_bfloat16, k_bfloat16, k_bfloat16, m"
     assert (call in text) == narrow
     assert narrow or "astype" not in text
+
+
+def test_the_second_of_two_products_that_are_added_is_kept_narrow() -> None:
+    becomes(
+        """
+@script.function
+def main(x: f32[Tensor, 4, 6], v: f32[Tensor, 6, 8]) -> f32[Tensor, 4, 8]:
+    a = R.add(R.matmul(x, R.const("w")), R.const("bias"))
+    b = R.nn.relu(R.matmul(x, v))
+    return R.exp(R.add(b, a))
+""",
+        """
+@script.function
+def main(x: f32[Tensor, 4, 6], v: f32[Tensor, 6, 8]) -> f32[Tensor, 4, 8]:
+    x16 = R.astype(x, "bfloat16")
+    first = R.matmul(x16, R.const("w_bfloat16"), out_dtype="float32")
+    a = R.add(first, R.const("bias"))
+    v16 = R.astype(v, "bfloat16")
+    second = R.matmul(x16, v16, out_dtype="float32")
+    wide = R.nn.relu(second)
+    rounded = R.astype(wide, "bfloat16")
+    b = R.astype(rounded, "float32")
+    return R.exp(R.add(b, a))
+""",
+    )

@@ -36,6 +36,8 @@ from unity.transform.schedule.tile_sums import has_tiles
 
 Shape = tuple[int, ...]
 TILED = replace(HOST, features=(*HOST.features, "amx-tile", "amx-bf16"), threads=2)
+LANES = tuple(f for f in HOST.features if not f.startswith("amx"))
+"""What there is without tiles."""
 LINE = "line"
 
 
@@ -130,6 +132,25 @@ def marks(func: PrimFunc) -> set[object]:
     return {s.attrs.get(INSTRUCTION) for s in walk_stmt(func.body) if isinstance(s, For)}
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_in_vector_registers_it_computes_the_same(name: str) -> None:
+    target = replace(HOST, features=LANES)
+    x, w, attrs = CASES[name]
+    arrays = operands(x, w, attrs)
+    before, full = kernel(x, arrays[1].shape, attrs)
+    able = target.has("avx512bf16") and target.vector_bits == 512
+    after = schedule(before, target)
+    assert ("lane_dot" in marks(after)) == able
+    if not able:
+        return
+    reference = OPS["nn.conv2d_interleaved"].reference
+    assert reference is not None
+    want = reference(arrays, full)
+    assert isinstance(want, np.ndarray)
+    low = TENSOR.run(IRModule({"main": after}), Context(target)).prim_funcs()["main"]
+    close(run(low, arrays, np.full(want.shape, np.nan, np.float32), target=target), want)
+
+
 @pytest.mark.parametrize(
     ("triple", "features"),
     [
@@ -148,6 +169,42 @@ def test_targets_without_tiles_compile(triple: str, features: tuple[str, ...]) -
     assert "tile_dot" not in marks(after)
     low = TENSOR.run(IRModule({"main": after}), Context(target)).prim_funcs()["main"]
     assert compile_kernels({"main": low}, target).asm("main")
+
+
+JOINED = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 64, 9, 9]) -> f32[Tensor, n, 64, 9, 9]:
+    with R.dataflow():
+        a = R.nn.conv2d(x, R.const("w1"))
+        b = R.concat((a, R.nn.max_pool2d(a, pool_size=3, padding=1)), axis=1)
+        c = R.nn.relu(R.add(R.multiply(b, R.const("scale")), R.const("shift")))
+        y = R.nn.conv2d(c, R.const("w2"))
+    return y
+"""
+
+
+def test_what_stands_before_a_product_is_rounded_first() -> None:
+    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+        pytest.skip("no matrix tiles on this cpu")
+    rng = np.random.default_rng(3)
+    shapes = {
+        "w1": (64, 64, 1, 1),
+        "w2": (64, 128, 1, 1),
+        "scale": (128, 1, 1),
+        "shift": (128, 1, 1),
+    }
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in shapes.values()]
+    constants = {k: a / np.float32(4) for k, a in zip(shapes, arrays, strict=True)}
+    module = parse(JOINED, constants)
+    x = rng.standard_normal((2, 64, 9, 9)).astype(np.float32)
+    graph = pipeline(precision="bf16").until(LegalizeOps).run(module, Context(HOST))
+    want = interpret(graph, "main", [x])
+    assert isinstance(want, np.ndarray)
+    exe = unity.compile(module, precision="bf16")
+    assert all("tdpbf16ps" in exe.asm(k) for k in exe.kernels if "interleaved" in k)
+    got = np.asarray(exe(x)).astype(np.float64)
+    np.testing.assert_allclose(got, want.astype(np.float64), rtol=0, atol=3e-2)
 
 
 RESIDUAL = """

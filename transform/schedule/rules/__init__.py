@@ -27,6 +27,7 @@ from .elementwise import elementwise
 from .interleaved import interleaved
 from .lane_dots import lane_dots
 from .matrix_tiles import matrix_tiles
+from .padded import padded
 from .panels import panels
 from .plain import plain
 from .streamed import streamed
@@ -42,6 +43,7 @@ class Rule:
 
 RULES: tuple[Rule, ...] = (
     Rule("crosswise", crosswise),  # read along one axis, written along another
+    Rule("padded", padded),  # what there is lies in runs
     Rule("elementwise", elementwise),
     Rule("interleaved", interleaved),  # weights in groups for dot products
     Rule("blocked", blocked),  # lanes already lie innermost, in whole registers

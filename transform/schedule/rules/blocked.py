@@ -20,6 +20,7 @@ from ..loops import number, sequence
 from ..nest import Axis, Nest, Reduction
 from ..padding import without_padding
 from ..tile import Tile, Values, accumulate, fill, write_back
+from ..wide_lanes import in_wide_lanes
 from .blocked_parts import Part, cut, parts_of, tile_size
 from .blocked_roles import Roles, length_of, roles_of
 from .blocked_share import Coordinate, shared
@@ -38,6 +39,7 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     if bare is None:
         return None
     nest, edges = bare
+    nest = in_wide_lanes(nest, target)
     reduction = nest.reduction
     assert reduction is not None
     roles = roles_of(nest, reduction, edges, target)

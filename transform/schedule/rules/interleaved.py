@@ -13,61 +13,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
-from unity.arith.polynomial import Poly
-from unity.ir.prim_expr import Binary, Cast, Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt
+from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
 from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
 
-from ..access import all_axes, collapsed, depends, known_of, mentions, place, step
-from ..loops import number, parallel, product
+from ..access import collapsed, depends
+from ..loops import number, parallel, product, sequence
 from ..marked import Access, group_of
 from ..nest import Axis, Nest, Reduction
 from ..tile import Values, finished, loops
 from ..tile_sums import SIDE, TileSums, configured, has_tiles, tile_sums
+from .interleaved_lanes import lane_sums
+from .interleaved_roles import Roles, length_of, roles_of
 from .result import with_init
 
 GRAIN = 1 << 21
 """Multiply-adds on tiles that are worth a thread's waking."""
+LINE_BYTES = 64
+"""A line of the caches."""
+ROW_BYTES = 64
+"""A row of a tile."""
 TASKS = 4
 """Tasks for each thread, at least, before the inner loops are shared, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Roles:
-    """Which axis is which.
-
-    Attributes:
-        image: The load of what is walked in pixels.
-        weight: The load of a weight.
-        depth: The groups of a block of inputs.
-        group: The elements of a group.
-        lane: The outputs of a block, innermost.
-        block: The blocks of outputs, if there are several.
-        pixel: The pixels of a line.
-        line: The lines, if there are several.
-        outer: The other spatial axes.
-        steps: The other reduced ones.
-        pitch: How many pixels a line is from the next; 0 where that is uneven.
-    """
-
-    image: Load
-    weight: Load
-    depth: Axis
-    group: Axis
-    lane: Axis
-    block: Axis | None
-    pixel: Axis
-    line: Axis | None
-    outer: tuple[Axis, ...]
-    steps: tuple[Axis, ...]
-    pitch: int
-
-    @property
-    def heavy(self) -> bool:
-        """Whether weights are more than what they are applied to."""
-        return _bytes(self.weight.buffer) > _bytes(self.image.buffer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,99 +64,22 @@ class _Cover:
 
 
 def interleaved(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where weights lie in groups that the target multiplies in tiles."""
+    """Applies where weights lie in groups that the target multiplies, in tiles or in registers."""
     nest = collapsed(nest)
     reduction = nest.reduction
     if reduction is None:
         return None
-    roles = _roles(nest, reduction)
+    roles = roles_of(nest, reduction)
     if roles is None:
         return None
-    if not has_tiles(target, roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
-        return None
-    return _Writer(nest, reduction, roles, target).stmt()
+    if has_tiles(target, roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
+        return _Writer(nest, reduction, roles, target).stmt()
+    return lane_sums(nest, reduction, roles, target)
 
 
-def _operands(reduction: Reduction) -> tuple[Load, Load] | None:
-    match reduction.value:
-        case Binary("mul", Cast(_, Load() as a), Cast(_, Load() as b)) if reduction.op == "add":
-            plain = a.predicate is None and b.predicate is None
-            return (a, b) if plain and a.dtype.bits < 32 else None
-        case _:
-            return None
-
-
-def _roles(nest: Nest, reduction: Reduction) -> _Roles | None:
-    operands = _operands(reduction)
-    if operands is None or len(nest.axes) < 2 or len(reduction.axes) < 2:
-        return None
-    if any(number(a.extent) is None for a in reduction.axes):
-        return None
-    known = known_of(all_axes(nest))
-    *others, lane = nest.axes
-    width = number(lane.extent)
-    if width not in (SIDE, 2 * SIDE):
-        return None
-    if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
-        return None
-    for image, weight in (operands, operands[::-1]):
-        size = group_of(image.dtype)
-        at, there = place(image, known), place(weight, known)
-        *_, group = reduction.axes
-        depth = next((a for a in reduction.axes if step(there, a.var) == width * size), None)
-        if depth is None or number(group.extent) != size or (number(depth.extent) or 1) % SIDE:
-            continue
-        moves = [(step(at, v.var), step(there, v.var)) for v in (group, depth, lane)]
-        if moves != [(1, 1), (size, width * size), (0, size)]:
-            continue
-        pixel = _last(others, at, there)
-        if pixel is None or not step(at, pixel.var):
-            continue
-        rest = [a for a in others if a is not pixel]
-        line = _last(rest, at, there)
-        far = None if line is None else step(at, line.var)
-        if far is None:
-            line = None
-        block = _last(rest, there, at)
-        near = step(at, pixel.var) or 1
-        return _Roles(
-            image,
-            weight,
-            depth,
-            group,
-            lane,
-            block,
-            pixel,
-            line,
-            tuple(a for a in rest if a not in (line, block)),
-            tuple(a for a in reduction.axes if a not in (depth, group)),
-            far // near if far is not None and far % near == 0 else 0,
-        )
-    return None
-
-
-def _last(axes: Sequence[Axis], moves: Poly, stays: Poly) -> Axis | None:
-    """The innermost axis of known extent that moves through one operand and not the other."""
-    for axis in reversed(axes):
-        if mentions(moves, axis.var) and not mentions(stays, axis.var) and number(axis.extent):
-            return axis
-    return None
-
-
-def _known(axis: Axis | None) -> int:
-    extent = 1 if axis is None else number(axis.extent)
-    assert extent is not None
-    return extent
-
-
-def _bytes(buffer: Buffer) -> int:
-    """Those of a batch of unknown size counted once."""
-    return math.prod(number(e) or 1 for e in buffer.shape) * buffer.dtype.bytes
-
-
-def _cover(roles: _Roles) -> _Cover:
+def _cover(roles: Roles) -> _Cover:
     """As few tiles as possible, of as few rows."""
-    width, lines = _known(roles.pixel), _known(roles.line)
+    width, lines = length_of(roles.pixel), length_of(roles.line)
     together = 1
     if roles.pitch >= width:
         together = min(lines, max(1, (SIDE - width) // roles.pitch + 1))
@@ -202,13 +94,13 @@ def _cover(roles: _Roles) -> _Cover:
 class _Writer:
     """Carries what all tiles have in common."""
 
-    def __init__(self, nest: Nest, reduction: Reduction, roles: _Roles, target: Target) -> None:
+    def __init__(self, nest: Nest, reduction: Reduction, roles: Roles, target: Target) -> None:
         self.reduction = reduction
         self.roles = roles
         self.target = target
         self.cover = _cover(roles)
         self.finish = with_init(reduction, nest.finish)
-        self.lanes = _known(roles.lane)
+        self.lanes = length_of(roles.lane)
         self.rows = min(2, self.cover.tiles)
         self.sums = tile_sums(
             roles.image.dtype,
@@ -220,7 +112,10 @@ class _Writer:
         )
 
     def stmt(self) -> Stmt:
-        """The stage: all tiles of all blocks, the larger operand walked through once."""
+        """The stage: all tiles of all blocks, the larger operand walked through once.
+
+        Where that are pixels, each thread has a run of them, the same at every stage.
+        """
         roles, cover = self.roles, self.cover
         turns = -(-cover.tiles // self.rows)
         blocks = [] if roles.block is None else [roles.block]
@@ -238,13 +133,18 @@ class _Writer:
             multiply(steps, multiply(inner, imm(self.rows * cover.height * self.lanes)))
         )
 
+        grain = GRAIN
+        if not roles.heavy:
+            points = math.prod(number(a.extent) or 1 for a in slow)
+            grain = max(grain, (number(work) or 0) * -(-points // self.target.threads))
+
         def body(point: Sequence[PrimExpr]) -> Stmt:
             values: Values = dict(zip((a.var for a in slow), point, strict=True))
             values |= {axis.var: axis.var for axis in fast}
             values |= {axis.var: imm(0) for axis in roles.outer if axis not in outer}
             return loops(fast, self.tiles(values.pop(turn.var), values))
 
-        return configured(self.sums, parallel(domain, work, GRAIN, body))
+        return configured(self.sums, parallel(domain, work, grain, body))
 
     def tiles(self, turn: PrimExpr, values: Values) -> Stmt:
         """Some tiles of one block, next to each other."""
@@ -273,8 +173,10 @@ class _Writer:
                 ),
             )
 
-        depth = Axis(PrimVar("depth"), imm(_known(roles.depth) // SIDE))
+        depth = Axis(PrimVar("depth"), imm(length_of(roles.depth) // SIDE))
         step = self.step(self.sums, places, {**values, roles.depth.var: depth.var})
+        if roles.heavy and roles.block is not None:
+            step = sequence([*self.ahead(turn, {**values, roles.depth.var: depth.var}), step])
         stmts: list[Stmt] = [self.sums.zero()]
         stmts.append(loops([*roles.steps, depth], step))
         stmts.append(self.sums.store(target))
@@ -326,6 +228,35 @@ class _Writer:
             return at
 
         return sums.step(left, right)
+
+    def ahead(self, turn: PrimExpr, values: Values) -> list[Stmt]:
+        """Fetches for a step of a block to come, each turn some of the lines of its weights.
+
+        They come from far and would be waited for in the first turn.
+        """
+        roles = self.roles
+        assert roles.block is not None
+        turns = -(-self.cover.tiles // self.rows)
+        blocks, threads = length_of(roles.block), self.target.threads
+        row = self.lanes * ROW_BYTES // SIDE
+        lines = SIDE * row // LINE_BYTES
+        each = -(-lines // turns)
+        first = multiply(Binary("floormod", turn, imm(-(-lines // each))), imm(each))
+        later = Binary("min", add(values[roles.block.var], imm(threads)), imm(blocks - 1))
+        stmts: list[Stmt] = []
+        for i in range(each):
+            place = multiply(add(first, imm(i)), imm(LINE_BYTES // roles.weight.dtype.bytes))
+            width = row // roles.weight.dtype.bytes
+            here: Values = {**values, roles.block.var: later, roles.group.var: imm(0)}
+            group = group_of(roles.weight.dtype)
+            depth = multiply(values[roles.depth.var], imm(SIDE))
+            here[roles.depth.var] = add(depth, Binary("floordiv", place, imm(width)))
+            here[roles.lane.var] = Binary(
+                "floordiv", Binary("floormod", place, imm(width)), imm(group)
+            )
+            load = _load(roles.weight, here)
+            stmts.append(Evaluate(Intrinsic("prefetch", (load,), load.dtype)))
+        return stmts
 
     def pixel(self, place: _Place, row: PrimExpr) -> Values:
         """The pixel that a row of a tile is; on one of the next lines where it is beyond its."""
