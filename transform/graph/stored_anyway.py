@@ -32,8 +32,9 @@ def stored_anyway(f: Function) -> set[Var]:
         if row.pattern not in ("elementwise", "broadcast"):
             continue
         whole = [a for a in value.args if isinstance(a, Var) and a.type == binding.var.type]
-        made = sorted((contracted[a], a.name, a) for a in whole if a in contracted and uses[a] == 1)
-        found.update(a for _, _, a in made[1:])
+        alone = [a for a in whole if a in contracted and uses[a] == 1]
+        made = sorted(alone, key=contracted.__getitem__)
+        found.update(made[1:])
         if made:
-            contracted[binding.var] = made[-1][0]
+            contracted[binding.var] = contracted[made[0]]
     return {v for v in found if isinstance(v.type, TensorType) and v.type.dtype == FLOAT32}
