@@ -68,7 +68,7 @@ def streamed(nest: Nest, target: Target) -> Stmt | None:
 
 def _width(columns: PrimExpr, most: int, lanes: int, threads: int) -> PrimExpr:
     """Columns of a strip: whole vectors, at most so many, as much for every thread."""
-    turns = ceildiv(columns, imm(most * threads))
+    turns = simplify(Binary("max", ceildiv(columns, imm(most * threads)), imm(1)))  # of none, too
     each = multiply(ceildiv(columns, multiply(turns, imm(threads * lanes))), imm(lanes))
     return simplify(Binary("min", imm(most), Binary("max", imm(LEAST * lanes), each)))
 
