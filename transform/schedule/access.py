@@ -11,6 +11,7 @@ from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, im
 from unity.ir.stmt import Store
 from unity.ir.visit import (
     prim_children,
+    rewrite_prim,
     stmt_exprs,
     substitute_prim,
     substitute_stmt,
@@ -73,6 +74,50 @@ def collapsed(nest: Nest) -> Nest:
     """
     nest = _collapse_spatial(nest)
     return nest if nest.reduction is None else _collapse_reduced(nest, nest.reduction)
+
+
+def parted(nest: Nest) -> Nest:
+    """With axes parted in two where what is read depends on their quotient by a divisor.
+
+    The output channels of a grouped convolution read ``x[n, o // 16 * 8 + c, h, w]``: as groups
+    and channels of a group, the latter all read the same.
+    """
+    reduction = nest.reduction
+    if reduction is None:
+        return nest
+    for axis in nest.axes:
+        length = axis.extent.value if isinstance(axis.extent, Imm) else None
+        if not isinstance(length, int):
+            continue
+        for load in reduction.loads():
+            for e in (e for i in load.indices for e in walk_prim(i)):
+                match e:
+                    case Binary("floordiv" | "floormod", var, Imm(int(by))) if var is axis.var:
+                        if 1 < by < length and length % by == 0:
+                            return parted(_part(nest, axis, by, length // by))
+                    case _:
+                        pass
+    return nest
+
+
+def _part(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
+    outer = Axis(PrimVar(f"{axis.var.name}_group"), imm(count))
+    inner = Axis(PrimVar(axis.var.name), imm(by))
+    at = nest.axes.index(axis)
+    axes = (*nest.axes[:at], outer, inner, *nest.axes[at + 1 :])
+    place = Binary("add", Binary("mul", outer.var, imm(by)), inner.var)
+    new = _rewritten(replace(nest, axes=axes), {axis.var: place})
+    known = known_of(all_axes(new))
+
+    def simplified(e: PrimExpr) -> PrimExpr | None:
+        if not isinstance(e, Load):
+            return None
+        return replace(e, indices=tuple(known.simplify(i) for i in e.indices))
+
+    reduction = new.reduction
+    assert reduction is not None
+    value = rewrite_prim(reduction.value, simplified)
+    return replace(new, reduction=replace(reduction, value=value))
 
 
 def _collapse_spatial(nest: Nest) -> Nest:

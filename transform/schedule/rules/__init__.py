@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from unity.ir.stmt import Stmt
 from unity.ir.target import Target
 
+from ..access import parted
 from ..nest import Nest
 from .blocked import blocked
 from .contraction import contraction
@@ -59,6 +60,7 @@ RULES: tuple[Rule, ...] = (
 
 def laid_out(nest: Nest, target: Target) -> Stmt:
     """A stage by the first rule that applies."""
+    nest = parted(nest)
     for rule in RULES:
         result = rule.apply(nest, target)
         if result is not None:
