@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from unity.codegen.engine.kernel import EngineKernel
 from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.codegen.vm.native import NativeText, native_text
+from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.runtime.executable import Executable, Parts, native_kernel
+from unity.runtime.foreign import address
 from unity.runtime.link import link, thread_pool
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.program import Program
@@ -33,7 +36,7 @@ def assemble(
     """
     module = with_aligned_constants(module)
     built = build_program(module)
-    names = [k.name for k in built.program.kernels]
+    names = [k.name for k in built.program.kernels if not k.engine]
     funcs = {name: func for name, func in module.prim_funcs().items() if name in names}
     code = compile_kernels(funcs, target, cache, target.threads, checks=checks)
     program = _with_messages(built.program, code)
@@ -45,8 +48,20 @@ def assemble(
         objects.append(compile_cached(native.text, target, "short", store))
         exports += native.exports
     pool = thread_pool(code.pool)
-    library = link(objects, [*exports, LIMIT_SYMBOL], pool.addresses)
-    kernels = tuple(native_kernel(library[code.symbols[k.name]], k) for k in program.kernels)
+    foreign = {s: address(s) for f in funcs.values() for s in foreign_symbols(f)}
+    count = _Count(target.threads)
+    engines = {
+        name: EngineKernel(name, f, target, count)
+        for name, f in module.engine_functions().items()
+        if name in {k.name for k in program.kernels}
+    }
+    foreign.update((name, kernel.address) for name, kernel in engines.items())
+    library = link(objects, [*exports, LIMIT_SYMBOL], {**pool.addresses, **foreign})
+    threads = count.threads = Threads(pool, library, target.threads)
+    kernels = tuple(
+        engines[k.name] if k.engine else native_kernel(library[code.symbols[k.name]], k)
+        for k in program.kernels
+    )
     return Executable(
         Parts(
             program,
@@ -56,9 +71,20 @@ def assemble(
             None if native is None else NativeCode(library, native.info, built.constants),
             Sources(module, code, native),
             library=library,
-            threads=Threads(pool, library, target.threads),
+            threads=threads,
         )
     )
+
+
+@dataclass(slots=True)
+class _Count:
+    """How many threads the executable uses, which engines ask at every call."""
+
+    first: int
+    threads: Threads | None = None
+
+    def __call__(self) -> int:
+        return self.first if self.threads is None else self.threads.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +118,7 @@ class Sources:
 
 def _with_messages(program: Program, code: ObjectCode) -> Program:
     """The program, its kernels' asserts numbered as the code generator did."""
-    kernels = tuple(replace(k, messages=code.messages[k.name]) for k in program.kernels)
+    kernels = tuple(
+        k if k.engine else replace(k, messages=code.messages[k.name]) for k in program.kernels
+    )
     return replace(program, kernels=kernels)

@@ -247,6 +247,14 @@ if TYPE_CHECKING:
         """A call of a scalar function by name."""
         ...
 
+    def call_extern(symbol: str, *args: Value, dtype: str = "") -> Scalar:
+        """A call of a foreign C function, the whole value of a statement."""
+        ...
+
+    def address_of(element: Value) -> Scalar:
+        """The address of an element, for a foreign function."""
+        ...
+
     def __getattr__(name: str) -> Intrinsic: ...
 
     class Intrinsic:

@@ -34,6 +34,7 @@ from .graph import (
     PlanMemory,
     SimplifyOps,
 )
+from .graph.resolve import LowerLibraryCalls, SealEngines
 from .passes import Pipeline
 from .schedule import ScheduleDefault
 from .tensor import (
@@ -50,6 +51,7 @@ from .tensor import (
 
 GRAPH = Pipeline(
     (
+        SealEngines(),  # before any pass looks into what engines are given
         Normalize(),  # every later pass expects A-normal form with types
         FoldConstants(),  # shapes and weights become known, which the rules look for
         SimplifyOps(),
@@ -67,6 +69,7 @@ GRAPH = Pipeline(
 
 KERNELS = Pipeline(
     (
+        LowerLibraryCalls(),
         LegalizeOps(),
         FuseOps(),
         FuseTir(),

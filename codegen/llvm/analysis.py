@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from unity.ir.foreign import addressed
 from unity.ir.marks import INSTRUCTION
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
-from unity.ir.visit_prim import stmt_children
+from unity.ir.visit_prim import stmt_children, stmt_exprs
 
 
 @dataclass(slots=True)
@@ -14,7 +15,7 @@ class Analysis:
     """Facts of a lowered statement.
 
     Attributes:
-        written: Buffers that are stored to.
+        written: Buffers that are stored to, or may be: those whose addresses are given away.
         statements: How many statements there are.
         scalar_loops: Whether an innermost loop works on scalars only: LLVM should see it.
         vector_loops: Identities of the loops with vectors somewhere within.
@@ -41,6 +42,7 @@ def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
         vectors |= s.value.dtype.lanes > 1
         s = s.body
     found.statements += 1
+    found.written.update(b for e in stmt_exprs(s) for b in addressed(e))
     if isinstance(s, Store):
         found.written.add(s.buffer)
         vectors |= s.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in s.indices)

@@ -7,7 +7,10 @@ sixteen times faster than building instruction objects, and what is emitted is w
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from unity.errors import UnityError
 
 from .abilities import Abilities
 from .types import I64, Ty
@@ -35,6 +38,19 @@ class Unit:
         name = f"!{len(self.metadata)}"
         self.metadata.append(f"{name} = {text.replace('{self}', name)}")
         return name
+
+    def declare(self, symbol: str, result: str, args: Sequence[str]) -> None:
+        """Declare a foreign function.
+
+        Raises:
+            UnityError: It was declared in another way.
+        """
+        line = f"declare {result} @{symbol}({', '.join(args)})"
+        if self.globals.setdefault(symbol, line) != line:
+            raise UnityError(
+                f"{symbol} is called as two functions: {self.globals[symbol]}; {line}",
+                hint="pass the same kinds of arguments everywhere",
+            )
 
     def text(self) -> str:
         """The module's text, without layout and triple."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TypeVar, assert_never
 
 from unity.ir.dtype import INT64, DType
+from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -257,10 +258,34 @@ class Expressions:
         return self.em.intrinsic("fmuladd", t, x, y, z, flags=flags)
 
     def _intrinsic(self, e: Intrinsic) -> str:
+        if e.name == CALL_EXTERN:
+            return self._foreign_call(e)
         lanes = max((a.dtype.lanes for a in e.args), default=1)
         args = [self._widened(self.expr(a), a.dtype, lanes) for a in e.args]
         dtype = e.args[0].dtype if e.args else e.dtype
         return intrinsic(self.em, e.name, dtype.with_lanes(lanes), args)
+
+    def _foreign_call(self, e: Intrinsic) -> str:
+        symbol, returns = str(e.attrs["symbol"]), str(e.attrs["returns"])
+        args = [self._foreign_arg(a) for a in e.args]
+        result = "void" if returns == "void" else value_type(e.dtype).text
+        self.em.unit.declare(symbol, result, [kind for kind, _ in args])
+        call = f"call {result} @{symbol}({', '.join(f'{kind} {value}' for kind, value in args)})"
+        if result != "void":
+            return self.em.effect(call)
+        self.em.do(call)
+        return "0"
+
+    def _foreign_arg(self, e: PrimExpr) -> tuple[str, str]:
+        """A foreign function's argument: its type and value."""
+        match e:
+            case Intrinsic(name, (Load() as element,)) if name == ADDRESS_OF:
+                place = self.place(element.indices, 1)
+                assert isinstance(place, At)
+                pointer, of = self.pointers[element.buffer], memory_type(element.dtype)
+                return "ptr", self.em.address(pointer, place.index, of, inbounds=False)
+            case _:
+                return value_type(e.dtype).text, self.expr(e)
 
     def _ramp(self, e: Ramp) -> str:
         t = value_type(e.dtype)

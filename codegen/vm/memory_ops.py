@@ -63,8 +63,7 @@ def _call_kernel(b: FunctionBuilder, e: Call, label: str) -> p.Tree:
     tree = b.atom(arguments, label)
     assert isinstance(tree, tuple)
     kernel, registers = b.tables.kernel(callee.name), tuple(p.leaves(tree))
-    func = b.tables.prim_func(callee.name)
-    outputs = registers[len(registers) - int(str(func.attrs.get("num_outputs", 1))) :]
+    outputs = registers[len(registers) - b.tables.outputs(callee.name) :]
     computes = ", ".join(b.made.get(r, label) for r in outputs)
     b.emit(p.CallKernel(kernel, registers, _shape(b, numbers)), computes)
     return ()

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from unity.ir.dtype import Array, dtype
-from unity.ir.graph import Constant
-from unity.ir.module import IRModule
+from unity.ir.graph import Constant, Function
+from unity.ir.module import Definition, IRModule
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Assert, Buffer, PrimFunc
+from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import walk_stmt
 from unity.runtime.program import ConstantInfo, FunctionCode, KernelInfo, Program
 
@@ -46,8 +47,19 @@ class Tables:
         """The index of a kernel."""
         if name not in self._kernels:
             self._kernels[name] = len(self._kernel_infos)
-            self._kernel_infos.append(_kernel_info(name, self.prim_func(name)))
+            self._kernel_infos.append(_kernel_info(name, self.module[name]))
         return self._kernels[name]
+
+    def outputs(self, name: str) -> int:
+        """How many of a kernel's buffers, the last ones, it writes."""
+        definition = self.module[name]
+        if isinstance(definition, Function):
+            return len(tensors_of(definition.result))
+        return (
+            int(str(definition.attrs.get("num_outputs", 1)))
+            if isinstance(definition, PrimFunc)
+            else 0
+        )
 
     def constant(self, constant: Constant) -> int:
         """The index of a constant; constants that share their data share it."""
@@ -87,7 +99,20 @@ class Tables:
         return tuple(function for _, function in self._hosts)
 
 
-def _kernel_info(name: str, func: PrimFunc) -> KernelInfo:
+def tensors_of(t: Type) -> tuple[TensorType, ...]:
+    """The tensors that an engine's function takes or gives: each one, or those of a tuple."""
+    fields = t.fields if isinstance(t, TupleType) else (t,)
+    found = tuple(f for f in fields if isinstance(f, TensorType))
+    assert len(found) == len(fields), t
+    return found
+
+
+def _kernel_info(name: str, func: Definition) -> KernelInfo:
+    if isinstance(func, Function):  # an engine's: it takes the dims of all its tensors
+        buffers = [*(t for p in func.params for t in tensors_of(p.type)), *tensors_of(func.result)]
+        dims = sum(t.ndim or 0 for t in buffers)
+        return KernelInfo(name, len(buffers), dims, (), str(func.attrs["engine"]))
+    assert isinstance(func, PrimFunc), name
     buffers = sum(isinstance(p, Buffer) for p in func.params)
     numbers = len(size_params(func)) + len(scalar_params(func))
     messages = tuple(s.message for s in walk_stmt(func.body) if isinstance(s, Assert))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import FLOAT32, DType, dtype
+from unity.ir.foreign import address_of, call_extern
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import BinaryOp, Broadcast, Cast, Intrinsic, Load, Not, PrimExpr, Ramp, imm
 from unity.ir.stmt import Buffer
@@ -151,6 +152,27 @@ class PrimCalls(PrimEvaluator):
         attrs = self.attrs(named["attrs"]) if "attrs" in named else NO_ATTRS
         return Intrinsic(name, args, self.dtype(named["dtype"]), attrs)
 
+    def _call_extern(self, node: ast.Call) -> PrimExpr:
+        """``T.call_extern("library.function", args..., dtype=)``; without dtype it gives nothing."""
+        if not node.args:
+            raise self.source.error(node, "T.call_extern takes a symbol, then arguments")
+        named = {k.arg: k.value for k in node.keywords}
+        unknown = [str(name) for name in named if name != "dtype"]
+        if unknown:
+            raise self.source.error(node, f"T.call_extern has no {', '.join(unknown)}")
+        symbol = self.text(node.args[0])
+        returns = self.dtype(named["dtype"]) if "dtype" in named else None
+        try:
+            return call_extern(symbol, [self.expr(a) for a in node.args[1:]], returns)
+        except UnityError as error:
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _address_of(self, node: ast.Call) -> PrimExpr:
+        element = self.expr(self.arguments(node, 1)[0])
+        if not isinstance(element, Load) or element.dtype.lanes > 1:
+            raise self.source.error(node, "T.address_of takes one element of a buffer: a[i, j]")
+        return address_of(element)
+
     def buffer(self, node: ast.expr) -> Buffer:
         """A name that must be a buffer."""
         found = self.value(node)
@@ -205,4 +227,6 @@ _CALLS: Mapping[str, Callable[[PrimCalls, ast.Call], PrimExpr]] = {
     "T.ramp": PrimCalls._ramp,
     "T.broadcast": PrimCalls._broadcast,
     "T.call": PrimCalls._call,
+    "T.call_extern": PrimCalls._call_extern,
+    "T.address_of": PrimCalls._address_of,
 }

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.dtype import BOOL, FLOAT32, INT64, DType
+from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
     Binary,
@@ -183,6 +184,12 @@ class PrimText:
         return f"T.load({name}, {index}, {self.expr(e.predicate)})"
 
     def _intrinsic(self, e: Intrinsic) -> str:
+        if e.name == ADDRESS_OF:
+            return f"T.address_of({self.expr(e.args[0])})"
+        if e.name == CALL_EXTERN:
+            call = [string_text(str(e.attrs["symbol"])), *(self.expr(a) for a in e.args)]
+            given = "" if e.attrs["returns"] == "void" else f', dtype="{e.dtype}"'
+            return f"T.call_extern({', '.join(call)}{given})"
         row = INTRINSICS.get(e.name)
         dtypes = [a.dtype for a in e.args]
         plain = row is not None and e.attrs == NO_ATTRS and len(dtypes) == row.arity

@@ -14,6 +14,7 @@ from unity.ir.graph import (
     BindingBlock,
     Body,
     Call,
+    CallEngine,
     CallTir,
     Expr,
     Function,
@@ -131,6 +132,8 @@ class _Lowerer(BodyRewriter):
     def rewrite(self, var: Var, value: Expr) -> Expr:
         if isinstance(value, CallTir):
             return self.kernel_call(value, var)
+        if isinstance(value, CallEngine):
+            return self.engine_call(value, var)
         concrete = isinstance(var.type, TensorType) and is_concrete(var.type)
         if isinstance(value, Call) and is_view(value) and concrete:
             shape = ShapeValue(shape_of(var.type))
@@ -160,6 +163,19 @@ class _Lowerer(BodyRewriter):
                 args[source] = target
         self.call(call.callee, kernel, (*args, *made), call.sym_args, call.span)
         return results[0] if len(results) == 1 else Tuple(tuple(results), call.span)
+
+    def engine_call(self, call: CallEngine, var: Var) -> Expr:
+        """The same for an engine's function, which is told the dims of all its tensors."""
+        several = len(call.out) > 1
+        made: list[Expr] = [
+            self.allocate(t, f"{var.name}_{i}" if several else var.name, call.span)
+            for i, t in enumerate(call.out)
+        ]
+        buffers = (*call.args, *made)
+        dims = [d for b in buffers for d in shape_of(_type(b))]
+        args = (call.subgraph, Tuple(buffers), ShapeValue(tuple(dims)))
+        self.emit(Call(Op("memory.call_kernel"), args, span=call.span), "done", call.span, NOTHING)
+        return made[0] if len(made) == 1 else Tuple(tuple(made), call.span)
 
     def allocate(self, t: Type, name: str, span: Span | None) -> Var:
         """A new tensor."""
@@ -192,6 +208,12 @@ class _Lowerer(BodyRewriter):
         numbers = ShapeValue((*sizes.values(), *scalars))
         value = Call(Op("memory.call_kernel"), (ref, Tuple(tuple(buffers)), numbers), span=span)
         self.emit(value, "done", span, NOTHING)
+
+
+def _type(e: Expr) -> Type:
+    found = atom_type(e)
+    assert found is not None, e
+    return found
 
 
 def _plain(blocks: Sequence[BindingBlock]) -> tuple[BindingBlock, ...]:

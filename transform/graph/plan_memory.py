@@ -216,7 +216,9 @@ class _Planner:
         self, call: KernelCall, live: Liveness, planned: Groups
     ) -> tuple[Storage | None, Storage | None]:
         """An input that dies in this call and the output that may take its place."""
-        kernel = self.kernel(call.kernel)
+        kernel = self.module[call.kernel]
+        if not isinstance(kernel, PrimFunc):  # an engine's: nothing is known of how it reads
+            return None, None
         safe = _overwritable(kernel)
         if not safe:
             return None, None

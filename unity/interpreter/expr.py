@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.interpreter.scalar import COMPARE, Held, binary, caster, hold, holder
+from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN, is_address
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
     Binary,
@@ -32,6 +33,7 @@ from unity.ir.prim_expr import (
     SizeVar,
 )
 from unity.ir.stmt import Buffer
+from unity.runtime import foreign
 
 Frame: TypeAlias = list[Any]
 Eval: TypeAlias = Callable[[Frame], Held]
@@ -151,6 +153,10 @@ def _vector_select(test: Eval, yes: Eval, no: Eval, zero: Held) -> Eval:
 
 
 def _intrinsic(e: Intrinsic, slots: Slots) -> Eval:
+    if e.name == CALL_EXTERN:
+        return _foreign_call(e, slots)
+    if e.name == ADDRESS_OF:
+        return _address(e, slots)
     row = INTRINSICS.get(e.name)
     if row is None:
         raise UnityError(f"unknown intrinsic {e.name!r}", hint=f"known: {', '.join(INTRINSICS)}")
@@ -163,6 +169,32 @@ def _intrinsic(e: Intrinsic, slots: Slots) -> Eval:
         return hold(np.asarray(result).astype(numpy_type)[()], dtype)
 
     return call
+
+
+def _foreign_call(e: Intrinsic, slots: Slots) -> Eval:
+    """The real function, called on the real memory."""
+    symbol, returns = str(e.attrs["symbol"]), str(e.attrs["returns"])
+    args = [compile_expr(a, slots) for a in e.args]
+    kinds = ["address" if is_address(a) else str(a.dtype) for a in e.args]
+
+    def call(frame: Frame) -> Held:
+        numbers = [np.asarray(a(frame)).item() for a in args]
+        return hold(foreign.call(symbol, returns, numbers, kinds), e.dtype)
+
+    return call
+
+
+def _address(e: Intrinsic, slots: Slots) -> Eval:
+    (element,) = e.args
+    assert isinstance(element, Load)
+    slot, index_of = slots.of(element.buffer), compile_index(element.buffer, element.indices, slots)
+
+    def address(frame: Frame) -> Held:
+        array = frame[slot]
+        steps = zip(index_of(frame), array.strides, strict=True)
+        return array.ctypes.data + sum(int(i) * step for i, step in steps)
+
+    return address
 
 
 def _load(e: Load, slots: Slots) -> Eval:

@@ -300,6 +300,9 @@ class _Frame:
         callee, arguments, shape = e.args[0], self.eval(e.args[1]), self.eval(e.args[2])
         if not isinstance(callee, FunctionRef) or not isinstance(arguments, tuple):
             raise UnityError("memory.call_kernel takes a function, a tuple and a shape", e.span)
+        definition = self.machine.module[callee.name]
+        if isinstance(definition, Function):
+            return self._run_engine(callee.name, definition, arguments, e.span)
         kernel = self.machine.kernel(callee.name)
         arrays = [a for a in arguments if isinstance(a, np.ndarray)]
         names, values = size_params(kernel.func), ints(shape)
@@ -311,6 +314,19 @@ class _Frame:
                 e.span,
             )
         kernel(arrays, dict(zip(names, values, strict=False)), values[len(names) :])
+        return ()
+
+    def _run_engine(
+        self, name: str, function: Function, arguments: tuple[Value, ...], span: Span | None
+    ) -> Value:
+        """What an engine computes, by the function it is given; written to the destinations."""
+        count = len(function.params)
+        closure = Closure(name, function, {}, Sizes())
+        result = self.machine._apply(closure, list(arguments[:count]), span)
+        results = result if isinstance(result, tuple) else (result,)
+        for target, value in zip(arguments[count:], results, strict=True):
+            assert isinstance(target, np.ndarray)
+            np.copyto(target, np.asarray(value))
         return ()
 
     def _opaque(

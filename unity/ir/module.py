@@ -72,8 +72,14 @@ class IRModule(Mapping[str, Definition], Displayed):
         return IRModule({k: v for k, v in self.functions.items() if k not in names}, self.attrs)
 
     def graph_functions(self) -> dict[str, Function]:
-        """The graph functions by name."""
-        return {k: v for k, v in self.functions.items() if isinstance(v, Function)}
+        """The graph functions that we compile, by name."""
+        every = self.functions.items()
+        return {k: v for k, v in every if isinstance(v, Function) and "engine" not in v.attrs}
+
+    def engine_functions(self) -> dict[str, Function]:
+        """The graph functions that external engines compile, by name: no pass changes them."""
+        every = self.functions.items()
+        return {k: v for k, v in every if isinstance(v, Function) and "engine" in v.attrs}
 
     def prim_funcs(self) -> dict[str, PrimFunc]:
         """The prim funcs by name."""

@@ -355,12 +355,17 @@ class FunctionCode:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """A kernel: its linker symbol, its numbers of buffers and sizes, and what its asserts say."""
+    """A kernel: its linker symbol, its numbers of buffers and sizes, and what its asserts say.
+
+    Attributes:
+        engine: The external engine that runs it; its sizes are the dims of all its buffers.
+    """
 
     name: str
     buffers: int
     sizes: int
     messages: tuple[str, ...] = ()
+    engine: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,65 @@
+"""The interpreter as an engine: slow, always there; the shortest example of one."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.script import constants_of, parse, print_module
+from unity.transform.graph.resolve import OpSite
+
+
+@dataclass(frozen=True, slots=True)
+class InterpretedModule:
+    """A module whose function ``main`` is interpreted."""
+
+    module: IRModule
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Compute the outputs."""
+        result = interpret(self.module, "main", inputs)
+        results = result if isinstance(result, tuple) else (result,)
+        for target, value in zip(outputs, results, strict=True):
+            np.copyto(target, np.asarray(value))
+
+    def save(self) -> bytes:
+        """The module's text and its constants."""
+        file = io.BytesIO()
+        constants = constants_of(self.module)
+        text = json.dumps({"text": print_module(self.module)})
+        np.savez(file, **{f"c/{k}": v for k, v in constants.items()}, program=np.array(text))
+        return file.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class InterpreterEngine:
+    """Takes everything."""
+
+    name: str = "interpreter"
+
+    def missing(self) -> str | None:
+        """It is always there."""
+        return None
+
+    def supports(self, site: OpSite) -> str | None:
+        """Whatever the language has."""
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> InterpretedModule:
+        """Nothing to do."""
+        return InterpretedModule(subgraph)
+
+    def load(self, data: bytes, target: Target, threads: int) -> InterpretedModule:
+        """Parse what was saved."""
+        found = np.load(io.BytesIO(data))
+        constants = {k[2:]: found[k] for k in found.files if k.startswith("c/")}
+        text = json.loads(str(found["program"]))["text"]
+        return InterpretedModule(parse(text, constants))

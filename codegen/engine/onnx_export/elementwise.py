@@ -1,0 +1,115 @@
+"""Element by element: arithmetic, comparisons, activations, casts."""
+
+from __future__ import annotations
+
+from unity.errors import UnityError
+from unity.ir.dtype import BOOL, DType
+
+from .rule import Rule, plain
+from .writer import Arg, OpNode, onnx_dtype
+
+_SAME = {
+    "abs": "Abs", "negative": "Neg", "reciprocal": "Reciprocal", "sign": "Sign", "exp": "Exp",
+    "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
+    "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh",
+    "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
+    "floor": "Floor", "ceil": "Ceil", "round": "Round", "isnan": "IsNaN", "logical_not": "Not",
+    "add": "Add", "subtract": "Sub", "multiply": "Mul", "power": "Pow", "maximum": "Max",
+    "minimum": "Min", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor",
+    "equal": "Equal", "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater",
+    "greater_equal": "GreaterOrEqual", "where": "Where", "nn.relu": "Relu", "nn.mish": "Mish",
+}  # fmt: skip
+
+
+def _divide(n: OpNode) -> Arg:
+    if not n.dtype().is_float:
+        raise UnityError("division of integers rounds otherwise in ONNX")
+    return n.w.node("Div", n.inputs)
+
+
+def _square(n: OpNode) -> Arg:
+    return n.w.node("Mul", [n.input(0), n.input(0)])
+
+
+def _rsqrt(n: OpNode) -> Arg:
+    return n.w.node("Reciprocal", [n.w.node("Sqrt", n.inputs)])
+
+
+def _not_equal(n: OpNode) -> Arg:
+    return n.w.node("Not", [n.w.node("Equal", n.inputs)])
+
+
+def _clip(n: OpNode) -> Arg:
+    bounds: list[str] = []
+    for name in ("min", "max"):
+        value = n.attrs[name]
+        bounds.append("" if value is None else n.w.scalar(n.number(name), n.dtype()))
+    return n.w.node("Clip", [n.input(0), *bounds])
+
+
+def _astype(n: OpNode) -> Arg:
+    target = n.attrs["dtype"]
+    assert isinstance(target, DType)
+    if n.dtype().is_float and not target.is_float and target != BOOL:
+        raise UnityError("a float out of an integer's range is converted otherwise in ONNX")
+    return n.w.node("Cast", n.inputs, to=onnx_dtype(target))
+
+
+def _gelu(approximate: str) -> Rule:
+    return lambda n: n.w.node("Gelu", n.inputs, approximate=approximate)
+
+
+def _silu(n: OpNode) -> Arg:
+    return n.w.node("Mul", [n.input(0), n.w.node("Sigmoid", n.inputs)])
+
+
+def _leaky(n: OpNode) -> Arg:
+    return n.w.node("LeakyRelu", n.inputs, alpha=n.number("alpha"))
+
+
+def _elu(n: OpNode) -> Arg:
+    return n.w.node("Elu", n.inputs, alpha=n.number("alpha"))
+
+
+def _selu(n: OpNode) -> Arg:
+    return n.w.node("Selu", n.inputs, alpha=n.number("alpha"), gamma=n.number("gamma"))
+
+
+def _prelu(n: OpNode) -> Arg:
+    slope, axis = n.input(1), n.axis()
+    beside = n.rank() - 1 - axis
+    if n.rank(1) != 1:
+        raise UnityError("takes one slope a channel")
+    shape = n.w.vector((*n.dims(1), *([1] * beside)))
+    return n.w.node("PRelu", [n.input(0), n.w.node("Reshape", [slope, shape])])
+
+
+def _hard_sigmoid(n: OpNode) -> Arg:
+    return n.w.node("HardSigmoid", n.inputs, alpha=n.number("alpha"), beta=n.number("beta"))
+
+
+def _softplus(n: OpNode) -> Arg:
+    if n.number("beta") != 1.0:
+        raise UnityError("takes beta=1")
+    return n.w.node("Softplus", n.inputs)
+
+
+RULES: dict[str, Rule] = {
+    **{name: plain(op) for name, op in _SAME.items()},
+    "divide": _divide,
+    "square": _square,
+    "rsqrt": _rsqrt,
+    "not_equal": _not_equal,
+    "clip": _clip,
+    "astype": _astype,
+    "nn.gelu": _gelu("none"),
+    "nn.gelu_tanh": _gelu("tanh"),
+    "nn.silu": _silu,
+    "nn.leakyrelu": _leaky,
+    "nn.elu": _elu,
+    "nn.selu": _selu,
+    "nn.prelu": _prelu,
+    "nn.hardsigmoid": _hard_sigmoid,
+    "nn.hardswish": plain("HardSwish"),
+    "nn.softplus": _softplus,
+}

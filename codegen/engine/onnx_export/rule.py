@@ -1,0 +1,16 @@
+"""What writes an operator's calls as ONNX nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from .writer import Arg, OpNode
+
+Rule: TypeAlias = Callable[[OpNode], Arg]
+"""Writes the nodes and gives the result's name, or names; raises `UnityError` for what it can't."""
+
+
+def plain(op: str) -> Rule:
+    """One node of the same operands, without attributes."""
+    return lambda n: n.w.node(op, n.inputs)

@@ -1,0 +1,120 @@
+"""Library functions: C functions that compute what a pattern of ops computes.
+
+A function is described by the kernel that calls it, a prim func whose body is ``T.call_extern``:
+how buffers, strides and sizes become C arguments stands there, in the language. The shapes and
+dtypes it takes are the kernel's own signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from unity.errors import UnityError
+from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.convert import to_dim
+from unity.ir.dtype import Array
+from unity.ir.lattice import unify
+from unity.ir.prim_expr import imm
+from unity.ir.stmt import Block, Buffer, PrimFunc, Range, Region
+from unity.ir.types import TensorType, Type
+from unity.ir.visit_prim import walk_stmt
+from unity.script import ScriptPrimFunc
+
+from ...pattern import Match, Pattern
+
+KernelRule: TypeAlias = Callable[[Sequence[TensorType], Sequence[TensorType], Attrs], PrimFunc]
+"""(input types, output types, attributes) -> the kernel; raises `UnityError` for what it can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFunction:
+    """A library's way to compute something.
+
+    Attributes:
+        name: ``library.function``, as in ``R.call_library``.
+        kernel: Makes the kernel that calls it, for the types of a site.
+        oracle: What it computes, in numpy: ``oracle(*inputs, **attrs)``, one array or a tuple.
+        pattern: What it can stand for; its captures named in `inputs` are the call's arguments.
+        inputs: Names of captures, in the order of the kernel's buffers.
+        attrs: The call's attributes, from the match.
+        missing: Why it can't be used here (the library is not installed); None if it can.
+        doc: What it does.
+    """
+
+    name: str
+    kernel: KernelRule
+    oracle: Callable[..., Array | tuple[Array, ...]]
+    pattern: Pattern | None = None
+    inputs: tuple[str, ...] = ()
+    attrs: Callable[[Match], Attrs] = lambda match: NO_ATTRS
+    missing: Callable[[], str | None] = lambda: None
+    doc: str = ""
+
+
+LIBRARY_FUNCTIONS: dict[str, LibraryFunction] = {}
+"""Those that are registered, by name; a later one comes first where several fit."""
+
+
+def register_library_function(function: LibraryFunction) -> LibraryFunction:
+    """Make a function known; one of the same name is replaced."""
+    LIBRARY_FUNCTIONS[function.name] = function
+    return function
+
+
+def library_function(name: str) -> LibraryFunction:
+    """A registered function.
+
+    Raises:
+        UnityError: There is none of that name.
+    """
+    if name not in LIBRARY_FUNCTIONS:
+        known = ", ".join(LIBRARY_FUNCTIONS) or "(none)"
+        raise UnityError(f"no library function {name!r} is registered", hint=f"there are: {known}")
+    return LIBRARY_FUNCTIONS[name]
+
+
+def fixed_kernel(written: ScriptPrimFunc | PrimFunc) -> KernelRule:
+    """The rule of a function whose kernel is one prim func, with symbols for what may differ."""
+    func = written if isinstance(written, PrimFunc) else written.func
+    func = sealed(func)
+    formal = [_type_of(func, i) for i in range(len(func.buffers))]
+
+    def kernel(
+        inputs: Sequence[TensorType], outputs: Sequence[TensorType], attrs: Attrs
+    ) -> PrimFunc:
+        given = [*inputs, *outputs]
+        if len(given) != len(formal):
+            raise UnityError(
+                f"it takes {len(formal)} tensors, inputs and outputs, not {len(given)}"
+            )
+        unify(formal, given)
+        return func
+
+    return kernel
+
+
+def sealed(func: PrimFunc) -> PrimFunc:
+    """The kernel as no pass looks into it: opaque, laid out as it is, in a block of all it touches.
+
+    The inputs are read and the outputs written as wholes.
+    """
+    marks = Attrs(num_outputs=1, private=True).with_(**func.attrs)
+    marks = marks.with_(pattern="opaque", scheduled=True)
+    body = func.body
+    if not any(isinstance(s, Block) for s in walk_stmt(body)):
+        inputs = len(func.buffers) - int(str(marks["num_outputs"]))
+        regions = [_whole(b) for b in func.buffers]
+        body = Block("foreign", (), tuple(regions[:inputs]), tuple(regions[inputs:]), body)
+    return replace(func, attrs=marks, body=body)
+
+
+def _whole(buffer: Buffer) -> Region:
+    return Region(buffer, tuple(Range(imm(0), extent) for extent in buffer.shape))
+
+
+def _type_of(func: PrimFunc, index: int) -> Type:
+    buffer = func.buffers[index]
+    dims = [to_dim(extent) for extent in buffer.shape]
+    return TensorType(tuple(d for d in dims if d is not None), buffer.dtype)
