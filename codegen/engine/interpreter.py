@@ -34,8 +34,9 @@ class InterpretedModule:
         """The module's text and its constants."""
         file = io.BytesIO()
         constants = constants_of(self.module)
-        text = json.dumps({"text": print_module(self.module)})
-        np.savez(file, **{f"c/{k}": v for k, v in constants.items()}, program=np.array(text))
+        names = list(constants)
+        head = json.dumps({"text": print_module(self.module), "constants": names})
+        np.savez(file, np.array(head), *constants.values())
         return file.getvalue()
 
 
@@ -60,6 +61,6 @@ class InterpreterEngine:
     def load(self, data: bytes, target: Target, threads: int) -> InterpretedModule:
         """Parse what was saved."""
         found = np.load(io.BytesIO(data))
-        constants = {k[2:]: found[k] for k in found.files if k.startswith("c/")}
-        text = json.loads(str(found["program"]))["text"]
-        return InterpretedModule(parse(text, constants))
+        head = json.loads(str(found["arr_0"]))
+        constants = {name: found[f"arr_{i + 1}"] for i, name in enumerate(head["constants"])}
+        return InterpretedModule(parse(head["text"], constants))

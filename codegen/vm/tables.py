@@ -55,11 +55,7 @@ class Tables:
         definition = self.module[name]
         if isinstance(definition, Function):
             return len(tensors_of(definition.result))
-        return (
-            int(str(definition.attrs.get("num_outputs", 1)))
-            if isinstance(definition, PrimFunc)
-            else 0
-        )
+        return int(str(self.prim_func(name).attrs.get("num_outputs", 1)))
 
     def constant(self, constant: Constant) -> int:
         """The index of a constant; constants that share their data share it."""
@@ -109,9 +105,10 @@ def tensors_of(t: Type) -> tuple[TensorType, ...]:
 
 def _kernel_info(name: str, func: Definition) -> KernelInfo:
     if isinstance(func, Function):  # an engine's: it takes the dims of all its tensors
-        buffers = [*(t for p in func.params for t in tensors_of(p.type)), *tensors_of(func.result)]
-        dims = sum(t.ndim or 0 for t in buffers)
-        return KernelInfo(name, len(buffers), dims, (), str(func.attrs["engine"]))
+        given = [t for p in func.params for t in tensors_of(p.type)]
+        tensors = (*given, *tensors_of(func.result))
+        dims = sum(t.ndim or 0 for t in tensors)
+        return KernelInfo(name, len(tensors), dims, (), str(func.attrs["engine"]))
     assert isinstance(func, PrimFunc), name
     buffers = sum(isinstance(p, Buffer) for p in func.params)
     numbers = len(size_params(func)) + len(scalar_params(func))

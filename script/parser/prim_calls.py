@@ -153,7 +153,7 @@ class PrimCalls(PrimEvaluator):
         return Intrinsic(name, args, self.dtype(named["dtype"]), attrs)
 
     def _call_extern(self, node: ast.Call) -> PrimExpr:
-        """``T.call_extern("library.function", args..., dtype=)``; without dtype it gives nothing."""
+        """``T.call_extern("library.function", args..., dtype=)``; without dtype none is given."""
         if not node.args:
             raise self.source.error(node, "T.call_extern takes a symbol, then arguments")
         named = {k.arg: k.value for k in node.keywords}

@@ -22,6 +22,26 @@ class SessionOptions:
     log_severity_level: int
     graph_optimization_level: GraphOptimizationLevel
 
+class IOBinding:
+    def bind_input(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: np.dtype[Any],
+        shape: Sequence[int],
+        buffer_ptr: int,
+    ) -> None: ...
+    def bind_output(
+        self,
+        name: str,
+        device_type: str,
+        device_id: int,
+        element_type: np.dtype[Any],
+        shape: Sequence[int],
+        buffer_ptr: int,
+    ) -> None: ...
+
 class InferenceSession:
     def __init__(
         self,
@@ -32,6 +52,8 @@ class InferenceSession:
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any]
     ) -> list[npt.NDArray[np.generic]]: ...
+    def io_binding(self) -> IOBinding: ...
+    def run_with_iobinding(self, binding: IOBinding) -> None: ...
     def get_inputs(self) -> list[NodeArg]: ...
     def get_outputs(self) -> list[NodeArg]: ...
 

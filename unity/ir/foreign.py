@@ -1,7 +1,7 @@
 """Calls of foreign functions from kernels: C functions that are not ours, by name and address.
 
-Such a call is the whole value of an `Evaluate` or of a `Store`, so that no pass repeats or drops it.
-What it reads and writes through addresses stands in the regions of the block around it.
+Such a call is the whole value of an `Evaluate` or of a `Store`: no pass repeats or drops it. What
+it reads and writes through addresses stands in the regions of the block around it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def call(symbol: str, returns: str, args: list[int | float], kinds: list[str]) -
     return given if isinstance(given, int | float) else 0
 
 
-_C: dict[str, type[ctypes._SimpleCData[int] | ctypes._SimpleCData[float]]] = {
+_C: dict[str, type] = {
     "int32": ctypes.c_int32,
     "int64": ctypes.c_int64,
     "float32": ctypes.c_float,

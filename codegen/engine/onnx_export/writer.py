@@ -58,7 +58,9 @@ class Writer:
         from onnx import helper
 
         names = [self.name(op.lower()) for _ in range(outputs)]
-        self.nodes.append(helper.make_node(op, list(inputs), names, **attrs))
+        self.nodes.append(
+            helper.make_node(op, list(inputs), names, None, None, None, None, **attrs)
+        )
         return names
 
     def constant(self, data: Array) -> str:

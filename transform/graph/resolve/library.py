@@ -75,7 +75,7 @@ def library_function(name: str) -> LibraryFunction:
     return LIBRARY_FUNCTIONS[name]
 
 
-def fixed_kernel(written: ScriptPrimFunc | PrimFunc) -> KernelRule:
+def fixed_kernel(written: ScriptPrimFunc[...] | PrimFunc) -> KernelRule:
     """The rule of a function whose kernel is one prim func, with symbols for what may differ."""
     func = written if isinstance(written, PrimFunc) else written.func
     func = sealed(func)

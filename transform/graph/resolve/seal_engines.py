@@ -1,4 +1,4 @@
-"""SealEngines: functions that engines compile are set apart, so that our passes leave them alone."""
+"""SealEngines: functions that engines compile are set apart; our passes leave them alone."""
 
 from __future__ import annotations
 
