@@ -21,6 +21,7 @@ from unity.runtime.link import link, thread_pool
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.program import Program
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
+from unity.transform.graph.resolve import EXPLANATION
 
 
 def assemble(
@@ -72,6 +73,7 @@ def assemble(
             Sources(module, code, native),
             library=library,
             threads=threads,
+            explanation=str(module.attrs.get(EXPLANATION, "")),
         )
     )
 

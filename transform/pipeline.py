@@ -34,7 +34,7 @@ from .graph import (
     PlanMemory,
     SimplifyOps,
 )
-from .graph.resolve import LowerLibraryCalls, SealEngines
+from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines
 from .passes import Pipeline
 from .schedule import ScheduleDefault
 from .tensor import (
@@ -55,6 +55,7 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         FoldConstants(),  # shapes and weights become known, which the rules look for
         SimplifyOps(),
+        Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops

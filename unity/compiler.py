@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
+from unity.codegen.engine import register_engines
 from unity.codegen.kernel_call import kernel_call
+from unity.codegen.library import register_libraries
 from unity.codegen.llvm import default_folder, host_target
 from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
@@ -28,6 +30,7 @@ from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
+from unity.transform.graph.resolve import Resolve, ResolveOption, policy_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -64,6 +67,7 @@ def compile(  # noqa: A001
     caches: Caches = False,
     threads: int | None = None,
     precision: Precision = "f32",
+    resolve: ResolveOption | None = None,
     instruments: Sequence[Instrument] = (),
     cache: Path | str | None = "default",
 ) -> Executable:
@@ -86,6 +90,11 @@ def compile(  # noqa: A001
         precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
             that type and sum in float32 (in f16 not convolutions that are laid out in blocks of
             channels); inputs and outputs stay what they are.
+        resolve: What call sites are resolved to: ``"tir"`` (our kernels, the default), ``"static"``
+            (by estimate), ``"measure"`` (the fastest on this machine), an implementation
+            (``"library:openblas"``, ``"engine:onnxruntime"``), a function
+            ``choose(site, candidates)``, or overrides: ``{"main/conv1": "engine:openvino"}``.
+            `Executable.explain` tells what was chosen and why.
         instruments: Watch the passes: timing, printing, verification.
         cache: The folder of compiled object code, None for no cache.
 
@@ -110,6 +119,8 @@ def compile(  # noqa: A001
             hint=f"start from unity.transform.pipeline(precision={precision!r})",
         )
     passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
+    if resolve is not None:
+        passes = passes.replace(Resolve, Resolve(policy_of(resolve)))
     lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
@@ -170,3 +181,5 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
 
 
 set_compiler(_call_script)
+register_libraries()
+register_engines()

@@ -6,8 +6,12 @@ from .interpreter import InterpreterEngine
 from .onnxruntime import OnnxRuntimeEngine
 from .openvino import OpenVinoEngine
 
-for _engine in (OnnxRuntimeEngine(), OpenVinoEngine(), InterpreterEngine()):
-    register_engine(_engine)
+
+def register_engines() -> None:
+    """Make known what Unity brings by itself."""
+    register_engine(OnnxRuntimeEngine())
+    register_engine(OpenVinoEngine())
+
 
 __all__ = [
     "Compiled",
@@ -17,4 +21,5 @@ __all__ = [
     "OpSite",
     "OpenVinoEngine",
     "register_engine",
+    "register_engines",
 ]

@@ -11,7 +11,11 @@ from unity.transform.graph.resolve import (
 from . import openblas
 from .shared_library import SharedLibrary, ThreadControl
 
-openblas.register()
+
+def register_libraries() -> None:
+    """Make known what Unity describes by itself."""
+    openblas.register()
+
 
 __all__ = [
     "LIBRARY_FUNCTIONS",
@@ -19,6 +23,7 @@ __all__ = [
     "SharedLibrary",
     "ThreadControl",
     "fixed_kernel",
+    "register_libraries",
     "register_library_function",
     "sealed",
 ]

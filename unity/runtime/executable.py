@@ -13,6 +13,7 @@ import numpy.typing as npt
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime.call import PythonCall
+from unity.runtime.explanation import Explanation
 from unity.runtime.named_call import named_call, output_name
 from unity.runtime.native import Linked, NativeCode
 from unity.runtime.program import (
@@ -59,6 +60,7 @@ class Parts:
         listings: Texts; None for an executable that was loaded from an artifact.
         library: The linked machine code, kept alive by this.
         threads: How many it uses; None where the code knows no threads.
+        explanation: What its call sites were resolved to, as JSON; empty if nothing is known.
     """
 
     program: Program
@@ -69,6 +71,7 @@ class Parts:
     listings: Listings | None = None
     library: Linked | None = None
     threads: Threads | None = None
+    explanation: str = ""
 
 
 class Executable:
@@ -236,6 +239,11 @@ class Executable:
             return dict.fromkeys(self._calls, "bytecode: native code is off or not supported here")
         why = {name: f"bytecode: {reason}" for name, reason in native.info.reasons}
         return {name: why.get(name, "native") for name in self._calls}
+
+    def explain(self) -> Explanation:
+        """What each call site was resolved to and why, as a table."""
+        text = self._parts.explanation
+        return Explanation.from_json(text) if text else Explanation()
 
     def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
         """Memory a call takes besides inputs and constants: the arena and fresh tensors.

@@ -10,21 +10,34 @@ from .library import (
     sealed,
 )
 from .lower_library_calls import LowerLibraryCalls
+from .policy import Choice, Policy, policy_of
+from .policy import Resolve as ResolveOption
+from .resolve import EXPLANATION, Resolve
 from .seal_engines import SealEngines
+from .site import Candidate, Site, sites_of
 
 __all__ = [
     "ENGINES",
+    "EXPLANATION",
     "LIBRARY_FUNCTIONS",
+    "Candidate",
+    "Choice",
     "Compiled",
     "Engine",
     "LibraryFunction",
     "LowerLibraryCalls",
     "OpSite",
+    "Policy",
+    "Resolve",
+    "ResolveOption",
     "SealEngines",
+    "Site",
     "engine_of",
     "fixed_kernel",
     "library_function",
+    "policy_of",
     "register_engine",
     "register_library_function",
     "sealed",
+    "sites_of",
 ]

@@ -1,0 +1,113 @@
+"""The static estimate: what a site takes by its arithmetic, its bytes, and tables of efficiency.
+
+Rough on purpose: it orders candidates where nothing was measured. Tables are a target's own and may
+be added to: `EFFICIENCY[kind][implementation][class]` is the share of the machine's peak that an
+implementation reaches on a class of ops.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Literal, TypeAlias
+
+from unity.ir.dims import Dim, bounds
+from unity.ir.graph import Op
+from unity.ir.target import Target
+from unity.ir.types import TensorType, TupleType, Type
+from unity.op.table import OPS
+
+from .engine import OpSite
+
+OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
+DEFAULT_SIZE = 64
+"""What a symbol without bounds is taken to be."""
+BYTES_PER_SECOND = 20e9
+CYCLES_PER_SECOND = 2.6e9
+CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5}
+"""What a call costs besides its work."""
+EFFICIENCY: dict[str, dict[str, dict[OpClass, float]]] = {
+    "cpu": {
+        "tir": {"contraction": 0.75, "convolution": 0.75, "rows": 0.6, "elementwise": 0.8,
+                "movement": 0.5},
+        "library:openblas": {"contraction": 0.7},
+        "engine:onnxruntime": {"contraction": 0.7, "convolution": 0.65, "rows": 0.5,
+                               "elementwise": 0.5, "movement": 0.6},
+        "engine:openvino": {"contraction": 0.7, "convolution": 0.65, "rows": 0.4,
+                            "elementwise": 0.4, "movement": 0.5},
+    }
+}  # fmt: skip
+_OTHER = 0.4
+_ROWS = {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.rms_norm", "nn.group_norm"}
+
+
+def estimate(site: OpSite, implementation: str, target: Target) -> float:
+    """Seconds that a site may take by an implementation.
+
+    Args:
+        site: The call.
+        implementation: ``tir``, ``library:name.function``, ``engine:name``.
+        target: The machine.
+    """
+    kind = op_class(site)
+    tables = EFFICIENCY.get(target.kind, {})
+    table = tables.get(implementation) or tables.get(implementation.partition(".")[0]) or {}
+    share = table.get(kind, _OTHER)
+    peak = CYCLES_PER_SECOND * 4 * (target.vector_bits // 32) * max(1, target.threads)
+    work = flops(site) / peak
+    moved = sum(_bytes(t) for t in (*site.args, site.result)) / BYTES_PER_SECOND
+    return max(work, moved) / share + CALL_SECONDS[implementation.partition(":")[0]]
+
+
+def op_class(site: OpSite) -> OpClass:
+    """What kind of work an op is."""
+    assert isinstance(site.call.callee, Op)
+    name = site.call.callee.name
+    if name == "matmul":
+        return "contraction"
+    if name.startswith("nn.conv"):
+        return "convolution"
+    if name in _ROWS or OPS[name].pattern == "reduction":
+        return "rows"
+    return "elementwise" if OPS[name].pattern in ("elementwise", "broadcast") else "movement"
+
+
+def flops(site: OpSite) -> float:
+    """Operations of a contraction or a convolution; of anything else, one for each element."""
+    out = _elements(site.result)
+    kind = op_class(site)
+    if kind == "contraction":
+        first = _dims(site.args[0])
+        return 2.0 * out * (first[-1] if first else 1)
+    if kind == "convolution" and len(site.args) > 1:
+        weight = _dims(site.args[1])
+        return 2.0 * out * prod(weight[1:]) if weight else float(out)
+    return float(out)
+
+
+def _dims(t: Type) -> tuple[int, ...]:
+    if not isinstance(t, TensorType) or not isinstance(t.shape, tuple):
+        return ()
+    return tuple(size_of(d) for d in t.shape)
+
+
+def size_of(d: Dim) -> int:
+    """A dim's value, a guess where it is symbolic."""
+    if isinstance(d, int):
+        return d
+    low, high = bounds(d)
+    if high is not None:
+        return high
+    return max(DEFAULT_SIZE, low or 0)
+
+
+def _elements(t: Type) -> int:
+    if isinstance(t, TupleType):
+        return sum(map(_elements, t.fields))
+    return prod(_dims(t))
+
+
+def _bytes(t: Type) -> int:
+    if isinstance(t, TupleType):
+        return sum(map(_bytes, t.fields))
+    width = t.dtype.bytes if isinstance(t, TensorType) and t.dtype is not None else 0
+    return prod(_dims(t)) * width

@@ -1,0 +1,150 @@
+"""Policies: how a candidate is chosen for each site, and what users say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, TypeAlias, get_args
+
+from unity.errors import UnityError
+from unity.op.table import OPS
+
+from ...pattern import Graph, Pattern, match_at
+from .site import ENGINE, LIBRARY, TIR, Candidate, Site
+
+Chooser: TypeAlias = Callable[[Site, Sequence[Candidate]], "Candidate | str"]
+"""A user's choice: the site and the candidates that can be taken -> one, or its name."""
+Base: TypeAlias = Literal["tir", "static", "measure"]
+Override: TypeAlias = "tuple[str | Pattern, str]"
+Resolve: TypeAlias = "Base | str | Chooser | Mapping[str, str] | Sequence[Override]"
+"""A policy by name, one implementation for all, a function, or overrides: see `policy_of`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a site is resolved to."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How sites are resolved.
+
+    Attributes:
+        base: What decides where nothing else does.
+        overrides: Site names (with ``*``), op names or patterns, each with an implementation; the
+            first that fits counts.
+        chooser: A user's function, asked before `base`.
+    """
+
+    base: Base = "tir"
+    overrides: tuple[Override, ...] = ()
+    chooser: Chooser | None = None
+
+    def choose(self, site: Site, graph: Graph) -> Choice:
+        """The choice of a site.
+
+        Raises:
+            UnityError: An override names what can't be taken here, or the user's function gives
+                something that is no candidate.
+        """
+        for key, implementation in self.overrides:
+            if _fits(key, site, graph):
+                found = _override(key, implementation, site)
+                if found is not None:
+                    return found
+        legal = site.legal()
+        if self.chooser is not None:
+            given = self.chooser(site, legal)
+            name = given if isinstance(given, str) else given.implementation
+            taken = next((c for c in legal if c.implementation == name), None)
+            if taken is None:
+                known = ", ".join(c.implementation for c in legal)
+                raise UnityError(
+                    f"{site.name}: the function chose {name!r}", hint=f"it may choose {known}"
+                )
+            return Choice(taken, "the function given chose it")
+        first = legal[0]
+        if self.base == "static":
+            best = min(legal, key=lambda c: c.row.seconds or 0.0)
+            return Choice(best, "least estimated time")
+        return Choice(first, "our own kernel is the default")
+
+
+def policy_of(resolve: Resolve | None) -> Policy:
+    """A policy from what users write.
+
+    Args:
+        resolve: ``"tir"`` (our kernels, the default), ``"static"``, ``"measure"``; an
+            implementation for every site that has it (``"library:openblas"``,
+            ``"engine:onnxruntime"``); a function ``choose(site, candidates)``; or overrides as a
+            mapping or pairs: a site's name (``"main/conv1"``, ``"main/*"``), an op's name
+            (``"matmul"``) or a pattern, and the implementation. The value of ``"*"`` may be a
+            policy.
+
+    Raises:
+        UnityError: It is none of these.
+    """
+    if resolve is None:
+        return Policy()
+    if isinstance(resolve, str):
+        return _named(resolve)
+    if callable(resolve):
+        return Policy(chooser=resolve)
+    if not isinstance(resolve, Mapping | Sequence):
+        raise UnityError(f"resolve={resolve!r}", hint="see unity.transform.graph.resolve.policy_of")
+    pairs = list(resolve.items()) if isinstance(resolve, Mapping) else list(resolve)
+    base: Base = "tir"
+    overrides: list[Override] = []
+    for key, value in pairs:
+        if key == "*" and value in get_args(Base):
+            base = _named(value).base
+        else:
+            _check_name(value)
+            overrides.append((key, value))
+    overrides.sort(key=lambda pair: pair[0] == "*")  # what is said of all counts last
+    return Policy(base, tuple(overrides))
+
+
+def _named(name: str) -> Policy:
+    match name:
+        case "tir" | "static" | "measure":
+            return Policy(name)
+        case _:
+            _check_name(name)
+            return Policy("tir", (("*", name),))
+
+
+def _check_name(name: str) -> None:
+    if name != TIR and not name.startswith((LIBRARY, ENGINE)):
+        raise UnityError(
+            f"no implementation {name!r}",
+            hint='"tir", "library:<name>", "engine:<name>"; policies are "static" and "measure"',
+        )
+
+
+def _fits(key: str | Pattern, site: Site, graph: Graph) -> bool:
+    if not isinstance(key, str):
+        return match_at(key, graph, site.var) is not None
+    if key == site.op_name:
+        return True
+    return fnmatchcase(site.name, key) or fnmatchcase(site.var.name, key)
+
+
+def _override(key: str | Pattern, implementation: str, site: Site) -> Choice | None:
+    """The choice that an override makes; None where it speaks of many and this one can't."""
+    said = f"override {key!r}" if isinstance(key, str) else "override by pattern"
+    found = site.candidate(implementation)
+    if found is not None and found.legal:
+        return Choice(found, said)
+    # A key for many sites is meant for those that can; one that names a site is meant.
+    if not isinstance(key, str) or "*" in key or key in OPS:
+        return None
+    why = "it is no candidate" if found is None else found.row.why_not
+    known = ", ".join(c.implementation for c in site.legal())
+    raise UnityError(
+        f"{site.name} can't be resolved to {implementation!r}: {why}", hint=f"it may be {known}"
+    )

@@ -1,0 +1,236 @@
+"""Resolve: every call site of an operator gets its implementation, and a row that says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from unity.ir.graph import Binding, Expr, Function, Tuple, TupleGet, Var, VarBinding
+from unity.ir.module import IRModule
+from unity.ir.visit_graph import free_vars
+from unity.runtime.explanation import Explanation, RoadRow, SiteRow
+
+from ...passes import Context, Pass
+from ...pattern import Graph
+from ..names import Names
+from .cost import CALL_SECONDS
+from .outline import library_call, outputs_of, refusal, with_regions
+from .policy import Choice, Policy
+from .regions import regions
+from .site import ENGINE, LIBRARY, TIR, Site, sites_of
+
+EXPLANATION = "resolution"
+"""Attribute of the module: the `Explanation`, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve(Pass):
+    """Chooses among our kernels, library functions and engines for every call of an operator.
+
+    Sites given to one engine are joined into regions, as large as they can be, each a private
+    function and one call; a library's function stands for all that its pattern matched. What
+    remains is ours. The module's attribute ``resolution`` holds the explanation.
+
+    >>> from unity.script import parse, print_module
+    >>> from .policy import policy_of
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:
+    ...     with R.dataflow():
+    ...         y = R.matmul(x, w)
+    ...         z = R.nn.relu(y)
+    ...     return z
+    ... ''')
+    >>> after = Resolve(policy_of({"matmul": "library:openblas"}))(before, Context())
+    >>> print(print_module(IRModule(after.functions)), end="")  # doctest: +NORMALIZE_WHITESPACE
+    @script.function
+    def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:
+        with R.dataflow():
+            y = R.call_library("openblas.gemm", (x, w), out=f32[Tensor, 4, 2],
+                               attrs={"transposed": False})
+            z = R.nn.relu(y)
+        return z
+
+    Attributes:
+        policy: What decides.
+        reasons: Why, for sites whose choice was made elsewhere (by measuring), by name.
+        roads: What was measured of the whole program.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    roads: tuple[RoadRow, ...] = ()
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """All graph functions."""
+        names = Names(module)
+        functions: dict[str, Function] = {}
+        rows: list[SiteRow] = []
+        for name, function in module.graph_functions().items():
+            resolver = _Resolver(name, function, self, ctx)
+            functions.update(resolver.run(names))
+            rows += resolver.rows
+        explanation = Explanation(tuple(rows), self.roads, self.name_of_policy)
+        new = module.with_(functions)
+        return IRModule(new.functions, module.attrs.with_(**{EXPLANATION: explanation.to_json()}))
+
+    @property
+    def name_of_policy(self) -> str:
+        """What the explanation calls the policy."""
+        if self.roads:
+            return "measure"
+        return "function" if self.policy.chooser is not None else self.policy.base
+
+
+class _Resolver:
+    """Carries one function through."""
+
+    def __init__(self, name: str, function: Function, step: Resolve, ctx: Context) -> None:
+        self.name = name
+        self.function = function
+        self.step = step
+        self.graph = Graph.of(function)
+        self.sites = sites_of(name, function, ctx.target)
+        self.by_var = {s.var: s for s in self.sites}
+        self.choices: dict[Var, Choice] = {}
+        self.rows: list[SiteRow] = []
+
+    def run(self, names: Names) -> dict[str, Function]:
+        """The function resolved, and the functions of engines."""
+        for site in self.sites:
+            if site.candidates and not site.glue:
+                self.choices[site.var] = self.step.policy.choose(site, self.graph)
+        self.glue()
+        groups = self.regions()
+        function, made, inside = with_regions(self.function, self.graph, groups, names)
+        function = self.with_libraries(function)
+        self.explain(inside)
+        if function is self.function and not made:
+            return {}
+        return {self.name: function, **made}
+
+    def engine(self, var: Var) -> str | None:
+        """The engine that a variable was given to."""
+        choice = self.choices.get(var)
+        if choice is None or not choice.candidate.implementation.startswith(ENGINE):
+            return None
+        return choice.candidate.implementation.removeprefix(ENGINE)
+
+    def glue(self) -> None:
+        """Views and tuples go with what computes them, or else with all that use them."""
+        for var in self.graph.values:
+            site = self.by_var.get(var)
+            if site is not None and site.glue:
+                first = next((a for a in site.call.args if isinstance(a, Var)), None)
+                near = self.engine(first) if first is not None else None
+                users = {self.engine(u) for u in self.graph.using(var)}
+                only = users.pop() if len(users) == 1 and var not in self.graph.results else None
+                wanted = near or only
+                found = None if wanted is None else site.candidate(f"{ENGINE}{wanted}")
+                if found is None or not found.legal:
+                    found = site.candidate(TIR)
+                if found is not None:
+                    self.choices[var] = Choice(found, "goes with its neighbour")
+
+    def labels(self) -> dict[Var, str]:
+        """The engine of each variable that has one; tuples taken apart go with their makers."""
+        found: dict[Var, str] = {}
+        for var, value in self.graph.values.items():
+            engine = self.engine(var)
+            if engine is None and isinstance(value, TupleGet) and isinstance(value.value, Var):
+                engine = found.get(value.value)
+            if engine is None and isinstance(value, Tuple):
+                users = {self.engine(u) for u in self.graph.using(var)}
+                engine = users.pop() if len(users) == 1 else None
+            if engine is not None:
+                found[var] = engine
+        return found
+
+    def regions(self) -> list[tuple[str, list[Var]]]:
+        """The regions, each with its engine; those that can't be or don't pay become ours."""
+        labels = self.labels()
+        order = list(self.graph.values)
+        operands = {v: list(free_vars(e)) for v, e in self.graph.values.items()}
+        kept: list[tuple[str, list[Var]]] = []
+        for members in regions(order, operands, labels):
+            why = self.declined(members)
+            if why is None:
+                kept.append((labels[members[0]], members))
+                continue
+            for var in members:
+                if var in self.choices:
+                    ours = self.by_var[var].candidate(TIR)
+                    assert ours is not None
+                    self.choices[var] = Choice(ours, why)
+        return kept
+
+    def declined(self, members: list[Var]) -> str | None:
+        """Why a region is not given to its engine; None if it is."""
+        sites = [self.by_var[v] for v in members if v in self.by_var]
+        if all(s.glue for s in sites) or not outputs_of(members, self.graph):
+            return "an engine is not called for views alone"
+        why = refusal(members, self.graph)
+        if why is not None:
+            return f"the region can't be cut out: {why}"
+        if self.step.policy.base != "static":
+            return None
+        chosen = [(s, self.choices[s.var]) for s in sites if s.var in self.choices]
+        if not all(c.reason == "least estimated time" or s.glue for s, c in chosen):
+            return None
+        ours = sum(_seconds(s, TIR) for s, _ in chosen)
+        call = CALL_SECONDS["engine"]
+        theirs = sum(c.candidate.row.seconds or 0.0 for _, c in chosen) - call * (len(chosen) - 1)
+        return None if theirs < ours else "the engine's call would cost more than it gains"
+
+    def with_libraries(self, function: Function) -> Function:
+        """The function with library calls."""
+        calls: dict[Var, Expr] = {}
+        for var, choice in self.choices.items():
+            if choice.candidate.implementation.startswith(LIBRARY):
+                calls[var] = library_call(choice.candidate, var)
+        if not calls:
+            return function
+
+        def changed(b: Binding) -> Binding:
+            new = calls.get(b.var)
+            return replace(b, value=new) if new is not None and isinstance(b, VarBinding) else b
+
+        blocks = tuple(
+            replace(block, bindings=tuple(map(changed, block.bindings)))
+            for block in function.body.blocks
+        )
+        return replace(function, body=replace(function.body, blocks=blocks))
+
+    def explain(self, inside: Mapping[Var, str]) -> None:
+        """A row for each site."""
+        covered = {
+            v: s.var.name
+            for s in self.sites
+            if (c := self.choices.get(s.var)) is not None and c.candidate.match is not None
+            for v in c.candidate.match.inner
+        }
+        for site in self.sites:
+            choice = self.choices.get(site.var)
+            if choice is None:
+                implementation, reason = TIR, "its types are not known well enough to choose"
+            else:
+                implementation, reason = choice.candidate.implementation, choice.reason
+            if site.var in covered:
+                reason = f"part of the library call {covered[site.var]}"
+            self.rows.append(
+                SiteRow(
+                    site.name,
+                    site.op_name,
+                    site.place,
+                    site.shapes,
+                    implementation,
+                    self.step.reasons.get(site.name, reason),
+                    inside.get(site.var, ""),
+                    tuple(c.row for c in site.candidates),
+                )
+            )
+
+
+def _seconds(site: Site, implementation: str) -> float:
+    found = site.candidate(implementation)
+    return 0.0 if found is None or found.row.seconds is None else found.row.seconds

@@ -1,0 +1,182 @@
+"""Call sites and what each may be resolved to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from unity.errors import UnityError
+from unity.ir.graph import Call, Expr, Function, Op, Tuple, Var
+from unity.ir.lattice import atom_type
+from unity.ir.target import Target
+from unity.ir.types import TensorType, TupleType, Type
+from unity.op.table import OPS
+from unity.runtime.explanation import CandidateRow
+
+from ...pattern import Graph, Match, match_at
+from ..symbols import is_concrete, tensor_fields
+from ..views import VIEWS
+from .cost import estimate
+from .engine import ENGINES, Engine, OpSite
+from .library import LIBRARY_FUNCTIONS, LibraryFunction
+
+TIR = "tir"
+LIBRARY, ENGINE = "library:", "engine:"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A way to compute a site: see `CandidateRow`; a library's also knows what it stands for."""
+
+    row: CandidateRow
+    function: LibraryFunction | None = None
+    match: Match | None = None
+
+    @property
+    def implementation(self) -> str:
+        """Its name."""
+        return self.row.implementation
+
+    @property
+    def legal(self) -> bool:
+        """Whether it can be taken."""
+        return self.row.why_not is None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call of an operator in a dataflow block.
+
+    Attributes:
+        name: ``function/variable``.
+        var: What it computes.
+        call: The call.
+        glue: Whether it only rearranges types (a reshape): it goes where its neighbours go.
+    """
+
+    name: str
+    var: Var
+    call: Call
+    op: OpSite
+    glue: bool
+    candidates: tuple[Candidate, ...] = field(default=())
+
+    @property
+    def op_name(self) -> str:
+        """The operator."""
+        assert isinstance(self.call.callee, Op)
+        return self.call.callee.name
+
+    @property
+    def place(self) -> str:
+        """Where it comes from."""
+        span = self.call.span or self.var.span
+        return "" if span is None else str(span)
+
+    @property
+    def shapes(self) -> str:
+        """Its types, as text."""
+        return f"{', '.join(map(str, self.op.args))} -> {self.op.result}"
+
+    def legal(self) -> list[Candidate]:
+        """The candidates that can be taken."""
+        return [c for c in self.candidates if c.legal]
+
+    def candidate(self, implementation: str) -> Candidate | None:
+        """A candidate by name; a prefix of a library's name will do."""
+        for c in self.candidates:
+            if c.implementation == implementation:
+                return c
+        begun = [c for c in self.candidates if c.implementation.startswith(f"{implementation}.")]
+        return next((c for c in begun if c.legal), begun[0] if begun else None)
+
+
+def sites_of(name: str, function: Function, target: Target) -> list[Site]:
+    """The call sites of a function with their candidates, in order."""
+    graph = Graph.of(function)
+    engines = [(e, e.missing()) for e in ENGINES.values()]
+    libraries = [(f, f.missing()) for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
+    found: list[Site] = []
+    for var, value in graph.values.items():
+        if not isinstance(value, Call) or not isinstance(value.callee, Op):
+            continue
+        op = OPS.get(value.callee.name)
+        if op is None or not op.pure:
+            continue
+        types = [_type_of(a) for a in value.args]
+        site = OpSite(value, tuple(t for t in types if t is not None), var.type)
+        glue = op.name in VIEWS
+        candidates: list[Candidate] = []
+        if all(t is not None for t in types):
+            candidates = [
+                _ours(site, target),
+                *(_library(f, why, site, graph, var, target) for f, why in libraries),
+                *(_engine(e, why, site, target) for e, why in engines),
+            ]
+        kept = tuple(c for c in candidates if c.row.why_not != "")
+        found.append(Site(f"{name}/{var.name}", var, value, site, glue, kept))
+    return found
+
+
+def _type_of(e: Expr) -> Type | None:
+    if isinstance(e, Tuple):
+        parts = [_type_of(f) for f in e.fields]
+        known = [p for p in parts if p is not None]
+        return TupleType(tuple(known)) if len(known) == len(parts) else None
+    return atom_type(e)
+
+
+def _ours(site: OpSite, target: Target) -> Candidate:
+    return Candidate(CandidateRow(TIR, estimate(site, TIR, target)))
+
+
+def _library(
+    function: LibraryFunction,
+    missing: str | None,
+    site: OpSite,
+    graph: Graph,
+    var: Var,
+    target: Target,
+) -> Candidate:
+    """A library function; an empty reason where its pattern is not there at all."""
+    name = f"{LIBRARY}{function.name}"
+    assert function.pattern is not None
+    match = match_at(function.pattern, graph, var)
+    if match is None:
+        return Candidate(CandidateRow(name, why_not=""))
+    if missing is not None:
+        return Candidate(CandidateRow(name, why_not=missing))
+    why = _kernel_refuses(function, match, var)
+    if why is not None:
+        return Candidate(CandidateRow(name, why_not=why))
+    return Candidate(CandidateRow(name, estimate(site, name, target)), function, match)
+
+
+def _kernel_refuses(function: LibraryFunction, match: Match, var: Var) -> str | None:
+    inputs = [atom_type(match[i]) for i in function.inputs]
+    outputs = tensor_fields(var.type)
+    tensors = [t for t in inputs if isinstance(t, TensorType) and is_concrete(t)]
+    if len(tensors) != len(inputs) or outputs is None or not all(map(is_concrete, outputs)):
+        return "dtype or rank are not known"
+    try:
+        function.kernel(tensors, outputs, function.attrs(match))
+    except UnityError as error:
+        return error.message
+    return None
+
+
+def _engine(engine: Engine, missing: str | None, site: OpSite, target: Target) -> Candidate:
+    name = f"{ENGINE}{engine.name}"
+    if missing is not None:
+        return Candidate(CandidateRow(name, why_not=missing))
+    fields = [f for t in (*site.args, site.result) for f in _tensors(t)]
+    if not all(map(is_concrete, fields)):
+        return Candidate(CandidateRow(name, why_not="dtype or rank are not known"))
+    why = engine.supports(site)
+    if why is not None:
+        return Candidate(CandidateRow(name, why_not=why))
+    return Candidate(CandidateRow(name, estimate(site, name, target)))
+
+
+def _tensors(t: Type) -> Sequence[TensorType]:
+    return tensor_fields(t) or ()

@@ -1,0 +1,205 @@
+"""What each call site of a program was resolved to, and why: a table to read and to process."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRow:
+    """One implementation of a site.
+
+    Attributes:
+        implementation: ``tir``, ``library:...`` or ``engine:...``.
+        seconds: What it takes; None if nothing is known.
+        measured: Whether that was measured, not estimated.
+        why_not: Why it can't be taken; None if it can.
+    """
+
+    implementation: str
+    seconds: float | None = None
+    measured: bool = False
+    why_not: str | None = None
+
+    @property
+    def text(self) -> str:
+        """A short form."""
+        if self.why_not is not None:
+            return f"{self.implementation}: no, {self.why_not}"
+        if self.seconds is None:
+            return self.implementation
+        about = "" if self.measured else "~"
+        return f"{self.implementation} {about}{time_text(self.seconds)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """One call site.
+
+    Attributes:
+        site: ``function/variable``, as overrides name it.
+        op: The operator.
+        place: Where it comes from: the node of the imported model, or file and line.
+        shapes: Its operands' and its result's types.
+        choice: The implementation taken.
+        reason: Why.
+        group: Sites of one group run as one call: the subgraph that an engine was given.
+    """
+
+    site: str
+    op: str
+    place: str
+    shapes: str
+    choice: str
+    reason: str
+    group: str = ""
+    candidates: tuple[CandidateRow, ...] = ()
+
+    @property
+    def seconds(self) -> float | None:
+        """What the choice takes."""
+        found = [c.seconds for c in self.candidates if c.implementation == self.choice]
+        return found[0] if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class RoadRow:
+    """The whole program by one plan: all by one implementation, or mixed.
+
+    Attributes:
+        seconds: The fastest run measured.
+        taken: Whether the executable is this one.
+    """
+
+    name: str
+    seconds: float
+    taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All call sites of a program; shows itself as a table in a terminal and in a notebook."""
+
+    sites: tuple[SiteRow, ...] = ()
+    roads: tuple[RoadRow, ...] = ()
+    policy: str = "tir"
+
+    def __iter__(self) -> Iterator[SiteRow]:
+        """The sites in order."""
+        return iter(self.sites)
+
+    def __len__(self) -> int:
+        """How many sites there are."""
+        return len(self.sites)
+
+    def __getitem__(self, site: str) -> SiteRow:
+        """The row of a site by name, with or without its function.
+
+        Raises:
+            KeyError: There is none.
+        """
+        for row in self.sites:
+            if site in (row.site, row.site.rpartition("/")[2]):
+                return row
+        raise KeyError(site)
+
+    def counts(self) -> dict[str, int]:
+        """How many sites each implementation was chosen for."""
+        found: dict[str, int] = {}
+        for row in self.sites:
+            found[row.choice] = found.get(row.choice, 0) + 1
+        return found
+
+    @property
+    def total(self) -> float | None:
+        """What the whole takes: as measured, or the sum of the sites' estimates."""
+        taken = [r.seconds for r in self.roads if r.taken]
+        if taken:
+            return taken[0]
+        known = [r.seconds for r in self.sites if r.seconds is not None]
+        return sum(known) if known else None
+
+    def to_json(self) -> str:
+        """As JSON text."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> Explanation:
+        """What `to_json` wrote."""
+        data = json.loads(text)
+        sites = tuple(
+            SiteRow(**{**row, "candidates": tuple(CandidateRow(**c) for c in row["candidates"])})
+            for row in data["sites"]
+        )
+        roads = tuple(RoadRow(**r) for r in data["roads"])
+        return Explanation(sites, roads, data["policy"])
+
+    def summary(self) -> str:
+        """One line: how many sites of each kind, and the time of the whole."""
+        parts = [f"{count} {name}" for name, count in sorted(self.counts().items())]
+        total = "" if self.total is None else f", {time_text(self.total)} in all"
+        return f"{len(self.sites)} call sites ({self.policy}): {', '.join(parts)}{total}"
+
+    def rows(self) -> list[tuple[str, str, str, str, str, str]]:
+        """The table's cells: site, op and place, shapes, choice, candidates, reason."""
+        return [
+            (
+                row.site,
+                f"{row.op} {row.place}".strip(),
+                row.shapes,
+                row.choice + (f" [{row.group}]" if row.group else ""),
+                "; ".join(c.text for c in row.candidates if c.implementation != row.choice),
+                row.reason,
+            )
+            for row in self.sites
+        ]
+
+    def __str__(self) -> str:
+        """As plain text, one site a line."""
+        lines = [" | ".join((s, o, h, c, r)) for s, o, h, c, _, r in self.rows()]
+        lines += [
+            f"{'*' if road.taken else ' '} {road.name}: {time_text(road.seconds)}"
+            for road in self.roads
+        ]
+        return "\n".join([*lines, self.summary()])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{h}</th>" for h in HEADINGS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.rows()
+        )
+        return f"<p>{html.escape(self.summary())}</p><table><tr>{head}</tr>{body}</table>"
+
+    def __rich_console__(self, console: object, options: object) -> Iterator[object]:
+        """As rich shows it."""
+        from rich.table import Table
+
+        table = Table(*HEADINGS, title=self.summary(), title_justify="left")
+        for row in self.rows():
+            table.add_row(*row)
+        yield table
+        if self.roads:
+            roads = Table("plan", "fastest run", "")
+            for road in sorted(self.roads, key=lambda r: r.seconds):
+                roads.add_row(road.name, time_text(road.seconds), "taken" if road.taken else "")
+            yield roads
+
+
+HEADINGS = ("site", "op", "shapes", "choice", "other candidates", "why")
+
+
+def time_text(seconds: float) -> str:
+    """A duration with a fitting unit.
+
+    >>> time_text(0.00123), time_text(2e-6)
+    ('1.23 ms', '2.00 us')
+    """
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.2f} ms"
+    return f"{seconds * 1e6:.2f} us"
