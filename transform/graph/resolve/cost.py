@@ -45,7 +45,8 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
 
     Args:
         site: The call.
-        implementation: ``tir``, ``library:name.function``, ``engine:name``.
+        implementation: ``tir``, ``library:name.function``, ``engine:name``; an engine's call is
+            not counted, since many sites share one.
         target: The machine.
     """
     kind = op_class(site)
@@ -55,7 +56,8 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
     peak = CYCLES_PER_SECOND * 4 * (target.vector_bits // 32) * max(1, target.threads)
     work = flops(site) / peak
     moved = sum(_bytes(t) for t in (*site.args, site.result)) / BYTES_PER_SECOND
-    return max(work, moved) / share + CALL_SECONDS[implementation.partition(":")[0]]
+    road = implementation.partition(":")[0]
+    return max(work, moved) / share + (0.0 if road == "engine" else CALL_SECONDS[road])
 
 
 def op_class(site: OpSite) -> OpClass:

@@ -179,7 +179,7 @@ class _Resolver:
             return None
         ours = sum(_seconds(s, TIR) for s, _ in chosen)
         call = CALL_SECONDS["engine"]
-        theirs = sum(c.candidate.row.seconds or 0.0 for _, c in chosen) - call * (len(chosen) - 1)
+        theirs = sum(c.candidate.row.seconds or 0.0 for _, c in chosen) + call
         return None if theirs < ours else "the engine's call would cost more than it gains"
 
     def with_libraries(self, function: Function) -> Function:
