@@ -6,7 +6,7 @@ graph functions into bytecode and native code, and puts it all together as an `E
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -68,6 +68,7 @@ def compile(  # noqa: A001
     threads: int | None = None,
     precision: Precision = "f32",
     resolve: ResolveOption | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
     instruments: Sequence[Instrument] = (),
     cache: Path | str | None = "default",
 ) -> Executable:
@@ -95,6 +96,8 @@ def compile(  # noqa: A001
             (``"library:openblas"``, ``"engine:onnxruntime"``), a function
             ``choose(site, candidates)``, or overrides: ``{"main/conv1": "engine:openvino"}``.
             `Executable.explain` tells what was chosen and why.
+        sizes: With ``"measure"``, what symbols are while measuring: ``{"n": 128}``, or several
+            values each, ``{"n": (16, 128)}``, whose times are added up. A guess if not given.
         instruments: Watch the passes: timing, printing, verification.
         cache: The folder of compiled object code, None for no cache.
 
@@ -120,7 +123,7 @@ def compile(  # noqa: A001
         )
     passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
     if resolve is not None:
-        passes = passes.replace(Resolve, Resolve(policy_of(resolve)))
+        passes = _resolved(passes, module, resolve, sizes, context, cache)
     lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
@@ -133,6 +136,40 @@ def compile(  # noqa: A001
         del module, lowered  # what they were read from and laid out from is free now
         trim()
     return executable
+
+
+def _resolved(
+    passes: Pipeline,
+    module: IRModule,
+    resolve: ResolveOption,
+    sizes: Mapping[str, int | Sequence[int]] | None,
+    context: Context,
+    cache: Path | str | None,
+) -> Pipeline:
+    """The pipeline with call sites resolved as asked; ``"measure"`` compiles and times here."""
+    policy = policy_of(resolve)
+    if policy.base != "measure":
+        return passes.replace(Resolve, Resolve(policy))
+    from unity.tune import Database, assignments, measured_resolution
+
+    quiet = Context(context.target)
+    folder = default_folder() if cache == "default" else cache
+    where = None if folder is None else Path(folder)
+
+    def build(part: IRModule, step: Resolve) -> Executable:
+        lowered = passes.replace(Resolve, step).run(part, quiet)
+        return assemble(lowered, context.target, where)
+
+    step = measured_resolution(
+        passes.until(Resolve).run(module, quiet),
+        _main_name(module),
+        context.target,
+        build,
+        policy,
+        Database(where),
+        assignments(sizes or {}),
+    )
+    return passes.replace(Resolve, step)
 
 
 def _module(model: Model) -> IRModule:

@@ -1,0 +1,7 @@
+"""Choosing by measurement on this machine: segments, plans, and what was measured before."""
+
+from .database import Database
+from .plan import measured_resolution
+from .timing import assignments
+
+__all__ = ["Database", "assignments", "measured_resolution"]

@@ -1,0 +1,83 @@
+"""What was measured, kept on disk: one JSON line a measurement, the latest of a key counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import llvmlite
+import numpy as np
+
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.script import print_module
+
+FILE = "resolve.jsonl"
+
+
+class Database:
+    """Measured times by key.
+
+    Args:
+        folder: Where the file lies; None keeps everything in memory.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / FILE
+        self._known: dict[str, float] = {}
+        if self._path is not None and self._path.exists():
+            for line in self._path.read_text().splitlines():
+                try:
+                    row = json.loads(line)
+                    self._known[str(row["key"])] = float(row["seconds"])
+                except (ValueError, KeyError, TypeError):
+                    continue  # a line that another process was writing when it was stopped
+
+    def __len__(self) -> int:
+        """How many keys there are."""
+        return len(self._known)
+
+    def get(self, key: str) -> float | None:
+        """The time of a key."""
+        return self._known.get(key)
+
+    def put(self, key: str, seconds: float, about: str) -> None:
+        """Note a measurement; a line is written whole or not at all.
+
+        Args:
+            key: From `key_of`.
+            seconds: What was measured.
+            about: For people who read the file.
+        """
+        self._known[key] = seconds
+        if self._path is None:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"key": key, "seconds": seconds, "about": about}) + "\n"
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(file, line.encode())
+        finally:
+            os.close(file)
+
+
+def key_of(
+    module: IRModule, road: str, target: Target, sizes: Sequence[tuple[str, int]], versions: str
+) -> str:
+    """What a measurement depends on: the program (not the values of its constants), and where."""
+    parts = (
+        print_module(module),
+        road,
+        target.triple,
+        target.cpu,
+        ",".join(target.features),
+        str(target.threads),
+        str(sorted(sizes)),
+        versions,
+        llvmlite.__version__,
+        np.__version__,
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
