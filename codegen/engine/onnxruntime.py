@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.target import Target
@@ -42,7 +44,13 @@ class OnnxRuntimeModel:
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Run on the arrays' memory."""
+        """Run on the arrays' memory; what has none (no elements) or no axes can't be bound."""
+        if not all(a.ndim and a.size for a in (*inputs, *outputs)):
+            given = dict(zip(self._inputs, inputs, strict=True))
+            results = self._session.run(self._outputs, given)
+            for y, result in zip(outputs, results, strict=True):
+                np.copyto(y, result)
+            return
         binding = self._session.io_binding()
         for name, x in zip(self._inputs, inputs, strict=True):
             binding.bind_input(name, "cpu", 0, x.dtype, x.shape, x.ctypes.data)

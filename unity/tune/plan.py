@@ -77,7 +77,8 @@ class _Measurer:
         for i, given in enumerate(self.sizes):
             args = inputs_for(function, sizes_for(function, given))
             running = self.running(compiled, args)
-            for name, seconds in zip(running, interleaved(list(running.values()), args)):
+            measured = interleaved(list(running.values()), args)
+            for name, seconds in zip(running, measured, strict=True):
                 totals[name] += seconds
                 if remembered:
                     self.database.put(self.keys(module, name)[i], seconds, name)

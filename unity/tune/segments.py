@@ -52,7 +52,7 @@ def segments_of(function: Function, weight: dict[Var, float]) -> list[Segment]:
 def _cut(order: Sequence[Var], graph: Graph) -> list[list[Var]]:
     """Cut after every variable that is all that is needed later of what came before."""
     number = {v: i for i, v in enumerate(order)}
-    last = [i for i in range(len(order))]
+    last = list(range(len(order)))
     for var, value in graph.values.items():
         for used in free_vars(value):
             if used in number:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL, DType
 
@@ -43,6 +45,10 @@ def _clip(n: OpNode) -> Arg:
     bounds: list[str] = []
     for name in ("min", "max"):
         value = n.attrs[name]
+        if value is not None and n.dtype().is_int:
+            limits = np.iinfo(n.dtype().numpy)
+            if not limits.min <= n.number(name) <= limits.max:
+                raise UnityError(f"{name}={value} is no {n.dtype()}")
         bounds.append("" if value is None else n.w.scalar(n.number(name), n.dtype()))
     return n.w.node("Clip", [n.input(0), *bounds])
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from unity.errors import UnityError
+from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, Symbol, dim_text
+from unity.ir.dtype import FLOAT32
 from unity.ir.graph import (
+    BindingBlock,
+    Body,
     Call,
     Constant,
     Expr,
@@ -81,31 +86,59 @@ def export_model(module: IRModule, name: str = "main") -> ModelProto:
 
 
 def why_not(site: OpSite) -> str | None:
-    """Why a call can't be written in ONNX; None if it can."""
+    """Why a call can't be written in ONNX; None if it can.
+
+    ONNX's own checker is asked whether the operator is defined on these types and, as far as it
+    can tell, gives the shape that we say.
+    """
     if not isinstance(site.call.callee, Op):
         return "it calls a function"
-    name = site.call.callee.name
+    return _why_not(site.call.callee.name, site.args, site.call.attrs, site.result)
+
+
+@lru_cache(maxsize=4096)
+def _why_not(name: str, args: tuple[Type, ...], attrs: Attrs, result: Type) -> str | None:
     if name not in RULES:
         return f"{name} has no form in ONNX here"
-    inputs: list[tuple[str, TensorType]] = []
-    args: list[Arg] = []
+    builder: list[Expr] = []
+    params: list[Var] = []
+    for i, t in enumerate(args):
+        match t:
+            case ShapeType(dims) if isinstance(dims, tuple):
+                builder.append(ShapeValue(dims))
+            case TupleType(fields):
+                made = [Var(f"x{i}_{j}", f) for j, f in enumerate(fields)]
+                params += made
+                builder.append(Tuple(tuple(made)))
+            case _:
+                params.append(Var(f"x{i}", t))
+                builder.append(params[-1])
+    symbols = sorted({s for t in (*args, result) for s in type_symbols(t)}, key=lambda s: s.name)
+    params += [Var(s.name, TensorType((s,), FLOAT32)) for s in symbols]  # the region tells them
+    call = Call(Op(name), tuple(builder), attrs)
+    var = Var("y", result)
+    body = Body((BindingBlock((VarBinding(var, call),), dataflow=True),), var)
     try:
-        for i, t in enumerate(site.args):
-            fields = t.fields if isinstance(t, TupleType) else (t,)
-            if isinstance(t, ShapeType):
-                args.append(tuple(t.dims) if isinstance(t.dims, tuple) else ())
-                continue
-            found = [(f"x{i}_{j}", _tensor(f)) for j, f in enumerate(fields)]
-            inputs += found
-            named = tuple(n for n, _ in found)
-            args.append(named if isinstance(t, TupleType) else named[0])
-        for t in site.result.fields if isinstance(site.result, TupleType) else (site.result,):
-            _tensor(t)
-        sources = {s: ("x0_0", 0) for t in site.args for s in type_symbols(t)}
-        RULES[name](OpNode(Writer(sources), args, site.args, site.call.attrs, site.result))
+        model = export_model(IRModule({"main": Function(tuple(params), body, result)}))
+        _check(model)
     except UnityError as error:
-        return f"{name}: {error.message}"
+        return error.message if error.message.startswith(name) else f"{name}: {error.message}"
     return None
+
+
+def _check(model: ModelProto) -> None:
+    """Refuse a model that ONNX does not define.
+
+    Raises:
+        UnityError: An operator is not defined on these types, or gives another shape.
+    """
+    from onnx import shape_inference
+
+    try:
+        shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise UnityError(f"ONNX does not define it so: {reason[:160]}") from None
 
 
 def _value(value: Expr, t: Type, names: dict[Var, Arg], writer: Writer) -> Arg:

@@ -98,9 +98,9 @@ def _batch_norm(n: OpNode) -> Arg:
 
 
 def _layer_norm(n: OpNode) -> Arg:
-    axes = sorted(a % n.rank() for a in n.ints("axes"))
+    axes = [a % n.rank() for a in n.ints("axes")]
     if axes != list(range(axes[0], n.rank())):
-        raise UnityError("takes the last axes")
+        raise UnityError("takes the last axes, in order")
     return n.w.node("LayerNormalization", n.inputs, axis=axes[0], epsilon=n.number("epsilon"))
 
 
@@ -111,8 +111,8 @@ def _instance_norm(n: OpNode) -> Arg:
 
 
 def _lrn(n: OpNode) -> Arg:
-    if n.axis() != 1:
-        raise UnityError("takes channels on axis 1")
+    if n.axis() != 1 or n.rank() != 4:
+        raise UnityError("takes images, channels on axis 1")
     return n.w.node(
         "LRN",
         [n.input(0)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.dims import SymDim
+from unity.ir.dims import SymDim, always_ge
 
 from .rule import Rule
 from .writer import Arg, OpNode
@@ -15,6 +15,8 @@ def _reshape(n: OpNode) -> Arg:
 
 def _permute(n: OpNode) -> Arg:
     axes = n.attrs["axes"]
+    if n.rank() < 2:
+        return n.w.node("Identity", [n.input(0)])
     perm = list(reversed(range(n.rank()))) if axes is None else n.ints("axes")
     return n.w.node("Transpose", [n.input(0)], perm=[a % n.rank() for a in perm])
 
@@ -70,6 +72,8 @@ def _pad(n: OpNode) -> Arg:
     modes = {"constant": "constant", "reflect": "reflect", "edge": "edge", "replicate": "edge"}
     if mode not in modes:
         raise UnityError(f"pad_mode={mode!r}")
+    if n.rank() == 0 or len(width) != 2 * n.rank():
+        raise UnityError("takes a begin and an end for every axis")
     pads = n.w.ints([*width[0::2], *width[1::2]])
     value = n.w.scalar(n.number("pad_value"), n.dtype())
     return n.w.node("Pad", [n.input(0), pads, value], mode=modes[mode])
@@ -80,6 +84,8 @@ def _reduction(op: str) -> Rule:
         axis = n.attrs["axis"]
         axes = list(range(n.rank())) if axis is None else n.ints("axis")
         keep = int(n.flag("keepdims"))
+        if op == "ReduceMean" and any(not always_ge(n.dims(0)[a], 1) for a in axes):
+            raise UnityError("a mean of nothing is another number there")
         if n.out.dtype != n.tensor(0).dtype:
             raise UnityError("the result has another dtype")
         return n.w.node(op, [n.input(0), n.w.ints(axes)], keepdims=keep)

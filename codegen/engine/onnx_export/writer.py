@@ -228,6 +228,8 @@ def onnx_dtype(dtype: DType) -> int:
     from onnx import helper
 
     try:
-        return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
+        if dtype.numpy.isbuiltin == 1:  # engines are given numpy's own types only
+            return int(helper.np_dtype_to_tensor_dtype(dtype.numpy))
     except (KeyError, ValueError):
-        raise UnityError(f"ONNX has no type for {dtype}") from None
+        pass
+    raise UnityError(f"{dtype} is not exchanged with engines")

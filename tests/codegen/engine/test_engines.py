@@ -1,0 +1,170 @@
+"""Engines as parts of a program: equal numbers, all sizes, clear errors, several threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pytest
+
+import unity
+from tests.generators.graph import arguments_for
+from tests.generators.graph import module as random_module
+from unity.codegen.engine import InterpreterEngine, OnnxRuntimeEngine, register_engine
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.script import parse
+from unity.transform.graph.resolve import OpSite
+from unity.transform.graph.resolve.engine import ENGINES
+
+TARGET = Target("cpu", "", "generic", ())
+PROGRAM = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 96], w: f32[Tensor, 96, 80]) -> (f32[Tensor, n, 80], f32[Tensor, 80, n]):
+    with R.dataflow():
+        a = R.exp(x)
+        y = R.matmul(a, w)
+        z = R.nn.relu(y)
+        t = R.permute_dims(z, (1, 0))
+        s = R.sqrt(z)
+    return (s, t)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> object:
+    before = dict(ENGINES)
+    register_engine(InterpreterEngine())
+    yield
+    ENGINES.clear()
+    ENGINES.update(before)
+
+
+def installed(name: str) -> str:
+    if ENGINES[name].missing() is not None:
+        pytest.skip(f"{name} is not installed")
+    return name
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "interpreter"])
+@pytest.mark.parametrize("where", ["*", "matmul", "main/z", "exp"])
+def test_engines_give_the_numbers_of_our_kernels(engine: str, where: str) -> None:
+    if engine != "interpreter":
+        installed(engine)
+    exe = unity.compile(parse(PROGRAM), resolve={where: f"engine:{engine}"})
+    assert exe.native() == {"main": "native"}
+    assert f"engine:{engine}" in exe.explain().counts()
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((96, 80)).astype(np.float32)
+    for n in (1, 7, 40):
+        x = rng.standard_normal((n, 96)).astype(np.float32)
+        z = np.maximum(np.exp(x) @ w, 0)
+        for threads in (1, 2):
+            exe.threads = threads
+            s, t = exe(x, w)
+            np.testing.assert_allclose(s, np.sqrt(z), rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(t, z.T, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_cut_at_random_keep_their_meaning(seed: int) -> None:
+    module = random_module(Random(seed), 14, control_flow=seed % 3 == 0)
+    rng = Random(seed)
+    exe = unity.compile(
+        module, resolve=lambda site, candidates: rng.choice([c.implementation for c in candidates])
+        if not site.glue else "tir"
+    )  # fmt: skip
+    args = arguments_for(module, np.random.default_rng(seed))
+    expected, got = interpret(module, "main", args), exe(*args)
+    flat = got if isinstance(got, tuple) else (got,)
+    wanted = expected if isinstance(expected, tuple) else (expected,)
+    for mine, theirs in zip(flat, wanted, strict=True):
+        np.testing.assert_allclose(
+            np.asarray(mine, np.float64), np.asarray(theirs, np.float64), rtol=2e-4, atol=2e-4
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An engine that fails where it is told to."""
+
+    at: str
+    name: str = "broken"
+
+    def missing(self) -> str | None:
+        return "it was never built" if self.at == "missing" else None
+
+    def supports(self, site: OpSite) -> str | None:
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Broken:
+        if self.at == "compile":
+            raise ValueError("no licence")
+        return self
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        raise RuntimeError("out of luck")
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, data: bytes, target: Target, threads: int) -> Broken:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [
+        ("compile", "the engine broken can't compile .*: no licence"),
+        ("run", r"the engine broken failed in .* shapes \(2, 96\).*: out of luck"),
+    ],
+)
+def test_a_failing_engine_is_told_of(at: str, message: str) -> None:
+    register_engine(Broken(at))
+    x, w = np.ones((2, 96), np.float32), np.ones((96, 80), np.float32)
+    with pytest.raises(UnityError, match=message):
+        unity.compile(parse(PROGRAM), resolve={"matmul": "engine:broken"})(x, w)
+
+
+def test_a_missing_engine_is_a_reason_in_the_explanation() -> None:
+    register_engine(Broken("missing"))
+    exe = unity.compile(parse(PROGRAM), resolve="static")
+    row = exe.explain()["y"]
+    (why,) = [c.why_not for c in row.candidates if c.implementation == "engine:broken"]
+    assert why == "it was never built"
+    with pytest.raises(UnityError, match="it was never built"):
+        unity.compile(parse(PROGRAM), resolve={"main/y": "engine:broken"})
+
+
+def test_a_written_engine_call_of_an_unknown_engine_is_told_of() -> None:
+    text = """
+    @script.function(attrs={"private": True})
+    def part(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        return R.exp(x)
+    @script.function
+    def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+        y = R.call_engine("nobody", part, (x,), out=f32[Tensor, 4])
+        return y
+    """
+    with pytest.raises(UnityError, match="no engine 'nobody' is registered"):
+        unity.compile(parse(text))
+
+
+def test_what_an_engine_compiled_is_saved_and_loaded() -> None:
+    module = IRModule({"main": parse(PROGRAM).graph_functions()["main"]})
+    x, w = np.ones((3, 96), np.float32), np.full((96, 80), 0.01, np.float32)
+    z = np.maximum(np.exp(x) @ w, 0)
+    for engine in (InterpreterEngine(), OnnxRuntimeEngine()):
+        if engine.missing() is not None:
+            continue
+        again = engine.load(engine.compile(module, TARGET, 1).save(), TARGET, 1)
+        s, t = np.empty((3, 80), np.float32), np.empty((80, 3), np.float32)
+        again([x, w], [s, t])
+        np.testing.assert_allclose(s, np.sqrt(z), rtol=1e-5)
+        np.testing.assert_allclose(t, z.T, rtol=1e-5)
