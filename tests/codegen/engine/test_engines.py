@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -12,7 +12,12 @@ import pytest
 import unity
 from tests.generators.graph import arguments_for
 from tests.generators.graph import module as random_module
-from unity.codegen.engine import InterpreterEngine, OnnxRuntimeEngine, register_engine
+from unity.codegen.engine import (
+    InterpreterEngine,
+    OnnxRuntimeEngine,
+    register_engine,
+    register_engines,
+)
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
@@ -26,7 +31,9 @@ TARGET = Target("cpu", "", "generic", ())
 PROGRAM = """
 n = dim("n")
 @script.function
-def main(x: f32[Tensor, n, 96], w: f32[Tensor, 96, 80]) -> (f32[Tensor, n, 80], f32[Tensor, 80, n]):
+def main(
+    x: f32[Tensor, n, 96], w: f32[Tensor, 96, 80]
+) -> R.Tuple(f32[Tensor, n, 80], f32[Tensor, 80, n]):
     with R.dataflow():
         a = R.exp(x)
         y = R.matmul(a, w)
@@ -37,8 +44,20 @@ def main(x: f32[Tensor, n, 96], w: f32[Tensor, 96, 80]) -> (f32[Tensor, n, 80], 
 """
 
 
+NOBODY = """
+@script.function(attrs={"private": True})
+def part(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    return R.exp(x)
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    y = R.call_engine("nobody", part, (x,), out=f32[Tensor, 4])
+    return y
+"""
+
+
 @pytest.fixture(autouse=True)
-def _registered() -> object:
+def _registered() -> Iterator[None]:
+    register_engines()
     before = dict(ENGINES)
     register_engine(InterpreterEngine())
     yield
@@ -143,17 +162,8 @@ def test_a_missing_engine_is_a_reason_in_the_explanation() -> None:
 
 
 def test_a_written_engine_call_of_an_unknown_engine_is_told_of() -> None:
-    text = """
-    @script.function(attrs={"private": True})
-    def part(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
-        return R.exp(x)
-    @script.function
-    def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
-        y = R.call_engine("nobody", part, (x,), out=f32[Tensor, 4])
-        return y
-    """
     with pytest.raises(UnityError, match="no engine 'nobody' is registered"):
-        unity.compile(parse(text))
+        unity.compile(parse(NOBODY))
 
 
 def test_what_an_engine_compiled_is_saved_and_loaded() -> None:

@@ -80,12 +80,15 @@ def outlined(members: Sequence[Var], graph: Graph, marks: Attrs) -> Function:
         new = Var(var.name, var.type, var.span)
         bindings.append(VarBinding(new, substitute_vars(graph.values[var], mapping)))
         mapping[var] = new
+    blocks = [BindingBlock(tuple(bindings), dataflow=True)]
     results = tuple(mapping[v] for v in outputs)
-    result: Expr = results[0] if len(results) == 1 else Tuple(results)
     types = tuple(v.type for v in outputs)
-    body = Body((BindingBlock(tuple(bindings), dataflow=True),), result)
-    given = types[0] if len(types) == 1 else TupleType(types)
-    return Function(tuple(params), body, given, attrs=marks)
+    result, given = results[0], types[0]
+    if len(results) > 1:
+        given = TupleType(types)
+        result = Var("results", given)
+        blocks.append(BindingBlock((VarBinding(result, Tuple(results)),)))
+    return Function(tuple(params), Body(tuple(blocks), result), given, attrs=marks)
 
 
 def with_regions(
