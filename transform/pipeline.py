@@ -120,7 +120,7 @@ def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline
         UnityError: There is no such kind or precision.
 
     >>> [p.name for p in pipeline("cpu").until(LegalizeOps).passes][:3]
-    ['Normalize', 'FoldConstants', 'SimplifyOps']
+    ['SealEngines', 'Normalize', 'FoldConstants']
     """
     found = DEFAULT.get(kind)
     if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from unity.ir.attrs import Attrs
+from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import Dim, Symbol, evaluate, product, symbols_of
 from unity.ir.graph import (
     BindingBlock,
@@ -153,7 +153,7 @@ class _Planner:
     def best(self, pieces: list[Storage], live: Liveness) -> _Plan:
         """The plan that leaves out as many copies as it can without taking more memory."""
         plain = self.planned(pieces, live, frozenset())
-        copying = [c.var for c in live.calls if "copies" in self.kernel(c.kernel).attrs]
+        copying = [c.var for c in live.calls if "copies" in self.attrs(c.kernel)]
         if not self.without_copies or not copying:
             return plain
         most = plain.packing.size
@@ -197,7 +197,7 @@ class _Planner:
         self, call: KernelCall, live: Liveness, planned: Groups
     ) -> list[tuple[Storage, Storage, int]]:
         """What a kernel only moves: the part, the whole, and the bytes before the part."""
-        marked = self.kernel(call.kernel).attrs.get("copies", ())
+        marked = self.attrs(call.kernel).get("copies", ())
         found: list[tuple[Storage, Storage, int]] = []
         for entry in marked if isinstance(marked, tuple) else ():
             match entry:
@@ -237,6 +237,11 @@ class _Planner:
             if dies and safe.issuperset(places) and source.type == output.type:
                 return source, output
         return None, None
+
+    def attrs(self, name: str) -> Attrs:
+        """The attributes of what a kernel call calls: an engine's function has none of ours."""
+        found = self.module[name]
+        return found.attrs if isinstance(found, PrimFunc) else NO_ATTRS
 
     def kernel(self, name: str) -> PrimFunc:
         """A kernel of the module."""

@@ -31,8 +31,10 @@ class Resolve(Pass):
     function and one call; a library's function stands for all that its pattern matched. What
     remains is ours. The module's attribute ``resolution`` holds the explanation.
 
+    >>> from unity.codegen.library import register_libraries
     >>> from unity.script import parse, print_module
-    >>> from .policy import policy_of
+    >>> register_libraries()
+    >>> from unity.transform.graph.resolve import Resolve, policy_of
     >>> before = parse('''
     ... @script.function
     ... def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:

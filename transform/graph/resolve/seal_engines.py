@@ -21,7 +21,10 @@ class SealEngines(Pass):
 
     A function that two engines are given, or that is called as well, is copied for each.
 
-    >>> from unity.script import parse, print_module
+    >>> from unity.codegen.engine import InterpreterEngine, register_engine
+    >>> from unity.script import parse
+    >>> from unity.transform.graph.resolve import ENGINES, SealEngines
+    >>> _ = register_engine(InterpreterEngine())
     >>> before = parse('''
     ... @script.function(attrs={"private": True})
     ... def act(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
@@ -34,6 +37,7 @@ class SealEngines(Pass):
     >>> after = SealEngines()(before, Context())
     >>> list(after.engine_functions()), list(after.graph_functions())
     (['act'], ['main'])
+    >>> del ENGINES["interpreter"]
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
