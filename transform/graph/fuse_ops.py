@@ -281,9 +281,10 @@ class _Fuser:
 
 def _widens(kernel: PrimFunc) -> bool:
     """Whether a kernel only converts a narrow float to a wider one."""
-    given, *rest, made = (b.dtype for b in kernel.buffers)
-    floats = given.is_float and made.is_float and not rest
-    return floats and kernel.attrs.get("op") == "astype" and given.bits < made.bits
+    if kernel.attrs.get("op") != "astype":
+        return False
+    given, made = (b.dtype for b in kernel.buffers)
+    return given.is_float and made.is_float and given.bits < made.bits
 
 
 def _call(binding: VarBinding) -> CallTir:
