@@ -17,6 +17,7 @@ from . import (
     recurrent,
     reductions,
     resize,
+    scan,
     shaping,
     sorting,
 )
@@ -27,6 +28,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     activations.CONVERTERS,
     arithmetic.CONVERTERS,
     control.CONVERTERS,
+    scan.CONVERTERS,
     creation.CONVERTERS,
     einsum.CONVERTERS,
     elementwise.CONVERTERS,

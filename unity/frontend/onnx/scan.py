@@ -1,0 +1,107 @@
+"""Scan: a graph run for each slice of its inputs, carrying states, as the IR's own scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.errors import UnityError, UnsupportedError
+from unity.ir.dims import equal
+from unity.ir.graph import Expr, Scan, Tuple
+from unity.ir.types import TensorType
+
+from .node import Converter, Node, Value
+from .sizes import Sizes
+
+
+def _scan(node: Node) -> list[Value]:
+    body = node.attribute("body")
+    if body is None or not body.HasField("g"):
+        raise UnityError("lacks the graph 'body'")
+    if node.version < 9:
+        raise UnsupportedError("Scan has", ["batches, as it had before operator set 9"])
+    count = node.int_of("num_scan_inputs", 0)
+    given = [node.tensor(k) for k in range(len(node.proto.input))]
+    graph_in, graph_out = list(body.g.input), list(body.g.output)
+    states = len(given) - count
+    if count < 1 or states < 0 or len(graph_in) != len(given):
+        raise UnityError(f"{len(given)} inputs, of which {count} are scanned, do not fit the body")
+    stacked = len(graph_out) - states
+    init = given[:states]
+    inputs = [
+        _leading(node, x, axis, reverse)
+        for x, axis, reverse in zip(
+            given[states:],
+            _each(node, "scan_input_axes", count),
+            _each(node, "scan_input_directions", count),
+            strict=True,
+        )
+    ]
+    inner = node.graph.inner()
+    state = [
+        inner.builder.new_var(p.name, node.type_of(x)) for p, x in zip(graph_in, init, strict=False)
+    ]
+    elements = [
+        inner.builder.new_var(p.name, TensorType(node.shape_of(x)[1:], node.dtype_of(x)))
+        for p, x in zip(graph_in[states:], inputs, strict=True)
+    ]
+    for p, var in zip(graph_in, (*state, *elements), strict=True):
+        inner.values[p.name] = var
+    within = Node(node.proto, inner, node.version)
+    after = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body.g)]
+    after[:states] = [_kept(within, new, old) for new, old in zip(after, state, strict=False)]
+    whole = inner.builder.body(Tuple(tuple(after)))
+    scan = Scan(tuple(state), tuple(init), tuple(elements), tuple(inputs), whole)
+    value = node.graph.builder.emit(scan, node.label)
+    fields: list[Value] = [node.field(value, k) for k in range(states)]
+    axes = _each(node, "scan_output_axes", stacked)
+    ways = _each(node, "scan_output_directions", stacked)
+    for k, (axis, reverse) in enumerate(zip(axes, ways, strict=True)):
+        fields.append(_placed(node, node.field(value, states + k), axis, reverse))
+    return fields[: len(node.proto.output)]
+
+
+def _each(node: Node, name: str, count: int) -> Sequence[int]:
+    found = node.ints_of(name) or (0,) * count
+    if len(found) != count:
+        raise UnityError(f"{name} has {len(found)} numbers, not {count}")
+    return found
+
+
+def _axis(node: Node, x: Expr, axis: int) -> int:
+    rank = len(node.shape_of(x))
+    if not -rank <= axis < rank:
+        raise UnityError(f"an axis {axis} of a tensor of rank {rank}")
+    return axis % rank
+
+
+def _leading(node: Node, x: Expr, axis: int, reverse: int) -> Expr:
+    """With an axis first, from its end if reversed."""
+    at = _axis(node, x, axis)
+    if at:
+        order = (at, *(k for k in range(len(node.shape_of(x))) if k != at))
+        x = node.op("permute_dims", x, axes=order)
+    return node.op("flip", x, axis=0) if reverse else x
+
+
+def _placed(node: Node, x: Expr, axis: int, reverse: int) -> Expr:
+    """With the leading axis elsewhere, from its end if reversed."""
+    at = _axis(node, x, axis)
+    if reverse:
+        x = node.op("flip", x, axis=0)
+    if not at:
+        return x
+    order = [*range(1, len(node.shape_of(x)))]
+    order.insert(at, 0)
+    return node.op("permute_dims", x, axes=tuple(order))
+
+
+def _kept(node: Node, new: Expr, old: Expr) -> Expr:
+    """A state after a step, of the type that it had before."""
+    if node.dtype_of(new) != node.dtype_of(old):
+        raise UnityError(f"a state of {node.dtype_of(old)} becomes one of {node.dtype_of(new)}")
+    before, after = node.shape_of(old), node.shape_of(new)
+    same = len(before) == len(after) and all(map(equal, before, after))
+    return new if same else node.assert_shape(new, before)
+
+
+CONVERTERS: dict[str, Converter] = {"Scan": _scan}
