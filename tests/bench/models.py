@@ -48,7 +48,9 @@ MODELS: Mapping[str, Work] = {
     "mobilenetv2": Work(cnn.mobilenetv2, images),
     "bert_base": Work(transformer.bert, tokens, (128,)),
     "bert_base_dynamic": Work(
-        lambda: transformer.bert(length="S"), tokens, (16, 64, 100, 128, 200, 384)
+        lambda: transformer.bert(length="S"),
+        tokens,
+        (1, 2, 7, 16, 33, 64, 100, 128, 200, 384, 512),
     ),
     "gpt2_decode": Work(transformer.gpt2, decoder_step, (16, 64, 128, 300, 512, 1000)),
     "gpt2_session": Work(transformer.gpt2, decoder_step, (16, 300, 1000), session=True),
