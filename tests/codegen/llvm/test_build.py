@@ -19,8 +19,8 @@ from unity.codegen.llvm.machine import compile_text, feature_text
 from unity.errors import UnsupportedError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64
-from unity.ir.prim_expr import Broadcast, Load, PrimExpr, PrimVar, Ramp, SizeVar, imm
-from unity.ir.stmt import Allocate, Buffer, For, PrimFunc, Seq, Store
+from unity.ir.prim_expr import Broadcast, Intrinsic, Load, PrimExpr, PrimVar, Ramp, SizeVar, imm
+from unity.ir.stmt import Allocate, Buffer, Evaluate, For, PrimFunc, Seq, Store
 from unity.ir.target import Target
 
 N = SizeVar("n")
@@ -52,6 +52,15 @@ def total(kind: str = "serial") -> PrimFunc:
         )
     )
     return PrimFunc((x, y), For(i, zero, N, Allocate(s, row), "parallel"))
+
+
+def fetching() -> PrimFunc:
+    """A copy that fetches what comes later, beyond the end as well."""
+    x, y, i = Buffer("x", (N,), FLOAT32), Buffer("y", (N,), FLOAT32), PrimVar("i")
+    later = Intrinsic("prefetch", (Load(x, (i + imm(64),)),), FLOAT32)
+    return PrimFunc(
+        (x, y), For(i, imm(0), N, Seq((Evaluate(later), Store(y, (i,), Load(x, (i,))))))
+    )
 
 
 def test_reductions_of_scalar_loops_are_vectorized() -> None:
@@ -158,6 +167,7 @@ def test_every_intrinsic_and_dtype_compiles_for_other_machines(target: Target) -
         )
     }
     funcs["sum"] = total()
+    funcs["ahead"] = fetching()
     funcs["pow_int"] = elementwise(call("pow"), [INT64, INT64], INT64, 4)
     code = compile_kernels(funcs, target)
     assert code.objects
@@ -166,6 +176,13 @@ def test_every_intrinsic_and_dtype_compiles_for_other_machines(target: Target) -
                  b"__truncsfhf2", b"__extendhfsf2", b"__truncsfbf2", b"fmaf", b"fma", b"ldexpf",
                  b"powf", b"sinf"}  # fmt: skip
         assert not names & set(data.split(b"\0"))
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"), [(TARGETS[0], "prefetcht1"), (TARGETS[4], "prfm")]
+)
+def test_fetching_ahead_is_one_instruction(target: Target, instruction: str) -> None:
+    assert instruction in compile_kernels({"ahead": fetching()}, target).listing("ahead").assembly
 
 
 def test_code_that_a_target_cannot_express_is_an_error_not_a_crash() -> None:
