@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from unity.ir.graph import Var
-
-
-@dataclass(slots=True)
-class _Region:
-    """Nodes of one label: as bits, and as numbers."""
-
-    members: int
-    order: list[int]
 
 
 def regions(
@@ -21,60 +12,63 @@ def regions(
 ) -> list[list[Var]]:
     """Maximal sets of connected variables of one label whose outlining makes no cycle.
 
-    A region is convex: nothing outside lies between two of its members. Variables are joined in
-    order, each to the regions of its operands where that keeps them convex.
+    Variables are joined in order, each to the regions of its operands. Two regions are joined
+    unless a path leads from one to the other through anything else: through other regions, too,
+    since each of them becomes one call.
 
     Args:
         order: All variables, operands before what uses them.
         operands: What each is computed from.
         label: What those that belong to a region are labelled; the others are outside.
     """
-    number = {var: i for i, var in enumerate(order)}
-    ancestors: list[int] = []
-    for var in order:
-        bits = 0
-        for other in operands.get(var, ()):
-            if other in number:
-                bits |= ancestors[number[other]] | 1 << number[other]
-        ancestors.append(bits)
-    region_of: dict[int, _Region] = {}
-    found: list[_Region] = []
-    for var in order:
+    groups = _Groups(order, operands)
+    for i, var in enumerate(order):
         if var not in label:
             continue
-        i = number[var]
-        mine = _Region(1 << i, [i])
-        found.append(mine)
-        region_of[i] = mine
         for other in operands.get(var, ()):
-            j = number.get(other)
-            if j is None or label.get(other) != label[var] or j not in region_of:
-                continue
-            theirs = region_of[j]
-            if theirs is mine or not _convex(theirs, mine, ancestors, operands, order, number):
-                continue
-            theirs.members |= mine.members
-            theirs.order += mine.order
-            for k in mine.order:
-                region_of[k] = theirs
-            found.remove(mine)
-            mine = theirs
-    return [[order[i] for i in sorted(r.order)] for r in found]
+            j = groups.number.get(other)
+            if j is not None and label.get(other) == label[var]:
+                groups.join(groups.find(j), groups.find(i))
+    found: dict[int, list[Var]] = {}
+    for i, var in enumerate(order):
+        if var in label:
+            found.setdefault(groups.find(i), []).append(var)
+    return list(found.values())
 
 
-def _convex(
-    a: _Region,
-    b: _Region,
-    ancestors: Sequence[int],
-    operands: Mapping[Var, Sequence[Var]],
-    order: Sequence[Var],
-    number: Mapping[Var, int],
-) -> bool:
-    """Whether two convex regions together are convex."""
-    both = a.members | b.members
-    for i in (*a.order, *b.order):
-        for other in operands.get(order[i], ()):
-            j = number.get(other)
-            if j is not None and not both >> j & 1 and ancestors[j] & both:
-                return False
-    return True
+class _Groups:
+    """Carries which variables are one node, and what each node needs."""
+
+    def __init__(self, order: Sequence[Var], operands: Mapping[Var, Sequence[Var]]) -> None:
+        self.number = {var: i for i, var in enumerate(order)}
+        self._parent = list(range(len(order)))
+        self._needs: list[set[int]] = [
+            {self.number[o] for o in operands.get(v, ()) if o in self.number} for v in order
+        ]
+
+    def find(self, i: int) -> int:
+        """The node that a variable is in."""
+        while self._parent[i] != i:
+            self._parent[i] = self._parent[self._parent[i]]
+            i = self._parent[i]
+        return i
+
+    def join(self, a: int, b: int) -> None:
+        """Make one node of two, if that makes no cycle."""
+        if a == b or self._leads(a, b) or self._leads(b, a):
+            return
+        self._parent[b] = a
+        self._needs[a] = {self.find(n) for n in self._needs[a] | self._needs[b]} - {a}
+
+    def _leads(self, start: int, to: int) -> bool:
+        """Whether a node needs another through a third."""
+        todo = [n for n in map(self.find, self._needs[start]) if n not in (start, to)]
+        seen = set(todo)
+        while todo:
+            for n in map(self.find, self._needs[todo.pop()]):
+                if n == to:
+                    return True
+                if n not in seen and n != start:
+                    seen.add(n)
+                    todo.append(n)
+        return False

@@ -1,0 +1,122 @@
+"""The policy "measure": the fastest road or mixture is taken and remembered; numbers stay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unity
+from unity.codegen.engine import register_engine
+from unity.errors import UnityError
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.script import parse
+from unity.transform.graph.resolve import OpSite
+from unity.transform.graph.resolve.engine import ENGINES
+from unity.tune import Database, assignments
+from unity.tune.plan import _cheapest
+from unity.tune.segments import segments_of
+
+CHAIN = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 32], w: f32[Tensor, 32, 32]) -> f32[Tensor, n, 32]:
+    with R.dataflow():
+        a = R.matmul(x, w)
+        b = R.nn.relu(a)
+        c = R.matmul(b, w)
+        d = R.exp(R.negative(c))
+    return d
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """An engine that computes nothing right, but so slowly that it must never be chosen."""
+
+    name: str = "slow"
+
+    def missing(self) -> str | None:
+        return None
+
+    def supports(self, site: OpSite) -> str | None:
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Slow:
+        return self
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        time.sleep(0.02)
+        for y in outputs:
+            y.fill(0)
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, data: bytes, target: Target, threads: int) -> Slow:
+        return self
+
+
+def test_a_slow_engine_is_not_taken_and_the_explanation_says_so(tmp_path: Path) -> None:
+    before = dict(ENGINES)
+    ENGINES.clear()
+    register_engine(Slow())
+    try:
+        exe = unity.compile(parse(CHAIN), resolve="measure", sizes={"n": 8}, cache=tmp_path)
+    finally:
+        ENGINES.clear()
+        ENGINES.update(before)
+    explanation = exe.explain()
+    times = {road.name: road.seconds for road in explanation.roads}
+    assert times["engine:slow"] > times["tir"]
+    assert "engine:slow" not in explanation.counts()
+    assert explanation.policy == "measure"
+    assert sum(road.taken for road in explanation.roads) == 1
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((8, 32)).astype(np.float32)
+    w = 0.1 * rng.standard_normal((32, 32)).astype(np.float32)
+    np.testing.assert_allclose(exe(x, w), np.exp(-(np.maximum(x @ w, 0) @ w)), rtol=1e-4)
+
+
+def test_neighbours_of_one_road_pay_for_the_joint_once() -> None:
+    # Alone each segment costs the other road a transform of 2; together the three cost 9, not 15.
+    table = [{"tir": 4.0, "other": 5.0}] * 3
+    assert _cheapest(table, ["tir", "other"], {"tir": 12.0, "other": 9.0}) == ["other"] * 3
+    mixed = [{"tir": 1.0, "other": 9.0}, {"tir": 9.0, "other": 1.0}, {"tir": 1.0, "other": 9.0}]
+    assert _cheapest(mixed, ["tir", "other"], {"tir": 11.0, "other": 19.0}) == [
+        "tir", "other", "tir",
+    ]  # fmt: skip
+    closed: list[dict[str, float]] = [{"tir": 5.0, "other": 1.0}, {}, {"tir": 5.0, "other": 1.0}]
+    plan = _cheapest(closed, ["tir", "other"], {"tir": 10.0, "other": 2.0})
+    assert plan == ["other", "tir", "other"]
+
+
+def test_segments_are_cut_where_one_tensor_passes() -> None:
+    function = parse(CHAIN).graph_functions()["main"]
+    weight = {b.var: 1.0 for block in function.body.blocks for b in block.bindings}
+    segments = segments_of(function, weight)
+    assert [v for s in segments for v in s.members] == list(weight)
+    assert len(segments) > 1
+    for segment in segments:
+        assert segment.function is not None
+
+
+def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
+    first = Database(tmp_path)
+    first.put("key", 0.5, "about")
+    (tmp_path / "resolve.jsonl").open("a").write('{"key": "half')  # a writer was stopped
+    again = Database(tmp_path)
+    assert again.get("key") == 0.5
+    assert again.get("half") is None
+    assert len(again) == 1
+
+
+def test_sizes_of_different_lengths_are_refused() -> None:
+    with pytest.raises(UnityError, match=r"values: give each as many"):
+        assignments({"n": (1, 2), "m": (1, 2, 3)})
