@@ -46,7 +46,7 @@ def _clip(n: OpNode) -> Arg:
     for name in ("min", "max"):
         value = n.attrs[name]
         if value is not None and n.dtype().is_int:
-            limits = np.iinfo(n.dtype().numpy)
+            limits = np.iinfo(str(n.dtype()))
             if not limits.min <= n.number(name) <= limits.max:
                 raise UnityError(f"{name}={value} is no {n.dtype()}")
         bounds.append("" if value is None else n.w.scalar(n.number(name), n.dtype()))

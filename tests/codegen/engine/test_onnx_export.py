@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,7 +44,8 @@ def program(name: str, sample: Sample) -> tuple[IRModule, list[Array], Call, Typ
             args.append(Tuple(tuple(param(a) for a in arg if isinstance(a, np.ndarray))))
         else:
             args.append(ShapeValue(tuple(int(n) for n in arg if isinstance(n, int))))
-    result = builder.op(name, *args, **sample.attrs)
+    attrs: dict[str, Any] = dict(sample.attrs)
+    result = builder.op(name, *args, **attrs)
     function = builder.finish(result)
     call = calls_in(function)[0]
     return IRModule({"main": function}), inputs, call, result.type

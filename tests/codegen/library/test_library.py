@@ -85,7 +85,8 @@ def test_the_interpreter_calls_the_same_function() -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((6, 8)).astype(np.float32)
     w = rng.standard_normal((8, 5)).astype(np.float32)
-    np.testing.assert_allclose(interpret(lowered, "main", [x, w]), x @ w, rtol=1e-5, atol=1e-5)
+    got = np.asarray(interpret(lowered, "main", [x, w]))
+    np.testing.assert_allclose(got, x @ w, rtol=1e-5, atol=1e-5)
     assert print_module(parse(print_module(lowered))) == print_module(lowered)
 
 

@@ -96,7 +96,7 @@ def policy_of(resolve: Resolve | None) -> Policy:
         return Policy(chooser=resolve)
     if not isinstance(resolve, Mapping | Sequence):
         raise UnityError(f"resolve={resolve!r}", hint="see unity.transform.graph.resolve.policy_of")
-    pairs = list(resolve.items()) if isinstance(resolve, Mapping) else list(resolve)
+    pairs: list[Override] = [*(resolve.items() if isinstance(resolve, Mapping) else resolve)]
     base: Base = "tir"
     overrides: list[Override] = []
     for key, value in pairs:
