@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,8 @@ def test_an_exported_operator_means_its_reference(name: str) -> None:
 def test_sizes_that_depend_on_symbols_are_computed_in_the_model() -> None:
     from unity.script import parse
 
-    module = parse("""
+    module = parse(
+        dedent("""
     n = dim("n")
     @script.function
     def main(x: f32[Tensor, n, 4]) -> f32[Tensor, n * 2, 2]:
@@ -131,6 +133,7 @@ def test_sizes_that_depend_on_symbols_are_computed_in_the_model() -> None:
             y = R.reshape(x, (n * 2, 2))
         return y
     """)
+    )
     run = OnnxRuntimeEngine().compile(module, TARGET, 1)
     for n in (1, 3, 8):
         x = np.random.default_rng(n).standard_normal((n, 4)).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -131,13 +132,15 @@ def test_a_users_function_takes_the_place_of_an_operator() -> None:
             inputs=("x",),
         )
     )
-    module = parse("""
+    module = parse(
+        dedent("""
     @script.function
     def main(x: f32[Tensor, 9]) -> f32[Tensor, 9]:
         with R.dataflow():
             y = R.exp(R.cos(x))
         return y
     """)
+    )
     exe = unity.compile(module, resolve={"cos": "library:libm"})
     assert exe.explain()["cos"].choice == "library:libm.cos"
     x = np.linspace(-3, 3, 9, dtype=np.float32)
@@ -146,7 +149,8 @@ def test_a_users_function_takes_the_place_of_an_operator() -> None:
 
 def test_a_library_that_is_not_there_is_told(tmp_path: Path) -> None:
     SharedLibrary("nowhere", lambda: [tmp_path / "no.so"], hint="get it somewhere").register()
-    module = parse("""
+    module = parse(
+        dedent("""
     n = dim("n")
     @script.prim_func
     def f(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
@@ -156,6 +160,7 @@ def test_a_library_that_is_not_there_is_told(tmp_path: Path) -> None:
         y = R.call_tir(f, (x,), out=f32[Tensor, n])
         return y
     """)
+    )
     with pytest.raises(UnityError, match=r"the library 'nowhere' can't be loaded: .*no\.so"):
         unity.compile(module)
 
@@ -168,7 +173,8 @@ def test_a_function_that_a_library_has_not_is_told() -> None:
 
 
 def test_one_symbol_called_in_two_ways_is_refused() -> None:
-    module = parse("""
+    module = parse(
+        dedent("""
     @script.prim_func
     def f(y: f32[Buffer, 1]) -> None:
         T.call_extern("libm.cosf", T.imm("float32", 1.0))
@@ -178,14 +184,17 @@ def test_one_symbol_called_in_two_ways_is_refused() -> None:
         y = R.call_tir(f, (), out=f32[Tensor, 1])
         return y
     """)
+    )
     with pytest.raises(UnityError, match="is called as two functions"):
         unity.compile(module)
 
 
 def test_what_c_functions_are_not_given_is_refused() -> None:
     with pytest.raises(UnityError, match="argument 0 is bool"):
-        parse("""
+        parse(
+            dedent("""
         @script.prim_func
         def f(x: boolean[Buffer, 1], y: f32[Buffer, 1]) -> None:
             T.call_extern("libm.f", x[0])
         """)
+        )
