@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,18 @@ def test_a_profile_is_a_table() -> None:
     assert "in all" in text
 
 
+def test_explain_tells_of_every_call() -> None:
+    rows = json.loads(printed("explain", DIGITS, "--json", "--dim", "batch=2"))["sites"]
+    assert {row["op"] for row in rows} >= {"nn.conv2d", "matmul"}
+    assert all(row["choice"] and row["reason"] for row in rows)
+    assert "call sites (static)" in printed("explain", DIGITS)
+
+
 def test_doctor_tells_the_state_of_the_cache() -> None:
     assert " objects, " in printed("doctor").replace("\n", " ")
 
 
-@pytest.mark.parametrize("command", ["run", "compile", "bench", "inspect", "check"])
+@pytest.mark.parametrize("command", ["run", "compile", "bench", "inspect", "explain", "check"])
 def test_a_missing_file_is_an_error_of_ours(command: str) -> None:
     with pytest.raises(unity.UnityError, match=r"nothing\.onnx"):
         CliRunner().invoke(app, [command, "nothing.onnx"], catch_exceptions=False)

@@ -114,6 +114,27 @@ def inspect(
 
 
 @app.command()
+def explain(
+    model: Model,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Time the candidates on this machine and choose.")
+    ] = False,
+    resolve: Annotated[
+        str, typer.Option(help="A policy or an implementation: static, engine:onnxruntime ...")
+    ] = "static",
+    dim: Annotated[
+        list[str] | None, typer.Option("--dim", help="SYMBOL=SIZE to measure at, e.g. batch=4.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    threads: Threads = None,
+) -> None:
+    """Tell what computes each call of a model, what else could, and why."""
+    from .explain import explain_model
+
+    explain_model(model, "measure" if measure else resolve, dim or [], json, threads)
+
+
+@app.command()
 def check(
     model: Model,
     inputs: Inputs = None,

@@ -79,13 +79,23 @@ def _read(files: list[str]) -> dict[str, Array]:
     return arrays
 
 
-def _sizes(function: Function, dims: list[str], given: Mapping[str, Array]) -> dict[Symbol, int]:
+def sizes_of(dims: list[str]) -> dict[str, int]:
+    """The sizes that ``--dim`` options give, by symbol.
+
+    Raises:
+        UnityError: One is not written ``SYMBOL=SIZE``.
+    """
     asked: dict[str, int] = {}
     for text in dims:
         name, _, size = text.partition("=")
         if not size.isdigit():
             raise UnityError(f"--dim {text}: give SYMBOL=SIZE, e.g. batch=4")
         asked[name] = int(size)
+    return asked
+
+
+def _sizes(function: Function, dims: list[str], given: Mapping[str, Array]) -> dict[Symbol, int]:
+    asked = sizes_of(dims)
     sizes: dict[Symbol, int] = {}
     for p in function.params:
         if not isinstance(p.type, TensorType) or not isinstance(p.type.shape, tuple):
