@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -73,21 +74,23 @@ class EngineKernel:
             shapes = ", ".join(str(a.shape) for a in arrays[: self._inputs])
             raise UnityError(
                 f"the engine {self.engine} failed in {self.name} on inputs of shapes {shapes}: "
-                f"{error}",
+                f"{type(error).__name__}: {error}",
                 hint="compile without it: resolve={'*': 'tir'}",
             ) from error
         return 0
 
     def _runner(self, threads: int) -> Compiled:
         if threads not in self._compiled:
-            module = IRModule({"main": self._function})
+            attrs = self._function.attrs.without("engine")  # to its engine it is a plain function
+            module = IRModule({"main": replace(self._function, attrs=attrs)})
             try:
                 made = engine_of(self.engine).compile(module, self._target, threads)
             except UnityError:
                 raise
             except Exception as error:
                 raise UnityError(
-                    f"the engine {self.engine} can't compile {self.name}: {error}",
+                    f"the engine {self.engine} can't compile {self.name}: "
+                    f"{type(error).__name__}: {error}",
                     hint="compile without it: resolve={'*': 'tir'}",
                 ) from error
             self._compiled[threads] = made

@@ -46,6 +46,12 @@ class ShapeType:
         """The number of dims, if known."""
         return len(self.dims) if isinstance(self.dims, tuple) else self.dims
 
+    def __str__(self) -> str:
+        """As messages show it: ``shape(n, 4)``."""
+        if not isinstance(self.dims, tuple):
+            return f"shape({'unknown' if self.dims is None else f'rank {self.dims}'})"
+        return f"shape({', '.join(map(dim_text, self.dims))})"
+
 
 @dataclass(frozen=True, slots=True)
 class PrimType:

@@ -19,6 +19,7 @@ from unity.transform.graph.resolve.cost import size_of
 SECONDS = 0.25
 """How long each executable is run, about."""
 _LEAST_RUNS = 5
+_MOST_RUNS = 1000
 
 
 def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]:
@@ -72,7 +73,7 @@ def interleaved(
         exe(*args)
     end = time.perf_counter() + seconds * len(executables)
     rounds = 0
-    while rounds < _LEAST_RUNS or time.perf_counter() < end:
+    while rounds < _LEAST_RUNS or (rounds < _MOST_RUNS and time.perf_counter() < end):
         for i, exe in enumerate(executables):
             begin = time.perf_counter()
             exe(*args)

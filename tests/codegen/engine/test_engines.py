@@ -18,6 +18,7 @@ from unity.codegen.engine import (
     register_engine,
     register_engines,
 )
+from unity.codegen.engine.interpreter import InterpretedModule
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
@@ -178,3 +179,34 @@ def test_what_an_engine_compiled_is_saved_and_loaded() -> None:
         again([x, w], [s, t])
         np.testing.assert_allclose(s, np.sqrt(z), rtol=1e-5)
         np.testing.assert_allclose(t, z.T, rtol=1e-5)
+
+
+@dataclass(frozen=True, slots=True)
+class Looking(InterpreterEngine):
+    """Looks at what it is given as any pass would, and stumbles."""
+
+    name: str = "looking"
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> InterpretedModule:
+        names = [b.var.name for blk in subgraph.graph_functions()["main"].body.blocks
+                 for b in blk.bindings]  # fmt: skip
+        raise KeyError(names[0])
+
+
+def test_an_engine_is_given_a_plain_graph_function_and_the_error_names_the_exception() -> None:
+    register_engine(Looking())
+    with pytest.raises(UnityError, match=r"can't compile looking_s: KeyError: 'a'"):
+        unity.compile(parse(PROGRAM), resolve={"*": "engine:looking", "permute_dims": "tir"})
+
+
+def test_the_explanation_says_places_and_shapes_as_messages_do() -> None:
+    module = parse("""
+@script.function
+def main(x: f32[Tensor, 4, 2]) -> f32[Tensor, 8]:
+    with R.dataflow():
+        y = R.reshape(x, (8,))
+    return y
+""")
+    row = unity.compile(module, resolve="static").explain()["y"]
+    assert row.place.endswith(":5:13")
+    assert row.shapes == "float32(4, 2), shape(8) -> float32(8,)"
