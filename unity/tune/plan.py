@@ -23,6 +23,7 @@ from unity.runtime.explanation import RoadRow, time_text
 from unity.transform.graph.resolve import Policy, Resolve, Site, sites_of
 from unity.transform.graph.resolve.policy import Override
 from unity.transform.graph.resolve.site import TIR
+from unity.transform.pattern import Graph
 
 from .database import Database, key_of
 from .segments import Segment, segments_of
@@ -53,7 +54,9 @@ class _Measurer:
     def keys(self, module: IRModule, road: str) -> list[str]:
         """The database's key of a program by a road, one for each assignment of sizes."""
         versions = _versions(road)
-        return [key_of(module, road, self.target, sorted(s.items()), versions) for s in self.sizes]
+        given = "".join(f" {key!r}={value}" for key, value in self.base.overrides)
+        name = road + given
+        return [key_of(module, name, self.target, sorted(s.items()), versions) for s in self.sizes]
 
     def times(
         self, module: IRModule, plans: Mapping[str, Resolve], remembered: bool
@@ -123,24 +126,31 @@ def measured_resolution(
     function = module.graph_functions()[name]
     measurer = _Measurer(build, target, database, sizes, base)
     sites = sites_of(name, function, target)
+    others = [s for n, f in module.graph_functions().items() for s in sites_of(n, f, target)]
+    base.check(others)  # before anything is measured
     roads = _roads(sites)
     whole = IRModule({name: function})
-    plans = {road: Resolve(measurer.policy(road)) for road in roads}
+    plans = {road: Resolve(measurer.policy(road), partial=True) for road in roads}
     times = measurer.times(whole, plans, remembered=False)
+    graph = Graph.of(function)
+    free = [s.name for s in sites if not s.glue and base.said(s, graph) is None]
     if len(times) < 2:
         return _decision(plans[TIR], times, TIR, {})
     mixed = _mixture(function, sites, list(times), times, measurer)
     if mixed is not None:
         overrides, reasons = mixed
-        step = Resolve(Policy("tir", (*base.overrides, *overrides), base.chooser))
+        policy = Policy("tir", (*base.overrides, *overrides), base.chooser)
+        step = Resolve(policy, partial=True)
         again = measurer.times(whole, {**plans, "mixed": step}, remembered=False)
         best = min((r for r in again if r != "mixed"), key=lambda r: again[r])
         if again.get("mixed", float("inf")) <= MARGIN * again[best]:
-            return _decision(step, again, "mixed", reasons)
+            kept = {name: why for name, why in reasons.items() if name in free}
+            return _decision(step, again, "mixed", kept)
         times = again
         times.pop("mixed", None)
     best = min(times, key=lambda r: times[r])
-    return _decision(plans[best], times, best, {})
+    reason = f"the whole program ran fastest by {best}"
+    return _decision(plans[best], times, best, dict.fromkeys(free, reason))
 
 
 def _decision(
@@ -197,7 +207,7 @@ def _segment_times(segment: Segment, roads: Sequence[str], measurer: _Measurer) 
     module = segment.module()
     if module is None:
         return {}
-    plans = {road: Resolve(measurer.policy(road)) for road in roads}
+    plans = {road: Resolve(measurer.policy(road), partial=True) for road in roads}
     return measurer.times(module, plans, remembered=True)
 
 

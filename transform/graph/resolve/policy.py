@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias, get_args
 
@@ -11,6 +12,8 @@ from unity.errors import UnityError
 from unity.op.table import OPS
 
 from ...pattern import Graph, Pattern, match_at
+from .engine import engine_of
+from .library import LIBRARY_FUNCTIONS
 from .site import ENGINE, LIBRARY, TIR, Candidate, Site
 
 Chooser: TypeAlias = Callable[[Site, Sequence[Candidate]], "Candidate | str"]
@@ -51,11 +54,9 @@ class Policy:
             UnityError: An override names what can't be taken here, or the user's function gives
                 something that is no candidate.
         """
-        for key, implementation in self.overrides:
-            if _fits(key, site, graph):
-                found = _override(key, implementation, site)
-                if found is not None:
-                    return found
+        said = self.said(site, graph)
+        if said is not None:
+            return said
         legal = site.legal()
         if self.chooser is not None:
             given = self.chooser(site, legal)
@@ -73,6 +74,40 @@ class Policy:
             return Choice(best, "least estimated time")
         return Choice(first, "our own kernel is the default")
 
+    def said(self, site: Site, graph: Graph) -> Choice | None:
+        """What the overrides say of a site; None if nothing.
+
+        Raises:
+            UnityError: An override names what can't be taken here.
+        """
+        for key, implementation in self.overrides:
+            if _fits(key, site, graph):
+                found = _override(key, implementation, site)
+                if found is not None:
+                    return found
+        return None
+
+    def check(self, sites: Sequence[Site]) -> None:
+        """Refuse overrides that name a site which a program has not; ops and ``*`` may fit none.
+
+        Args:
+            sites: All sites of the program.
+
+        Raises:
+            UnityError: There is no site of that name.
+        """
+        for key, _ in self.overrides:
+            if not isinstance(key, str) or set("*?[") & set(key) or key in OPS:
+                continue
+            if not any(_is_named(key, s) for s in sites):
+                names = [n for s in sites for n in (s.name, s.var.name)]
+                near = get_close_matches(key, [*names, *{s.op_name for s in sites}], 3)
+                hint = f"did you mean {', '.join(near)}? " if near else ""
+                raise UnityError(
+                    f"resolve names {key!r}, which is neither a call site nor an op",
+                    hint=f"{hint}Executable.explain lists the sites",
+                )
+
 
 def policy_of(resolve: Resolve | None) -> Policy:
     """A policy from what users write.
@@ -86,7 +121,7 @@ def policy_of(resolve: Resolve | None) -> Policy:
             policy.
 
     Raises:
-        UnityError: It is none of these.
+        UnityError: It is none of these, or names an engine or a library that is not there.
     """
     if resolve is None:
         return Policy()
@@ -124,13 +159,31 @@ def _check_name(name: str) -> None:
             f"no implementation {name!r}",
             hint='"tir", "library:<name>", "engine:<name>"; policies are "static" and "measure"',
         )
+    if name.startswith(ENGINE):
+        engine_of(name.removeprefix(ENGINE))
+    elif name.startswith(LIBRARY):
+        _check_library(name.removeprefix(LIBRARY))
+
+
+def _check_library(name: str) -> None:
+    """Refuse a library, or a function of one, that is not known or can't be used here."""
+    known = LIBRARY_FUNCTIONS.values()
+    meant = [f for f in known if f.name == name or f.name.startswith(f"{name}.")]
+    if not meant:
+        there = ", ".join(f.name for f in known) or "(none)"
+        raise UnityError(f"no library function {name!r} is registered", hint=f"there are: {there}")
+    reasons = [f.missing() for f in meant]
+    if None not in reasons:
+        raise UnityError(f"the library {name!r} can't be used: {reasons[0]}")
 
 
 def _fits(key: str | Pattern, site: Site, graph: Graph) -> bool:
     if not isinstance(key, str):
         return match_at(key, graph, site.var) is not None
-    if key == site.op_name:
-        return True
+    return key == site.op_name or _is_named(key, site)
+
+
+def _is_named(key: str, site: Site) -> bool:
     return fnmatchcase(site.name, key) or fnmatchcase(site.var.name, key)
 
 

@@ -57,19 +57,23 @@ class Resolve(Pass):
         policy: What decides.
         reasons: Why, for sites whose choice was made elsewhere (by measuring), by name.
         roads: What was measured of the whole program.
+        partial: Whether the program is a part of one, so that names may be of sites elsewhere.
     """
 
     policy: Policy = field(default_factory=Policy)
     reasons: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     roads: tuple[RoadRow, ...] = ()
+    partial: bool = False
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions."""
         names = Names(module)
         functions: dict[str, Function] = {}
         rows: list[SiteRow] = []
-        for name, function in module.graph_functions().items():
-            resolver = _Resolver(name, function, self, ctx)
+        resolvers = [_Resolver(n, f, self, ctx) for n, f in module.graph_functions().items()]
+        if not self.partial:
+            self.policy.check([s for r in resolvers for s in r.sites])
+        for resolver in resolvers:
             functions.update(resolver.run(names))
             rows += resolver.rows
         explanation = Explanation(tuple(rows), self.roads, self.name_of_policy)

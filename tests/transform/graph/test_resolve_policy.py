@@ -1,0 +1,62 @@
+"""What users say about call sites is done, or refused with a word on what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import unity
+from unity.errors import UnityError
+from unity.script import parse
+from unity.transform.graph.resolve import ResolveOption
+
+PROGRAM = """
+@script.function
+def main(x: f32[Tensor, 8, 32], w: f32[Tensor, 32, 32]) -> f32[Tensor, 8, 32]:
+    with R.dataflow():
+        hidden = R.matmul(x, w)
+        act = R.nn.relu(hidden)
+        out = R.matmul(act, w)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("resolve", "message"),
+    [
+        ({"main/hiden": "tir"}, r"names 'main/hiden', which is neither .*\n.*mean main/hidden"),
+        ({"matmull": "library:openblas"}, r"neither a call site nor an op\n.*matmul"),
+        ({"relu": "tir", "*": "static"}, r"names 'relu'"),
+        ({"*": "measure", "main/hiden": "tir"}, r"names 'main/hiden'"),
+        ({"matmul": "library:opnblas"}, r"no library function 'opnblas' is .*\n.*openblas.gemm"),
+        ("library:openblas.gem", r"no library function 'openblas.gem'"),
+        ({"*": "engine:onnxruntme"}, r"no engine 'onnxruntme' is registered\n.*onnxruntime"),
+        ("fast", r"no implementation 'fast'"),
+        ({"out": "static"}, r"no implementation 'static'"),
+    ],
+)
+def test_what_fits_nothing_is_refused(resolve: ResolveOption, message: str) -> None:
+    with pytest.raises(UnityError, match=message):
+        unity.compile(parse(PROGRAM), resolve=resolve)
+
+
+def test_ops_and_stars_may_fit_nothing() -> None:
+    exe = unity.compile(parse(PROGRAM), resolve={"nn.conv2d": "library:openblas", "conv*": "tir"})
+    assert exe.explain().counts() == {"tir": 3}
+
+
+def test_names_ops_and_stars_are_taken_in_order() -> None:
+    said = {"main/h*": "tir", "matmul": "library:openblas"}
+    table = unity.compile(parse(PROGRAM), resolve=said).explain()
+    assert [row.choice for row in table] == ["tir", "tir", "library:openblas.gemm"]
+
+
+def test_measuring_keeps_to_what_was_said_and_gives_its_own_reason_for_the_rest(
+    tmp_path: Path,
+) -> None:
+    said = {"*": "measure", "hidden": "library:openblas"}
+    table = unity.compile(parse(PROGRAM), resolve=said, cache=tmp_path).explain()
+    assert table["hidden"].choice == "library:openblas.gemm"
+    assert table["hidden"].reason == "override 'hidden'"
+    assert "measured" in table["out"].reason or "ran fastest by" in table["out"].reason
