@@ -16,6 +16,7 @@ from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.runtime.executable import Executable
 from unity.transform import Context, Pipeline, Precision
+from unity.transform.graph.resolve import oracles
 from unity.transform.instruments.numeric import NumericCheck, difference
 
 SIZE = 3
@@ -53,7 +54,7 @@ def check_executable(
         inputs = sample_inputs(function, seed)
         if inputs is None:
             continue
-        expected = interpret(module, name, inputs)
+        expected = _interpret(module, name, inputs)
         given = [np.array(x) if isinstance(x, np.ndarray) else x for x in inputs]  # may be aliased
         wrong = difference(expected, executable[name](*given), rtol, ATOL)
         if wrong is not None:
@@ -62,9 +63,22 @@ def check_executable(
             raise UnityError(f"code generation changed what {name!r} computes: {wrong}")
 
 
+def watched(module: IRModule, rtol: float, seed: int = 0) -> NumericCheck:
+    """An instrument that compares, after every pass, what the functions of a module compute.
+
+    Args:
+        module: What the pipeline is given.
+        rtol: Allowed difference, relative to the largest number of a result.
+        seed: Of the inputs.
+    """
+    found = {n: sample_inputs(f, seed) for n, f in module.graph_functions().items()}
+    inputs = {name: args for name, args in found.items() if args is not None}
+    return NumericCheck(_interpret, dict(inputs), rtol, ATOL)
+
+
 def _interpret(module: IRModule, name: str, args: object) -> object:
     assert isinstance(args, list | tuple)
-    return interpret(module, name, args)
+    return interpret(module, name, args, oracles())
 
 
 def sample_inputs(function: Function, seed: int) -> list[object] | None:

@@ -31,6 +31,7 @@ from unity.transform import Context, Instrument, Pipeline, Precision
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
 from unity.transform.graph.resolve import Resolve, ResolveOption, policy_of
+from unity.transform.instruments import Trace
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -70,6 +71,7 @@ def compile(  # noqa: A001
     resolve: ResolveOption | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
     instruments: Sequence[Instrument] = (),
+    trace: Path | str | None = None,
     cache: Path | str | None = "default",
 ) -> Executable:
     """Compile a module or a model.
@@ -99,6 +101,7 @@ def compile(  # noqa: A001
         sizes: With ``"measure"``, what symbols are while measuring: ``{"n": 128}``, or several
             values each, ``{"n": (16, 128)}``, whose times are added up. A guess if not given.
         instruments: Watch the passes: timing, printing, verification.
+        trace: A folder to write the program after each pass to, with a page of the differences.
         cache: The folder of compiled object code, None for no cache.
 
     Raises:
@@ -115,7 +118,8 @@ def compile(  # noqa: A001
     check_types(module)
     for name, func in module.prim_funcs().items():
         check_accesses(name, func)
-    context = Context(_target(target, threads), tuple(instruments))
+    watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
+    context = Context(_target(target, threads), watching)
     if pipeline is not None and precision != "f32":
         raise UnityError(
             f"a pipeline and precision={precision!r}",

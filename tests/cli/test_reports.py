@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx.parser
 import pytest
 from typer.testing import CliRunner
 
 import unity.demo
 from unity.cli.app import app
 
+TINY = """
+<ir_version: 8, opset_import: ["" : 17]>
+tiny (float[n, 4] x, float[4, 3] w) => (float[n, 3] y) { p = MatMul(x, w)  y = Relu(p) }
+"""
 DIGITS = str(Path(unity.demo.__file__).parent / "digits.onnx")
 
 
@@ -39,11 +44,27 @@ def test_explain_tells_of_every_call() -> None:
     assert "call sites (static)" in printed("explain", DIGITS)
 
 
+def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(TINY)
+    onnx.save(model, tmp_path / "tiny.onnx")
+    text = printed("bisect", str(tmp_path / "tiny.onnx"), "--trace", str(tmp_path))
+    text = text.replace("\n", " ")
+    assert "every pass keeps the numbers" in text
+    page = (tmp_path / "index.html").read_text()
+    files = sorted(p.name for p in tmp_path.glob("*.py"))
+    assert files[0] == "000_input.py"
+    assert any("FuseOps" in name for name in files)
+    assert "FuseOps()" in page
+    assert "<span class=new>" in page
+
+
 def test_doctor_tells_the_state_of_the_cache() -> None:
     assert " objects, " in printed("doctor").replace("\n", " ")
 
 
-@pytest.mark.parametrize("command", ["run", "compile", "bench", "inspect", "explain", "check"])
+@pytest.mark.parametrize(
+    "command", ["run", "compile", "bench", "inspect", "explain", "check", "bisect"]
+)
 def test_a_missing_file_is_an_error_of_ours(command: str) -> None:
     with pytest.raises(unity.UnityError, match=r"nothing\.onnx"):
         CliRunner().invoke(app, [command, "nothing.onnx"], catch_exceptions=False)

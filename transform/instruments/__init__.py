@@ -3,6 +3,7 @@
 from .numeric import NumericCheck, bisect
 from .printing import Print
 from .timing import Timing
+from .trace import Trace
 from .verification import Verify
 
-__all__ = ["NumericCheck", "Print", "Timing", "Verify", "bisect"]
+__all__ = ["NumericCheck", "Print", "Timing", "Trace", "Verify", "bisect"]

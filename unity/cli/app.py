@@ -149,6 +149,21 @@ def check(
 
 
 @app.command()
+def bisect(
+    model: Model,
+    tolerance: Annotated[float, typer.Option(help="Relative error allowed.")] = 1e-4,
+    precision: Precision = "f32",
+    trace: Annotated[
+        Path | None, typer.Option(help="A folder for the program after each pass.")
+    ] = None,
+) -> None:
+    """Find the first pass after which a model computes other numbers (slow: it is interpreted)."""
+    from .bisect import bisect_model
+
+    bisect_model(model, tolerance, precision, trace)
+
+
+@app.command()
 def doctor() -> None:
     """Tell what this machine has: cpu features, caches, libraries, the state of the cache."""
     from .doctor import examine

@@ -7,6 +7,7 @@ types stops here, and the symbols of data-dependent results get their values.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias, assert_never
 
 import numpy as np
@@ -213,7 +214,9 @@ class _Frame:
             case CallTir():
                 return self._call_tir(e)
             case CallLibrary(symbol):
-                return self._opaque(symbol, self.machine.oracle(symbol, e.span), e)
+                oracle = self.machine.oracle(symbol, e.span)
+                given = {"outputs": len(e.out)} if len(e.out) > 1 else {}
+                return self._opaque(symbol, partial(oracle, **e.attrs, **given), e)
             case CallPython(function):
                 return self._opaque(getattr(function, "__name__", "a function"), function, e)
             case CallEngine(_, subgraph, args):

@@ -6,6 +6,7 @@ from .library import (
     LibraryFunction,
     fixed_kernel,
     library_function,
+    oracles,
     register_library_function,
     sealed,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "engine_of",
     "fixed_kernel",
     "library_function",
+    "oracles",
     "policy_of",
     "register_engine",
     "register_library_function",

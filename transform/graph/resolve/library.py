@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import numpy as np
+
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.convert import to_dim
@@ -73,6 +75,21 @@ def library_function(name: str) -> LibraryFunction:
         known = ", ".join(LIBRARY_FUNCTIONS) or "(none)"
         raise UnityError(f"no library function {name!r} is registered", hint=f"there are: {known}")
     return LIBRARY_FUNCTIONS[name]
+
+
+def oracles() -> dict[str, Callable[..., None]]:
+    """What each function means to the interpreter, ``fn(*inputs, *outputs, **attrs)``."""
+    return {name: _into(f.oracle) for name, f in LIBRARY_FUNCTIONS.items()}
+
+
+def _into(oracle: Callable[..., Array | tuple[Array, ...]]) -> Callable[..., None]:
+    def run(*arrays: Array, outputs: int = 1, **attrs: object) -> None:
+        results = oracle(*arrays[: len(arrays) - outputs], **attrs)
+        flat = results if isinstance(results, tuple) else (results,)
+        for target, value in zip(arrays[len(arrays) - outputs :], flat, strict=True):
+            np.copyto(target, value)
+
+    return run
 
 
 def fixed_kernel(written: ScriptPrimFunc[...] | PrimFunc) -> KernelRule:
