@@ -126,7 +126,7 @@ def compile(  # noqa: A001
             hint=f"start from unity.transform.pipeline(precision={precision!r})",
         )
     passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
-    if resolve is not None:
+    if resolve is not None or sizes:
         passes = _resolved(passes, module, resolve, sizes, context, cache)
     lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
@@ -145,13 +145,15 @@ def compile(  # noqa: A001
 def _resolved(
     passes: Pipeline,
     module: IRModule,
-    resolve: ResolveOption,
+    resolve: ResolveOption | None,
     sizes: Mapping[str, int | Sequence[int]] | None,
     context: Context,
     cache: Path | str | None,
 ) -> Pipeline:
     """The pipeline with call sites resolved as asked; ``"measure"`` compiles and times here."""
     policy = policy_of(resolve)
+    if sizes and policy.base != "measure":
+        raise UnityError("sizes without measuring", hint='they are for resolve="measure"')
     if policy.base != "measure":
         return passes.replace(Resolve, Resolve(policy))
     from unity.tune import Database, assignments, measured_resolution

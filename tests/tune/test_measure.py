@@ -35,6 +35,23 @@ def main(x: f32[Tensor, n, 32], w: f32[Tensor, 32, 32]) -> f32[Tensor, n, 32]:
     return d
 """
 
+KERNEL = """
+n = dim("n")
+@script.prim_func
+def twice(a: f32[Buffer, n, 16], c: f32[Buffer, n, 16]) -> None:
+    for i, j in T.grid(n, 16):
+        with T.block("twice"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = a[vi, vj] * 2.0
+@script.function
+def main(x: f32[Tensor, n, 16], w: f32[Tensor, 16, 16]) -> f32[Tensor, n, 16]:
+    with R.dataflow():
+        y = R.call_tir(twice, (x,), out=f32[Tensor, n, 16])
+        z = R.exp(R.matmul(y, w))
+        o = R.matmul(z, w)
+    return o
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Slow:
@@ -115,6 +132,29 @@ def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
     assert again.get("key") == 0.5
     assert again.get("half") is None
     assert len(again) == 1
+
+
+def test_a_program_with_kernels_of_its_own_is_measured(tmp_path: Path) -> None:
+    exe = unity.compile(parse(KERNEL), resolve="measure", sizes={"n": 8}, cache=tmp_path)
+    assert {road.name for road in exe.explain().roads} >= {"tir", "library:openblas"}
+    x = np.full((3, 16), 0.1, np.float32)
+    w = np.full((16, 16), 0.1, np.float32)
+    np.testing.assert_allclose(exe(x, w), np.exp(2 * x @ w) @ w, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("resolve", "sizes", "message"),
+    [
+        ("measure", {"m": 8}, r"sizes: no symbol m\nhint: the symbols are n"),
+        (None, {"n": 8}, r"sizes without measuring"),
+        ("static", {"n": 8}, r"sizes without measuring"),
+    ],
+)
+def test_sizes_that_say_nothing_are_refused(
+    resolve: str | None, sizes: dict[str, int], message: str
+) -> None:
+    with pytest.raises(UnityError, match=message):
+        unity.compile(parse(CHAIN), resolve=resolve, sizes=sizes)
 
 
 def test_sizes_of_different_lengths_are_refused() -> None:

@@ -27,7 +27,7 @@ from unity.transform.pattern import Graph
 
 from .database import Database, key_of
 from .segments import Segment, segments_of
-from .timing import inputs_for, interleaved, sizes_for
+from .timing import check_sizes, inputs_for, interleaved, sizes_for
 
 Build = Callable[[IRModule, Resolve], Executable]
 """Compiles a program with its sites resolved so."""
@@ -59,7 +59,11 @@ class _Measurer:
         return [key_of(module, name, self.target, sorted(s.items()), versions) for s in self.sizes]
 
     def times(
-        self, module: IRModule, plans: Mapping[str, Resolve], remembered: bool
+        self,
+        module: IRModule,
+        function: Function,
+        plans: Mapping[str, Resolve],
+        remembered: bool,
     ) -> dict[str, float]:
         """The fastest run of a program by each plan; those that can't be compiled are left out."""
         found: dict[str, float] = {}
@@ -75,7 +79,6 @@ class _Measurer:
                 compiled[name] = self.build(module, step)
             except UnityError:
                 continue  # an engine that can't: the road is closed
-        function = next(iter(module.graph_functions().values()))
         totals = dict.fromkeys(compiled, 0.0)
         for i, given in enumerate(self.sizes):
             args = inputs_for(function, sizes_for(function, given))
@@ -124,14 +127,15 @@ def measured_resolution(
         sizes: Values of symbols to measure at, by name; times are added up.
     """
     function = module.graph_functions()[name]
+    for given in sizes:
+        check_sizes(function, given)
     measurer = _Measurer(build, target, database, sizes, base)
     sites = sites_of(name, function, target)
     others = [s for n, f in module.graph_functions().items() for s in sites_of(n, f, target)]
     base.check(others)  # before anything is measured
     roads = _roads(sites)
-    whole = IRModule({name: function})
     plans = {road: Resolve(measurer.policy(road), partial=True) for road in roads}
-    times = measurer.times(whole, plans, remembered=False)
+    times = measurer.times(module, function, plans, remembered=False)
     graph = Graph.of(function)
     free = [s.name for s in sites if not s.glue and base.said(s, graph) is None]
     if len(times) < 2:
@@ -141,7 +145,7 @@ def measured_resolution(
         overrides, reasons = mixed
         policy = Policy("tir", (*base.overrides, *overrides), base.chooser)
         step = Resolve(policy, partial=True)
-        again = measurer.times(whole, {**plans, "mixed": step}, remembered=False)
+        again = measurer.times(module, function, {**plans, "mixed": step}, remembered=False)
         best = min((r for r in again if r != "mixed"), key=lambda r: again[r])
         if again.get("mixed", float("inf")) <= MARGIN * again[best]:
             kept = {name: why for name, why in reasons.items() if name in free}
@@ -205,10 +209,10 @@ def _mixture(
 
 def _segment_times(segment: Segment, roads: Sequence[str], measurer: _Measurer) -> dict[str, float]:
     module = segment.module()
-    if module is None:
+    if module is None or segment.function is None:
         return {}
     plans = {road: Resolve(measurer.policy(road), partial=True) for road in roads}
-    return measurer.times(module, plans, remembered=True)
+    return measurer.times(module, segment.function, plans, remembered=True)
 
 
 def _cheapest(

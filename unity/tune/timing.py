@@ -28,6 +28,19 @@ def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]
     return {s: given.get(s.name, size_of(s)) for s in symbols}
 
 
+def check_sizes(function: Function, given: Mapping[str, int]) -> None:
+    """Refuse values of symbols that a function has not.
+
+    Raises:
+        UnityError: It has no symbol of some name.
+    """
+    names = {s.name for s in sizes_for(function, {})}
+    unknown = sorted(set(given) - names)
+    if unknown:
+        there = ", ".join(sorted(names)) or "(none)"
+        raise UnityError(f"sizes: no symbol {', '.join(unknown)}", hint=f"the symbols are {there}")
+
+
 def inputs_for(function: Function, sizes: Mapping[Symbol, int]) -> list[object]:
     """Arrays for a function's parameters: floats at random, integers zero, so that no index fails.
 

@@ -34,6 +34,7 @@ def main(x: f32[Tensor, 8, 32], w: f32[Tensor, 32, 32]) -> f32[Tensor, 8, 32]:
         ({"*": "engine:onnxruntme"}, r"no engine 'onnxruntme' is registered\n.*onnxruntime"),
         ("fast", r"no implementation 'fast'"),
         ({"out": "static"}, r"no implementation 'static'"),
+        (lambda site, candidates: "engine:none", r"main/hidden: the function chose 'engine:none'"),
     ],
 )
 def test_what_fits_nothing_is_refused(resolve: ResolveOption, message: str) -> None:

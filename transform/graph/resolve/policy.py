@@ -60,7 +60,7 @@ class Policy:
         legal = site.legal()
         if self.chooser is not None:
             given = self.chooser(site, legal)
-            name = given if isinstance(given, str) else given.implementation
+            name = given if isinstance(given, str) else getattr(given, "implementation", given)
             taken = next((c for c in legal if c.implementation == name), None)
             if taken is None:
                 known = ", ".join(c.implementation for c in legal)
@@ -138,7 +138,7 @@ def policy_of(resolve: Resolve | None) -> Policy:
         if key == "*" and value in get_args(Base):
             base = _named(value).base
         else:
-            _check_name(value)
+            _check_name(str(value))
             overrides.append((key, value))
     overrides.sort(key=lambda pair: pair[0] == "*")  # what is said of all counts last
     return Policy(base, tuple(overrides))
