@@ -238,6 +238,27 @@ def through(ops: str | Sequence[str], inner: Pattern) -> Through:
     return Through((ops,) if isinstance(ops, str) else tuple(ops), inner)
 
 
+def capture_names(p: Pattern) -> frozenset[str]:
+    """The names that a match may capture.
+
+    >>> sorted(capture_names(any_("x") @ any_("w") + const("b") | any_("x")))
+    ['b', 'w', 'x']
+    """
+    match p:
+        case Any() | Const():
+            parts: tuple[Pattern, ...] = ()
+        case OpCall():
+            parts = p.args or ()
+        case Field():
+            parts = (p.of_tuple,)
+        case Either():
+            parts = p.options
+        case Through():
+            parts = (p.inner,)
+    own = frozenset(() if p.name is None else (p.name,))
+    return own.union(*map(capture_names, parts))
+
+
 def satisfies(p: Pattern, t: Type | None) -> bool:
     """Whether a value's type is what a pattern asks for."""
     if p.test is None:

@@ -147,6 +147,13 @@ def test_a_users_function_takes_the_place_of_an_operator() -> None:
     np.testing.assert_allclose(exe(x), np.exp(np.cos(x)), rtol=1e-5)
 
 
+def test_inputs_that_the_pattern_does_not_capture_are_refused() -> None:
+    kernel = fixed_kernel(parse(COSINES).prim_funcs()["cosines"])
+    wrong = LibraryFunction("libm.c", kernel, np.cos, pattern=op("cos", any_("x")), inputs=("y",))
+    with pytest.raises(UnityError, match=r"libm.c: its pattern captures no 'y'\nhint: .* x$"):
+        register_library_function(wrong)
+
+
 def test_a_library_that_is_not_there_is_told(tmp_path: Path) -> None:
     SharedLibrary("nowhere", lambda: [tmp_path / "no.so"], hint="get it somewhere").register()
     module = parse(

@@ -24,7 +24,7 @@ from unity.ir.types import TensorType, Type
 from unity.ir.visit_prim import walk_stmt
 from unity.script import ScriptPrimFunc
 
-from ...pattern import Match, Pattern
+from ...pattern import Match, Pattern, capture_names
 
 KernelRule: TypeAlias = Callable[[Sequence[TensorType], Sequence[TensorType], Attrs], PrimFunc]
 """(input types, output types, attributes) -> the kernel; raises `UnityError` for what it can't."""
@@ -60,7 +60,19 @@ LIBRARY_FUNCTIONS: dict[str, LibraryFunction] = {}
 
 
 def register_library_function(function: LibraryFunction) -> LibraryFunction:
-    """Make a function known; one of the same name is replaced."""
+    """Make a function known; one of the same name is replaced.
+
+    Raises:
+        UnityError: Its inputs are names that its pattern doesn't capture.
+    """
+    if function.pattern is not None:
+        names = capture_names(function.pattern)
+        lost = [name for name in function.inputs if name not in names]
+        if lost:
+            raise UnityError(
+                f"{function.name}: its pattern captures no {', '.join(map(repr, lost))}",
+                hint=f"it captures {', '.join(sorted(names)) or 'nothing'}",
+            )
     LIBRARY_FUNCTIONS[function.name] = function
     return function
 
