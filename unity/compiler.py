@@ -174,6 +174,7 @@ def _resolved(
         policy,
         Database(where),
         assignments(sizes or {}),
+        repr(passes),
     )
     return passes.replace(Resolve, step)
 

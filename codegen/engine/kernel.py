@@ -15,10 +15,11 @@ from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
+from unity.runtime.failure import note_failure
 from unity.transform.graph.resolve import Compiled, engine_of
 
 FAILED = -3
-"""What a call returns when the engine raised: the slow way then runs it again and tells."""
+"""What a call returns when the engine raised; the error is kept and raised by the slow way."""
 _KEPT = 64
 
 
@@ -66,6 +67,10 @@ class EngineKernel:
         Raises:
             UnityError: The engine failed.
         """
+        self._run(arrays)
+        return 0
+
+    def _run(self, arrays: Sequence[Array]) -> None:
         try:
             self._runner(self._threads())(arrays[: self._inputs], arrays[self._inputs :])
         except UnityError:
@@ -77,7 +82,6 @@ class EngineKernel:
                 f"{type(error).__name__}: {error}",
                 hint="compile without it: resolve={'*': 'tir'}",
             ) from error
-        return 0
 
     def _runner(self, threads: int) -> Compiled:
         if threads not in self._compiled:
@@ -105,8 +109,9 @@ class EngineKernel:
                 if len(self._arrays) >= _KEPT:
                     self._arrays.clear()
                 arrays = self._arrays[key] = self._viewed(key)
-            self._runner(self._threads())(arrays[: self._inputs], arrays[self._inputs :])
-        except Exception:
+            self._run(arrays)
+        except Exception as error:
+            note_failure(error)
             return FAILED
         return 0
 

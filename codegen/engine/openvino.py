@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ class OpenVinoModel:
     model: bytes
     threads: int
     _request: openvino.InferRequest = field(init=False)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         """Compile the model."""
@@ -44,11 +46,12 @@ class OpenVinoModel:
         """Run on the arrays' memory."""
         import openvino
 
-        for i, x in enumerate(inputs):
-            self._request.set_input_tensor(i, openvino.Tensor(x, shared_memory=True))
-        for i, y in enumerate(outputs):
-            self._request.set_output_tensor(i, openvino.Tensor(y, shared_memory=True))
-        self._request.infer()
+        with self._lock:  # a request has one set of tensors
+            for i, x in enumerate(inputs):
+                self._request.set_input_tensor(i, openvino.Tensor(x, shared_memory=True))
+            for i, y in enumerate(outputs):
+                self._request.set_output_tensor(i, openvino.Tensor(y, shared_memory=True))
+            self._request.infer()
 
     def save(self) -> bytes:
         """The ONNX model."""

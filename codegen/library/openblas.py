@@ -14,7 +14,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, equal, product
+from unity.ir.dims import Dim, always_ge, equal, product
 from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
@@ -74,6 +74,8 @@ def gemm_kernel(
     k, n = (y[-1], y[-2]) if transposed else (y[-2], y[-1])
     if not equal(x[-1], k):
         raise UnityError(f"the inner dims differ: {x[-1]} and {k}")
+    if not always_ge(k, 1):
+        raise UnityError(f"sums of no products are left to our kernels, and {k} may be 0")
     if len(y) == 2:
         return _flat_kernel(a.dtype, len(x), transposed, x, n)
     if len(x) != len(y) or not all(map(equal, x[:-2], y[:-2])):
@@ -105,8 +107,8 @@ def _flat_kernel(dtype: DType, rank: int, transposed: bool, x: Sequence[Dim], n:
                 T.min(({rows} + {_tasks(rows)} - 1) // {_tasks(rows)},
                     T.max({rows} - task * (({rows} + {_tasks(rows)} - 1) // {_tasks(rows)}), 0)),
                 n, k, {_one(dtype)}, T.address_of({_row("a", rank, rows, "k")}), k,
-                T.address_of(b[0, 0]), {"k" if transposed else "n"}, {_zero(dtype)},
-                T.address_of({_row("c", rank, rows, "n")}), n)"""
+                T.address_of(b[0, 0]), {"k" if transposed else "T.max(1, n)"}, {_zero(dtype)},
+                T.address_of({_row("c", rank, rows, "n")}), T.max(1, n))"""
     return _kernel(
         [*lead, "k", "n"],
         f"a: {width}[Buffer, {', '.join(lead)}, k], b: {width}[Buffer, {b}], "
@@ -140,8 +142,8 @@ def _batched_kernel(dtype: DType, rank: int, transposed: bool) -> PrimFunc:
     body = f"""
 {loops}{pad}T.call_extern("openblas.cblas_{_PREFIX[dtype]}gemm", {_int(101)}, {_int(111)},
 {pad}    {_int(112 if transposed else 111)}, m, n, k, {_one(dtype)}, T.address_of(a[{at}, 0, 0]),
-{pad}    k, T.address_of(b[{at}, 0, 0]), {"k" if transposed else "n"}, {_zero(dtype)},
-{pad}    T.address_of(c[{at}, 0, 0]), n)"""
+{pad}    k, T.address_of(b[{at}, 0, 0]), {"k" if transposed else "T.max(1, n)"}, {_zero(dtype)},
+{pad}    T.address_of(c[{at}, 0, 0]), T.max(1, n))"""
     return _kernel(
         [*lead, "m", "k", "n"],
         f"a: {width}[Buffer, {', '.join(lead)}, m, k], "

@@ -20,6 +20,7 @@ from unity.script import parse
 from unity.transform.graph.resolve import OpSite
 from unity.transform.graph.resolve.engine import ENGINES
 from unity.tune import Database, assignments
+from unity.tune.database import key_of
 from unity.tune.plan import _cheapest
 from unity.tune.segments import segments_of
 
@@ -160,3 +161,19 @@ def test_sizes_that_say_nothing_are_refused(
 def test_sizes_of_different_lengths_are_refused() -> None:
     with pytest.raises(UnityError, match=r"values: give each as many"):
         assignments({"n": (1, 2), "m": (1, 2, 3)})
+
+
+def test_keys_tell_constants_and_pipelines_apart() -> None:
+    def key(width: int, road: str) -> str:
+        w = np.zeros((8, width), np.float32)
+        module = parse(
+            "@script.function\n"
+            "def main(x: f32[Tensor, 4, 8]) -> f32[Tensor, 4]:\n"
+            '    return R.sum(R.matmul(x, R.const("w")), axis=1)\n',
+            {"w": w},
+        )
+        return key_of(module, road, Target("cpu", "", "generic", ()), (), "")
+
+    assert key(4, "tir") == key(4, "tir")
+    assert key(4, "tir") != key(4096, "tir")
+    assert key(4, "tir") != key(4, "tir bf16")

@@ -234,7 +234,13 @@ class _Planner:
             source = live.storages[var]
             dies = source.end == call.position and var in planned
             # A view of the storage may show other elements at the same index: shapes must agree.
-            if dies and safe.issuperset(places) and source.type == output.type:
+            # So does another input that lies in it, or in which it lies.
+            alone = dies and not any(
+                other != var and other in planned and planned.of(live.storages[other]) is mine
+                for mine in (planned.of(source),)
+                for other in given
+            )
+            if alone and safe.issuperset(places) and source.type == output.type:
                 return source, output
         return None, None
 

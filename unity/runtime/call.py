@@ -14,6 +14,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.runtime.arrays import Export, accept
 from unity.runtime.check import Value
+from unity.runtime.failure import take_failure
 from unity.runtime.native import NativeCode
 from unity.runtime.program import FunctionCode, ParamInfo, Spec, TensorSpec, TupleSpec
 from unity.runtime.vm import VM
@@ -66,6 +67,9 @@ class PythonCall:
         Raises:
             UnityError: An argument doesn't fit; the message names it.
         """
+        failed = take_failure()
+        if failed is not None:  # native code got as far as an engine: nothing may run twice
+            raise failed
         given = self.ordered(args, named)
         conversion = _Conversion()
         values = [

@@ -72,7 +72,7 @@ class Session:
             UnityError: There are fewer.
         """
         with self._alone():
-            if isinstance(length, bool) or not 0 <= length <= self._length:
+            if type(length) is not int or not 0 <= length <= self._length:
                 raise UnityError(f"can't go back to {length} rows of {self._length}")
             self._length = length
 
@@ -92,7 +92,7 @@ class Session:
             UnityError: More than that are in use.
         """
         with self._alone():
-            if isinstance(capacity, bool) or capacity < max(self._length, 1):
+            if type(capacity) is not int or capacity < max(self._length, 1):
                 raise UnityError(f"can't hold {self._length} rows in a capacity of {capacity}")
             if self._buffers:
                 self._buffers = self._moved(capacity)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import llvmlite
@@ -13,7 +14,7 @@ import numpy as np
 
 from unity.ir.module import IRModule
 from unity.ir.target import Target
-from unity.script import print_module
+from unity.script import constants_of, print_module
 
 FILE = "resolve.jsonl"
 
@@ -64,12 +65,29 @@ class Database:
             os.close(file)
 
 
+@lru_cache(maxsize=1)
+def _sources() -> str:
+    """A stamp of the compiler's own files: other kernels take other times."""
+    root = Path(__file__).resolve().parents[1]
+    files = sorted(root.rglob("*.py")) + sorted(
+        f for link in root.iterdir() if link.is_symlink() for f in link.resolve().rglob("*.py")
+    )
+    stamp = hashlib.sha256()
+    for file in files:
+        state = file.stat()
+        stamp.update(f"{file.name} {state.st_size} {state.st_mtime_ns};".encode())
+    return stamp.hexdigest()
+
+
 def key_of(
     module: IRModule, road: str, target: Target, sizes: Sequence[tuple[str, int]], versions: str
 ) -> str:
     """What a measurement depends on: the program (not the values of its constants), and where."""
+    constants = [f"{k} {v.dtype} {v.shape}" for k, v in constants_of(module).items()]
     parts = (
         print_module(module),
+        ", ".join(constants),
+        _sources(),
         road,
         target.triple,
         target.cpu,

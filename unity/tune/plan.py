@@ -11,7 +11,7 @@ all is taken, so no choice is slower than the best single road was when measured
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from unity.errors import UnityError
@@ -44,7 +44,7 @@ class _Measurer:
     database: Database
     sizes: Sequence[Mapping[str, int]]
     base: Policy
-    made: dict[str, Executable] = field(default_factory=dict[str, Executable])
+    passes: str = ""
 
     def policy(self, road: str) -> Policy:
         """Everything by one road, but for what the user said."""
@@ -55,7 +55,7 @@ class _Measurer:
         """The database's key of a program by a road, one for each assignment of sizes."""
         versions = _versions(road)
         given = "".join(f" {key!r}={value}" for key, value in self.base.overrides)
-        name = road + given
+        name = f"{road}{given} {self.passes}"
         return [key_of(module, name, self.target, sorted(s.items()), versions) for s in self.sizes]
 
     def times(
@@ -114,6 +114,7 @@ def measured_resolution(
     base: Policy,
     database: Database,
     sizes: Sequence[Mapping[str, int]] = ({},),
+    passes: str = "",
 ) -> Resolve:
     """How the sites of a program are resolved fastest on this machine.
 
@@ -124,12 +125,13 @@ def measured_resolution(
         build: Compiles it.
         base: What the user said besides ``"measure"``.
         database: What was measured before; added to.
+        passes: What the programs go through, as text: part of what is remembered.
         sizes: Values of symbols to measure at, by name; times are added up.
     """
     function = module.graph_functions()[name]
     for given in sizes:
         check_sizes(function, given)
-    measurer = _Measurer(build, target, database, sizes, base)
+    measurer = _Measurer(build, target, database, sizes, base, passes)
     sites = sites_of(name, function, target)
     others = [s for n, f in module.graph_functions().items() for s in sites_of(n, f, target)]
     base.check(others)  # before anything is measured

@@ -55,9 +55,11 @@ def inputs_for(function: Function, sizes: Mapping[Symbol, int]) -> list[object]:
 def _value(t: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator) -> object:
     if isinstance(t, TupleType):
         return tuple(_value(f, sizes, rng) for f in t.fields)
-    assert isinstance(t, TensorType)
-    assert isinstance(t.shape, tuple)
-    assert t.dtype is not None
+    if not isinstance(t, TensorType) or not isinstance(t.shape, tuple) or t.dtype is None:
+        raise UnityError(
+            f"measuring takes tensors of known rank and dtype, not {t}",
+            hint='resolve="static", or overrides; a program with caches is not measured',
+        )
     shape = [_number(d, sizes) for d in t.shape]
     made: Array = np.zeros(shape, t.dtype.numpy)
     if t.dtype.is_float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
 
@@ -150,6 +151,84 @@ def test_a_failing_engine_is_told_of(at: str, message: str) -> None:
     x, w = np.ones((2, 96), np.float32), np.ones((96, 80), np.float32)
     with pytest.raises(UnityError, match=message):
         unity.compile(parse(PROGRAM), resolve={"matmul": "engine:broken"})(x, w)
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_several_threads_may_call_at_once(engine: str) -> None:
+    exe = unity.compile(parse(PROGRAM), resolve=f"engine:{installed(engine)}", threads=1)
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal((96, 80)).astype(np.float32)
+    inputs = [rng.standard_normal((2, 96)).astype(np.float32) for _ in range(2)]
+    wanted = [np.sqrt(np.maximum(np.exp(x) @ w, 0)) for x in inputs]
+
+    def wrong(which: int) -> int:
+        results = (exe(inputs[which], w)[0] for _ in range(300))
+        return sum(not np.allclose(r, wanted[which], rtol=1e-3, atol=1e-3) for r in results)
+
+    with ThreadPoolExecutor(2) as workers:
+        assert list(workers.map(wrong, (0, 1))) == [0, 0]
+
+
+@dataclass(slots=True)
+class FailsOnce:
+    """An engine whose first run fails."""
+
+    name: str = "fails_once"
+    runs: int = 0
+
+    def missing(self) -> str | None:
+        return None
+
+    def supports(self, site: OpSite) -> str | None:
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> FailsOnce:
+        return self
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        self.runs += 1
+        if self.runs == 1:
+            raise RuntimeError("not yet")
+        for y in outputs:
+            y.fill(1)
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, data: bytes, target: Target, threads: int) -> FailsOnce:
+        return self
+
+
+def test_nothing_runs_twice_when_an_engine_fails() -> None:
+    engine = FailsOnce()
+    register_engine(engine)
+    exe = unity.compile(parse(PROGRAM), resolve={"matmul": "engine:fails_once"})
+    x, w = np.ones((2, 96), np.float32), np.ones((96, 80), np.float32)
+    with pytest.raises(UnityError, match="not yet"):
+        exe(x, w)
+    assert engine.runs == 1
+    np.testing.assert_array_equal(exe(x, w)[0], np.ones((2, 80), np.float32))
+
+
+def test_a_library_call_inside_what_an_engine_would_take() -> None:
+    text = """
+@script.function
+def main(x: f32[Tensor, 3, 8], w: f32[Tensor, 5, 8]) -> f32[Tensor, 3, 5]:
+    with R.dataflow():
+        e = R.exp(w)
+        t = R.permute_dims(e, (1, 0))
+        y = R.matmul(x, t)
+        z = R.nn.relu(y)
+    return z
+"""
+    exe = unity.compile(
+        parse(text),
+        resolve={"*": f"engine:{installed('onnxruntime')}", "matmul": "library:openblas"},
+    )
+    assert {"engine:onnxruntime", "library:openblas.gemm"} <= exe.explain().counts().keys()
+    rng = np.random.default_rng(4)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in ((3, 8), (5, 8)))
+    np.testing.assert_allclose(exe(x, w), np.maximum(x @ np.exp(w).T, 0), rtol=1e-4, atol=1e-4)
 
 
 def test_a_missing_engine_is_a_reason_in_the_explanation() -> None:

@@ -104,6 +104,21 @@ def test_numpy_keeps_its_threads() -> None:
     assert threads() == before
 
 
+def test_sums_that_may_have_no_products_are_left_to_us() -> None:
+    module = product("f32[Tensor, 1, k]", "f32[Tensor, k, 3]", "f32[Tensor, 1, 3]", symbols="k")
+    with pytest.raises(UnityError, match="k may be 0"):
+        unity.compile(module)
+
+
+def test_no_columns_and_no_rows() -> None:
+    exe = unity.compile(
+        product("f32[Tensor, m, 4]", "f32[Tensor, 4, n]", "f32[Tensor, m, n]", symbols="m n")
+    )
+    for m, n in ((0, 3), (3, 0), (2, 3)):
+        x, w = np.ones((m, 4), np.float32), np.ones((4, n), np.float32)
+        np.testing.assert_array_equal(exe(x, w), np.full((m, n), 4, np.float32))
+
+
 def test_dtypes_that_it_has_not_are_refused() -> None:
     module = product("i32[Tensor, 4, 4]", "i32[Tensor, 4, 4]", "i32[Tensor, 4, 4]")
     with pytest.raises(UnityError, match=r"openblas.gemm: takes float32 or float64"):

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import unity
+from unity.interpreter import interpret
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
@@ -183,3 +184,34 @@ def main(x: f32[Tensor, 32, 8], w: f32[Tensor, 8, 8]) -> f32[Tensor, 64, 8]:
     a = x @ w
     got = unity.compile(parse(source))(x, w)
     assert np.abs(got - np.concatenate([a, a]) @ w).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+    a = R.nn.softmax(x, axis=1)
+    b = R.nn.softmax(y, axis=1)
+    z = R.concat((a, b), axis=0)
+    u = R.nn.softmax(R.matmul(z, w), axis=1)
+    o = R.add(z, a)
+    return R.add(R.matmul(o, w), u)""",
+        """
+    z = R.nn.softmax(R.concat((x, y), axis=0), axis=1)
+    a = R.strided_slice(z, axes=(0,), begin=(1,), end=(2,))
+    u = R.nn.softmax(R.matmul(a, w), axis=1)
+    q = R.nn.softmax(R.matmul(z, w), axis=1)
+    o = R.add(z, a)
+    return R.add(R.add(R.matmul(o, w), u), q)""",
+    ],
+)
+def test_nothing_is_written_over_that_lies_in_another_input(body: str) -> None:
+    module = parse(
+        "@script.function\n"
+        "def main(x: f32[Tensor, 1, 64], y: f32[Tensor, 7, 64], w: f32[Tensor, 64, 64])"
+        f" -> f32[Tensor, 8, 64]:{body}\n"
+    )
+    rng = np.random.default_rng(0)
+    args = [rng.standard_normal(s).astype(np.float32) for s in ((1, 64), (7, 64), (64, 64))]
+    expected = np.asarray(interpret(module, "main", args))
+    np.testing.assert_allclose(unity.compile(module)(*args), expected, rtol=1e-4, atol=1e-5)

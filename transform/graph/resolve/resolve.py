@@ -99,6 +99,7 @@ class _Resolver:
         self.sites = sites_of(name, function, ctx.target)
         self.by_var = {s.var: s for s in self.sites}
         self.choices: dict[Var, Choice] = {}
+        self.covered: dict[Var, Var] = {}
         self.rows: list[SiteRow] = []
 
     def run(self, names: Names) -> dict[str, Function]:
@@ -106,6 +107,7 @@ class _Resolver:
         for site in self.sites:
             if site.candidates and not site.glue:
                 self.choices[site.var] = self.step.policy.choose(site, self.graph)
+        self.cover()
         self.glue()
         groups = self.regions()
         function, made, inside = with_regions(self.function, self.graph, groups, names)
@@ -114,6 +116,18 @@ class _Resolver:
         if function is self.function and not made:
             return {}
         return {self.name: function, **made}
+
+    def cover(self) -> None:
+        """What a library call computes on its way is no site of its own any more."""
+        for site in self.sites:
+            choice = self.choices.get(site.var)
+            match = None if choice is None else choice.candidate.match
+            for inner in () if match is None else match.inner:
+                inside = self.by_var.get(inner)
+                ours = None if inside is None else inside.candidate(TIR)
+                if ours is not None:
+                    self.covered[inner] = site.var
+                    self.choices[inner] = Choice(ours, f"part of the library call {site.var.name}")
 
     def engine(self, var: Var) -> str | None:
         """The engine that a variable was given to."""
@@ -126,7 +140,7 @@ class _Resolver:
         """Views and tuples go with what computes them, or else with all that use them."""
         for var in self.graph.values:
             site = self.by_var.get(var)
-            if site is not None and site.glue:
+            if site is not None and site.glue and var not in self.covered:
                 first = next((a for a in site.call.args if isinstance(a, Var)), None)
                 near = self.engine(first) if first is not None else None
                 users = {self.engine(u) for u in self.graph.using(var)}
@@ -209,20 +223,12 @@ class _Resolver:
 
     def explain(self, inside: Mapping[Var, str]) -> None:
         """A row for each site."""
-        covered = {
-            v: s.var.name
-            for s in self.sites
-            if (c := self.choices.get(s.var)) is not None and c.candidate.match is not None
-            for v in c.candidate.match.inner
-        }
         for site in self.sites:
             choice = self.choices.get(site.var)
             if choice is None:
                 implementation, reason = TIR, "its types are not known well enough to choose"
             else:
                 implementation, reason = choice.candidate.implementation, choice.reason
-            if site.var in covered:
-                reason = f"part of the library call {covered[site.var]}"
             self.rows.append(
                 SiteRow(
                     site.name,
