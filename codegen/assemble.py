@@ -21,11 +21,15 @@ from unity.runtime.link import link, thread_pool
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.program import Program
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
-from unity.transform.graph.resolve import EXPLANATION
 
 
 def assemble(
-    module: IRModule, target: Target, cache: Path | None, *, checks: bool = False
+    module: IRModule,
+    target: Target,
+    cache: Path | None,
+    *,
+    checks: bool = False,
+    explanation: str = "",
 ) -> Executable:
     """Compile, link and wrap a lowered module.
 
@@ -34,6 +38,7 @@ def assemble(
         target: This machine.
         cache: The folder of the disk cache, None for none.
         checks: Whether accesses of kernels are checked.
+        explanation: What call sites were resolved to, as JSON.
     """
     module = with_aligned_constants(module)
     built = build_program(module)
@@ -73,7 +78,7 @@ def assemble(
             Sources(module, code, native),
             library=library,
             threads=threads,
-            explanation=str(module.attrs.get(EXPLANATION, "")),
+            explanation=explanation,
         )
     )
 

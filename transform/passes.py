@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from unity.errors import UnityError
@@ -51,10 +51,16 @@ class Context:
     """What every pass is given: the machine to compile for, and who looks on.
 
     A pass that does not ask for the machine runs under ``Context()`` just as well.
+
+    Attributes:
+        target: The machine.
+        instruments: Who looks on.
+        reports: What passes tell besides their result, by name: explanations for people.
     """
 
     target: Target = GENERIC
     instruments: tuple[Instrument, ...] = ()
+    reports: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -30,7 +30,7 @@ from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
-from unity.transform.graph.resolve import Resolve, ResolveOption, policy_of
+from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.instruments import Trace
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def compile(  # noqa: A001
     lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
-    executable = assemble(lowered, context.target, store, checks=check_bounds)
+    told = context.reports.get(EXPLANATION, "")
+    executable = assemble(lowered, context.target, store, checks=check_bounds, explanation=told)
     if check:
         from unity.checking import check_executable
 

@@ -16,7 +16,7 @@ def explain_model(
     model: Path, resolve: str, dims: list[str], json: bool, threads: int | None
 ) -> None:
     """Compile a model and print the table of its call sites."""
-    sizes = sizes_of(dims)
+    sizes = sizes_of(dims) or None
     found = unity_compile(load(model), resolve=resolve, sizes=sizes, threads=threads).explain()
     if json:
         print(found.to_json())

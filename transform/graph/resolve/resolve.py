@@ -20,7 +20,7 @@ from .regions import regions
 from .site import ENGINE, LIBRARY, TIR, Site, sites_of
 
 EXPLANATION = "resolution"
-"""Attribute of the module: the `Explanation`, as JSON."""
+"""Name of the report: the `Explanation`, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Resolve(Pass):
 
     Sites given to one engine are joined into regions, as large as they can be, each a private
     function and one call; a library's function stands for all that its pattern matched. What
-    remains is ours. The module's attribute ``resolution`` holds the explanation.
+    remains is ours. The explanation is the context's report ``resolution``.
 
     >>> from unity.codegen.library import register_libraries
     >>> from unity.script import parse, print_module
@@ -44,7 +44,7 @@ class Resolve(Pass):
     ...     return z
     ... ''')
     >>> after = Resolve(policy_of({"matmul": "library:openblas"}))(before, Context())
-    >>> print(print_module(IRModule(after.functions)), end="")  # doctest: +NORMALIZE_WHITESPACE
+    >>> print(print_module(after), end="")  # doctest: +NORMALIZE_WHITESPACE
     @script.function
     def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:
         with R.dataflow():
@@ -77,8 +77,8 @@ class Resolve(Pass):
             functions.update(resolver.run(names))
             rows += resolver.rows
         explanation = Explanation(tuple(rows), self.roads, self.name_of_policy)
-        new = module.with_(functions)
-        return IRModule(new.functions, module.attrs.with_(**{EXPLANATION: explanation.to_json()}))
+        ctx.reports[EXPLANATION] = explanation.to_json()
+        return module.with_(functions)
 
     @property
     def name_of_policy(self) -> str:

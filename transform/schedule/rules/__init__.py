@@ -36,10 +36,18 @@ from .streamed import streamed
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one kind of stage is laid out."""
+    """How one kind of stage is laid out.
+
+    Attributes:
+        name: Of the rule.
+        apply: Lays a stage out, or gives None.
+        of_parts: Whether axes that are divided inside reads are to be parted first (`parted`);
+            rules for weights in groups and panels read the division itself.
+    """
 
     name: str
     apply: Callable[[Nest, Target], Stmt | None]
+    of_parts: bool = False
 
 
 RULES: tuple[Rule, ...] = (
@@ -51,18 +59,20 @@ RULES: tuple[Rule, ...] = (
     Rule("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
     Rule("lane_dots", lane_dots),  # the same for lanes
     Rule("panels", panels),  # columns packed
-    Rule("streamed", streamed),  # nothing read twice, and too wide for one tile
-    Rule("contraction", contraction),  # lanes along the output's rows, if memory runs that way
-    Rule("dot_products", dot_products),  # else lanes along what is summed
-    Rule("plain", plain),
+    Rule("streamed", streamed, of_parts=True),  # nothing read twice, and too wide for one tile
+    Rule(
+        "contraction", contraction, of_parts=True
+    ),  # lanes along the output's rows, if memory runs that way
+    Rule("dot_products", dot_products, of_parts=True),  # else lanes along what is summed
+    Rule("plain", plain, of_parts=True),
 )
 
 
 def laid_out(nest: Nest, target: Target) -> Stmt:
     """A stage by the first rule that applies."""
-    nest = parted(nest)
+    parts = parted(nest)
     for rule in RULES:
-        result = rule.apply(nest, target)
+        result = rule.apply(parts if rule.of_parts else nest, target)
         if result is not None:
             return result
     raise AssertionError(f"no rule applies to {nest.name}")
