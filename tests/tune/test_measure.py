@@ -177,3 +177,44 @@ def test_keys_tell_constants_and_pipelines_apart() -> None:
     assert key(4, "tir") == key(4, "tir")
     assert key(4, "tir") != key(4096, "tir")
     assert key(4, "tir") != key(4, "tir bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class SmallOnly:
+    """An engine that runs at some sizes only."""
+
+    name: str = "small_only"
+
+    def missing(self) -> str | None:
+        return None
+
+    def supports(self, site: OpSite) -> str | None:
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> SmallOnly:
+        return self
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if outputs[0].shape[0] == 4:
+            raise RuntimeError("not at this size")
+        for y in outputs:
+            y.fill(0)
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, data: bytes, target: Target, threads: int) -> SmallOnly:
+        return self
+
+
+def test_a_road_that_fails_at_one_size_is_closed_at_all(tmp_path: Path) -> None:
+    before = dict(ENGINES)
+    ENGINES.clear()
+    register_engine(SmallOnly())
+    try:
+        exe = unity.compile(parse(CHAIN), resolve="measure", sizes={"n": (4, 8)}, cache=tmp_path)
+    finally:
+        ENGINES.clear()
+        ENGINES.update(before)
+    assert "engine:small_only" not in {road.name for road in exe.explain().roads}
+    assert "engine:small_only" not in exe.explain().counts()

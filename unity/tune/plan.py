@@ -82,14 +82,15 @@ class _Measurer:
         totals = dict.fromkeys(compiled, 0.0)
         for i, given in enumerate(self.sizes):
             args = inputs_for(function, sizes_for(function, given))
-            running = self.running(compiled, args)
+            still = {n: exe for n, exe in compiled.items() if n in totals}
+            running = self.running(still, args)
             measured = interleaved(list(running.values()), args)
             for name, seconds in zip(running, measured, strict=True):
                 totals[name] += seconds
                 if remembered:
                     self.database.put(self.keys(module, name)[i], seconds, name)
-            for name in set(compiled) - set(running):
-                totals.pop(name, None)
+            for name in still.keys() - running.keys():
+                del totals[name]  # it must run at all sizes
         return {**found, **totals}
 
     def running(
