@@ -12,13 +12,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of source text: 1-based lines, 0-based columns, the end exclusive."""
+    """Where something comes from: a stretch of source text, or a node of a model's graph.
+
+    Attributes:
+        file: The source file, or the model's name.
+        line: The first line, counted from 1; 0 for a node.
+        column: The first column, counted from 0.
+        end_line: The last line.
+        end_column: The column behind the last one.
+        node: What a node of a model is called, with its operator; empty for text.
+    """
 
     file: str
     line: int
     column: int
     end_line: int
     end_column: int
+    node: str = ""
+
+    @classmethod
+    def of_node(cls, model: str, node: str) -> Span:
+        """The place of a node in a model.
+
+        >>> str(Span.of_node("resnet.onnx", "conv1 (Conv)"))
+        'resnet.onnx: conv1 (Conv)'
+        """
+        return cls(model, 0, 0, 0, 0, node)
+
+    def __str__(self) -> str:
+        """The place as ``file:line:column``, both counted from 1, or ``model: node``."""
+        if self.node:
+            return f"{self.file}: {self.node}"
+        return f"{self.file}:{self.line}:{self.column + 1}"
 
 
 class UnityError(Exception):
@@ -70,7 +95,9 @@ class UnsupportedError(UnityError):
 
 def render(span: Span, message: str) -> list[str]:
     """The lines of a message at a place: position, source line and caret."""
-    lines = [f"{span.file}:{span.line}:{span.column + 1}: {message}"]
+    lines = [f"{span}: {message}"]
+    if span.node:
+        return lines
     source = linecache.getline(span.file, span.line).rstrip("\n")
     if source:
         end = span.end_column if span.end_line == span.line else len(source)

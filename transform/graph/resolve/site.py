@@ -71,7 +71,7 @@ class Site:
     def place(self) -> str:
         """Where it comes from."""
         span = self.call.span or self.var.span
-        return "" if span is None else f"{span.file}:{span.line}:{span.column + 1}"
+        return "" if span is None else str(span)
 
     @property
     def shapes(self) -> str:

@@ -28,7 +28,7 @@ def _if(node: Node) -> list[Value]:
     if node.rank(0):
         condition = node.op("reshape", condition, ())
     value = node.graph.builder.emit(
-        If(condition, _body(node, then), _body(node, orelse)), node.label
+        If(condition, _body(node, then), _body(node, orelse)), node.label, node.span
     )
     count = len(node.proto.output)
     return [value] if count == 1 else [node.field(value, i) for i in range(count)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import onnx
 
-from unity.errors import UnityError
+from unity.errors import Span, UnityError
 from unity.ir.dims import Dim, equal
 from unity.ir.dtype import INT64, Array, DType
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
@@ -48,6 +48,7 @@ class Node:
         self.version = version
         self.attributes = {a.name: a for a in proto.attribute}
         self.unread = set(self.attributes)
+        self.span = Span.of_node(graph.model.name, f"{self.label} ({proto.op_type})")
 
     def gap(self, what: str) -> Gap:
         """That something is not implemented; to be raised."""
@@ -230,12 +231,14 @@ class Node:
     def op(self, name: str, *args: object, **attrs: object) -> Expr:
         """The result of an operator: bound to a variable; folded if it is constant and small."""
         known = self.graph.builder.signatures
-        call = call_op(name, *args, span=None, signatures=known, **attrs)
+        call = call_op(name, *args, span=self.span, signatures=known, **attrs)
         return fold(call) or self.graph.builder.emit(call, self.label)
 
     def field(self, value: Expr, index: int) -> Expr:
         """One field of a tuple."""
-        return self.graph.builder.emit(TupleGet(value, index), f"{self.label}_{index}")
+        return self.graph.builder.emit(
+            TupleGet(value, index), f"{self.label}_{index}", self.span
+        )
 
     def number(self, value: float, like: Expr) -> Constant:
         """A scalar constant of another tensor's dtype."""

@@ -162,7 +162,7 @@ def _scan(
         )
     body = graph.builder.body(Tuple((*after, output)))
     scan = Scan(tuple(state), tuple(init), tuple(elements), tuple(inputs), body)
-    value = node.graph.builder.emit(scan, node.label)
+    value = node.graph.builder.emit(scan, node.label, node.span)
     count = len(state)
     return [node.field(value, count), *(node.field(value, k) for k in range(count))]
 

@@ -51,7 +51,7 @@ def _scan(node: Node) -> list[Value]:
     after[:states] = [_kept(within, new, old) for new, old in zip(after, state, strict=False)]
     whole = inner.builder.body(Tuple(tuple(after)))
     scan = Scan(tuple(state), tuple(init), tuple(elements), tuple(inputs), whole)
-    value = node.graph.builder.emit(scan, node.label)
+    value = node.graph.builder.emit(scan, node.label, node.span)
     fields: list[Value] = [node.field(value, k) for k in range(states)]
     axes = _each(node, "scan_output_axes", stacked)
     ways = _each(node, "scan_output_directions", stacked)
