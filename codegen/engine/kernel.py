@@ -123,7 +123,8 @@ class EngineKernel:
             shape = words[at : at + rank]
             at += rank
             size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-            memory = memoryview((ctypes.c_char * size).from_address(address)) if size else bytearray()
+            stretch = ctypes.c_char * size
+            memory = memoryview(stretch.from_address(address) if size else bytearray())
             found.append(np.frombuffer(memory, dtype).reshape(shape))
         return found
 

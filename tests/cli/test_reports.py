@@ -47,7 +47,8 @@ def test_explain_tells_of_every_call() -> None:
 def test_every_call_says_which_node_of_the_model_it_comes_from() -> None:
     rows = json.loads(printed("explain", DIGITS, "--json"))["sites"]
     nodes = {f"{n.name or n.output[0]} ({n.op_type})" for n in onnx.load(DIGITS).graph.node}
-    assert rows and {row["place"].removeprefix("digits.onnx: ") for row in rows} <= nodes
+    assert rows
+    assert {row["place"].removeprefix("digits.onnx: ") for row in rows} <= nodes
 
 
 def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:

@@ -236,9 +236,7 @@ class Node:
 
     def field(self, value: Expr, index: int) -> Expr:
         """One field of a tuple."""
-        return self.graph.builder.emit(
-            TupleGet(value, index), f"{self.label}_{index}", self.span
-        )
+        return self.graph.builder.emit(TupleGet(value, index), f"{self.label}_{index}", self.span)
 
     def number(self, value: float, like: Expr) -> Constant:
         """A scalar constant of another tensor's dtype."""
