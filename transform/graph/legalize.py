@@ -6,7 +6,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.errors import UnityError
-from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var, symbol_of, to_dim, to_prim_expr
 from unity.ir.dims import Dim, Symbol
@@ -15,7 +14,6 @@ from unity.ir.graph import (
     CallTir,
     Constant,
     Expr,
-    Function,
     FunctionRef,
     Op,
     TupleGet,
@@ -33,12 +31,11 @@ from unity.op.table import OPS
 from unity.te import Tensor, create_prim_func, placeholder
 
 from ..passes import Context, Pass
+from .given_away import OverwritingRewriter
 from .inline_scalars import inline_scalars
 from .names import Names
-from .rewriter import BodyRewriter
 from .symbols import Renaming, hidden_symbols, is_concrete, tensor_fields
 from .unit_axes import with_unit_axes
-from .uses import count_uses
 from .views import VIEWS
 
 
@@ -105,26 +102,12 @@ class _Kernels:
     known: dict[Hashable, _Kernel] = field(default_factory=dict[Hashable, _Kernel])
 
 
-class _Legalizer(BodyRewriter):
+class _Legalizer(OverwritingRewriter):
     """Carries the kernels from function to function."""
 
     def __init__(self, module: IRModule, kernels: _Kernels) -> None:
         super().__init__(module)
         self.kernels = kernels
-        self.given_away: set[Var] = set()
-        self.depth = 0
-
-    def function(self, f: Function) -> Function:
-        uses = count_uses(f.body)
-        given = [f.params[i] for i in aliases_of(f).values()]
-        self.given_away = {q for q in given if uses[q] == 1}
-        return super().function(f)
-
-    def enter(self) -> None:
-        self.depth += 1
-
-    def leave(self) -> None:
-        self.depth -= 1
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
@@ -160,8 +143,8 @@ class _Legalizer(BodyRewriter):
         )
 
     def in_place(self, op: OpDef, args: Sequence[Expr]) -> bool:
-        """Whether a call writes over its first argument; in a loop it would do so repeatedly."""
-        return op.in_place is not None and args[0] in self.given_away and self.depth == 0
+        """Whether a call writes over its first argument."""
+        return op.in_place is not None and self.may_overwrite(args[0])
 
     def parts(self, arg: Expr, t: Type) -> list[Expr]:
         """A tuple's fields as arguments of their own."""

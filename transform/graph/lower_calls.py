@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unity.errors import Span
-from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim
@@ -17,7 +16,6 @@ from unity.ir.graph import (
     CallEngine,
     CallTir,
     Expr,
-    Function,
     FunctionRef,
     Op,
     ShapeValue,
@@ -32,10 +30,9 @@ from unity.ir.types import TensorType, TupleType, Type
 from unity.te import compute, create_prim_func, placeholder
 
 from ..passes import Context, Pass
+from .given_away import OverwritingRewriter
 from .names import Names
-from .rewriter import BodyRewriter
 from .symbols import hidden_symbols, is_concrete, kernel_sizes, shape_of
-from .uses import count_uses
 from .views import is_view
 
 NOTHING = TupleType(())
@@ -102,26 +99,12 @@ class _Copies:
         return self.known[t]
 
 
-class _Lowerer(BodyRewriter):
+class _Lowerer(OverwritingRewriter):
     """Carries the copy kernels."""
 
     def __init__(self, module: IRModule, copies: _Copies) -> None:
         super().__init__(module)
         self.copies = copies
-        self.given_away: set[Var] = set()
-        self.depth = 0
-
-    def function(self, f: Function) -> Function:
-        uses = count_uses(f.body)
-        given = [f.params[i] for i in aliases_of(f).values()]
-        self.given_away = {q for q in given if uses[q] == 1}
-        return super().function(f)
-
-    def enter(self) -> None:
-        self.depth += 1
-
-    def leave(self) -> None:
-        self.depth -= 1
 
     def body(self, body: Body) -> Body:
         new = super().body(body)
@@ -150,7 +133,7 @@ class _Lowerer(BodyRewriter):
         for out, source in zip(call.out, call.inplace or (-1,) * len(call.out), strict=True):
             buffer = kernel.buffers[len(call.args) + len(made)].name if source < 0 else var.name
             name = f"{var.name}_{buffer}" if results else var.name
-            if source >= 0 and args[source] in self.given_away and self.depth == 0:
+            if source >= 0 and self.may_overwrite(args[source]):
                 results.append(args[source])
                 continue
             target = self.allocate(out, name, call.span)
