@@ -295,14 +295,6 @@ def constant(e: PrimExpr) -> int | None:
     return e.value if isinstance(e, Imm) and isinstance(e.value, int) else None
 
 
-def allocation_of(func: PrimFunc, buffer: Buffer) -> Allocate | None:
-    """The statement that allocates a buffer; None for parameters."""
-    for s in walk_stmt(func.body):
-        if isinstance(s, Allocate) and s.buffer is buffer:
-            return s
-    return None
-
-
 def with_buffers(s: Stmt, buffers: Mapping[Buffer, Buffer]) -> Stmt:
     """The statement with buffers exchanged."""
     return substitute_stmt(s, {}, buffers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar, assert_never, overload
 
@@ -404,8 +404,3 @@ def _mentions_symbol(value: AttrValue) -> bool:
     if isinstance(value, tuple):
         return any(_mentions_symbol(v) for v in value)
     return isinstance(value, SymDim)
-
-
-def bindings_of(body: Body) -> Sequence[Binding]:
-    """The body's own bindings, over all its blocks."""
-    return [binding for block in body.blocks for binding in block.bindings]

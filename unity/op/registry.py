@@ -211,11 +211,6 @@ def attr_value(value: object) -> AttrValue:
     raise UnityError(f"an attribute can't hold {value!r}")
 
 
-def axis_attr(attrs: Attrs, name: str, rank: int) -> int:
-    """An axis attribute, counted from the front, in a compute or reference rule."""
-    return int_attr(attrs, name) % rank
-
-
 def axes_attr(attrs: Attrs, name: str, rank: int) -> tuple[int, ...]:
     """Axes (None means all, an int one), counted from the front, in a compute or reference rule."""
     value = attrs[name]
@@ -229,13 +224,6 @@ def dtype_attr(attrs: Attrs, name: str = "dtype") -> DType:
     """An attribute that is a dtype."""
     value = attrs[name]
     assert isinstance(value, DType), (name, value)
-    return value
-
-
-def number_attr(attrs: Attrs, name: str) -> int | float:
-    """An attribute that is a number."""
-    value = attrs[name]
-    assert isinstance(value, int | float), (name, value)
     return value
 
 

@@ -15,7 +15,7 @@ import onnx
 
 from unity.errors import Span, UnityError
 from unity.ir.dims import Dim, equal
-from unity.ir.dtype import INT64, Array, DType
+from unity.ir.dtype import Array, DType
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, TensorType
 from unity.op.call import call_op
@@ -23,7 +23,7 @@ from unity.op.infer import infer_type
 from unity.op.registry import RefArg
 from unity.op.table import OPS
 
-from .sizes import Sizes, is_symbolic, sizes_of, sizes_of_array
+from .sizes import Sizes, is_symbolic, sizes_of_array
 from .tensors import array_of
 
 if TYPE_CHECKING:
@@ -307,8 +307,3 @@ def _known(arg: Expr) -> RefArg | None:
             return tuple(arrays) if len(arrays) == len(fields) else None
         case _:
             return None
-
-
-def size_vector(shape: Shape) -> Sizes:
-    """A shape as an int64 vector of sizes."""
-    return sizes_of(shape, INT64)
