@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from unity.arith import Analyzer
 from unity.arith.polynomial import from_expr, split_linear
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar
-from unity.ir.regions import add, multiply
 from unity.ir.stmt import Stmt
-from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitute_stmt
 
 from ..tensor.flatten_buffers import flat_index
 from .access import depends, known_of, mentions, place, step
 from .loops import number
 from .marked import group_of
 from .nest import Axis, Nest, Reduction
-from .panel_layout import width_of
+from .panel_columns import panel_columns, row_of, width_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,29 +77,20 @@ def grouped_layout(nest: Nest, reduction: Reduction) -> GroupedLayout | None:
         width = None if moved is None or moved % group else moved // group
     if not width or number(right.buffer.shape[-2]) != width:
         return None  # what lies past the last column must be there to be read
-    panel, inside = PrimVar("panel"), PrimVar("j")
-    known = known_of((*others, *reduction.axes)).with_range(inside, 0, width - 1)
-    known = known.with_range(panel, 0, (columns - 1) // width)
-    split = add(multiply(panel, Imm(width, column.var.dtype)), inside)
-
-    def within(e: PrimExpr) -> PrimExpr | None:
-        divides = isinstance(e, Binary) and e.op in ("floordiv", "floormod")
-        return known.simplify(e) if divides and e.dtype == column.var.dtype else None
-
-    right = _load(rewrite_prim(substitute_prim(right, {column.var: split}), within))
-    read = place(right, known)
-    steps = [step(read, v) for v in (depth.var, inside, inner.var)]
+    split = panel_columns(column, width, (*others, *reduction.axes))
+    right = _load(split.expr(right))
+    read = place(right, split.known)
+    steps = [step(read, v) for v in (depth.var, split.inside, inner.var)]
     if steps != [width * group, group, 1]:
         return None
-    long = [a for a in others if number(a.extent) != 1 and not mentions(read, a.var)]
-    row = max(long, key=lambda a: number(a.extent) or 1 << 30, default=None)
+    row = row_of(others, read)
     return GroupedLayout(
         left=left,
         right=right,
-        init=substitute_prim(reduction.init, {column.var: split}),
-        finish=rewrite_stmt(substitute_stmt(nest.finish, {column.var: split}), None, within),
-        panel=panel,
-        inside=inside,
+        init=split.expr(reduction.init),
+        finish=split.stmt(nest.finish),
+        panel=split.panel,
+        inside=split.inside,
         width=width,
         columns=columns,
         row=row,

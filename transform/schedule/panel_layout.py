@@ -6,20 +6,18 @@ to the next: what packing makes, and what a matrix of as few columns is by itsel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.arith.polynomial import Poly
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar
-from unity.ir.regions import add, multiply
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar
 from unity.ir.stmt import Stmt
 from unity.ir.target import Target
-from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitute_stmt, walk_prim
+from unity.ir.visit import walk_prim
 
-from .access import depends, known_of, mentions, place, step
+from .access import depends, known_of, place, step
 from .layout import columns_of
 from .loops import number
 from .nest import Axis, Nest, Reduction
+from .panel_columns import panel_columns, row_of, width_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +72,21 @@ def panel_layout(nest: Nest, reduction: Reduction, target: Target) -> PanelLayou
         return None
     if number(vector.buffer.shape[-1]) != width:
         return None  # what lies past the last column must be there to be read
-    panel, inside = PrimVar("panel"), PrimVar("j")
-    known = known_of((*others, *reduction.axes)).with_range(inside, 0, width - 1)
-    known = known.with_range(panel, 0, (columns - 1) // width)
-    split = add(multiply(panel, Imm(width, column.var.dtype)), inside)
-
-    def within(e: PrimExpr) -> PrimExpr | None:
-        divides = isinstance(e, Binary) and e.op in ("floordiv", "floormod")
-        return known.simplify(e) if divides and e.dtype == column.var.dtype else None
-
-    value = rewrite_prim(substitute_prim(reduction.value, {column.var: split}), within)
-    reads = {x: place(x, known) for x in walk_prim(value) if isinstance(x, Load)}
-    load = next(x for x in reads if depends(x, inside))
+    split = panel_columns(column, width, (*others, *reduction.axes))
+    value = split.expr(reduction.value)
+    reads = {x: place(x, split.known) for x in walk_prim(value) if isinstance(x, Load)}
+    load = next(x for x in reads if depends(x, split.inside))
     moved = reads[load]
-    if step(moved, inside) != 1 or step(moved, depth.var) != width:
+    if step(moved, split.inside) != 1 or step(moved, depth.var) != width:
         return None
-    row = _row(others, moved)
+    row = row_of(others, moved)
     return PanelLayout(
         value=value,
         load=load,
-        init=substitute_prim(reduction.init, {column.var: split}),
-        finish=rewrite_stmt(substitute_stmt(nest.finish, {column.var: split}), None, within),
-        panel=panel,
-        inside=inside,
+        init=split.expr(reduction.init),
+        finish=split.stmt(nest.finish),
+        panel=split.panel,
+        inside=split.inside,
         width=width,
         columns=columns,
         lanes=lanes,
@@ -105,21 +95,3 @@ def panel_layout(nest: Nest, reduction: Reduction, target: Target) -> PanelLayou
         depth=depth,
         sums=tuple(sums),
     )
-
-
-def _row(axes: Sequence[Axis], panels: Poly) -> Axis | None:
-    """The longest axis along which the panels stay."""
-    long = [a for a in axes if number(a.extent) != 1 and not mentions(panels, a.var)]
-    return max(long, key=lambda a: number(a.extent) or 1 << 30, default=None)
-
-
-def width_of(load: Load, column: PrimVar) -> int | None:
-    """The number that an index divides the column by."""
-    for index in load.indices:
-        for e in walk_prim(index):
-            match e:
-                case Binary("floordiv", a, Imm(int(width))) if a is column:
-                    return width
-                case _:
-                    pass
-    return None

@@ -25,6 +25,13 @@ def widened(value: PrimExpr) -> PrimExpr:
     return te.cast(value, working_dtype(value.dtype))
 
 
+def narrowed(total: te.Tensor, out: DType) -> te.Tensor:
+    """What was summed up in its working dtype, in the dtype of the result."""
+    if total.dtype == out:
+        return total
+    return te.compute(total.shape, lambda *i: te.cast(total[i], out), "cast")
+
+
 def exact(array: Array) -> Array:
     """An array as a reference works on it: float64 for any float."""
     return array.astype(np.float64) if dtype(array.dtype).is_float else array

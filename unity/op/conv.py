@@ -13,20 +13,18 @@ from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import Real, real, working_dtype
+from .accumulate import Real, narrowed, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
 from .deal import deal
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
 from .sampling import Sampler, sample
 from .window import (
-    all_taps,
     check_steps,
     dims_of,
-    pad_reference,
     spatial,
-    tap_reference,
     taps,
 )
+from .window_sum import STEPS, sum_of_taps
 
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
@@ -36,9 +34,7 @@ def _params(rank: int) -> tuple[Param, ...]:
     return (
         Param("x"),
         Param("weight"),
-        Param("strides", "attr", 1),
-        Param("padding", "attr", 0),
-        Param("dilation", "attr", 1),
+        *STEPS,
         Param("groups", "attr", 1),
         Param("data_layout", "attr", data),
         Param("kernel_layout", "attr", kernel),
@@ -139,9 +135,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
     depthwise = taken == 1 and groups > 1
     total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
-    if wide == out:
-        return total
-    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, out)
 
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -152,15 +146,14 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert out is not None
     groups = int_attr(attrs, "groups")
     windows = spatial(attrs, w.shape[2:])
-    padded = pad_reference(real(x), windows, 0)
-    weights = real(w).reshape(groups, w.shape[0] // groups, w.shape[1], -1)
-    total: Real | None = None
-    for n, tap in enumerate(all_taps(windows)):
-        seen = real(tap_reference(padded, windows, tap))
+    weights = real(w).reshape(groups, w.shape[0] // groups, *w.shape[1:])
+    weights = np.moveaxis(weights, (0, 1, 2), (-3, -2, -1))
+
+    def part(seen: Real, tap: tuple[int, ...]) -> Real:
         grouped = seen.reshape(len(x), groups, x.shape[1] // groups, *seen.shape[2:])
-        part = np.einsum("ngc...,goc->ngo...", grouped, weights[..., n])
-        total = part if total is None else total + part
-    assert total is not None
+        return real(np.einsum("ngc...,goc->ngo...", grouped, weights[tap]))
+
+    total = sum_of_taps(real(x), windows, part)
     whole = total.reshape(len(x), w.shape[0], *total.shape[3:])
     return whole.astype(out.numpy) if out.is_float else whole.astype(np.int64).astype(out.numpy)
 

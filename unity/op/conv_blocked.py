@@ -13,35 +13,28 @@ from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import Real, real, working_dtype
+from .accumulate import Real, narrowed, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
 from .conv import out_dtype
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
 from .window import (
-    Window,
-    all_taps,
     check_steps,
     dims_of,
-    pad_reference,
     pad_spatial,
     position,
     spatial,
-    tap_reference,
     taps,
 )
+from .window_sum import LANES, STEPS, sum_of_taps
 
 _PARAMS = (
     Param("x"),
     Param("weight"),
-    Param("strides", "attr", 1),
-    Param("padding", "attr", 0),
-    Param("dilation", "attr", 1),
+    *STEPS,
     Param("depthwise", "attr", False),
     Param("out_dtype", "attr", None),
 )
-_LANES = Window(1)
-"""The channels of a block, seen as a spatial axis that nothing happens along."""
 
 
 def _infer(site: Site) -> Type:
@@ -75,7 +68,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     wide = working_dtype(out)
     extents, kernel = dims_of(x), dims_of(w)
     windows = spatial(attrs, kernel[2:4])
-    padded = pad_spatial(x, (*windows, _LANES), extents[2:], imm(0, x.dtype))
+    padded = pad_spatial(x, (*windows, LANES), extents[2:], imm(0, x.dtype))
     depthwise = attrs["depthwise"] is True
     k = taps(windows)
     block, lane = te.reduce_axis(kernel[1], "ci"), te.reduce_axis(kernel[4], "lane")
@@ -93,9 +86,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=axes)
 
     total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
-    if wide == out:
-        return total
-    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, out)
 
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -103,17 +94,15 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     assert isinstance(x, np.ndarray)
     assert isinstance(w, np.ndarray)
     windows = spatial(attrs, w.shape[2:4])
-    padded = pad_reference(real(x), (*windows, _LANES), 0)
     form = "nohwc,oc->nohwc" if attrs["depthwise"] is True else "nihwl,oilc->nohwc"
-    total: Real | None = None
-    for a, b in all_taps(windows):
-        seen = real(tap_reference(padded, (*windows, _LANES), (a, b, 0)))
-        weight = real(w)[:, :, a, b]
+
+    def part(seen: Real, tap: tuple[int, ...]) -> Real:
+        weight = real(w)[:, :, tap[0], tap[1]]
         if attrs["depthwise"] is True:
             weight = weight[:, 0, 0]
-        part = np.einsum(form, seen, weight)
-        total = part if total is None else total + part
-    assert total is not None
+        return real(np.einsum(form, seen, weight))
+
+    total = sum_of_taps(real(x), (*windows, LANES), part)
     out = out_dtype(attrs, dtype(x.dtype))
     assert out is not None
     return total.astype(out.numpy)

@@ -14,34 +14,28 @@ from unity.ir.dtype import FLOAT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import Real, real, working_dtype
+from .accumulate import Real, narrowed, real, working_dtype
 from .argument import common_dtype, ranked, type_text
 from .conv import out_dtype
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
 from .window import (
     Window,
-    all_taps,
     check_steps,
     dims_of,
-    pad_reference,
     pad_spatial,
     position,
     spatial,
-    tap_reference,
 )
+from .window_sum import LANES, STEPS, sum_of_taps
 
 _PARAMS = (
     Param("x"),
     Param("weight"),
-    Param("strides", "attr", 1),
-    Param("padding", "attr", 0),
-    Param("dilation", "attr", 1),
+    *STEPS,
     Param("line", "attr", None),
     Param("out_dtype", "attr", None),
 )
-_LANES = Window(1)
-"""The channels of a block, seen as a spatial axis that nothing happens along."""
 
 
 def interleaved(weight: Array, group: int) -> Array:
@@ -126,7 +120,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     assert isinstance(group, int)
     joined = _line(attrs) is not None
     roomy = _roomy(windows[1], extents[3], -(-groups * group // block)) if joined else windows[1]
-    padded = pad_spatial(x, (windows[0], roomy, _LANES), extents[2:], imm(0, x.dtype))
+    padded = pad_spatial(x, (windows[0], roomy, LANES), extents[2:], imm(0, x.dtype))
     names = ("ci", "kh", "kw", "k", "p")
     axes = [te.reduce_axis(e, name) for e, name in zip((*weights[1:5], group), names, strict=True)]
     blocks, high, wide_taps, k, p = (a.var for a in axes)
@@ -144,9 +138,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=axes)
 
     total = te.compute(result.shape, product, "conv")
-    if wide == out:
-        return total
-    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, out)
 
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -159,13 +151,11 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     weights = weights.reshape(*w.shape[:4], -1, w.shape[5])
     if line is not None:
         weights = weights[:, :, :, 0, : line * block].reshape(*w.shape[:3], line, block, w.shape[5])
-    padded = pad_reference(real(x), (*windows, _LANES), 0)
-    total: Real | None = None
-    for a, b in all_taps(windows):
-        seen = real(tap_reference(padded, (*windows, _LANES), (a, b, 0)))
-        part = np.einsum("nihwl,oilc->nohwc", seen, weights[:, :, a, b])
-        total = part if total is None else total + part
-    assert total is not None
+
+    def part(seen: Real, tap: tuple[int, ...]) -> Real:
+        return real(np.einsum("nihwl,oilc->nohwc", seen, weights[:, :, tap[0], tap[1]]))
+
+    total = sum_of_taps(real(x), (*windows, LANES), part)
     out = out_dtype(attrs, dtype(x.dtype))
     assert out is not None
     return total.astype(out.numpy)

@@ -15,13 +15,14 @@ from unity.ir.dtype import Array, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import real, working_dtype
+from .accumulate import narrowed, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
 from .conv import groups_of, out_dtype, require_layouts
 from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
 from .sampling import Sampler, sample
 from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
+from .window_sum import STEPS
 
 _LAYOUTS = {1: ("NCW", "IOW"), 2: ("NCHW", "IOHW"), 3: ("NCDHW", "IODHW")}
 
@@ -31,10 +32,9 @@ def _params(rank: int) -> tuple[Param, ...]:
     return (
         Param("x"),
         Param("weight"),
-        Param("strides", "attr", 1),
-        Param("padding", "attr", 0),
+        *STEPS[:2],
         Param("output_padding", "attr", 0),
-        Param("dilation", "attr", 1),
+        *STEPS[2:],
         Param("groups", "attr", 1),
         Param("data_layout", "attr", data),
         Param("kernel_layout", "attr", kernel),
@@ -116,9 +116,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     interleaves = any(v.stride > 1 for v in windows) and all(v.dilation == 1 for v in windows)
     by = _by_phase if interleaves else _by_spreading
     total = by(x, w, windows, channels, TensorType(dims, working_dtype(out)))
-    if total.dtype == out:
-        return total
-    return te.compute(dims, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, out)
 
 
 def _by_phase(

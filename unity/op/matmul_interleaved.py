@@ -13,7 +13,7 @@ from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import working_dtype
+from .accumulate import narrowed, working_dtype
 from .argument import common_dtype, tensor, type_text
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
@@ -113,9 +113,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[k, p])
 
     total = te.compute(result.shape, product, "matmul")
-    if wide == out:
-        return total
-    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, out)
 
 
 def _samples(seed: int) -> Sequence[Sample]:

@@ -13,7 +13,7 @@ from unity.ir.dtype import INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
-from .accumulate import working_dtype
+from .accumulate import narrowed, working_dtype
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
 from .linear import batch_index
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
@@ -110,10 +110,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=[k])
 
     total = te.compute(result.shape, product, "matmul")
-    if wide == result.dtype:
-        return total
-    out = result.dtype
-    return te.compute(result.shape, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, result.dtype)
 
 
 def _samples(seed: int) -> Sequence[Sample]:

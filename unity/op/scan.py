@@ -14,7 +14,7 @@ from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Buffer, For, IfThen, Seq, Stmt, Store
 from unity.ir.types import TensorType, Type
 
-from .accumulate import working_dtype
+from .accumulate import narrowed, working_dtype
 from .argument import axis, tensor
 from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
@@ -85,9 +85,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return rows.each(Seq((begin, others)))
 
     (total,) = te.extern([(dims, wide)], [x], body, "cumsum")
-    if wide == out:
-        return total
-    return te.compute(dims, lambda *i: te.cast(total[i], out), "cast")
+    return narrowed(total, out)
 
 
 class _Rows:

@@ -1,0 +1,36 @@
+"""Sums over windows: what convolutions share beyond the geometry, in kernels and references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .accumulate import Real, real
+from .registry import Param
+from .window import Window, all_taps, pad_reference, tap_reference
+
+STEPS = (
+    Param("strides", "attr", 1),
+    Param("padding", "attr", 0),
+    Param("dilation", "attr", 1),
+)
+"""The parameters that shift a window."""
+LANES = Window(1)
+"""The channels of a block, seen as a spatial axis that nothing happens along."""
+
+
+def sum_of_taps(
+    x: Real, windows: Sequence[Window], part: Callable[[Real, tuple[int, ...]], Real]
+) -> Real:
+    """The sum over all taps, zeros around the input.
+
+    Args:
+        x: Whose trailing axes the windows go along.
+        windows: Of known kernels.
+        part: What a tap adds, from what it sees and where it is.
+    """
+    padded = pad_reference(x, windows, 0)
+    parts = (part(real(tap_reference(padded, windows, t)), t) for t in all_taps(windows))
+    total = next(parts)
+    for more in parts:
+        total = total + more
+    return total
