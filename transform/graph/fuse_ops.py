@@ -33,7 +33,7 @@ from unity.op.registry import Pattern
 
 from ..passes import Context, Pass
 from .groups import BROADCAST, ELEMENTWISE, LEVELS, OPAQUE, OUT_FUSABLE, Node, group
-from .inline import is_costly, is_transposition, reads_along_axes, reads_once
+from .inline import is_costly, is_transposition, reads_along_axes, reads_once, widens
 from .names import Names
 from .symbols import Renaming, hidden_symbols
 from .uses import count_uses
@@ -181,7 +181,7 @@ class _Fuser:
                     users[source].append((call, place))
         for i, (binding, node) in enumerate(zip(members, nodes, strict=True)):
             node.escapes = self.uses[binding.var] > inner[binding.var]
-            node.widens = _widens(self.kernel(calls[i]))
+            node.widens = widens(self.kernel(calls[i]))
             node.transposes = is_transposition(self.kernel(calls[i])) and all(
                 self.contracts(*user) for user in users[i]
             )
@@ -277,14 +277,6 @@ class _Fuser:
         )
         numbers = [renaming.names[s] for s in hidden]
         return _Primitive(name, tuple(s for s in numbers if isinstance(s, Symbol)))
-
-
-def _widens(kernel: PrimFunc) -> bool:
-    """Whether a kernel only converts a narrow float to a wider one."""
-    if kernel.attrs.get("op") != "astype":
-        return False
-    given, made = (b.dtype for b in kernel.buffers)
-    return given.is_float and made.is_float and given.bits < made.bits
 
 
 def _call(binding: VarBinding) -> CallTir:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from unity.arith import simplify
 from unity.ir.prim_expr import (
     Binary,
+    Cast,
     Imm,
     Intrinsic,
     Load,
@@ -146,6 +147,18 @@ def is_transposition(func: PrimFunc) -> bool:
         return False
     indices = made.value.indices
     return made.value.predicate is None and sorted(map(id, indices)) == sorted(map(id, made.axes))
+
+
+def widens(func: PrimFunc) -> bool:
+    """Whether a kernel makes wider floats of narrow ones, and does no more."""
+    made = producer(func.body, func.buffers[-1])
+    if made is None or len(func.buffers) != 2:
+        return False
+    match made.value:
+        case Cast(wide, Load(given)):
+            return given.dtype.is_float and wide.is_float and given.dtype.bits < wide.bits
+        case _:
+            return False
 
 
 def reads_along_axes(stmt: Stmt, buffer: Buffer) -> bool:

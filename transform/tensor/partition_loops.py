@@ -10,9 +10,9 @@ from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
 from unity.arith.region import extremes, greater, lesser
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Block, For, IfThen, PrimFunc, Range, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt, walk_stmt
+from unity.ir.visit import map_stmt, substitute_stmt, walk_prim, walk_stmt
 
 from ..passes import Context, Pass
 from ..schedule.dependence import loose_statement, sites
@@ -175,6 +175,8 @@ def _condition(
 ) -> Condition | None:
     if not isinstance(part, Compare) or part.op != "lt":
         return None
+    if any(isinstance(e, Load) for e in walk_prim(part)):
+        return None  # the loop may write what is compared with
     gone = {x.var for x in inner}
     poly, by = split_linear(from_expr(known.simplify(part.a)), loop.var)
     step = None if by is None else as_constant(by)

@@ -140,3 +140,22 @@ def main(a: f32[Buffer, 8, 8], c: f32[Buffer, 8]) -> None:
                 c[vi] = t[vi]
 """).prim_funcs()["main"]
     assert after(func, CompactBuffers()) is func
+
+
+def test_a_limit_in_memory_is_asked_each_time() -> None:
+    """The loop may write it."""
+    func = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 32], limit: i64[Buffer, 1], c: f32[Buffer, 32]) -> None:
+    for i in range(4):
+        for j in T.vectorized(8):
+            with T.block("copy"):
+                vi = T.axis.spatial(32, i * 8 + j)
+                T.where(i * 8 + j < limit[0])
+                c[vi] = a[vi]
+        for k in range(1):
+            with T.block("less"):
+                vk = T.axis.spatial(1, k)
+                limit[vk] = limit[vk] - 9
+""").prim_funcs()["main"]
+    assert after(func, PartitionLoops()) is func
