@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from unity.codegen.engine.kernel import EngineKernel
+from unity.codegen.engine.kernel import engine_code
 from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import ObjectCache
@@ -15,12 +16,12 @@ from unity.codegen.vm.native import NativeText, native_text
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
 from unity.ir.target import Target
-from unity.runtime.executable import Executable, Parts, native_kernel
-from unity.runtime.foreign import address
-from unity.runtime.link import link, thread_pool
-from unity.runtime.native import NativeCode, supported
+from unity.runtime.executable import Executable
+from unity.runtime.foreign import library_of, provider_of
+from unity.runtime.image import Image, Option
+from unity.runtime.instantiate import instantiate
+from unity.runtime.native import supported
 from unity.runtime.program import Program
-from unity.runtime.threads import LIMIT_SYMBOL, Threads
 
 
 def assemble(
@@ -30,6 +31,7 @@ def assemble(
     *,
     checks: bool = False,
     explanation: str = "",
+    options: Mapping[str, Option] | None = None,
 ) -> Executable:
     """Compile, link and wrap a lowered module.
 
@@ -39,6 +41,7 @@ def assemble(
         cache: The folder of the disk cache, None for none.
         checks: Whether accesses of kernels are checked.
         explanation: What call sites were resolved to, as JSON.
+        options: What was asked for, to be told of an artifact.
     """
     module = with_aligned_constants(module)
     built = build_program(module)
@@ -47,51 +50,32 @@ def assemble(
     code = compile_kernels(funcs, target, cache, target.threads, checks=checks)
     program = _with_messages(built.program, code)
     native = native_text(program, target.triple) if supported() else None
-    objects = list(code.objects)
-    exports = [code.symbols[name] for name in names]
-    if native is not None and native.exports:
+    native_object = b""
+    if native is not None and native.info.functions:
         store = None if cache is None else ObjectCache(cache / "objects")
-        objects.append(compile_cached(native.text, target, "short", store))
-        exports += native.exports
-    pool = thread_pool(code.pool)
-    foreign = {s: address(s) for f in funcs.values() for s in foreign_symbols(f)}
-    count = _Count(target.threads)
-    engines = {
-        name: EngineKernel(name, f, target, count)
-        for name, f in module.engine_functions().items()
-        if name in {k.name for k in program.kernels}
-    }
-    foreign.update((name, kernel.address) for name, kernel in engines.items())
-    library = link(objects, [*exports, LIMIT_SYMBOL], {**pool.addresses, **foreign})
-    threads = count.threads = Threads(pool, library, target.threads)
-    kernels = tuple(
-        engines[k.name] if k.engine else native_kernel(library[code.symbols[k.name]], k)
-        for k in program.kernels
+        native_object = compile_cached(native.text, target, "short", store)
+    symbols = tuple(dict.fromkeys(s for f in funcs.values() for s in foreign_symbols(f)))
+    called = {k.name for k in program.kernels}
+    image = Image(
+        program,
+        target,
+        code.objects,
+        code.pool,
+        built.constants,
+        built.hosts,
+        None if native is None else native.info,
+        native_object,
+        symbols,
+        {library_of(s): provider_of(s) for s in symbols},
+        tuple(
+            engine_code(name, f, target)
+            for name, f in module.engine_functions().items()
+            if name in called
+        ),
+        explanation,
+        options or {},
     )
-    return Executable(
-        Parts(
-            program,
-            kernels,
-            built.constants,
-            built.hosts,
-            None if native is None else NativeCode(library, native.info, built.constants),
-            Sources(module, code, native),
-            library=library,
-            threads=threads,
-            explanation=explanation,
-        )
-    )
-
-
-@dataclass(slots=True)
-class _Count:
-    """How many threads the executable uses, which engines ask at every call."""
-
-    first: int
-    threads: Threads | None = None
-
-    def __call__(self) -> int:
-        return self.first if self.threads is None else self.threads.count
+    return instantiate(image, listings=Sources(module, code, native))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from unity.ir.target import Target
 from unity.ir.types import ObjectType, TensorType, Type
 from unity.runtime.arrays import accept
 from unity.runtime.check import Binder
-from unity.runtime.executable import native_kernel
+from unity.runtime.instantiate import native_kernel
 from unity.runtime.link import link, thread_pool
 from unity.runtime.program import KernelInfo, Spec
 from unity.runtime.sizes import evaluate

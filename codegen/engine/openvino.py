@@ -2,73 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
-import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.target import Target
+from unity.runtime.engines.openvino import LOADER, OpenVinoModel
 from unity.transform.graph.resolve import OpSite
 
 from .onnx_export import export_model, why_not
-
-if TYPE_CHECKING:
-    import openvino
-
-
-@dataclass(slots=True)
-class OpenVinoModel:
-    """A compiled model; float32 stays float32 (its default on this kind of machine is bf16)."""
-
-    model: bytes
-    threads: int
-    _request: openvino.InferRequest = field(init=False)
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        """Compile the model."""
-        import openvino
-
-        core = openvino.Core()
-        config = {
-            "INFERENCE_PRECISION_HINT": "f32",
-            "INFERENCE_NUM_THREADS": str(self.threads),
-            "NUM_STREAMS": "1",
-            "PERFORMANCE_HINT": "LATENCY",
-        }
-        found = core.read_model(self.model, b"")
-        self._request = core.compile_model(found, "CPU", config).create_infer_request()
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Run on the arrays' memory."""
-        import openvino
-
-        with self._lock:  # a request has one set of tensors
-            for i, x in enumerate(inputs):
-                self._request.set_input_tensor(i, openvino.Tensor(x, shared_memory=True))
-            for i, y in enumerate(outputs):
-                self._request.set_output_tensor(i, openvino.Tensor(y, shared_memory=True))
-            self._request.infer()
-
-    def save(self) -> bytes:
-        """The ONNX model."""
-        return self.model
 
 
 @dataclass(frozen=True, slots=True)
 class OpenVinoEngine:
     """Takes what `onnx_export` can write down."""
 
-    name: str = "openvino"
+    name: str = LOADER.name
 
     def missing(self) -> str | None:
         """Whether the package is there."""
-        if importlib.util.find_spec("openvino") is None:
-            return "the package openvino is not installed: pip install openvino"
-        return None
+        return LOADER.missing()
 
     def supports(self, site: OpSite) -> str | None:
         """Whether ONNX can say it."""
@@ -80,4 +32,4 @@ class OpenVinoEngine:
 
     def load(self, data: bytes, target: Target, threads: int) -> OpenVinoModel:
         """Compile a saved model."""
-        return OpenVinoModel(data, threads)
+        return LOADER.load(data, target, threads)

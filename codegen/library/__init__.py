@@ -1,5 +1,6 @@
 """Libraries that call sites may be resolved to: shared objects and descriptions of functions."""
 
+from unity.runtime.foreign_library import PackageFiles, ThreadControl
 from unity.transform.graph.resolve import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,
@@ -9,7 +10,7 @@ from unity.transform.graph.resolve import (
 )
 
 from . import openblas
-from .shared_library import SharedLibrary, ThreadControl
+from .shared_library import SharedLibrary
 
 
 def register_libraries() -> None:
@@ -20,6 +21,7 @@ def register_libraries() -> None:
 __all__ = [
     "LIBRARY_FUNCTIONS",
     "LibraryFunction",
+    "PackageFiles",
     "SharedLibrary",
     "ThreadControl",
     "fixed_kernel",

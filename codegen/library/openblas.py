@@ -6,9 +6,7 @@ thread that calls it. Its functions take 64-bit sizes (ILP64).
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -18,29 +16,25 @@ from unity.ir.dims import Dim, always_ge, equal, product
 from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
+from unity.runtime.foreign_library import PackageFiles, ThreadControl
 from unity.script import parse
 from unity.transform.graph.resolve import LibraryFunction, register_library_function, sealed
 from unity.transform.pattern import Match, any_, op
 
-from .shared_library import SharedLibrary, ThreadControl
+from .shared_library import SharedLibrary
 
 _WORK = 1 << 21
 """Multiplications that are worth a task of their own."""
 _MOST_TASKS = 4
 
 
-def _files() -> Iterable[Path]:
-    """The package scipy-openblas64, then what numpy was delivered with."""
-    for package, folder in (("scipy_openblas64", "lib"), ("numpy", "../numpy.libs")):
-        spec = importlib.util.find_spec(package)
-        if spec is not None and spec.origin is not None:
-            root = Path(spec.origin).parent / folder
-            yield from sorted(root.glob("*openblas*"))
-
-
+_FILES = (  # the package scipy-openblas64, then what numpy was delivered with
+    PackageFiles("scipy_openblas64", "lib", "*openblas*"),
+    PackageFiles("numpy", "../numpy.libs", "*openblas*"),
+)
 OPENBLAS = SharedLibrary(
     "openblas",
-    _files,
+    _FILES,
     forms=("scipy_{}64_", "{}64_", "{}"),
     threads=ThreadControl("openblas_get_num_threads", "openblas_set_num_threads"),
     hint="numpy from PyPI brings it; or pip install scipy-openblas64",

@@ -1,127 +1,32 @@
-"""Shared libraries: where their files may lie, how their symbols are written, how many threads.
+"""Shared libraries that kernels of programs being compiled call.
 
-A library is loaded when something first needs it. One that runs threads of its own can be kept to
-the calling thread (`ThreadControl`): its work is then shared out by our pool, like all other work.
+`unity.runtime.foreign_library` finds and loads them; what is added here is the code that keeps one
+to the calling thread, which has to be compiled.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
-from unity.codegen.llvm import host_target
 from unity.codegen.llvm.machine import compile_text
-from unity.errors import UnityError
-from unity.runtime import foreign
-from unity.runtime.link import Library, link
-
-SERIAL_BEGIN, SERIAL_END = "serial_begin", "serial_end"
-"""Functions that every library with a `ThreadControl` has besides its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadControl:
-    """How a library is told its number of threads: two functions of its own.
-
-    Attributes:
-        get: ``int get()``.
-        set: ``void set(int)``.
-    """
-
-    get: str
-    set: str
+from unity.ir.target import Target
+from unity.runtime.foreign_library import ForeignLibrary
+from unity.runtime.host import host_triple
 
 
 @dataclass(slots=True)
-class SharedLibrary:
-    """A shared library, registered with `register`.
+class SharedLibrary(ForeignLibrary):
+    """A shared library; ``SharedLibrary(name, files).register()`` lets kernels call it."""
 
-    Attributes:
-        name: What symbols begin with: ``name.function``.
-        files: Paths or names where it may be found, best first; called once, when it is needed.
-        forms: How a function's symbol may be written, ``scipy_{}64_`` for instance.
-        threads: How its threads are controlled; None if it has none.
-        hint: How to get it, for the error.
-    """
-
-    name: str
-    files: Callable[[], Iterable[str | Path]]
-    forms: tuple[str, ...] = ("{}",)
-    threads: ThreadControl | None = None
-    hint: str = "install it, or give the path of its file"
-    _handle: ctypes.CDLL | None = field(default=None, repr=False)
-    _serial: Library | None = field(default=None, repr=False)
-
-    def register(self) -> SharedLibrary:
-        """Let kernels call it."""
-        foreign.provide(self.name, self.address)
-        return self
-
-    def missing(self) -> str | None:
-        """Why it can't be used; None if it can."""
-        try:
-            self.open()
-        except UnityError as error:
-            return error.message
-        return None
-
-    def open(self) -> ctypes.CDLL:
-        """The library, loaded on the first call.
-
-        Raises:
-            UnityError: No file was found, or none could be loaded.
-        """
-        if self._handle is None:
-            reasons: list[str] = []
-            for path in self.files():
-                try:
-                    self._handle = ctypes.CDLL(str(path))
-                except OSError as error:
-                    reasons.append(f"{path}: {error}")
-                else:
-                    return self._handle
-            tried = "; ".join(reasons) or "no file was found"
-            raise UnityError(f"the library {self.name!r} can't be loaded: {tried}", hint=self.hint)
-        return self._handle
-
-    def address(self, function: str) -> int:
-        """Where a function lies.
-
-        Raises:
-            UnityError: The library can't be loaded, or has no such function.
-        """
-        if self.threads is not None and function in (SERIAL_BEGIN, SERIAL_END):
-            return self._serial_code(self.threads)[f"unity_{function}"]
-        handle = self.open()
-        for form in self.forms:
-            symbol = form.format(function)
-            if hasattr(handle, symbol):
-                found = ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value
-                assert found is not None
-                return found
-        written = ", ".join(form.format(function) for form in self.forms)
-        raise UnityError(
-            f"the library {self.name!r} ({handle._name}) has no function {function!r}",
-            hint=f"looked for {written}",
-        )
-
-    def _serial_code(self, threads: ThreadControl) -> Library:
-        if self._serial is None:
-            imports = {
-                "unity_get": self.address(threads.get),
-                "unity_set": self.address(threads.set),
-            }
-            names = [f"unity_{SERIAL_BEGIN}", f"unity_{SERIAL_END}"]
-            self._serial = link([_serial_object()], names, imports)
-        return self._serial
+    def serial_object(self) -> bytes:
+        """The object code of ``serial_begin`` and ``serial_end``."""
+        return b"" if self.threads is None else _serial_object()
 
 
 @lru_cache(maxsize=1)
 def _serial_object() -> bytes:
-    return compile_text(_SERIAL, host_target(), "short").object
+    return compile_text(_SERIAL, Target("cpu", host_triple(), "generic", ()), "short").object
 
 
 _SERIAL = """

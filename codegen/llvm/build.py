@@ -13,6 +13,7 @@ import llvmlite
 from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
 from unity.ir.target import Target
+from unity.runtime.host import host_triple
 
 from .abilities import abilities
 from .analysis import Analysis, analyse
@@ -20,7 +21,7 @@ from .cache import ObjectCache, key_of
 from .child import compile_in_child
 from .emitter import Unit
 from .kernel import emit_kernel
-from .machine import Compiled, Level, compile_text, host_triple
+from .machine import Compiled, Level, compile_text
 from .pool import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 
 CODE_VERSION = "1"

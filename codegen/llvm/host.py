@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from unity.ir.target import Target
-from unity.runtime.tiles import permit_tiles
+from unity.runtime.host import available_cpus, host_features, host_triple
 
 _CPU_BY_FEATURES: tuple[tuple[tuple[str, ...], str], ...] = (
     # The name chooses LLVM's scheduling model only (features are passed on their own), and
@@ -45,28 +44,10 @@ def host_target(threads: int | None = None) -> Target:
     )
 
 
-def available_cpus() -> int:
-    """How many cpus this process may run on."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-@lru_cache(maxsize=1)
-def host_features() -> dict[str, bool]:
-    """Every feature LLVM knows of this kind of machine, and whether this one has it.
-
-    AMX counts where the system lets this process use it, which is asked for here.
-    """
-    found = dict(llvm.get_host_cpu_features())
-    if found.get("amx-tile") and not permit_tiles():
-        found.update({name: False for name in found if name.startswith("amx-")})
-    return found
-
-
 @lru_cache(maxsize=1)
 def _host() -> Target:
     features = tuple(sorted(k for k, on in host_features().items() if on))
-    triple = llvm.get_process_triple()
+    triple = host_triple()
     bits, registers = vector_shape(triple, features)
     l1, l2, l3 = _caches()
     return Target(

@@ -18,8 +18,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from unity.ir.target import Target
-
-from .host import host_features
+from unity.runtime.host import host_features, host_triple
 
 Level: TypeAlias = Literal["short", "full"]
 """``short``: a few passes, for code vectorized and unrolled by us. ``full``: LLVM's O2."""
@@ -68,12 +67,6 @@ def _layout(triple: str, cpu: str, features: tuple[str, ...]) -> str:
     with _started:
         start()
     return str(_machine(triple, cpu, features).target_data)
-
-
-@lru_cache(maxsize=1)
-def host_triple() -> str:
-    """LLVM's triple of this process."""
-    return llvm.get_process_triple()
 
 
 def feature_text(features: tuple[str, ...]) -> str:

@@ -25,11 +25,10 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class NativeText:
-    """A native module's LLVM IR, what the runtime has to know of it, and the symbols it exports."""
+    """A native module's LLVM IR, and what the runtime has to know of it."""
 
     text: str
     info: NativeInfo
-    exports: tuple[str, ...]
 
 
 def native_text(program: Program, triple: str) -> NativeText:
@@ -57,9 +56,7 @@ def native_text(program: Program, triple: str) -> NativeText:
     declared = [f"declare i32 @{k}({_signature(program, k)})" for k in sorted(kernels)]
     head = prelude_text(len(program.constants), len(dtypes), triple)
     info = NativeInfo(tuple(functions), tuple(dtypes), tuple(reasons))
-    exports = ("unity_python", "unity_constants", "unity_dtypes") if functions else ()
-    symbols = (*exports, *(s for f in functions for s in (f.entry, f.release)))
-    return NativeText("\n".join([head, *declared, *parts]), info, symbols)
+    return NativeText("\n".join([head, *declared, *parts]), info)
 
 
 def uses_constants(code: FunctionCode) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -14,13 +13,13 @@ from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime.call import PythonCall
 from unity.runtime.explanation import Explanation
+from unity.runtime.image import Image
 from unity.runtime.named_call import named_call, output_name
 from unity.runtime.native import Linked, NativeCode
 from unity.runtime.program import (
     AllocArena,
     AllocTensor,
     FunctionCode,
-    KernelInfo,
     Program,
     SymbolInfo,
 )
@@ -29,7 +28,7 @@ from unity.runtime.signature import function_text
 from unity.runtime.sizes import evaluate, product
 from unity.runtime.threads import Threads
 from unity.runtime.timing import Benchmark, Profile, benchmark, profile
-from unity.runtime.vm import VM, Event, Host, Kernel
+from unity.runtime.vm import VM, Event, Kernel
 
 PROFILED_CALLS = 3
 
@@ -55,23 +54,20 @@ class Parts:
     """What an executable is made of.
 
     Attributes:
+        image: The program, its data and its code.
         kernels: One callable for each kernel of the program.
         native: Native code, where there is any.
         listings: Texts; None for an executable that was loaded from an artifact.
         library: The linked machine code, kept alive by this.
         threads: How many it uses; None where the code knows no threads.
-        explanation: What its call sites were resolved to, as JSON; empty if nothing is known.
     """
 
-    program: Program
+    image: Image
     kernels: Sequence[Kernel]
-    constants: Sequence[Array]
-    hosts: Sequence[Host]
     native: NativeCode | None = None
     listings: Listings | None = None
     library: Linked | None = None
     threads: Threads | None = None
-    explanation: str = ""
 
 
 class Executable:
@@ -83,9 +79,9 @@ class Executable:
     """
 
     def __init__(self, parts: Parts) -> None:
-        program = parts.program
+        image, program = parts.image, parts.image.program
         self._parts = parts
-        self._vm = VM(program, parts.kernels, parts.constants, parts.hosts)
+        self._vm = VM(program, parts.kernels, image.constants, image.hosts)
         public = [f for f in program.functions if "." not in f.name]  # the others are closures
         self._calls = {f.name: self._callable(f) for f in public}
         self._main_name = "main" if "main" in self._calls or not public else public[0].name
@@ -205,7 +201,7 @@ class Executable:
     @property
     def program(self) -> Program:
         """The bytecode."""
-        return self._parts.program
+        return self._parts.image.program
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -220,7 +216,7 @@ class Executable:
     @property
     def constants(self) -> tuple[Array, ...]:
         """The constants that the program reads: weights, tables."""
-        return tuple(self._parts.constants)
+        return tuple(self._parts.image.constants)
 
     @property
     def symbols(self) -> dict[str, SymbolInfo]:
@@ -242,7 +238,7 @@ class Executable:
 
     def explain(self) -> Explanation:
         """What each call site was resolved to and why, as a table."""
-        text = self._parts.explanation
+        text = self._parts.image.explanation
         return Explanation.from_json(text) if text else Explanation()
 
     def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
@@ -303,14 +299,3 @@ class Executable:
 
 def _nothing(*_: object, **__: object) -> object:
     raise UnityError("the executable has no functions to call")
-
-
-def native_kernel(address: int, info: KernelInfo) -> Kernel:
-    """A kernel at an address as a callable on arrays and sizes."""
-    types = [ctypes.c_void_p] * info.buffers + [ctypes.c_int64] * info.sizes
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
-
-    def run(arrays: Sequence[Array], sizes: Sequence[int]) -> int:
-        return int(function(*(a.ctypes.data for a in arrays), *sizes))
-
-    return run

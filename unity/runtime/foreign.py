@@ -7,39 +7,75 @@ library may be missing as long as nothing needs it.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from unity.errors import UnityError
 
-Finder = Callable[[str], int]
-"""The address of a library's function; raises `UnityError` where there is none."""
-
-_libraries: dict[str, Finder] = {}
+if TYPE_CHECKING:
+    from unity.runtime.foreign_library import LibraryRecord
 
 
-def provide(library: str, find: Finder) -> None:
-    """Say where a library's functions are; a later call for the same name replaces an earlier."""
-    _libraries[library] = find
+class Provider(Protocol):
+    """A library, as symbols are looked up in it and as artifacts describe it."""
+
+    def address(self, function: str) -> int:
+        """Where a function lies; raises `UnityError` where there is none."""
+        ...
+
+    def record(self) -> LibraryRecord:
+        """How it is found again."""
+        ...
+
+    def serial_object(self) -> bytes:
+        """Object code that goes with it; empty if it needs none."""
+        ...
 
 
-def address(symbol: str) -> int:
-    """Where a foreign function lies.
+_libraries: dict[str, Provider] = {}
+
+
+def provide(library: str, provider: Provider) -> None:
+    """Say who has a library's functions; a later call for the same name replaces an earlier."""
+    _libraries[library] = provider
+
+
+def library_of(symbol: str) -> str:
+    """The library of a symbol ``library.function``."""
+    return symbol.partition(".")[0]
+
+
+def registered(library: str) -> Provider | None:
+    """Who has a library's functions; None if nobody said so."""
+    return _libraries.get(library)
+
+
+def provider_of(symbol: str) -> Provider:
+    """Who has a foreign function.
 
     Args:
         symbol: ``library.function``.
 
     Raises:
-        UnityError: Nobody provides the library, it can't be loaded, or it lacks the function.
+        UnityError: Nobody provides the library.
     """
-    library, _, function = symbol.partition(".")
-    find = _libraries.get(library)
-    if find is None:
+    library = library_of(symbol)
+    provider = _libraries.get(library)
+    if provider is None:
         known = ", ".join(sorted(_libraries)) or "(none)"
         raise UnityError(
             f"a kernel calls {symbol!r}, and no library {library!r} is registered",
             hint=f"register it (unity.codegen.library); registered are: {known}",
         )
-    return find(function)
+    return provider
+
+
+def address(symbol: str) -> int:
+    """Where a foreign function lies.
+
+    Raises:
+        UnityError: Nobody provides the library, it can't be loaded, or it lacks the function.
+    """
+    return provider_of(symbol).address(symbol.partition(".")[2])
 
 
 def call(symbol: str, returns: str, args: list[int | float], kinds: list[str]) -> int | float:

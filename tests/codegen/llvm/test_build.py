@@ -14,7 +14,7 @@ from tests.codegen.llvm.test_math import call
 from unity.codegen.llvm import compile_kernels, default_folder
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.llvm.child import compile_in_child
-from unity.codegen.llvm.host import host_features, host_target, vector_shape
+from unity.codegen.llvm.host import host_target, vector_shape
 from unity.codegen.llvm.machine import compile_text, feature_text
 from unity.errors import UnsupportedError
 from unity.ir.attrs import Attrs
@@ -22,6 +22,7 @@ from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64
 from unity.ir.prim_expr import Broadcast, Intrinsic, Load, PrimExpr, PrimVar, Ramp, SizeVar, imm
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, PrimFunc, Seq, Store
 from unity.ir.target import Target
+from unity.runtime.host import host_features
 
 N = SizeVar("n")
 

@@ -1,6 +1,8 @@
 """Implementations of call sites: what they may be, and which is taken."""
 
-from .engine import ENGINES, Compiled, Engine, OpSite, engine_of, register_engine
+from unity.runtime.engine import Compiled
+
+from .engine import ENGINES, Engine, OpSite, engine_of, register_engine
 from .library import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from unity.errors import Span, UnityError
-from unity.ir.dtype import Array
 from unity.ir.graph import Call
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.types import Type
+from unity.runtime.engine import Compiled, provide_loader
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +26,6 @@ class OpSite:
     call: Call
     args: tuple[Type, ...]
     result: Type
-
-
-class Compiled(Protocol):
-    """A subgraph that an engine has compiled."""
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Compute the outputs, in place, from the inputs; contiguous arrays of the right shapes.
-
-        The arrays' memory is not the engine's: it may not be kept after the call.
-        """
-        ...
-
-    def save(self) -> bytes:
-        """What `Engine.load` makes the same from."""
-        ...
 
 
 class Engine(Protocol):
@@ -71,7 +55,7 @@ class Engine(Protocol):
         ...
 
     def load(self, data: bytes, target: Target, threads: int) -> Compiled:
-        """What `Compiled.save` gave."""
+        """What `Compiled.save` gave; an artifact is loaded with it (`unity.runtime.engine`)."""
         ...
 
 
@@ -82,6 +66,7 @@ ENGINES: dict[str, Engine] = {}
 def register_engine(engine: Engine) -> Engine:
     """Make an engine known; one of the same name is replaced."""
     ENGINES[engine.name] = engine
+    provide_loader(engine)
     return engine
 
 

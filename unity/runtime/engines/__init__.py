@@ -1,0 +1,1 @@
+"""The engines that Unity brings, as far as running needs them."""
