@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import unity
 from unity.errors import UnityError
 from unity.frontend.onnx import from_onnx
 from unity.ir.dims import dim
@@ -209,3 +210,13 @@ def test_initializers_are_shared_and_keep_their_names() -> None:
     values = [b.value for b in walk_bindings(main_of(module))]
     constants = {id(a) for v in values for a in getattr(v, "args", ()) if hasattr(a, "data")}
     assert len(constants) == 1
+
+
+def test_a_squeeze_without_axes_refuses_sizes_that_would_give_another_rank() -> None:
+    source = model("g (float[n, 1, 3] x) => (float[n, 3] y) { y = Squeeze(x) }")
+    exe = unity.compile(source)
+    assert exe(np.ones((4, 1, 3), np.float32)).shape == (4, 3)
+    with pytest.raises(UnityError, match="squeeze_would_drop_axis_0 is 1, but it must be at least"):
+        exe(np.ones((1, 1, 3), np.float32))
+    fixed = unity.compile(from_onnx(source, shapes={"x": (1, None, None)}))
+    assert fixed(np.ones((1, 1, 3), np.float32)).shape == (3,)

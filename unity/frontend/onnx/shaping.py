@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, equal, product
+from unity.ir.dims import Dim, bounds, dim, equal, product
 from unity.ir.graph import Expr
+from unity.ir.types import Shape
 
 from .node import Converter, Node, Value
 from .sizes import MOST, Sizes, is_symbolic, sizes_of
@@ -109,12 +110,24 @@ def _squeeze(node: Node) -> Value:
         return Sizes(np.asarray(value.dims.squeeze(axes), dtype=object), value.dtype)
     shape = node.shape_of(value)
     if axes is None:
+        _require_others_not_one(node, value, shape)
         return node.op("squeeze", value)
     over = tuple(node.axis(a, len(shape)) for a in axes)
     # A symbol that must be 1 is checked at run time.
     wanted = tuple(1 if i in over and not isinstance(d, int) else d for i, d in enumerate(shape))
     checked = value if wanted == shape else node.assert_shape(value, wanted)
     return node.op("squeeze", checked, axis=over)
+
+
+def _require_others_not_one(node: Node, value: Expr, shape: Shape) -> None:
+    """Check at run time that extents unknown here are above 1: else the rank would be another."""
+    builder = node.graph.builder
+    unknown = [i for i, d in enumerate(shape) if not isinstance(d, int) and (bounds(d)[0] or 0) < 2]
+    if not unknown:
+        return
+    fresh = {i: builder.fresh(f"squeeze_would_drop_axis_{i}").name for i in unknown}
+    wanted = tuple(dim(fresh[i], min=2) if i in fresh else d for i, d in enumerate(shape))
+    node.assert_shape(value, wanted)  # kept for its check
 
 
 def _unsqueeze(node: Node) -> Value:
