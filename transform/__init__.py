@@ -1,14 +1,19 @@
-"""Passes, pipelines and what looks on; `pipeline("cpu")` is the default one as data."""
+"""Passes, pipelines, backends and what looks on; `pipeline("cpu")` is the default one as data."""
 
+from .backend import Backend, Precision, backend_of, register_backend
 from .passes import Context, Instrument, Pass, Pipeline, map_functions
-from .pipeline import Precision, pipeline
+from .pipeline import pipeline, standard_pipeline
 
 __all__ = [
+    "Backend",
     "Context",
     "Instrument",
     "Pass",
     "Pipeline",
     "Precision",
+    "backend_of",
     "map_functions",
     "pipeline",
+    "register_backend",
+    "standard_pipeline",
 ]

@@ -17,6 +17,8 @@ from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 
+from .source import Source
+
 
 @dataclass(frozen=True, slots=True)
 class Pass(ABC):
@@ -65,9 +67,20 @@ class Context:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipeline:
-    """Passes in order, as data: every method gives a new pipeline."""
+    """Passes in order, as data: every method gives a new pipeline; `print` shows its Python.
+
+    Raises:
+        UnityError: Something among the passes is none.
+    """
 
     passes: tuple[Pass, ...] = ()
+
+    def __post_init__(self) -> None:
+        for step in self.passes:
+            if not isinstance(step, Pass):
+                name = getattr(step, "__name__", repr(step))
+                hint = f"write {name}()" if isinstance(step, type) else "see unity.transform.Pass"
+                raise UnityError(f"a pipeline is made of passes, got {name}", hint=hint)
 
     def run(self, module: IRModule, ctx: Context) -> IRModule:
         """The module after all passes, each one seen by the context's instruments."""
@@ -127,6 +140,9 @@ class Pipeline:
         return Pipeline(self.passes[: self._find(kind)])
 
     def _find(self, kind: type[Pass]) -> int:
+        if not isinstance(kind, type):
+            name = getattr(kind, "name", repr(kind))
+            raise UnityError(f"passes are named by their class, got {name}", hint="without the ()")
         for i, step in enumerate(self.passes):
             if isinstance(step, kind):
                 return i
@@ -139,9 +155,24 @@ class Pipeline:
         """One after the other."""
         return Pipeline(self.passes + other.passes)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its passes are called, in order."""
+        return tuple(p.name for p in self.passes)
+
     def __repr__(self) -> str:
-        """As the Python that makes it, one pass a line."""
-        lines = "".join(f"    {p!r},\n" for p in self.passes)
+        """As an expression, one pass a line."""
+        return self._text(Source())
+
+    def __str__(self) -> str:
+        """As the Python that makes it: imports, then ``pipeline = ...``."""
+        source = Source()
+        source.name(Pipeline)
+        text = self._text(source)
+        return "\n".join([*source.statements(), "", f"pipeline = {text}"])
+
+    def _text(self, source: Source) -> str:
+        lines = "".join(f"    {source.text(p)},\n" for p in self.passes)
         return f"Pipeline((\n{lines}))" if self.passes else "Pipeline(())"
 
 

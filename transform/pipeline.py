@@ -1,16 +1,13 @@
-"""The default pipelines, as data; users edit what `pipeline` gives.
+"""The standard pipeline, as data; users edit what `pipeline` gives, backends what they start from.
 
 Every line is a pass; a comment stands where the order matters.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
-
-from unity.errors import UnityError
 from unity.ir.dtype import BFLOAT16, FLOAT16, DType
-from unity.ir.target import TargetKind
 
+from .backend import Backend, Precision, backend_of, check_precision
 from .graph import (
     ConvertLayout,
     ConvertPrecision,
@@ -34,9 +31,9 @@ from .graph import (
     PlanMemory,
     SimplifyOps,
 )
-from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines
+from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines, policy_of
 from .passes import Pipeline
-from .schedule import ScheduleDefault
+from .schedule import ScheduleByRule, ScheduleDefault
 from .tensor import (
     CompactBuffers,
     FlattenBuffers,
@@ -102,38 +99,44 @@ TENSOR = Pipeline(
 )
 """From scheduled kernels to what code generators take."""
 
-DEFAULT: dict[TargetKind, Pipeline] = {"cpu": GRAPH + KERNELS + TENSOR}
-
-Precision: TypeAlias = Literal["f32", "bf16", "f16"]
-"""In what contractions of float32 compute: as they are, or with operands in a narrow float."""
 NARROW: dict[Precision, DType] = {"bf16": BFLOAT16, "f16": FLOAT16}
 
 
-def pipeline(kind: TargetKind = "cpu", precision: Precision = "f32") -> Pipeline:
-    """The default pipeline of a kind of target.
+def pipeline(kind: str = "cpu", precision: Precision = "f32") -> Pipeline:
+    """The pipeline of a kind of target. `print` shows it as the Python that makes it.
 
     Args:
-        kind: Of target.
+        kind: Of target: the name of a backend.
         precision: What `ConvertPrecision` is to do; ``"f32"`` leaves it out.
 
     Raises:
         UnityError: There is no such kind or precision.
 
-    >>> [p.name for p in pipeline("cpu").until(LegalizeOps).passes][:3]
-    ['SealEngines', 'Normalize', 'FoldConstants']
+    >>> from unity.transform import pipeline
+    >>> from unity.transform.graph import LegalizeOps
+    >>> pipeline("cpu").until(LegalizeOps).names[:3]
+    ('SealEngines', 'Normalize', 'FoldConstants')
     """
-    found = DEFAULT.get(kind)
-    if found is None:
-        raise UnityError(f"no pipeline for {kind!r}", hint=f"there are: {', '.join(DEFAULT)}")
-    if precision not in get_args(Precision):
-        known = ", ".join(map(repr, get_args(Precision)))
-        raise UnityError(f"no precision {precision!r}", hint=f"there are: {known}")
+    check_precision(precision)
+    backend = backend_of(kind)
+    return (backend.pipeline or standard_pipeline)(backend, precision)
+
+
+def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipeline:
+    """The passes above, with a backend's rules where they belong."""
+    found = GRAPH + KERNELS + TENSOR
+    if backend.resolve != "tir":
+        found = found.replace(Resolve, Resolve(policy_of(backend.resolve)))
+    if backend.legalizations:
+        found = found.replace(LegalizeOps, LegalizeOps(backend.legalizations))
+    if backend.schedule_rules:
+        found = found.insert_before(ScheduleDefault, ScheduleByRule(backend.schedule_rules))
     if precision == "f32":
         return found
     # After all that looks for plain float32 ops and weights.
     # Winograd's transforms would lose too much of a narrow float.
     narrow = NARROW[precision]
-    found = found.without(ConvertWinograd).without(PackWeights)
+    found = found.without(ConvertWinograd, PackWeights)
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(
         LegalizeOps,
         MultiplyByReciprocals(),  # their error is far below that of rounding

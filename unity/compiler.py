@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
-from unity.codegen.engine import register_engines
 from unity.codegen.kernel_call import kernel_call
-from unity.codegen.library import register_libraries
-from unity.codegen.llvm import default_folder, host_target
+from unity.codegen.llvm import default_folder
 from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
@@ -27,7 +25,7 @@ from unity.op.check import check_types
 from unity.runtime.executable import Executable
 from unity.runtime.trim import MUCH, trim
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
-from unity.transform import Context, Instrument, Pipeline, Precision
+from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
@@ -78,7 +76,8 @@ def compile(  # noqa: A001
 
     Args:
         model: What to compile.
-        target: ``"cpu"`` for this machine, or a machine described.
+        target: The name of a backend (``"cpu"``; packages add others), which means the machine
+            that is there; or a machine described.
         dynamic: Dims of inputs to be changed before compiling: ``{"x": {0: "n"}}`` makes the first
             axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8.
         caches: Which outputs are caches, ``present = concat(past, new)``, and the inputs that they
@@ -209,16 +208,14 @@ def _target(target: str | Target, threads: int | None) -> Target:
         raise UnityError(f"threads={threads}", hint="at least 1; None for all cores")
     if isinstance(target, Target):
         return target
-    if target != "cpu":
-        raise UnityError(f"no target {target!r}", hint='"cpu" is this machine')
-    return host_target(threads)
+    return backend_of(target).detect(threads)
 
 
 def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
     """How a decorated function runs when it is called with arrays."""
     if name in module.graph_functions():
         return compile(module)[name]
-    target = host_target()
+    target = _target("cpu", None)
     check_accesses(name, module.prim_funcs()[name])
     lowered = default_pipeline(target.kind).run(module, Context(target))
     written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
@@ -226,5 +223,4 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
 
 
 set_compiler(_call_script)
-register_libraries()
-register_engines()
+backend_of("cpu")  # the default; its libraries and engines may be named before anything is compiled

@@ -171,14 +171,13 @@ def compile_cached(text: str, target: Target, level: Level, store: ObjectCache |
 
 def pool_object(target: Target, store: ObjectCache | None = None) -> bytes:
     """The object file of the thread pool for a target."""
-    return _pool_object(target.triple, target.cpu, target.features, target.kind, store)
+    return _pool_object(target.triple, target.cpu, target.features, store)
 
 
 @lru_cache(maxsize=8)
 def _pool_object(
-    triple: str, cpu: str, features: tuple[str, ...], kind: str, store: ObjectCache | None
+    triple: str, cpu: str, features: tuple[str, ...], store: ObjectCache | None
 ) -> bytes:
-    assert kind == "cpu"
     target = Target("cpu", triple, cpu, features)
     return compile_cached(pool_text(target), target, "full", store)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from unity.interpreter import interpret
 from unity.ir.graph import Body, Constant, Function
 from unity.ir.module import IRModule
 from unity.script import parse
-from unity.transform import Context, Pass, Pipeline, map_functions, pipeline
+from unity.transform import Context, Pass, Pipeline, Precision, map_functions, pipeline
 from unity.transform import graph as graph_passes
 from unity.transform.graph import (
     EliminateCommonSubexpr,
@@ -26,6 +27,7 @@ from unity.transform.graph import (
     SimplifyOps,
 )
 from unity.transform.instruments import NumericCheck, Print, Timing, Verify, bisect
+from unity.transform.schedule import Schedule, ScheduleByRule
 
 MODULE = """
 @script.function
@@ -90,10 +92,47 @@ def test_a_pass_that_is_not_there(edit: str) -> None:
     assert "Normalize, FoldConstants, EliminateDeadCode" in caught.value.hint
 
 
+@pytest.mark.parametrize("edit", ["insert_before", "insert_after", "replace", "without"])
+def test_passes_are_named_by_their_class(edit: str) -> None:
+    with pytest.raises(UnityError, match=r"named by their class, got FoldConstants"):
+        getattr(SHORT, edit)(FoldConstants())
+
+
+def test_a_pipeline_holds_passes_only() -> None:
+    classes: list[Any] = [Normalize]
+    with pytest.raises(UnityError, match=r"(?s)made of passes, got Normalize.*write Normalize\(\)"):
+        Pipeline(tuple(classes))
+
+
 def test_repr_is_runnable() -> None:
     scope = {**vars(graph_passes), "Pipeline": Pipeline}
     for p in (SHORT, Pipeline(), Pipeline((PlanMemory(in_place=False),))):
         assert eval(repr(p), scope) == p
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16", "f16"])
+def test_what_print_shows_makes_the_pipeline(precision: Precision) -> None:
+    given = pipeline("cpu", precision)
+    scope: dict[str, object] = {}
+    exec(str(given), scope)
+    assert scope["pipeline"] == given
+    assert hash(scope["pipeline"]) == hash(given)
+
+
+def test_passes_of_users_print_with_their_imports() -> None:
+    def halves(schedule: Schedule) -> bool:
+        return False
+
+    text = str(Pipeline((Break(), ScheduleByRule((halves, outermost)))))
+    assert f"from {__name__} import Break, outermost\n" in text
+    assert "# halves is local to a function: it must be in scope\n" in text
+    scope: dict[str, object] = {"halves": halves}
+    exec(text, scope)
+    assert scope["pipeline"] == Pipeline((Break(), ScheduleByRule((halves, outermost))))
+
+
+def outermost(schedule: Schedule) -> bool:
+    return True
 
 
 def test_default_pipeline_order() -> None:

@@ -10,6 +10,7 @@ from .fold_batch_norm import FoldBatchNorm
 from .fuse_attention import FuseAttention
 from .fuse_ops import FuseOps
 from .fuse_tir import FuseTir
+from .legalization import Legalization, LegalizeRule
 from .legalize import LegalizeOps
 from .lift_temporaries import LiftTemporaries
 from .lower_calls import LowerCalls
@@ -33,7 +34,9 @@ __all__ = [
     "FuseAttention",
     "FuseOps",
     "FuseTir",
+    "Legalization",
     "LegalizeOps",
+    "LegalizeRule",
     "LiftTemporaries",
     "LowerCalls",
     "MarkCopies",

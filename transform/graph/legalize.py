@@ -9,6 +9,7 @@ from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var, symbol_of, to_dim, to_prim_expr
 from unity.ir.dims import Dim, Symbol
+from unity.ir.dtype import Array
 from unity.ir.graph import (
     Call,
     CallTir,
@@ -33,6 +34,7 @@ from unity.te import Tensor, create_prim_func, placeholder
 from ..passes import Context, Pass
 from .given_away import OverwritingRewriter
 from .inline_scalars import inline_scalars
+from .legalization import Legalization, legalized
 from .names import Names
 from .symbols import Renaming, hidden_symbols, is_concrete, tensor_fields
 from .unit_axes import with_unit_axes
@@ -73,11 +75,16 @@ class LegalizeOps(Pass):
             with T.block("multiply"):
                 vi0 = T.axis.remap("S", i0)
                 multiply_1[vi0] = x1[vi0] * 2.0
+
+    Attributes:
+        rules: Kernels to take before the ops' own; the first that applies.
     """
+
+    rules: tuple[Legalization, ...] = ()
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions, with one table of kernels."""
-        kernels = _Kernels(Names(module))
+        kernels = _Kernels(Names(module), self.rules)
         functions = {
             name: _Legalizer(module, kernels).function(f)
             for name, f in module.graph_functions().items()
@@ -98,6 +105,7 @@ class _Kernels:
     """Carries the kernels made so far, by what they compute."""
 
     names: Names
+    rules: tuple[Legalization, ...] = ()
     made: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
     known: dict[Hashable, _Kernel] = field(default_factory=dict[Hashable, _Kernel])
 
@@ -180,18 +188,36 @@ class _Legalizer(OverwritingRewriter):
         )
         known = self.kernels.known.get(key)
         if known is None:
-            make = make_in_place_kernel if in_place else make_kernel
-            func = make(op, attrs, inputs, result)
-            func = inline_scalars(func, {i: c.data for i, c in scalars.items()})
-            func = with_unit_axes(func)
-            hidden = _explicit_sizes(func, (*inputs, result))
-            func = replace(func, params=(*func.buffers, *map(size_var, hidden)))
+            values = {i: c.data for i, c in scalars.items()}
+            func, hidden = self.made(op, attrs, inputs, result, values, in_place)
             name = self.kernels.names.fresh(op.name.rpartition(".")[2])
             self.kernels.made[name] = func
             sizes = [renaming.names[s] for s in hidden]
             known = _Kernel(name, tuple(s for s in sizes if isinstance(s, Symbol)))
             self.kernels.known[key] = known
         return known, renaming.names
+
+    def made(
+        self,
+        op: OpDef,
+        attrs: Attrs,
+        inputs: Sequence[Type],
+        result: Type,
+        scalars: dict[int, Array],
+        in_place: bool,
+    ) -> tuple[PrimFunc, tuple[Symbol, ...]]:
+        """A new kernel, and the symbols that it is given apart."""
+        if in_place:
+            func = make_in_place_kernel(op, attrs, inputs, result)
+        else:
+            args = _arguments(op, inputs)
+            own = legalized(self.kernels.rules, op, args, attrs, result)
+            if isinstance(own, PrimFunc):  # written out, with symbols of its own
+                return inline_scalars(own, scalars), ()
+            func = make_kernel(op, attrs, inputs, result) if own is None else _kernel(op, args, own)
+        func = with_unit_axes(inline_scalars(func, scalars))
+        hidden = _explicit_sizes(func, (*inputs, result))
+        return replace(func, params=(*func.buffers, *map(size_var, hidden))), hidden
 
 
 def make_kernel(op: OpDef, attrs: Attrs, inputs: Sequence[Type], result: Type) -> PrimFunc:
@@ -204,15 +230,24 @@ def make_kernel(op: OpDef, attrs: Attrs, inputs: Sequence[Type], result: Type) -
         result: The result's type.
     """
     assert op.compute is not None
-    params = [p.name for p in op.params if p.kind in ("tensor", "tensors")]
-    args = [_placeholders(t, name) for t, name in zip(inputs, params, strict=False)]
+    args = _arguments(op, inputs)
     try:
         outputs = op.compute(args, attrs, result)
     except UnityError as error:
         raise UnityError(f"{op.name}: {error.message}", error.span, error.hint) from error
+    return _kernel(op, args, _flat(outputs))
+
+
+def _arguments(op: OpDef, inputs: Sequence[Type]) -> list[ComputeArg]:
+    """A placeholder for each tensor argument of a call."""
+    params = [p.name for p in op.params if p.kind in ("tensor", "tensors")]
+    return [_placeholders(t, name) for t, name in zip(inputs, params, strict=False)]
+
+
+def _kernel(op: OpDef, args: Sequence[ComputeArg], outputs: Sequence[Tensor]) -> PrimFunc:
     given = [t for a in args for t in _flat(a)]
     marks = Attrs(pattern=op.pattern, op=op.name, private=True)
-    return create_prim_func([*given, *_flat(outputs)], marks)
+    return create_prim_func([*given, *outputs], marks)
 
 
 def make_in_place_kernel(op: OpDef, attrs: Attrs, inputs: Sequence[Type], result: Type) -> PrimFunc:

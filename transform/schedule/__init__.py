@@ -1,9 +1,11 @@
 """Schedules: how a kernel's loops are laid out on a machine.
 
 `ScheduleDefault` does it by rule, from the structure of each stage; the rules are in `rules`.
+`ScheduleByRule` comes before with rules of users and backends, made of steps of a `Schedule`.
 `Schedule` is what users and tuners do it with, one of the `primitives` at a time.
 """
 
+from .by_rule import ScheduleByRule, ScheduleRule
 from .default import ScheduleDefault, default_schedule
 from .index_map import IndexMap
 from .intrinsics import register_intrinsic
@@ -19,7 +21,9 @@ __all__ = [
     "Instruction",
     "LoopRef",
     "Schedule",
+    "ScheduleByRule",
     "ScheduleDefault",
+    "ScheduleRule",
     "TensorIntrinsic",
     "Trace",
     "default_schedule",

@@ -87,6 +87,15 @@ class Schedule:
         block_path(self.func, name)
         return BlockRef(name)
 
+    def get_blocks(self) -> tuple[BlockRef, ...]:
+        """The kernel's outermost blocks, in order: what a rule for many kernels starts from."""
+        return _refs(blocks_below(self.func.body))
+
+    def axis_kinds(self, block: AnyBlock) -> str:
+        """The kinds of a block's axes, as ``T.axis.remap`` writes them: ``"SSR"``."""
+        axes = block_path(self.func, _name(block))[1].axes
+        return "".join(axis.kind for axis in axes)
+
     def get_loops(self, block: AnyBlock) -> tuple[LoopRef, ...]:
         """The loops around a block, outermost first, up to the block that holds it."""
         path, _ = block_path(self.func, _name(block))

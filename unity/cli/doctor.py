@@ -6,10 +6,13 @@ import platform
 from importlib import metadata
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.host import host_target
+from unity.errors import UnityError
+from unity.transform.backend import backend_of, offers, package_of
 
 NEEDED = ("numpy", "llvmlite", "onnx", "sympy", "ml_dtypes", "safetensors", "typer", "rich")
 OPTIONAL = ("onnxruntime", "torch", "scikit-learn")
@@ -32,9 +35,19 @@ def examine() -> None:
     table.add_row("features", ", ".join(f for f in SHOWN if target.has(f)) or "none of note")
     caches = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     table.add_row("caches", ", ".join(f"L{i} {c >> 10} KiB" for i, c in enumerate(caches, 1)))
+    for name, entries in offers().items():
+        table.add_row(f"target {name!r}", _backend(name, ", ".join(map(package_of, entries))))
     table.add_row("a kernel", _try_kernel())
     table.add_row("cache", _cache())
     console.print(table)
+
+
+def _backend(name: str, packages: str) -> str:
+    try:
+        backend_of(name)
+    except UnityError as error:
+        return f"[red]{escape(str(error))}"
+    return f"of {packages}"
 
 
 def _cache() -> str:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
-TargetKind: TypeAlias = Literal["cpu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +10,7 @@ class Target:
     """A machine to generate code for.
 
     Attributes:
-        kind: Which default pipeline and code generator it takes.
+        kind: The name of its backend, whose pipeline and rules it takes.
         triple: LLVM's target triple.
         cpu: LLVM's cpu name, chosen from the features.
         features: LLVM's feature names that are on, sorted.
@@ -25,7 +22,7 @@ class Target:
         threads: How many threads a parallel loop may use.
     """
 
-    kind: TargetKind
+    kind: str
     triple: str
     cpu: str
     features: tuple[str, ...]

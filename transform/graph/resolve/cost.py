@@ -1,8 +1,8 @@
 """The static estimate: what a site takes by its arithmetic, its bytes, and tables of efficiency.
 
-Rough on purpose: it orders candidates where nothing was measured. Tables are a target's own and may
-be added to: `EFFICIENCY[kind][implementation][class]` is the share of the machine's peak that an
-implementation reaches on a class of ops.
+Rough on purpose: it orders candidates where nothing was measured. The tables are the backend's own:
+`Backend.efficiency` holds the share of the machine's peak that an implementation reaches on a class
+of ops.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
 from unity.op.table import OPS
 
+from ...backend import backend_of
 from .engine import OpSite
 
 OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
@@ -25,17 +26,6 @@ BYTES_PER_SECOND = 20e9
 CYCLES_PER_SECOND = 2.6e9
 CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5}
 """What a call costs besides its work."""
-EFFICIENCY: dict[str, dict[str, dict[OpClass, float]]] = {
-    "cpu": {
-        "tir": {"contraction": 0.75, "convolution": 0.75, "rows": 0.6, "elementwise": 0.8,
-                "movement": 0.5},
-        "library:openblas": {"contraction": 0.7},
-        "engine:onnxruntime": {"contraction": 0.7, "convolution": 0.65, "rows": 0.5,
-                               "elementwise": 0.5, "movement": 0.6},
-        "engine:openvino": {"contraction": 0.7, "convolution": 0.65, "rows": 0.4,
-                            "elementwise": 0.4, "movement": 0.5},
-    }
-}  # fmt: skip
 _OTHER = 0.4
 _ROWS = {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.rms_norm", "nn.group_norm"}
 
@@ -50,7 +40,7 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
         target: The machine.
     """
     kind = op_class(site)
-    tables = EFFICIENCY.get(target.kind, {})
+    tables = backend_of(target.kind).efficiency
     table = tables.get(implementation) or tables.get(implementation.partition(".")[0]) or {}
     share = table.get(kind, _OTHER)
     peak = CYCLES_PER_SECOND * 4 * (target.vector_bits // 32) * max(1, target.threads)

@@ -13,6 +13,7 @@ from unity.ir.types import TensorType, TupleType, Type
 from unity.op.table import OPS
 from unity.runtime.explanation import CandidateRow
 
+from ...backend import Backend, backend_of
 from ...pattern import Graph, Match, match_at
 from ..symbols import is_concrete, tensor_fields
 from ..views import VIEWS
@@ -94,6 +95,7 @@ class Site:
 def sites_of(name: str, function: Function, target: Target) -> list[Site]:
     """The call sites of a function with their candidates, in order."""
     graph = Graph.of(function)
+    backend = backend_of(target.kind)
     engines = [(e, e.missing()) for e in ENGINES.values()]
     libraries = [(f, f.missing()) for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
     found: list[Site] = []
@@ -113,9 +115,20 @@ def sites_of(name: str, function: Function, target: Target) -> list[Site]:
                 *(_library(f, why, site, graph, var, target) for f, why in libraries),
                 *(_engine(e, why, site, target) for e, why in engines),
             ]
-        kept = tuple(c for c in candidates if c.row.why_not != "")
+        kept = tuple(_preferred([c for c in candidates if c.row.why_not != ""], backend))
         found.append(Site(f"{name}/{var.name}", var, value, site, glue, kept))
     return found
+
+
+def _preferred(candidates: Sequence[Candidate], backend: Backend) -> list[Candidate]:
+    """Those that the target takes in its order, then those that it does not."""
+    ranked = [(backend.rank(c.implementation), c) for c in candidates]
+    taken = sorted((r, i) for i, (r, _) in enumerate(ranked) if r is not None)
+    why = f"the target {backend.name!r} does not take it"
+    others = [
+        Candidate(CandidateRow(c.implementation, why_not=why)) for r, c in ranked if r is None
+    ]
+    return [*(candidates[i] for _, i in taken), *others]
 
 
 def _type_of(e: Expr) -> Type | None:

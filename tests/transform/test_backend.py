@@ -1,0 +1,165 @@
+"""Backends: their rules reach the passes, and what does not fit is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import unity
+from unity import te
+from unity.errors import UnityError
+from unity.ir.attrs import Attrs
+from unity.ir.stmt import PrimFunc
+from unity.ir.types import Type
+from unity.op.registry import ComputeArg
+from unity.script import parse
+from unity.transform import Backend, backend_of, pipeline, register_backend
+from unity.transform.backend import BACKENDS
+from unity.transform.graph import Legalization, LegalizeOps, LegalizeRule
+from unity.transform.schedule import Schedule, ScheduleByRule, ScheduleDefault
+
+MODULE = parse("""
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 4], y: f32[Tensor, n, 4]) -> f32[Tensor, n, 4]:
+    a = R.exp(x)
+    b = R.subtract(a, y)
+    return R.multiply(b, 2.0)
+""")
+rng = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def kept() -> Iterator[None]:
+    before = dict(BACKENDS)
+    yield
+    BACKENDS.clear()
+    BACKENDS.update(before)
+
+
+def computes(rules: Sequence[Legalization], scale: float) -> None:
+    """Check that ``subtract`` is ``scale * x - y``, whatever is fused around it."""
+    passes = pipeline("cpu").replace(LegalizeOps, LegalizeOps(tuple(rules)))
+    executable = unity.compile(MODULE, pipeline=passes)
+    for n in (1, 5):
+        x, y = rng.standard_normal((2, n, 4), np.float32)
+        np.testing.assert_allclose(executable(x, y), (np.exp(x) * scale - y) * 2, 1e-5, 1e-5)
+
+
+def tripled(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, y = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(y, te.Tensor)
+    return te.compute(x.shape, lambda *i: x[i] * 3.0 - y[i], "tripled")
+
+
+WRITTEN = """
+rows = dim("rows")
+@script.prim_func
+def doubled(
+    x: f32[Buffer, rows, 4], y: f32[Buffer, rows, 4], out: f32[Buffer, rows, COLUMNS]
+) -> None:
+    for i, j in T.grid(rows, 4):
+        with T.block("doubled"):
+            vi, vj = T.axis.remap("SS", i, j)
+            out[vi, vj] = x[vi, vj] * 2.0 - y[vi, vj]
+"""
+
+
+def written(columns: int) -> PrimFunc:
+    return parse(WRITTEN.replace("COLUMNS", str(columns))).prim_funcs()["doubled"]
+
+
+def test_legalizations() -> None:
+    def declines(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> None:
+        return None
+
+    computes([], 1)
+    computes([Legalization("subtract", tripled)], 3)
+    computes([Legalization("subtract", lambda args, attrs, result: written(4))], 2)
+    computes([Legalization("subtract", declines)], 1)
+    computes([Legalization("subtract", declines), Legalization("subtract", tripled)], 3)
+    computes([Legalization("divide", tripled)], 1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (
+            lambda args, attrs, result: written(5),
+            "does not fit the call: argument 2, axis 1: expected 5",
+        ),
+        (lambda args, attrs, result: (args[0], args[1]), "expected 4 arguments, got 3"),
+        (lambda args, attrs, result: 3, "legalization of subtract gives int"),
+    ],
+)
+def test_legalizations_that_do_not_fit(rule: LegalizeRule, message: str) -> None:
+    with pytest.raises(UnityError, match=message):
+        computes([Legalization("subtract", rule)], 1)
+
+
+@pytest.mark.parametrize(
+    ("op", "why"), [("subtrakt", "there is no such op"), ("shape_of", "never becomes a kernel")]
+)
+def test_legalizations_of_what_is_no_kernel(op: str, why: str) -> None:
+    with pytest.raises(UnityError, match=why):
+        Legalization(op, tripled)
+
+
+def test_schedule_rules_come_before_ours() -> None:
+    seen: list[str] = []
+
+    def declines(schedule: Schedule) -> bool:
+        (block,) = schedule.get_blocks()
+        seen.append(schedule.axis_kinds(block))
+        schedule.parallel(schedule.get_loops(block)[0])  # forgotten
+        return False
+
+    def unrolls(schedule: Schedule) -> bool:
+        schedule.unroll(schedule.get_loops(schedule.get_blocks()[0])[-1])
+        return True
+
+    passes = pipeline("cpu").insert_before(ScheduleDefault, ScheduleByRule((declines, unrolls)))
+    executable = unity.compile(MODULE, pipeline=passes)
+    assert seen == ["SS"]
+    assert "parallel" not in executable.ir()
+    x, y = rng.standard_normal((2, 3, 4), np.float32)
+    np.testing.assert_allclose(executable(x, y), (np.exp(x) - y) * 2, 1e-5, 1e-5)
+
+
+def test_a_schedule_rule_that_fails_is_named() -> None:
+    def hasty(schedule: Schedule) -> bool:
+        schedule.get_loops("nothing")
+        return True
+
+    passes = pipeline("cpu").insert_before(ScheduleDefault, ScheduleByRule((hasty,)))
+    with pytest.raises(UnityError, match="the schedule rule hasty fails on the kernel '.*no block 'noth"):
+        unity.compile(MODULE, pipeline=passes)
+
+
+def test_a_registered_backend() -> None:
+    cpu = backend_of("cpu")
+    mine = Backend(
+        "mine",
+        lambda threads: replace(cpu.detect(threads), kind="mine"),
+        legalizations=(Legalization("subtract", tripled),),
+        register=lambda: seen.append("registered"),
+    )
+    seen: list[str] = []
+    register_backend(mine)
+    assert seen == ["registered"]
+    assert backend_of("mine") is mine
+    assert pipeline("mine") == pipeline("cpu").replace(LegalizeOps, LegalizeOps(mine.legalizations))
+    x, y = rng.standard_normal((2, 3, 4), np.float32)
+    expected = (np.exp(x) * 3 - y) * 2
+    for target in ("mine", mine.detect(1)):
+        np.testing.assert_allclose(unity.compile(MODULE, target)(x, y), expected, 1e-5, 1e-5)
+
+
+def test_what_a_target_takes_and_in_which_order() -> None:
+    some = replace(backend_of("cpu"), implementations=("engine:b", "library:*", "engine:a*"))
+    ranks = {i: some.rank(i) for i in ("tir", "tir:direct", "engine:b", "engine:ab", "engine:c")}
+    assert ranks == {"tir": -1, "tir:direct": -1, "engine:b": 0, "engine:ab": 2, "engine:c": None}
