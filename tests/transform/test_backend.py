@@ -136,7 +136,9 @@ def test_a_schedule_rule_that_fails_is_named() -> None:
         return True
 
     passes = pipeline("cpu").insert_before(ScheduleDefault, ScheduleByRule((hasty,)))
-    with pytest.raises(UnityError, match="the schedule rule hasty fails on the kernel '.*no block 'noth"):
+    with pytest.raises(
+        UnityError, match="the schedule rule hasty fails on the kernel '.*no block 'noth"
+    ):
         unity.compile(MODULE, pipeline=passes)
 
 
