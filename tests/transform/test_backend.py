@@ -137,7 +137,7 @@ def test_a_schedule_rule_that_fails_is_named() -> None:
 
     passes = pipeline("cpu").insert_before(ScheduleDefault, ScheduleByRule((hasty,)))
     with pytest.raises(
-        UnityError, match="the schedule rule hasty fails on the kernel '.*no block 'noth"
+        UnityError, match=r"the schedule rule hasty fails on the kernel '.*no block 'noth"
     ):
         unity.compile(MODULE, pipeline=passes)
 
