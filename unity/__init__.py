@@ -9,14 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from unity.ir.display import Printer, set_printer
+from unity.version import VERSION
 
 if TYPE_CHECKING:
-    from unity.compiler import compile, load  # noqa: A004
+    from unity.compiler import compile  # noqa: A004
     from unity.errors import UnityError, UnsupportedError
     from unity.ir.dims import dim
     from unity.ir.equality import structural_equal
     from unity.ir.module import IRModule
     from unity.ir.target import Target
+    from unity.loading import load
     from unity.runtime.executable import Executable
     from unity.runtime.session import Session
     from unity.transform.pipeline import pipeline as pipeline
@@ -35,7 +37,7 @@ __all__ = [
     "pipeline",
     "structural_equal",
 ]
-__version__ = "0.1.0"
+__version__ = VERSION
 _HOMES = {
     "Executable": "unity.runtime.executable",
     "IRModule": "unity.ir.module",
@@ -45,7 +47,7 @@ _HOMES = {
     "UnsupportedError": "unity.errors",
     "compile": "unity.compiler",
     "dim": "unity.ir.dims",
-    "load": "unity.compiler",
+    "load": "unity.loading",
     "pipeline": "unity.transform",
     "structural_equal": "unity.ir.equality",
 }

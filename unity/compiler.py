@@ -23,6 +23,7 @@ from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.op.check import check_types
 from unity.runtime.executable import Executable
+from unity.runtime.image import Option
 from unity.runtime.trim import MUCH, trim
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
@@ -131,7 +132,15 @@ def compile(  # noqa: A001
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
     told = context.reports.get(EXPLANATION, "")
-    executable = assemble(lowered, context.target, store, checks=check_bounds, explanation=told)
+    asked: dict[str, Option] = {
+        "threads": threads if isinstance(target, str) else target.threads,
+        "precision": precision,
+        "caches": caches is not False,
+        "check_bounds": check_bounds,
+    }
+    executable = assemble(
+        lowered, context.target, store, checks=check_bounds, explanation=told, options=asked
+    )
     if check:
         from unity.checking import check_executable
 

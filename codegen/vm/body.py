@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from unity.codegen.vm.hosts import OpHost
 from unity.codegen.vm.loops import scan_loop, while_loop
 from unity.codegen.vm.memory_ops import MEMORY_OPS
 from unity.codegen.vm.specs import Scope, only_in_expressions
 from unity.codegen.vm.tables import Tables
 from unity.ir.aliases import aliases_of
-from unity.ir.attrs import Attrs, AttrValue
+from unity.ir.attrs import AttrValue
 from unity.ir.dims import SymDim
 from unity.ir.graph import (
     Body,
@@ -309,7 +309,7 @@ class FunctionBuilder:
             return self.missing(f"operator {name}", of)
         args = tuple(self.atom(a, label) for a in e.args)
         result = self.fresh(self.scope.spec(of))
-        host = self.tables.host(f"op:{name}", _reference(row.reference, e.attrs))
+        host = self.tables.host(f"op:{name}", OpHost(name, e.attrs))
         self.emit(p.CallHost(result, host, args), label)
         self.shared.update(p.leaves(result))
         return result
@@ -423,10 +423,3 @@ def _symbolic(value: AttrValue) -> bool:
     if isinstance(value, tuple):
         return any(_symbolic(v) for v in value)
     return isinstance(value, SymDim)
-
-
-def _reference(rule: Callable[..., object], attrs: Attrs) -> Callable[..., object]:
-    def run(*args: object) -> object:
-        return rule(args, attrs)
-
-    return run

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, Symbol, dim_text, evaluate, symbols_of
-from unity.ir.dtype import Array
-from unity.ir.graph import Function
-from unity.ir.module import IRModule
-from unity.ir.types import TensorType
+from unity.ir.dtype import Array, dtype
+from unity.runtime.executable import Executable
+from unity.runtime.program import Spec, SymbolInfo, TensorSpec
+from unity.runtime.sizes import Slot, evaluate, slots_of
 
 DEFAULT_SIZE = 4
 
 
-def main_function(module: IRModule) -> Function:
-    """The function that a model's run calls."""
-    found = module["main"]
-    assert isinstance(found, Function)
-    return found
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a function takes.
+
+    Attributes:
+        names: The parameters.
+        specs: What each must be, over the symbols.
+        symbols: The symbols; a slot is an index.
+        own: What the imported model calls its inputs; the names where there is none.
+    """
+
+    names: tuple[str, ...]
+    specs: tuple[Spec, ...]
+    symbols: Sequence[SymbolInfo]
+    own: tuple[str, ...]
 
 
-def feeds_for(function: Function, files: list[str], dims: list[str], seed: int) -> dict[str, Array]:
+def inputs_of(executable: Executable) -> Inputs:
+    """What the main function of an executable takes."""
+    functions = executable.functions
+    if not functions:
+        raise UnityError("the executable has no functions")
+    code = executable.program.function("main" if "main" in functions else functions[0])
+    names = tuple(q.name for q in code.params)
+    specs = tuple(q.spec for q in code.params)
+    return Inputs(names, specs, code.symbols, code.input_names or names)
+
+
+def feeds_for(inputs: Inputs, files: list[str], dims: list[str], seed: int) -> dict[str, Array]:
     """An array for every parameter, those without a file generated.
 
     Files name inputs as the model does or as the parameters are called.
@@ -33,31 +54,24 @@ def feeds_for(function: Function, files: list[str], dims: list[str], seed: int) 
         UnityError: A file, a name or a size does not fit.
     """
     read = _read(files)
-    names = [p.name for p in function.params]
-    own = dict(zip(_own_names(function), names, strict=True))
-    unknown = sorted(set(read) - set(names) - set(own))
+    own = dict(zip(inputs.own, inputs.names, strict=True))
+    unknown = sorted(set(read) - set(inputs.names) - set(own))
     if unknown:
         raise UnityError(
             f"the model has no input {', '.join(unknown)}", hint=f"its inputs: {', '.join(own)}"
         )
     given = {own.get(name, name): array for name, array in read.items()}
-    sizes = _sizes(function, dims, given)
+    sizes = _sizes(inputs, dims, given)
     rng = np.random.default_rng(seed)
     return {
-        p.name: given[p.name] if p.name in given else _generate(p.name, p.type, sizes, rng)
-        for p in function.params
+        name: given[name] if name in given else _generate(name, spec, sizes, rng)
+        for name, spec in zip(inputs.names, inputs.specs, strict=True)
     }
 
 
-def named_as_in_the_model(function: Function, feeds: Mapping[str, Array]) -> dict[str, Array]:
+def named_as_in_the_model(inputs: Inputs, feeds: Mapping[str, Array]) -> dict[str, Array]:
     """The same arrays under the names that the imported model gives its inputs."""
-    return dict(zip(_own_names(function), feeds.values(), strict=True))
-
-
-def _own_names(function: Function) -> tuple[str, ...]:
-    names = function.attrs.get("input_names", ())
-    own = tuple(str(n) for n in names) if isinstance(names, tuple) else ()
-    return own or tuple(p.name for p in function.params)
+    return dict(zip(inputs.own, feeds.values(), strict=True))
 
 
 def _read(files: list[str]) -> dict[str, Array]:
@@ -94,42 +108,35 @@ def sizes_of(dims: list[str]) -> dict[str, int]:
     return asked
 
 
-def _sizes(function: Function, dims: list[str], given: Mapping[str, Array]) -> dict[Symbol, int]:
+def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[int]:
+    """A value for each symbol."""
     asked = sizes_of(dims)
-    sizes: dict[Symbol, int] = {}
-    for p in function.params:
-        if not isinstance(p.type, TensorType) or not isinstance(p.type.shape, tuple):
-            continue
-        for axis, d in enumerate(p.type.shape):
-            for symbol in symbols_of(d):
-                facts = symbol.facts
-                default = max(DEFAULT_SIZE, facts.min)
-                default = -(-default // facts.multiple_of) * facts.multiple_of
-                if d == symbol and p.name in given and given[p.name].ndim > axis:
-                    default = given[p.name].shape[axis]
-                sizes[symbol] = asked.get(symbol.name, sizes.get(symbol, default))
-    unknown = sorted(set(asked) - {s.name for s in sizes})
+    sizes: dict[int, int] = {}
+    for name, spec in zip(inputs.names, inputs.specs, strict=True):
+        for axis, size in enumerate((spec.shape or ()) if isinstance(spec, TensorSpec) else ()):
+            for slot in slots_of(size):
+                symbol = inputs.symbols[slot]
+                default = max(DEFAULT_SIZE, symbol.min)
+                default = -(-default // symbol.multiple_of) * symbol.multiple_of
+                if size == Slot(slot) and name in given and given[name].ndim > axis:
+                    default = given[name].shape[axis]
+                sizes[slot] = asked.get(symbol.name, sizes.get(slot, default))
+    names = {inputs.symbols[slot].name for slot in sizes}
+    unknown = sorted(set(asked) - names)
     if unknown:
-        known = ", ".join(sorted(s.name for s in sizes)) or "none"
+        known = ", ".join(sorted(names)) or "none"
         raise UnityError(f"no symbol {', '.join(unknown)}", hint=f"the model's symbols: {known}")
-    return sizes
+    return [sizes.get(slot, 0) for slot in range(len(inputs.symbols))]
 
 
-def _generate(
-    name: str, of: object, sizes: Mapping[Symbol, int], rng: np.random.Generator
-) -> Array:
-    if not isinstance(of, TensorType) or not isinstance(of.shape, tuple) or of.dtype is None:
+def _generate(name: str, of: Spec, sizes: Sequence[int], rng: np.random.Generator) -> Array:
+    if not isinstance(of, TensorSpec) or of.shape is None or of.dtype is None:
         raise UnityError(f"the input {name} is no tensor of known shape", hint="give it a file")
-    shape = tuple(evaluate(d, sizes) for d in of.shape)
-    kind = of.dtype.kind
-    if kind == "bool":
+    shape = tuple(evaluate(size, sizes) for size in of.shape)
+    found = dtype(of.dtype)
+    if found.kind == "bool":
         return (rng.random(shape) < 0.5).astype(np.bool_)
-    if of.dtype.is_int:
+    if found.is_int:
         # Small numbers: valid as indices into nearly every table, and as masks.
-        return rng.integers(0, 2, shape).astype(of.dtype.numpy)
-    return rng.standard_normal(shape).astype(of.dtype.numpy)
-
-
-def shape_text(shape: tuple[Dim, ...]) -> str:
-    """A shape for people: ``[batch, 3, 224, 224]``."""
-    return f"[{', '.join(dim_text(d) for d in shape)}]"
+        return rng.integers(0, 2, shape).astype(found.numpy)
+    return rng.standard_normal(shape).astype(found.numpy)

@@ -1,1 +1,24 @@
-"""Running a program: bytecode, interpreter, native code, executables. Imports no compiler code."""
+"""Running what was compiled: executables, the VM, artifacts. Needs no compiler.
+
+``unity.runtime.load(path)`` loads an artifact; it is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unity.runtime.artifact.read import load as load
+    from unity.runtime.engine import provide_loader as provide_loader
+
+__all__ = ["load", "provide_loader"]
+_HOMES = {"load": "unity.runtime.artifact.read", "provide_loader": "unity.runtime.engine"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'unity.runtime' has no attribute {name!r}")
+    value: object = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
+from unity.runtime.artifact.write import write_image
 from unity.runtime.call import PythonCall
 from unity.runtime.explanation import Explanation
 from unity.runtime.image import Image
@@ -29,6 +32,7 @@ from unity.runtime.sizes import evaluate, product
 from unity.runtime.threads import Threads
 from unity.runtime.timing import Benchmark, Profile, benchmark, profile
 from unity.runtime.vm import VM, Event, Kernel
+from unity.version import VERSION
 
 PROFILED_CALLS = 3
 
@@ -241,6 +245,22 @@ class Executable:
         text = self._parts.image.explanation
         return Explanation.from_json(text) if text else Explanation()
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the executable to a file, which `unity.load` and `unity.runtime.load` read.
+
+        The file holds machine code, bytecode and constants, but no source texts: `ir`, `llvm` and
+        `asm` are not to be had of what is loaded. It is for machines of this kind alone.
+
+        Args:
+            path: The file; replaced, if there is one, when all is written.
+
+        Raises:
+            UnityError: It calls what can't be found again when it is loaded (a Python function of
+                the program that was started), or the file can't be written.
+        """
+        told = self.signature if self._calls else "(no functions)"
+        write_image(self._parts.image, Path(path), told, self.threads, VERSION)
+
     def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
         """Memory a call takes besides inputs and constants: the arena and fresh tensors.
 
@@ -278,7 +298,10 @@ class Executable:
 
     def _listings(self, kernel: str | None) -> Listings:
         if self._parts.listings is None:
-            raise UnityError("this executable was loaded without its source texts")
+            raise UnityError(
+                "this executable was loaded from a file, which holds no source texts",
+                hint="compile the model again to see its IR, LLVM and assembly",
+            )
         if kernel is not None and kernel not in self.kernels:
             raise UnityError(f"no kernel {kernel!r}", hint=f"there are: {', '.join(self.kernels)}")
         return self._parts.listings

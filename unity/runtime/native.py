@@ -62,7 +62,7 @@ class NativeCode:
         releases = [f.release for f in info.functions]
         weakref.finalize(self, _free_arenas, library, releases).atexit = False
         if info.functions:
-            _fill(library[n.API_TABLE], [api_addresses()[name] for name in n.API])
+            _fill(library[n.API_TABLE], [api_addresses()[name] for name in info.api])
             _fill(library[n.CONSTANT_TABLE], [c.ctypes.data for c in self._constants])
             _fill(library[n.DTYPE_TABLE], [id(dtype(name).numpy) for name in info.dtypes])
 

@@ -40,8 +40,16 @@ class NativeFunction:
 
 @dataclass(frozen=True, slots=True)
 class NativeInfo:
-    """A native module: its functions, the dtypes of `DTYPE_TABLE`, and why others have no code."""
+    """A native module.
+
+    Attributes:
+        functions: Those that have native code.
+        dtypes: What `DTYPE_TABLE` holds, in order.
+        reasons: Why others have no code.
+        api: What `API_TABLE` holds, in order.
+    """
 
     functions: tuple[NativeFunction, ...]
     dtypes: tuple[str, ...]
     reasons: tuple[tuple[str, str], ...] = ()
+    api: tuple[str, ...] = API

@@ -1,0 +1,135 @@
+"""What an artifact says of itself: all that is not data, as JSON."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unity.errors import UnityError
+from unity.ir.target import Target
+from unity.runtime.foreign_library import LibraryRecord, PackageFiles, ThreadControl
+from unity.runtime.hosts import HostRecord
+from unity.runtime.image import Option
+from unity.runtime.native_info import NativeFunction, NativeInfo
+from unity.runtime.records import classes_of, decode, encode
+
+FORMAT = 1
+"""The version of what is written here; raised when an older Unity could misread it."""
+KIND = "unity-executable"
+
+
+@dataclass(frozen=True, slots=True)
+class PieceRecord:
+    """A piece of data: where it begins behind the header, its length and its checksum."""
+
+    name: str
+    offset: int
+    bytes: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRecord:
+    """A kernel that an engine computes; its data is the piece ``engine/<name>``.
+
+    The fields are those of `unity.runtime.engine_kernel.EngineCode`.
+    """
+
+    name: str
+    engine: str
+    inputs: int
+    dtypes: tuple[str, ...]
+    ranks: tuple[int, ...]
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an artifact says of itself.
+
+    Attributes:
+        unity: The version that wrote it.
+        signature: The main function, in words.
+        target: What the code is for.
+        options: What was asked for when it was compiled.
+        pieces: The data; constants are ``constant/<index>``, objects ``object/<index>``.
+        objects: How many object files of kernels there are.
+        native: The native functions, whose object is the piece ``native``.
+        symbols: The foreign functions that kernels call.
+        libraries: Where they are found; the object that goes with one is ``library/<name>``.
+    """
+
+    unity: str
+    signature: str
+    target: Target
+    options: tuple[tuple[str, Option], ...]
+    pieces: tuple[PieceRecord, ...]
+    objects: int
+    native: NativeInfo | None = None
+    symbols: tuple[str, ...] = ()
+    libraries: tuple[LibraryRecord, ...] = ()
+    engines: tuple[EngineRecord, ...] = ()
+    hosts: tuple[HostRecord, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """How much data there is."""
+        return max((p.offset + p.bytes for p in self.pieces), default=0)
+
+
+_CLASSES = classes_of(
+    (
+        Manifest, PieceRecord, EngineRecord, HostRecord, Target, NativeInfo, NativeFunction,
+        LibraryRecord, PackageFiles, ThreadControl,
+    )
+)  # fmt: skip
+
+
+def to_metadata(manifest: Manifest) -> dict[str, str]:
+    """The manifest as the metadata of a file."""
+    text = json.dumps(encode(manifest, _CLASSES))
+    check = str(zlib.crc32(text.encode()))
+    return {"format": KIND, "version": str(FORMAT), "checksum": check, "manifest": text}
+
+
+def from_metadata(metadata: Mapping[str, str], where: str) -> Manifest:
+    """The manifest of a file.
+
+    Args:
+        metadata: The file's.
+        where: How messages name it.
+
+    Raises:
+        UnityError: It is of another kind or a version not known, or damaged.
+    """
+    if metadata.get("format") != KIND:
+        raise UnityError(
+            f"{where} is no Unity artifact but a file of safetensors",
+            hint="executable.save(path) writes an artifact",
+        )
+    version = metadata.get("version")
+    if version != str(FORMAT):
+        raise UnityError(
+            f"{where} is an artifact of format {version}; this Unity reads {FORMAT}",
+            hint="update Unity, or compile the model again with this one",
+        )
+    text = metadata.get("manifest", "")
+    if str(zlib.crc32(text.encode("utf-8", "surrogatepass"))) != metadata.get("checksum"):
+        raise damaged(where, "its manifest")
+    try:
+        found = decode(json.loads(text), _CLASSES)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise damaged(where, "its manifest") from error
+    if not isinstance(found, Manifest):
+        raise damaged(where, "its manifest")
+    return found
+
+
+def damaged(where: str, what: str) -> UnityError:
+    """The error of a file that is not as it was written."""
+    return UnityError(
+        f"{where} is damaged: {what} is not what was written",
+        hint="copy or compile it again",
+    )
