@@ -22,6 +22,7 @@ from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.op.check import check_types
+from unity.runtime.artifact.container import is_container
 from unity.runtime.executable import Executable
 from unity.runtime.image import Option
 from unity.runtime.trim import MUCH, trim
@@ -52,6 +53,10 @@ def load(model: str | Path | ModelProto) -> IRModule:
     """
     from unity.frontend.onnx import from_onnx
 
+    if isinstance(model, str | Path) and is_container(Path(model)):
+        raise UnityError(
+            f"{model} is an executable, compiled already", hint="unity.load(path) loads it"
+        )
     return from_onnx(model)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx.parser
 import pytest
 from typer.testing import CliRunner
@@ -67,6 +68,38 @@ def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:
 
 def test_doctor_tells_the_state_of_the_cache() -> None:
     assert " objects, " in printed("doctor").replace("\n", " ")
+
+
+def test_an_executable_in_a_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "digits.unity")
+    assert "wrote" in printed("compile", DIGITS, "-o", path)
+    out = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
+    printed("run", DIGITS, "--dim", "batch=3", "-o", out[0])
+    assert "loaded in" in printed("run", path, "--dim", "batch=3", "-o", out[1])
+    with np.load(out[0]) as first, np.load(out[1]) as second:
+        assert first["scores"].shape == (3, 10)
+        np.testing.assert_array_equal(first["scores"], second["scores"])
+    text = printed("inspect", path)
+    assert "main(image: float32[batch, 1, 8, 8])" in text.replace("\n", " ")
+    assert "code of kernels" in text
+    rows = json.loads(printed("explain", path, "--json"))["sites"]
+    assert {row["op"] for row in rows} >= {"nn.conv2d", "matmul"}
+    assert "loaded in" in printed("bench", path, "--repeat", "2")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("compile",), ("check",), ("bisect",), ("bench", "--vs", "onnxruntime"),
+        ("inspect", "--passes"), ("explain", "--measure"), ("run", "--precision", "bf16"),
+    ],
+)  # fmt: skip
+def test_what_needs_a_model_says_so(args: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "tiny.unity"
+    onnx.save(onnx.parser.parse_model(TINY), tmp_path / "tiny.onnx")
+    unity.compile(tmp_path / "tiny.onnx").save(path)
+    with pytest.raises(unity.UnityError, match="compiled"):
+        CliRunner().invoke(app, [args[0], str(path), *args[1:]], catch_exceptions=False)
 
 
 @pytest.mark.parametrize(

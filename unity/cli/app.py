@@ -22,6 +22,10 @@ app = typer.Typer(
 )
 
 Model = Annotated[Path, typer.Argument(help="An ONNX model.", show_default=False)]
+Source = Annotated[
+    Path,
+    typer.Argument(help="An ONNX model, or what `unity compile` made of one.", show_default=False),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option("--input", "-i", help="NAME=FILE.npy, or FILE.npz with an array for each input."),
@@ -40,7 +44,7 @@ Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
 
 @app.command()
 def run(
-    model: Model,
+    model: Source,
     inputs: Inputs = None,
     dim: Dims = None,
     output: Annotated[
@@ -50,7 +54,7 @@ def run(
     precision: Precision = "f32",
     seed: Seed = 0,
 ) -> None:
-    """Compile a model and run it once; inputs not given are generated from a seed."""
+    """Compile a model, or load an executable, and run it once; inputs not given are generated."""
     from .run import run_model
 
     run_model(model, inputs or [], dim or [], output, threads, seed, precision)
@@ -61,7 +65,11 @@ def compile_(
     model: Model,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A folder for the IR, LLVM and assembly as text."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="NAME.unity for the executable, or a folder for the IR, LLVM and assembly.",
+        ),
     ] = None,
     threads: Threads = None,
     precision: Precision = "f32",
@@ -74,7 +82,7 @@ def compile_(
 
 @app.command()
 def bench(
-    model: Model,
+    model: Source,
     inputs: Inputs = None,
     dim: Dims = None,
     repeat: Annotated[int, typer.Option(help="Timed runs.")] = 50,
@@ -95,7 +103,7 @@ def bench(
 
 @app.command()
 def inspect(
-    model: Model,
+    model: Source,
     passes: Annotated[
         bool, typer.Option("--passes", help="List the pipeline and what each pass leaves.")
     ] = False,
@@ -107,7 +115,7 @@ def inspect(
     ] = None,
     precision: Precision = "f32",
 ) -> None:
-    """Print a model's program: as imported, after a pass, or one kernel down to assembly."""
+    """Print a program: as imported, after a pass, one kernel, or what an executable holds."""
     from .inspect import inspect_model
 
     inspect_model(model, passes, after, kernel, precision)
@@ -115,13 +123,16 @@ def inspect(
 
 @app.command()
 def explain(
-    model: Model,
+    model: Source,
     measure: Annotated[
         bool, typer.Option("--measure", help="Time the candidates on this machine and choose.")
     ] = False,
     resolve: Annotated[
-        str, typer.Option(help="A policy or an implementation: static, engine:onnxruntime ...")
-    ] = "static",
+        str | None,
+        typer.Option(
+            help="A policy or an implementation: static (the default), engine:onnxruntime"
+        ),
+    ] = None,
     dim: Annotated[
         list[str] | None, typer.Option("--dim", help="SYMBOL=SIZE to measure at, e.g. batch=4.")
     ] = None,

@@ -10,13 +10,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.transform import Precision
 
-from .feeds import feeds_for, main_function, named_as_in_the_model
-from .run import compiled
+from .feeds import named_as_in_the_model
+from .source import only_models, ready
 
 Run = Callable[[], object]
 
@@ -34,13 +33,14 @@ def bench_model(
 ) -> None:
     """Time and print minimum and median in milliseconds, with ratios against Unity."""
     console = Console(highlight=False)
-    function = main_function(load(model))
-    feeds = feeds_for(function, files, dims, seed)
-    executable, imported, took = compiled(model, threads, console, precision)
-    console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
+    if peers:
+        only_models(model, "bench --vs")
+    given = ready(model, files, dims, threads, seed, console, precision)
+    executable, feeds = given.executable, given.feeds
+    console.print(given.report)
     contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}
     for peer in peers:
-        contestants[peer] = _peer(peer, model, named_as_in_the_model(function, feeds), threads)
+        contestants[peer] = _peer(peer, model, named_as_in_the_model(given.inputs, feeds), threads)
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()

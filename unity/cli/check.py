@@ -8,12 +8,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 
-from .feeds import feeds_for, main_function, named_as_in_the_model
-from .run import compiled
+from .feeds import named_as_in_the_model
+from .source import only_models, ready
 
 
 def check_model(
@@ -27,13 +26,12 @@ def check_model(
     from onnx.reference import ReferenceEvaluator
 
     console = Console(highlight=False)
-    function = main_function(load(model))
-    feeds = feeds_for(function, files, dims, seed)
-    executable, _, _ = compiled(model, None, console)
-    results = executable.run(feeds)
+    only_models(model, "check")
+    given = ready(model, files, dims, None, seed, console)
+    results = given.executable.run(given.feeds)
     with console.status("running the ONNX reference implementation"):
         reference = ReferenceEvaluator(str(model))
-        expected = reference.run(None, named_as_in_the_model(function, feeds))
+        expected = reference.run(None, named_as_in_the_model(given.inputs, given.feeds))
     table = Table("output", "shape", "max abs", "max rel", "")
     wrong: list[str] = []
     for name, got, want in zip(reference.output_names, results.values(), expected, strict=True):

@@ -1,4 +1,4 @@
-"""`unity compile`: what compiling a model gives, as a report and as text files."""
+"""`unity compile`: what compiling a model gives, as a report, as text files, as an executable."""
 
 from __future__ import annotations
 
@@ -6,23 +6,36 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unity.runtime.executable import Executable
 from unity.transform import Precision
 
-from .run import compiled
+from .source import compiled, only_models
+
+SUFFIX = ".unity"
+"""What the files of executables are called."""
 
 
 def compile_model(
     model: Path, output: Path | None, threads: int | None, precision: Precision = "f32"
 ) -> None:
-    """Compile and report; write the generated text into the folder `output`."""
+    """Compile and report; write the executable, or its texts into the folder `output`."""
+    only_models(model, "compile")
     console = Console(highlight=False)
-    executable, imported, took = compiled(model, threads, console, precision)
-    console.print(f"imported in {imported:.2f} s, compiled in {took:.2f} s")
+    executable, took = compiled(model, threads, console, precision)
+    console.print(took)
     console.print(str(executable), markup=False, soft_wrap=True)
     constants = sum(c.nbytes for c in executable.constants)
     console.print(f"constants: {constants / 1e6:.2f} MB")
     if output is None:
         return
+    if output.suffix == SUFFIX:
+        executable.save(output)
+        console.print(f"wrote {output}: {output.stat().st_size / 1e6:.2f} MB")
+    else:
+        _write_texts(executable, output, console)
+
+
+def _write_texts(executable: Executable, output: Path, console: Console) -> None:
     output.mkdir(parents=True, exist_ok=True)
     texts = {
         "ir.py": executable.ir(),

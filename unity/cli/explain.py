@@ -6,19 +6,39 @@ from pathlib import Path
 
 from rich.console import Console
 
-from unity.compiler import compile as unity_compile
-from unity.compiler import load
+from unity.errors import UnityError
+from unity.runtime.artifact.read import load as load_executable
+from unity.runtime.explanation import Explanation
 
 from .feeds import sizes_of
+from .source import is_artifact
 
 
 def explain_model(
-    model: Path, resolve: str, dims: list[str], json: bool, threads: int | None
+    model: Path, resolve: str | None, dims: list[str], json: bool, threads: int | None
 ) -> None:
-    """Compile a model and print the table of its call sites."""
-    sizes = sizes_of(dims) or None
-    found = unity_compile(load(model), resolve=resolve, sizes=sizes, threads=threads).explain()
+    """Print the table of a model's call sites, or of those of an executable as it was compiled."""
+    found = _stored(model, resolve, dims) if is_artifact(model) else None
+    if found is None:
+        found = _compiled(model, resolve or "static", dims, threads)
     if json:
         print(found.to_json())
     else:
         Console().print(found)
+
+
+def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:
+    if resolve is not None or dims:
+        raise UnityError(
+            f"{path} is compiled: what its calls are resolved to was chosen then",
+            hint="without --resolve, --measure and --dim its own table is shown",
+        )
+    return load_executable(path).explain()
+
+
+def _compiled(model: Path, resolve: str, dims: list[str], threads: int | None) -> Explanation:
+    from unity.compiler import compile as unity_compile
+    from unity.compiler import load
+
+    sizes = sizes_of(dims) or None
+    return unity_compile(load(model), resolve=resolve, sizes=sizes, threads=threads).explain()

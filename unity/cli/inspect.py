@@ -15,11 +15,19 @@ from unity.ir.module import IRModule
 from unity.script import show
 from unity.transform import Context, Pipeline, Precision, pipeline
 
+from .artifact import show_artifact
+from .source import is_artifact, only_models
+
 
 def inspect_model(
     model: Path, passes: bool, after: str | None, kernel: str | None, precision: Precision = "f32"
 ) -> None:
     """Print what was asked for; the module as imported if nothing was."""
+    if is_artifact(model):
+        if passes or after is not None or kernel is not None:
+            only_models(model, "inspect --passes, --after and --kernel")
+        show_artifact(model)
+        return
     module = load(model)
     if kernel is not None:
         _print_kernel(module, kernel, precision)

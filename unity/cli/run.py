@@ -1,34 +1,21 @@
-"""`unity run`: compile a model, run it once, show or store the outputs."""
+"""`unity run`: compile a model or load an executable, run it once, show or store the outputs."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from unity.compiler import compile as unity_compile
-from unity.compiler import load
 from unity.ir.dtype import Array
-from unity.runtime.executable import Executable
-from unity.transform import Precision
 
-from .feeds import feeds_for, main_function
+from .source import ready
 
-
-def compiled(
-    model: Path, threads: int | None, console: Console, precision: Precision = "f32"
-) -> tuple[Executable, float, float]:
-    """The executable, and the seconds that importing and compiling took."""
-    start = time.perf_counter()
-    with console.status(f"importing {model.name}"):
-        module = load(model)
-    imported = time.perf_counter()
-    with console.status(f"compiling {model.name}"):
-        executable = unity_compile(module, threads=threads, precision=precision)
-    return executable, imported - start, time.perf_counter() - imported
+if TYPE_CHECKING:
+    from unity.transform import Precision
 
 
 def run_model(
@@ -42,16 +29,11 @@ def run_model(
 ) -> None:
     """Run and report; `files` and `dims` are the options as given."""
     console = Console(highlight=False)
-    function = main_function(load(model))
-    feeds = feeds_for(function, files, dims, seed)
-    executable, imported, took = compiled(model, threads, console, precision)
+    given = ready(model, files, dims, threads, seed, console, precision)
     start = time.perf_counter()
-    results = executable.run(feeds)
+    results = given.executable.run(given.feeds)
     first = time.perf_counter() - start
-    console.print(
-        f"{model.name}: imported in {imported:.2f} s, compiled in {took:.2f} s, "
-        f"first run {first * 1e3:.2f} ms"
-    )
+    console.print(f"{model.name}: {given.report}, first run {first * 1e3:.2f} ms")
     table = Table("output", "dtype", "shape", "first values")
     for name, value in results.items():
         table.add_row(name, str(value.dtype), str(list(value.shape)), preview(value))

@@ -44,7 +44,7 @@ def record_of(host: Host) -> HostRecord | str:
     if isinstance(host, Recorded):
         return host.record()
     name, module = getattr(host, "__qualname__", ""), getattr(host, "__module__", "") or ""
-    what = f"the Python function {name or host!r}"
+    what = f"the Python function {name or repr(host)}"
     if not name or "<" in name:
         return f"{what} is no function of a module"
     if module == "__main__":
