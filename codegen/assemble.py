@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from unity.codegen.engine.kernel import engine_code
-from unity.codegen.llvm import ObjectCode, compile_kernels
+from unity.codegen.llvm import ObjectCode
 from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import ObjectCache
+from unity.codegen.lower import Kernels, Lowered
 from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.codegen.vm.native import NativeText, native_text
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.runtime.executable import Executable
 from unity.runtime.foreign import library_of, provider_of
 from unity.runtime.image import Image, Option
@@ -25,30 +24,24 @@ from unity.runtime.program import Program
 
 
 def assemble(
-    module: IRModule,
-    target: Target,
-    cache: Path | None,
-    *,
-    checks: bool = False,
+    lowered: Lowered,
     explanation: str = "",
     options: Mapping[str, Option] | None = None,
 ) -> Executable:
     """Compile, link and wrap a lowered module.
 
     Args:
-        module: Planned graph functions and lowered prim funcs.
-        target: This machine.
-        cache: The folder of the disk cache, None for none.
-        checks: Whether accesses of kernels are checked.
+        lowered: Planned graph functions and lowered prim funcs, for this machine.
         explanation: What call sites were resolved to, as JSON.
         options: What was asked for, to be told of an artifact.
     """
-    module = with_aligned_constants(module)
+    module = with_aligned_constants(lowered.module)
+    target, cache = lowered.kernels.ctx.target, lowered.kernels.cache
     built = build_program(module)
     names = [k.name for k in built.program.kernels if not k.engine]
     funcs = {name: func for name, func in module.prim_funcs().items() if name in names}
-    code = compile_kernels(funcs, target, cache, target.threads, checks=checks)
-    program = _with_messages(built.program, code)
+    code = lowered.kernels.compile(funcs)
+    program = _with_code(built.program, code)
     native = native_text(program, target.triple) if supported() else None
     native_object = b""
     if native is not None and native.info.functions:
@@ -75,7 +68,7 @@ def assemble(
         explanation,
         options or {},
     )
-    return instantiate(image, listings=Sources(module, code, native))
+    return instantiate(image, listings=Sources(module, lowered.kernels, code, native))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +76,7 @@ class Sources:
     """The texts of what was compiled."""
 
     module: IRModule
+    kernels: Kernels
     code: ObjectCode
     native: NativeText | None
 
@@ -90,9 +84,9 @@ class Sources:
         """The lowered module, or one kernel of it, in the language."""
         from unity.script import print_module
 
-        if kernel is None:
-            return print_module(self.module)
-        return print_module(IRModule({kernel: self.module[kernel]}))
+        shown = self.module if kernel is None else IRModule({kernel: self.module[kernel]})
+        whole = {n: self.kernels.whole(n, f) for n, f in shown.prim_funcs().items()}
+        return print_module(shown.with_(whole))
 
     def llvm(self, kernel: str | None = None) -> str:
         """The LLVM IR of all kernels and native functions, or of one kernel."""
@@ -107,9 +101,12 @@ class Sources:
         return "\n".join(self.code.asm(name) for name in names)
 
 
-def _with_messages(program: Program, code: ObjectCode) -> Program:
-    """The program, its kernels' asserts numbered as the code generator did."""
+def _with_code(program: Program, code: ObjectCode) -> Program:
+    """The program, its kernels with what the code generator tells of them."""
     kernels = tuple(
-        k if k.engine else replace(k, messages=code.messages[k.name]) for k in program.kernels
+        k
+        if k.engine
+        else replace(k, messages=code.kernels[k.name].messages, symbol=code.kernels[k.name].symbol)
+        for k in program.kernels
     )
     return replace(program, kernels=kernels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.graph import Function
@@ -19,10 +19,21 @@ from unity.ir.target import Target
 
 from .source import Source
 
+Sight: TypeAlias = Literal["program", "kernel", "signatures"]
+"""What a pass looks at: anything; each kernel by itself; of kernels their parameters and attributes
+only."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pass(ABC):
-    """One rewriting of a module; subclasses are frozen dataclasses in a file each."""
+    """One rewriting of a module; subclasses are frozen dataclasses in a file each.
+
+    Attributes:
+        sees: What it looks at. ``"kernel"`` promises that what a kernel becomes depends on it, the
+            target and the options alone. See `unity.transform.tail`.
+    """
+
+    sees: ClassVar[Sight] = "program"
 
     @property
     def name(self) -> str:

@@ -15,6 +15,7 @@ from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
 from unity.codegen.kernel_call import kernel_call
 from unity.codegen.llvm import default_folder
+from unity.codegen.lower import lower
 from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
@@ -133,19 +134,16 @@ def compile(  # noqa: A001
     passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
     if resolve is not None or sizes:
         passes = _resolved(passes, module, resolve, sizes, context, cache)
-    lowered = passes.run(module, context)
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
-    told = context.reports.get(EXPLANATION, "")
+    lowered = lower(module, passes, context, store, checks=check_bounds)
     asked: dict[str, Option] = {
         "threads": threads if isinstance(target, str) else target.threads,
         "precision": precision,
         "caches": caches is not False,
         "check_bounds": check_bounds,
     }
-    executable = assemble(
-        lowered, context.target, store, checks=check_bounds, explanation=told, options=asked
-    )
+    executable = assemble(lowered, context.reports.get(EXPLANATION, ""), asked)
     if check:
         from unity.checking import check_executable
 
@@ -177,8 +175,7 @@ def _resolved(
     where = None if folder is None else Path(folder)
 
     def build(part: IRModule, step: Resolve) -> Executable:
-        lowered = passes.replace(Resolve, step).run(part, quiet)
-        return assemble(lowered, context.target, where)
+        return assemble(lower(part, passes.replace(Resolve, step), quiet, where))
 
     step = measured_resolution(
         passes.until(Resolve).run(module, quiet),

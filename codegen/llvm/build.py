@@ -1,9 +1,9 @@
-"""Kernels to object code: modules of even size, compiled side by side, kept on disk."""
+"""Kernels to object code: a module each, compiled side by side, kept on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,7 +29,6 @@ CODE_VERSION = "1"
 _RESERVED = frozenset(
     {"malloc", "free", "memcpy", "memset", "memmove", *POOL_SYMBOLS, *LIMIT_SYMBOLS}
 )
-_MODULE_STATEMENTS = 400
 _DECLARATIONS = """
 declare void @unity_parallel_for(ptr, ptr, i64, i32)
 declare i32 @unity_thread_limit()
@@ -48,33 +47,61 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelCode:
+    """The code of one kernel.
+
+    Attributes:
+        symbol: The function that the object exports.
+        messages: What each assert says: the result ``k > 0`` of a call means ``messages[k - 1]``.
+        key: The object's name in the cache.
+        code: Contents of the object file.
+    """
+
+    symbol: str
+    messages: tuple[str, ...]
+    key: str
+    code: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectCode:
     """Compiled kernels.
 
     Attributes:
-        objects: Contents of object files; link them with each other and with `pool`. One of them
-            holds how many threads the kernels may use.
+        kernels: What was made of each kernel.
+        limit: An object file that holds how many threads the kernels may use.
         pool: The object file of the thread pool, to be linked once a process.
-        symbols: The exported function of each kernel.
-        messages: What each assert of a kernel says: the result ``k > 0`` of a call means
-            ``messages[name][k - 1]``.
         target: What the code is for.
-        functions: The prim funcs it was made from.
+        functions: The lowered prim funcs it was made from.
         checks: Whether accesses are checked.
     """
 
-    objects: tuple[bytes, ...]
+    kernels: Mapping[str, KernelCode]
+    limit: bytes
     pool: bytes
-    symbols: Mapping[str, str]
-    messages: Mapping[str, tuple[str, ...]]
     target: Target
     functions: Mapping[str, PrimFunc]
     checks: bool = False
 
+    @property
+    def objects(self) -> tuple[bytes, ...]:
+        """Contents of object files; link them with each other and with `pool`."""
+        return (*{k.symbol: k.code for k in self.kernels.values()}.values(), self.limit)
+
+    @property
+    def symbols(self) -> dict[str, str]:
+        """The exported function of each kernel."""
+        return {name: k.symbol for name, k in self.kernels.items()}
+
+    @property
+    def messages(self) -> dict[str, tuple[str, ...]]:
+        """What each assert of a kernel says, by the kernel's name."""
+        return {name: k.messages for name, k in self.kernels.items()}
+
     def llvm(self, name: str) -> str:
         """The LLVM IR of a kernel, as emitted."""
         func = self.functions[name]
-        return _unit_text({name: (func, analyse(func.body))}, self.target, self.checks)[0]
+        return _unit_text(name, func, analyse(func.body), self.target, self.checks)[0]
 
     def listing(self, name: str) -> Listing:
         """A kernel's LLVM IR, optimized LLVM IR and assembly; compiles it again."""
@@ -96,58 +123,61 @@ def compile_kernels(
     threads: int = 1,
     *,
     checks: bool = False,
+    symbols: Mapping[str, str] | None = None,
 ) -> ObjectCode:
     """Compile lowered prim funcs.
 
     Args:
-        funcs: Lowered kernels by name; the name is the exported symbol.
+        funcs: Lowered kernels by name.
         target: What to generate code for; a foreign one is compiled in a child process, since
             LLVM ends the process on what it cannot do.
         cache: The folder of the disk cache, None for none.
-        threads: How many modules to compile at a time.
+        threads: How many kernels to compile at a time.
         checks: Whether each access asserts that its index lies within the buffer (a kernel
             then returns -2 where one does not).
+        symbols: What the function of a kernel is called; as the kernel where nothing is said.
+            Kernels of one symbol must be the same.
 
     Raises:
-        UnityError: A kernel's name is taken by the C library or by the thread pool.
+        UnityError: A kernel's symbol is taken by the C library or by the thread pool.
         UnsupportedError: A kernel uses an intrinsic that has no code.
     """
-    taken = sorted(_RESERVED & set(funcs))
+    symbols = {name: (symbols or {}).get(name, name) for name in funcs}
+    taken = sorted(_RESERVED & set(symbols.values()))
     if taken:
         raise UnityError(f"a kernel must not be named {', '.join(taken)}")
     store = None if cache is None else ObjectCache(cache / "objects")
-    messages: dict[str, tuple[str, ...]] = {}
     analyses = {name: analyse(func.body) for name, func in funcs.items()}
-
-    def finish(text: str, level: Level) -> bytes:
-        return compile_cached(text, target, level, store)
-
+    largest_first = sorted(funcs, key=lambda name: -analyses[name].statements)
+    jobs: dict[str, tuple[tuple[str, ...], str, Future[bytes]]] = {}
     with ThreadPoolExecutor(max(1, threads)) as workers:
-        jobs = []
-        for level, names in _groups(analyses, threads):
-            group = {name: (funcs[name], analyses[name]) for name in names}
-            text, told = _unit_text(group, target, checks)
-            messages.update(told)
-            jobs.append(workers.submit(finish, text, level))
+        for name in largest_first:
+            symbol, analysis = symbols[name], analyses[name]
+            if symbol in jobs:
+                continue
+            text, told = _unit_text(symbol, funcs[name], analysis, target, checks)
+            level = _level(analysis)
+            key = object_key(text, target, level)
+            done = workers.submit(compile_cached, text, target, level, store)
+            jobs[symbol] = (told, key, done)
         pool = pool_object(target, store)
         limit = compile_cached(LIMIT, target, "full", store)
-        objects = (*(job.result() for job in jobs), limit)
-    if store is not None:
+        made = {s: KernelCode(s, told, key, done.result()) for s, (told, key, done) in jobs.items()}
+    if store is not None and made:
         store.trim()
     return ObjectCode(
-        objects=objects,
+        kernels={name: made[symbols[name]] for name in funcs},
+        limit=limit,
         pool=pool,
-        symbols={name: name for name in funcs},
-        messages={name: messages[name] for name in funcs},
         target=target,
         functions=dict(funcs),
         checks=checks,
     )
 
 
-def compile_cached(text: str, target: Target, level: Level, store: ObjectCache | None) -> bytes:
-    """The object of a module's text, from the cache if it is there."""
-    key = key_of(
+def object_key(text: str, target: Target, level: Level) -> str:
+    """The name of a module's object in the cache."""
+    return key_of(
         CODE_VERSION,
         llvmlite.__version__,
         level,
@@ -156,6 +186,11 @@ def compile_cached(text: str, target: Target, level: Level, store: ObjectCache |
         ",".join(target.features),
         text,
     )
+
+
+def compile_cached(text: str, target: Target, level: Level, store: ObjectCache | None) -> bytes:
+    """The object of a module's text, from the cache if it is there."""
+    key = object_key(text, target, level)
     found = None if store is None else store.get(key)
     if found is not None:
         return found
@@ -186,30 +221,12 @@ def _level(analysis: Analysis) -> Level:
     return "full" if analysis.scalar_loops else "short"
 
 
-def _groups(analyses: Mapping[str, Analysis], threads: int) -> list[tuple[Level, list[str]]]:
-    """Kernels of one level in as many modules as threads can use, the biggest dealt out first."""
-    by_level: dict[Level, dict[str, int]] = {}
-    for name, analysis in analyses.items():
-        by_level.setdefault(_level(analysis), {})[name] = analysis.statements
-    groups: list[tuple[Level, list[str]]] = []
-    for level, sizes in by_level.items():
-        count = min(threads, 1 + sum(sizes.values()) // _MODULE_STATEMENTS)
-        parts: list[list[str]] = [[] for _ in range(max(1, count))]
-        weights = [0] * len(parts)
-        for name in sorted(sizes, key=lambda n: -sizes[n]):
-            least = weights.index(min(weights))
-            parts[least].append(name)
-            weights[least] += sizes[name]
-        groups.extend((level, part) for part in parts if part)
-    return groups
-
-
 def _unit_text(
-    funcs: Mapping[str, tuple[PrimFunc, Analysis]], target: Target, checks: bool
-) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The module of some kernels, and what the asserts of each say."""
+    symbol: str, func: PrimFunc, analysis: Analysis, target: Target, checks: bool
+) -> tuple[str, tuple[str, ...]]:
+    """The module of a kernel, and what its asserts say."""
     unit = Unit(abilities(target), function_attributes(target))
-    told = {n: emit_kernel(unit, n, f, a, checks=checks) for n, (f, a) in funcs.items()}
+    told = emit_kernel(unit, symbol, func, analysis, checks=checks)
     return _DECLARATIONS + unit.text(), told
 
 

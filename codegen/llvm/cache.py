@@ -1,4 +1,4 @@
-"""The disk cache of object code: bytes by a key that names everything they depend on.
+"""The disk cache: bytes, object code most of all, by a key that names everything they depend on.
 
 An entry is checked when read and rewritten when damaged; entries appear whole or not at all; the
 oldest go when the folder has grown too big. A cache that cannot be written is no error.
@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-_MAGIC = b"UNITYOBJ1\n"
+_MAGIC = b"UNITYOBJ2\n"
 _DIGEST = 32
 LIMIT = 1 << 30
 """Bytes the folder may take."""
@@ -44,16 +44,18 @@ class ObjectCache:
     Attributes:
         folder: Where; made when first written to.
         limit: Bytes it may take before the oldest entries go.
+        suffix: Of the files' names.
     """
 
     folder: Path
     limit: int = LIMIT
+    suffix: str = ".o"
 
     def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key[2:]}.o"
+        return self.folder / key[:2] / f"{key[2:]}{self.suffix}"
 
     def get(self, key: str) -> bytes | None:
-        """The bytes stored under a key; None if there are none or they are damaged."""
+        """The bytes stored under a key; None if there are none, or damaged or another key's."""
         path = self._path(key)
         try:
             data = path.read_bytes()
@@ -61,7 +63,7 @@ class ObjectCache:
             return None
         start = len(_MAGIC) + _DIGEST
         body = data[start:]
-        if data[:start] != _MAGIC + hashlib.sha256(body).digest():
+        if data[:start] != _head(key, body):
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # what is used stays
@@ -75,7 +77,7 @@ class ObjectCache:
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
             try:
                 with os.fdopen(handle, "wb") as file:
-                    file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+                    file.write(_head(key, body) + body)
                 os.replace(name, path)
             except OSError:
                 os.unlink(name)
@@ -84,7 +86,7 @@ class ObjectCache:
     def trim(self) -> None:
         """Remove the entries used longest ago until the folder is within its limit."""
         entries: list[tuple[float, int, Path]] = []
-        for path in self.folder.glob("*/*.o"):
+        for path in self.folder.glob(f"*/*{self.suffix}"):
             with contextlib.suppress(OSError):
                 status = path.stat()
                 entries.append((status.st_mtime, status.st_size, path))
@@ -95,3 +97,10 @@ class ObjectCache:
             with contextlib.suppress(OSError):
                 path.unlink()
                 total -= size
+
+
+def _head(key: str, body: bytes) -> bytes:
+    """What an entry begins with: it tells whose the bytes are, and that all of them are there."""
+    digest = hashlib.sha256(key.encode())
+    digest.update(body)
+    return _MAGIC + digest.digest()

@@ -65,7 +65,7 @@ def uses_constants(code: FunctionCode) -> bool:
 
 
 def _signature(program: Program, name: str) -> str:
-    kernel = next(k for k in program.kernels if k.name == name)
+    kernel = next(k for k in program.kernels if k.function == name)
     return ", ".join(["ptr"] * kernel.buffers + ["i64"] * kernel.sizes)
 
 

@@ -152,7 +152,7 @@ class _Body:
 
     def kernel(self, at: int, call: p.CallKernel) -> None:
         """A kernel's call, its result's check, and now and then a look for signals."""
-        name = self.program.kernels[call.kernel].name
+        name = self.program.kernels[call.kernel].function
         self.kernels.add(name)
         args = [f"ptr {self.get(r)}" for r in call.args]
         args += [f"i64 {self.t.size(s)}" for s in call.sizes]

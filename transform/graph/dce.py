@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from unity.ir.dims import Symbol
 from unity.ir.graph import (
@@ -27,7 +28,7 @@ from unity.ir.types import Type
 from unity.ir.visit import bodies_of, graph_children, type_symbols
 from unity.ir.visit_graph import map_bodies
 
-from ..passes import Context, Pass, map_functions
+from ..passes import Context, Pass, Sight, map_functions
 from .purity import is_pure
 
 
@@ -53,6 +54,8 @@ class EliminateDeadCode(Pass):
         y = R.exp(x)
         return y
     """
+
+    sees: ClassVar[Sight] = "signatures"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Bodies from the end to the start; then functions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.ir.convert import symbol_of, to_dim
 from unity.ir.dims import Dim, substitute
@@ -13,7 +14,7 @@ from unity.ir.prim_expr import SizeVar
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt
 from unity.ir.types import TensorType, TupleType, Type
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .rewriter import BodyRewriter
 from .symbols import kernel_sizes
 
@@ -61,6 +62,8 @@ class LiftTemporaries(Pass):
     Attributes:
         stack: Bytes up to which a temporary stays.
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     stack: int = 4096
 

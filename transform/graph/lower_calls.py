@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from unity.errors import Span
 from unity.ir.attrs import Attrs
@@ -29,7 +30,7 @@ from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import TensorType, TupleType, Type
 from unity.te import compute, create_prim_func, placeholder
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .given_away import OverwritingRewriter
 from .names import Names
 from .symbols import hidden_symbols, is_concrete, kernel_sizes, shape_of
@@ -67,6 +68,8 @@ class LowerCalls(Pass):
         reshape = R.memory.reshape_view(exp, (4, n))
         return reshape
     """
+
+    sees: ClassVar[Sight] = "signatures"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions; order is meaning from here on, so no block is dataflow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import Dim, Symbol, evaluate, product, symbols_of
@@ -24,7 +25,7 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import ObjectType, TensorType
 from unity.ir.visit import type_symbols, walk_bindings
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .arena import Packing, pack
 from .liveness import KernelCall, Liveness, Storage
 from .rewriter import BodyRewriter
@@ -82,6 +83,8 @@ class PlanMemory(Pass):
         without_copies: Whether tensors may lie in those that they are concatenated to or taken
             from, if that takes no more memory; kernels that only copy are left out then.
     """
+
+    sees: ClassVar[Sight] = "signatures"
 
     in_place: bool = True
     without_copies: bool = True

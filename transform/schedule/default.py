@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.errors import UnityError
 from unity.ir.module import IRModule
@@ -13,7 +14,7 @@ from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .chain_blocks import chain_blocks
 from .chain_tiles import chain_tiles
 from .epilogue import fused
@@ -64,6 +65,8 @@ class ScheduleDefault(Pass):
                         T.where(i_0 * 400 + i_1 < n and j_0 * 4 + j_1 < 50)
                         c[vi, vj] = a[vi, vj] + b[vj]
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.arith.region import covers, extremes, hull
@@ -21,7 +22,7 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from ..schedule.dependence import Site, sites
 from ..schedule.primitives.compute_at import cut_short
 from ..schedule.tree import (
@@ -87,6 +88,8 @@ class CompactBuffers(Pass):
                     vi, vj = T.axis.remap("SS", i, j)
                     c[vi, vj] = t[0, vj * 2] + t[0, vj * 2 + 1]
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""

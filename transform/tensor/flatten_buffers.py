@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import ClassVar
 
 from unity.arith import simplify
 from unity.ir.module import IRModule
@@ -13,7 +14,7 @@ from unity.ir.signature import size_params
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt, Store
 from unity.ir.visit import map_prim, map_stmt, substitute_stmt
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs
 
 
@@ -45,6 +46,8 @@ class FlattenBuffers(Pass):
         groups: Whether axes that separators part stay apart, one index for each group: for memory
             that is not flat.
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     groups: bool = False
 

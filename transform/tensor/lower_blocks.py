@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.ir.empty_reduction import conjuncts, init_of_empty
 from unity.ir.module import IRModule
@@ -18,7 +19,7 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
 
@@ -55,6 +56,8 @@ class LowerBlocks(Pass):
             for k in range(8):
                 c[i] += a[i, k]
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""

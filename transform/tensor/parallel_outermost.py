@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.arith import simplify
 from unity.ir.module import IRModule
@@ -10,7 +11,7 @@ from unity.ir.prim_expr import Binary, Imm, PrimVar
 from unity.ir.stmt import For, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt, walk_prim
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
 
@@ -37,6 +38,8 @@ class ParallelOutermost(Pass):
         for i_j in T.parallel(n * 8):
             c[i_j // 8, i_j % 8] = a[i_j // 8, i_j % 8]
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""

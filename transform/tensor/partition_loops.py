@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
@@ -14,7 +15,7 @@ from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Block, For, IfThen, PrimFunc, Range, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt, walk_prim, walk_stmt
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from ..schedule.dependence import loose_statement, sites
 from ..schedule.tree import (
     Path,
@@ -74,6 +75,8 @@ class PartitionLoops(Pass):
     Attributes:
         depth: How many loops may be partitioned within what is left of others.
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     depth: int = 2
 

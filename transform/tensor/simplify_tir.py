@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.ir.module import IRModule
@@ -20,7 +21,7 @@ from unity.ir.stmt import (
 )
 from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
 NOTHING = Seq(())
@@ -52,6 +53,8 @@ class SimplifyTir(Pass):
         for i, j in T.grid(n, 8):
             c[i * 8 + j] = a[i * 8 + j]
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""

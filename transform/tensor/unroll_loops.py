@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, imm
 from unity.ir.stmt import For, Seq, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
 
@@ -39,6 +40,8 @@ class UnrollLoops(Pass):
             c[i * 2 + 0] = a[i * 2 + 0]
             c[i * 2 + 1] = a[i * 2 + 1]
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     limit: int = 256
 

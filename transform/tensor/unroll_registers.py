@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import ClassVar
 
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, Load, PrimVar
@@ -17,7 +18,7 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from ..schedule.tree import Values, variables
 from .functions import map_prim_funcs, with_body
 
@@ -52,6 +53,8 @@ class UnrollRegisters(Pass):
     Attributes:
         limit: Iterations of loops in one another that are written out at most.
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     limit: int = 64
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.ir.module import IRModule
@@ -10,7 +11,7 @@ from unity.ir.prim_expr import Imm
 from unity.ir.stmt import For, Let, Stmt
 from unity.ir.visit import map_stmt, stmt_exprs, walk_prim, walk_stmt
 
-from ..passes import Context, Pass
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 from .vector_lanes import CannotVectorize, LaneWriter
 
@@ -43,6 +44,8 @@ class VectorizeLoops(Pass):
         for i in range(n // 8):
             c[T.ramp(i * 8, 1, 8)] = a[T.ramp(i * 8, 1, 8)] * T.broadcast(s[0], 8)
     """
+
+    sees: ClassVar[Sight] = "kernel"
 
     max_lanes: int = 128
 

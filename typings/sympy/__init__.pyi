@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
+__version__: str
+
 class Basic:
     args: tuple[Expr, ...]
     is_Integer: bool

@@ -64,7 +64,7 @@ class _Matcher:
             return None if _same_leaf(a, b) else f"{path}: {_brief(a)} is not {_brief(b)}"
         if isinstance(a, Body) and isinstance(b, Body):
             a, b = _regrouped(a), _regrouped(b)
-        self._unbind(_bound_by(a), _bound_by(b))
+        self._unbind(bound_by(a), bound_by(b))
         if isinstance(a, _NAMELESS):
             if a in self.left or b in self.right:
                 same = self.left.get(a) is b and self.right.get(b) is a
@@ -76,7 +76,7 @@ class _Matcher:
                 if _same_leaf(a.value, b.value)
                 else f"{path}.value: {a.value} is not {b.value}"
             )
-        for name in _field_names(a):
+        for name in field_names(a):
             found = self.compare(getattr(a, name), getattr(b, name), f"{path}.{name}")
             if found is not None:
                 return found
@@ -151,20 +151,20 @@ def _tokens(of: object, seen: dict[object, int], fresh: Iterator[int]) -> Iterat
             yield type(of).__name__
             if isinstance(of, Body):
                 of = _regrouped(of)
-            seen.pop(_bound_by(of), None)
+            seen.pop(bound_by(of), None)
             if isinstance(of, _NAMELESS):
                 if of in seen:
                     yield seen[of]
                     return
                 seen[of] = next(fresh)
-            for name in _field_names(of):
+            for name in field_names(of):
                 yield from _tokens(getattr(of, name), seen, fresh)
         case _:
             yield type(of).__name__
             yield repr(of)
 
 
-def _bound_by(node: object) -> PrimVar | Buffer | None:
+def bound_by(node: object) -> PrimVar | Buffer | None:
     """The variable or buffer whose scope a node opens."""
     match node:
         case For() | Let() | BlockAxis():
@@ -191,7 +191,8 @@ def _regrouped(body: Body) -> Body:
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
-def _field_names(node: object) -> tuple[str, ...]:
+def field_names(node: object) -> tuple[str, ...]:
+    """The fields of a node that count in comparisons."""
     kind = type(node)
     names = _FIELDS.get(kind)
     if names is None:

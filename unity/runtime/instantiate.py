@@ -41,11 +41,12 @@ def instantiate(
     imports.update((name, kernel.address) for name, kernel in engines.items())
     native = image.native if supported() else None
     objects = [*image.objects, *([image.native_object] if native and native.functions else [])]
-    exports = [k.name for k in program.kernels if not k.engine]
+    exports = list(dict.fromkeys(k.function for k in program.kernels if not k.engine))
     linked = link(objects, [*exports, *_exports(native), LIMIT_SYMBOL], imports)
     limit = count.threads = Threads(thread_pool(image.pool), linked, count.first)
     kernels = tuple(
-        engines[k.name] if k.engine else native_kernel(linked[k.name], k) for k in program.kernels
+        engines[k.name] if k.engine else native_kernel(linked[k.function], k)
+        for k in program.kernels
     )
     code = None if native is None else NativeCode(linked, native, image.constants)
     return Executable(Parts(image, kernels, code, listings, linked, limit))

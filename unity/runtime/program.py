@@ -355,10 +355,11 @@ class FunctionCode:
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:
-    """A kernel: its linker symbol, its numbers of buffers and sizes, and what its asserts say.
+    """A kernel: its name, its numbers of buffers and sizes, and what its asserts say.
 
     Attributes:
         engine: The external engine that runs it; its sizes are the dims of all its buffers.
+        symbol: The function that it is linked by, if not by its name; equal kernels have one.
     """
 
     name: str
@@ -366,6 +367,12 @@ class KernelInfo:
     sizes: int
     messages: tuple[str, ...] = ()
     engine: str = ""
+    symbol: str = ""
+
+    @property
+    def function(self) -> str:
+        """The linker's name of its function."""
+        return self.symbol or self.name
 
 
 @dataclass(frozen=True, slots=True)
