@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from unity.codegen.engine.kernel import engine_code
 from unity.codegen.llvm import ObjectCode
 from unity.codegen.llvm.build import compile_cached
+from unity.codegen.llvm.cache import FOLDER as OBJECTS
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.lower import Kernels, Lowered
 from unity.codegen.vm.alignment import with_aligned_constants
@@ -45,7 +46,7 @@ def assemble(
     native = native_text(program, target.triple) if supported() else None
     native_object = b""
     if native is not None and native.info.functions:
-        store = None if cache is None else ObjectCache(cache / "objects")
+        store = None if cache is None else ObjectCache(cache / OBJECTS)
         native_object = compile_cached(native.text, target, "short", store)
     symbols = tuple(dict.fromkeys(s for f in funcs.values() for s in foreign_symbols(f)))
     called = {k.name for k in program.kernels}

@@ -17,6 +17,7 @@ import llvmlite
 import sympy
 
 from unity.codegen.llvm.build import KernelCode
+from unity.codegen.llvm.cache import FOLDER as OBJECTS
 from unity.codegen.llvm.cache import ObjectCache, key_of
 from unity.codegen.sources import source_digest
 from unity.errors import UnityError
@@ -61,7 +62,7 @@ class KernelCache:
 
     @property
     def _objects(self) -> ObjectCache:
-        return ObjectCache(self.folder / "objects")
+        return ObjectCache(self.folder / OBJECTS)
 
     def get(self, identity: str, func: PrimFunc, *, may_alias: bool) -> CachedKernel | None:
         """The code of a kernel; None if there is none.

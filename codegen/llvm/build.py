@@ -17,6 +17,7 @@ from unity.runtime.host import host_triple
 
 from .abilities import abilities
 from .analysis import Analysis, analyse
+from .cache import FOLDER as OBJECTS
 from .cache import ObjectCache, key_of
 from .child import compile_in_child
 from .emitter import Unit
@@ -146,7 +147,7 @@ def compile_kernels(
     taken = sorted(_RESERVED & set(symbols.values()))
     if taken:
         raise UnityError(f"a kernel must not be named {', '.join(taken)}")
-    store = None if cache is None else ObjectCache(cache / "objects")
+    store = None if cache is None else ObjectCache(cache / OBJECTS)
     analyses = {name: analyse(func.body) for name, func in funcs.items()}
     largest_first = sorted(funcs, key=lambda name: -analyses[name].statements)
     jobs: dict[str, tuple[tuple[str, ...], str, Future[bytes]]] = {}

@@ -17,14 +17,18 @@ _MAGIC = b"UNITYOBJ2\n"
 _DIGEST = 32
 LIMIT = 1 << 30
 """Bytes the folder may take."""
+FOLDER = "objects"
+"""Where object code lies within the folder of all caches."""
 
 
-def default_folder() -> Path:
+def default_folder() -> Path | None:
     """Where the cache lies if `compile` is not told: ``$UNITY_CACHE_DIR``, else in the home folder.
 
-    Only entry points ask.
+    ``UNITY_CACHE_DIR=off`` gives None: no cache. Only entry points ask.
     """
     chosen = os.environ.get("UNITY_CACHE_DIR")
+    if chosen == "off":
+        return None
     return Path(chosen) if chosen else Path.home() / ".cache" / "unity"
 
 

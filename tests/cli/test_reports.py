@@ -108,3 +108,17 @@ def test_what_needs_a_model_says_so(args: tuple[str, ...], tmp_path: Path) -> No
 def test_a_missing_file_is_an_error_of_ours(command: str) -> None:
     with pytest.raises(unity.UnityError, match=r"nothing\.onnx"):
         CliRunner().invoke(app, [command, "nothing.onnx"], catch_exceptions=False)
+
+
+def test_the_cache_is_shown_and_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNITY_CACHE_DIR", str(tmp_path))
+    (tmp_path / "resolve.jsonl").write_text("")
+    unity.compile(DIGITS)
+    assert list(tmp_path.glob("kernels/*/*"))
+    assert "removed 0" not in printed("cache", "--clear")
+    assert not list(tmp_path.glob("*/*/*"))
+    assert (tmp_path / "resolve.jsonl").exists()
+    monkeypatch.setenv("UNITY_CACHE_DIR", "off")
+    unity.compile(DIGITS)
+    assert "off" in printed("cache")
+    assert not list(tmp_path.glob("*/*/*"))

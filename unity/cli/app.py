@@ -175,6 +175,16 @@ def bisect(
 
 
 @app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove everything.")] = False,
+) -> None:
+    """Tell what the disk cache of compiled kernels holds; UNITY_CACHE_DIR=off turns it off."""
+    from .cache import show_cache
+
+    show_cache(clear)
+
+
+@app.command()
 def doctor() -> None:
     """Tell what this machine has: cpu features, caches, libraries, the state of the cache."""
     from .doctor import examine

@@ -14,6 +14,8 @@ from unity.codegen.llvm.host import host_target
 from unity.errors import UnityError
 from unity.transform.backend import backend_of, offers, package_of
 
+from .cache import summary
+
 NEEDED = ("numpy", "llvmlite", "onnx", "sympy", "ml_dtypes", "safetensors", "typer", "rich")
 OPTIONAL = ("onnxruntime", "torch", "scikit-learn")
 SHOWN = ("avx2", "fma", "avx512f", "avx512bf16", "avx512fp16", "avx512vnni", "amx-bf16", "amx-int8")
@@ -52,8 +54,7 @@ def _backend(name: str, packages: str) -> str:
 
 def _cache() -> str:
     folder = default_folder()
-    sizes = [file.stat().st_size for file in folder.rglob("*.o")]
-    return f"{folder}: {len(sizes)} objects, {sum(sizes) >> 10} KiB"
+    return "off (UNITY_CACHE_DIR)" if folder is None else summary(folder)
 
 
 def _try_kernel() -> str:
