@@ -16,6 +16,13 @@ class _Named(Protocol):
     __qualname__: str
 
 
+class Held:
+    """A value that prints as the variable of a module that holds it; it has a name besides."""
+
+    __slots__ = ()
+    name: str
+
+
 @dataclass(slots=True)
 class Source:
     """Writes values as Python, and carries the names that this uses.
@@ -46,6 +53,8 @@ class Source:
         if isinstance(value, dict):
             pairs = (f"{self.text(k)}: {self.text(v)}" for k, v in value.items())
             return f"{{{', '.join(pairs)}}}"
+        if isinstance(value, Held):
+            return self.variable(value)
         if is_dataclass(value) and not isinstance(value, type):
             return self.call(value)
         return self.name(value) if _is_named(value) else repr(value)
@@ -61,15 +70,30 @@ class Source:
                 given.append(self.text(content) if by_place else f"{f.name}={self.text(content)}")
         return f"{self.name(type(value))}({', '.join(given)})"
 
+    def variable(self, value: Held) -> str:
+        """The variable of a module that holds a value."""
+        for module, held in list(sys.modules.items()):
+            for name, other in list(vars(held).items()) if held is not None else ():
+                if other is value:
+                    return self.imported(module, name)
+        return self.unknown(value.name)
+
     def name(self, value: type | _Named) -> str:
         """What a class or a function is called; another name where its own is taken."""
         name = value.__qualname__
         if "<" in name or "." in name:
-            name = name.rpartition(".")[2]
-            if name not in self.free:
-                self.free.append(name)
-            return name
-        home = (_home(value), name)
+            return self.unknown(name.rpartition(".")[2])
+        return self.imported(_home(value), name)
+
+    def unknown(self, name: str) -> str:
+        """A name that can't be imported."""
+        if name not in self.free:
+            self.free.append(name)
+        return name
+
+    def imported(self, module: str, name: str) -> str:
+        """A name of a module."""
+        home = (module, name)
         own, count = name, 1
         while self.homes.setdefault(own, home) != home:
             count += 1

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from unity.ir.module import IRModule
     from unity.ir.target import Target
     from unity.loading import load
+    from unity.rewriting import rewrite_rule
     from unity.runtime.executable import Executable
     from unity.runtime.session import Session
     from unity.transform.pipeline import pipeline as pipeline
@@ -35,6 +36,7 @@ __all__ = [
     "dim",
     "load",
     "pipeline",
+    "rewrite_rule",
     "structural_equal",
 ]
 __version__ = VERSION
@@ -49,6 +51,7 @@ _HOMES = {
     "dim": "unity.ir.dims",
     "load": "unity.loading",
     "pipeline": "unity.transform",
+    "rewrite_rule": "unity.rewriting",
     "structural_equal": "unity.ir.equality",
 }
 

@@ -21,6 +21,8 @@ from .normalize import Normalize
 from .pack_weights import PackWeights
 from .plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .reciprocals import MultiplyByReciprocals
+from .rewrite import Rewrite
+from .rewrite_rule import RewriteRule
 from .simplify import SimplifyOps
 
 __all__ = [
@@ -46,6 +48,8 @@ __all__ = [
     "Normalize",
     "PackWeights",
     "PlanMemory",
+    "Rewrite",
+    "RewriteRule",
     "SimplifyOps",
     "arena_bytes",
     "peak_bytes",

@@ -16,7 +16,7 @@
 """
 
 from .graph import Graph
-from .match import Match, find, match_at
+from .match import Match, MatchTest, find, match_at
 from .nodes import (
     Any,
     Const,
@@ -42,6 +42,7 @@ __all__ = [
     "Field",
     "Graph",
     "Match",
+    "MatchTest",
     "OpCall",
     "Pattern",
     "Through",

@@ -16,7 +16,7 @@ class Graph:
 
     Attributes:
         function: The function.
-        values: What each variable of a dataflow block is bound to, in order.
+        values: What each variable is bound to, in order; as a rule, of dataflow blocks only.
         users: The variables whose right sides use a variable; nested bodies count as using.
         results: The variables that the result needs.
     """
@@ -27,13 +27,18 @@ class Graph:
     results: frozenset[Var]
 
     @classmethod
-    def of(cls, function: Function) -> Graph:
-        """The index of a function."""
+    def of(cls, function: Function, everywhere: bool = False) -> Graph:
+        """The index of a function.
+
+        Args:
+            function: The function.
+            everywhere: Whether values outside of dataflow blocks may be matched as well.
+        """
         values: dict[Var, Expr] = {}
         users: dict[Var, list[Var]] = defaultdict(list)
         for block in function.body.blocks:
             for binding in block.bindings:
-                if block.dataflow and isinstance(binding, VarBinding):
+                if (everywhere or block.dataflow) and isinstance(binding, VarBinding):
                     values[binding.var] = binding.value
                 for var in free_vars(binding.value):
                     users[var].append(binding.var)

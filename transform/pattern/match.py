@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -64,15 +64,23 @@ class Match:
         return self.inner | {self.root}
 
 
-def find(pattern: Pattern, within: Function | Graph) -> list[Match]:
+MatchTest: TypeAlias = Callable[[Match], bool]
+
+
+def find(pattern: Pattern, within: Function | Graph, where: MatchTest | None = None) -> list[Match]:
     """The places where a pattern matches, none overlapping another, in order of their roots.
 
     Where two overlap the larger one is taken, then the later: of ``conv``, ``conv + bias`` and
     ``relu(conv + bias)``, whichever holds most.
+
+    Args:
+        pattern: What to look for.
+        within: Where: a function's dataflow blocks, or what a `Graph` was made of.
+        where: What a match must satisfy as a whole.
     """
     graph = within if isinstance(within, Graph) else Graph.of(within)
     order = {var: i for i, var in enumerate(graph.values)}
-    matches = [m for var in graph.values if (m := match_at(pattern, graph, var)) is not None]
+    matches = [m for var in graph.values if (m := match_at(pattern, graph, var, where)) is not None]
     matches.sort(key=lambda m: (len(m.inner), order[m.root]), reverse=True)
     taken: set[Var] = set()
     chosen: list[Match] = []
@@ -83,8 +91,10 @@ def find(pattern: Pattern, within: Function | Graph) -> list[Match]:
     return sorted(chosen, key=lambda m: order[m.root])
 
 
-def match_at(pattern: Pattern, graph: Graph, root: Var) -> Match | None:
-    """The match of a pattern that computes a variable, None if there is none.
+def match_at(
+    pattern: Pattern, graph: Graph, root: Var, where: MatchTest | None = None
+) -> Match | None:
+    """The first match of a pattern that computes a variable, None if there is none.
 
     A value inside that is used outside as well, or that the function returns, ends a match unless
     the pattern lets it escape.
@@ -97,7 +107,9 @@ def match_at(pattern: Pattern, graph: Graph, root: Var) -> Match | None:
             continue
         inner = found.inner - {root}
         if all(matcher.closed(v, found.inner, found.escaping) for v in inner):
-            return Match(root, dict(found.captures), inner)
+            match = Match(root, dict(found.captures), inner)
+            if where is None or where(match):
+                return match
     return None
 
 
@@ -199,7 +211,7 @@ class _Matcher:
             yield found
             return
         given = _flat(value.args, self.graph)
-        if len(given) < len(p.args):
+        if len(given) < len(p.args) or (p.exact and len(given) > len(p.args)):
             return
         orders: Sequence[Sequence[Expr]] = [given[: len(p.args)]]
         if name in COMMUTATIVE and len(given) == len(p.args) == 2:

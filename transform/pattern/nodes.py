@@ -135,11 +135,15 @@ class Const(_Node):
 
 @dataclass(frozen=True, slots=True)
 class OpCall(_Node):
-    """A call of one of some ops; operands are not looked at if `args` is None."""
+    """A call of one of some ops; operands are not looked at if `args` is None.
+
+    `exact` says that there are no operands beyond `args`.
+    """
 
     ops: tuple[str, ...]
     args: tuple[Pattern, ...] | None = None
     attrs: Mapping[str, AttrTest] = dataclass_field(default_factory=dict[str, AttrTest])
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
