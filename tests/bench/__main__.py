@@ -24,13 +24,20 @@ import onnx
 from .memory import measured
 from .models import MODELS
 from .overhead import call_overhead
-from .peers import PEERS
-from .report import lines, plot, summary
+from .peers import PEERS, STATIC
+from .report import lines, plot, summary, worst_lengths
 from .works import WORKS
 
 RESULTS = Path(__file__).with_name("results.json")
-DYNAMIC = ("bert_base_dynamic", "gpt2_decode")
-"""Models that are compared with themselves at fixed sizes."""
+DYNAMIC = ("bert_base_dynamic", "gpt2_decode", "gpt2_session")
+"""Models of unknown sizes, which are compared with themselves at fixed ones as well."""
+ONLY_DYNAMIC = (
+    "bert_2_layers",
+    "gpt2_2_layers",
+    "gpt2_2_layers_session",
+    "gpt2_2_layers_prompt",
+)
+"""Small ones that are compared with nothing else, but at many sizes."""
 BF16 = ("resnet50", "bert_base")
 """Models that are measured in bf16."""
 Row = dict[str, Any]
@@ -40,13 +47,13 @@ def main() -> None:
     """Run what the command line names; everything by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("works", nargs="*", choices=[[], *WORKS], help="all if none is named")
-    parser.add_argument("--peers", nargs="*", choices=list(PEERS), help="those installed")
+    parser.add_argument("--peers", nargs="*", choices=[*PEERS, STATIC], help="those installed")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
     parser.add_argument("--no-compile", action="store_true", help="no compile times, no memory")
     options = parser.parse_args()
     works = options.works or list(WORKS)
-    names = options.peers or [p for p in PEERS if p != "tvm"]
+    names = options.peers or [*(p for p in PEERS if p != "tvm"), STATIC]
     rows: list[Row] = []
     for threads in options.threads:
         for peer in names:
@@ -54,13 +61,15 @@ def main() -> None:
                 rows.append(row)
                 print(lines([row])[0], flush=True)
     print("\nagainst the best peer:", *summary(rows), sep="\n")
+    print("\nagainst itself at fixed sizes:", *worst_lengths(rows), sep="\n")
     found: Row = {
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
         "rows": merged(rows),
     }
     earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    models = {} if options.no_compile else {w: costs(w) for w in works if w in MODELS}
+    weighed = [w for w in works if w in MODELS and w not in ONLY_DYNAMIC]
+    models = {} if options.no_compile else {w: costs(w) for w in weighed}
     found["models"] = {**earlier.get("models", {}), **models}
     overhead = call_overhead()
     print("  ".join(f"{k} {v:.0f} ns" for k, v in overhead.items()))
@@ -72,11 +81,13 @@ def main() -> None:
 
 def fitting(works: Sequence[str], peer: str) -> list[str]:
     """The works that a peer is measured on."""
+    if peer == STATIC:
+        return [w for w in works if w in (*DYNAMIC, *ONLY_DYNAMIC)]
     if not PEERS[peer].installed:
         return []
     static = [w for w in works if w not in DYNAMIC]
-    some = {"unity_static": DYNAMIC, "openvino_bf16": BF16, "torch_compile": static, "tvm": static}
-    return [w for w in works if w in some.get(peer, works)]
+    some = {"openvino_bf16": BF16, "torch_compile": static, "tvm": static}
+    return [w for w in works if w in some.get(peer, works) and w not in ONLY_DYNAMIC]
 
 
 def paired(works: Sequence[str], peer: str, threads: int, seconds: float) -> Iterator[Row]:

@@ -1,5 +1,7 @@
 """The runtimes that Unity is compared with: how each loads a model and runs it.
 
+Unity compiled for fixed sizes is one more (`STATIC`), which `pair` loads as it does Unity itself.
+
 A peer whose package is missing is left out of the table.
 """
 
@@ -16,8 +18,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-
-import unity
 
 from .work import Feeds
 
@@ -129,13 +129,6 @@ def tvm(path: Path, threads: int, feeds: Feeds) -> RunWith:
     return run
 
 
-def unity_static(path: Path, threads: int, feeds: Feeds) -> RunWith:
-    """Unity itself, compiled for just these sizes."""
-    sizes = {name: dict(enumerate(x.shape)) for name, x in feeds.items()}
-    executable = unity.compile(str(path), threads=threads, dynamic=sizes)
-    return lambda feeds: list(executable.run(feeds).values())
-
-
 PEERS: Mapping[str, Peer] = {
     "onnxruntime": Peer("onnxruntime", onnxruntime),
     "openvino": Peer("openvino", partial(openvino, hints={"INFERENCE_PRECISION_HINT": "f32"})),
@@ -143,8 +136,9 @@ PEERS: Mapping[str, Peer] = {
     "torch": Peer("torch", torch_eager, any_length=False),
     "torch_compile": Peer("torch", torch_compile, any_length=False),
     "tvm": Peer("tvm", tvm, any_length=False),
-    "unity_static": Peer("unity", unity_static, any_length=False),
 }
+STATIC = "unity_static"
+"""Unity itself, compiled for just the sizes it is called with."""
 
 
 def relative_error(got: object, want: object) -> float:

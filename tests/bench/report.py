@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .peers import STATIC
+
 Row = Mapping[str, Any]
 Key = tuple[str, int, int, str]
 """A work, its length, threads, precision."""
@@ -18,7 +20,7 @@ def best_peers(rows: Iterable[Row]) -> dict[Key, Row]:
     """Of each work the row with the peer that comes out best: the least ratio."""
     groups: defaultdict[Key, list[Row]] = defaultdict(list)
     for r in rows:
-        if "ratio" in r and r["peer"] != "unity_static":
+        if "ratio" in r and r["peer"] != STATIC:
             groups[r["work"], r["length"], r["threads"], r["precision"]].append(r)
     return {key: min(found, key=lambda r: float(r["ratio"])) for key, found in groups.items()}
 
@@ -41,6 +43,20 @@ def summary(rows: Sequence[Row]) -> list[str]:
     """A line for each work: the ratio to its best peer."""
     found = best_peers(rows).items()
     return [f"{work_text(key):40} x{r['ratio']:.3f}  ({r['peer']})" for key, r in found]
+
+
+def worst_lengths(rows: Iterable[Row]) -> list[str]:
+    """A line for each work of unknown sizes: where it loses most by not knowing them."""
+    groups: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
+    for r in rows:
+        if "ratio" in r and r["peer"] == STATIC:
+            groups[r["work"], r["threads"]].append(r)
+    return [
+        f"{work_text((work, worst['length'], threads, 'f32')):40} x{worst['ratio']:.3f}"
+        f"  (the least of {len(found)} lengths)"
+        for (work, threads), found in groups.items()
+        for worst in [min(found, key=lambda r: float(r["ratio"]))]
+    ]
 
 
 def work_text(key: Key) -> str:

@@ -13,14 +13,20 @@ from . import cnn, transformer
 from .models import MODELS, decoder_step, tokens
 from .operators import OPERATORS
 from .pair import rows
-from .peers import PEERS, relative_error
-from .report import best_peers, work_text
+from .peers import PEERS, STATIC, relative_error
+from .report import best_peers, work_text, worst_lengths
 from .work import Feeds, Work
+
+
+def tiny_decoder() -> onnx.ModelProto:
+    """One narrow layer."""
+    return transformer.gpt2(1, 48, 4, 64, 50, 64)
+
 
 SMALL: dict[str, tuple[onnx.ModelProto, Feeds]] = {
     "mlp": (cnn.mlp(), {"x": np.ones((1, 784), np.float32)}),
     "bert": (transformer.bert(layers=1, width=48, heads=4, ffn=64, length=16), tokens(16)),
-    "gpt2": (transformer.gpt2(1, 48, 4, 64, 50, 64), decoder_step(5, 1, 4, 12, 50)),
+    "gpt2": (tiny_decoder(), decoder_step(5, 1, 4, 12, 50)),
     "softmax": (OPERATORS["softmax_1024x1024"].build(), OPERATORS["softmax_1024x1024"].feeds(1)),
     "gelu": (OPERATORS["gelu_1M"].build(), OPERATORS["gelu_1M"].feeds(1)),
     "layernorm": (OPERATORS["layernorm_128x768"].build(), OPERATORS["layernorm_128x768"].feeds(1)),
@@ -46,14 +52,31 @@ def test_a_row_has_both_times_and_the_error() -> None:
 
 
 def test_a_session_gives_all_that_the_plain_model_does() -> None:
-    work = Work(
-        lambda: transformer.gpt2(1, 48, 4, 64, 50, 64),
-        lambda n: decoder_step(n, 1, 4, 12, 50),
-        (5, 0),
-        session=True,
-    )
+    work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 4, 12, 50), (5, 0), session=True)
     for row in rows("gpt2", work, "onnxruntime", 1, 0.01):
         assert row["error"] < 1e-5
+
+
+def test_models_of_unknown_sizes_are_compared_with_themselves_at_fixed_ones() -> None:
+    for session in (False, True):
+        work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 4, 12, 50), (5, 7), session=session)
+        found = list(rows("gpt2", work, STATIC, 1, 0.01))
+        assert [r["length"] for r in found] == [5, 7]
+        assert all(r["error"] < 1e-5 for r in found)
+
+
+def test_the_worst_length_is_told() -> None:
+    row = {"work": "bert_2_layers", "threads": 1, "peer": STATIC}
+    found = worst_lengths(
+        [
+            {**row, "length": 7, "ratio": 0.95},
+            {**row, "length": 33, "ratio": 0.91},
+            {**row, "length": 64, "failed": "no"},
+            {**row, "length": 100, "peer": "onnxruntime", "ratio": 0.5},
+        ]
+    )
+    (line,) = found
+    assert " ".join(line.split()) == "bert_2_layers @33, 1 thread x0.910 (the least of 2 lengths)"
 
 
 def test_the_best_peer_is_the_hardest_to_beat() -> None:
@@ -63,7 +86,7 @@ def test_the_best_peer_is_the_hardest_to_beat() -> None:
             {**row, "peer": "torch", "ratio": 3.0},
             {**row, "peer": "onnxruntime", "ratio": 0.7},
             {**row, "peer": "tvm", "failed": "no"},
-            {**row, "peer": "unity_static", "ratio": 0.5},
+            {**row, "peer": STATIC, "ratio": 0.5},
         ]
     )
     ((key, best),) = found.items()
