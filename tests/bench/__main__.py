@@ -21,11 +21,11 @@ from typing import Any
 
 import onnx
 
-from .memory import measured
+from .memory import RUNTIMES, measured
 from .models import MODELS
 from .overhead import call_overhead
 from .peers import PEERS, STATIC
-from .report import lines, plot, summary, worst_lengths
+from .report import lines, memory_lines, plot, summary, worst_lengths
 from .works import WORKS
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -51,11 +51,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
     parser.add_argument("--no-compile", action="store_true", help="no compile times, no memory")
+    parser.add_argument("--no-times", action="store_true", help="nothing but those")
     options = parser.parse_args()
     works = options.works or list(WORKS)
     names = options.peers or [*(p for p in PEERS if p != "tvm"), STATIC]
     rows: list[Row] = []
-    for threads in options.threads:
+    for threads in [] if options.no_times else options.threads:
         for peer in names:
             for row in paired(fitting(works, peer), peer, threads, options.seconds):
                 rows.append(row)
@@ -128,15 +129,19 @@ def merged(rows: Sequence[Row]) -> list[Row]:
 
 
 def costs(name: str) -> Row:
-    """Compile times in seconds and memory in MiB."""
+    """Compile times in seconds, and memory in MiB by length and runtime."""
     work = WORKS[name]
     with tempfile.TemporaryDirectory() as folder:
         path, cache = Path(folder) / f"{name}.onnx", Path(folder) / "cache"
         onnx.save(work.build(), path)
         cold, cached = compile_seconds(path, cache), compile_seconds(path, cache)
-        memory = {r: measured(path, name, work.lengths[0], r) for r in ("unity", "onnxruntime")}
+        memory = {
+            str(length): {runtime: measured(path, name, length, runtime) for runtime in RUNTIMES}
+            for length in sorted({work.lengths[0], work.lengths[-1]})
+        }
     row: Row = {"cold_s": round(cold, 2), "cached_s": round(cached, 2), "memory": memory}
-    print(f"{name}: compiled in {cold:.2f} s, cached {cached:.2f} s; {memory}", flush=True)
+    print(f"{name}: compiled in {cold:.2f} s, cached {cached:.2f} s")
+    print(*memory_lines(name, memory), sep="\n", flush=True)
     return row
 
 

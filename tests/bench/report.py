@@ -59,6 +59,16 @@ def worst_lengths(rows: Iterable[Row]) -> list[str]:
     ]
 
 
+def memory_lines(name: str, memory: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[str]:
+    """A line for each length and runtime: MiB loaded, at most while loading, and what runs take."""
+    return [
+        f"{name:22} {length:>5}  {runtime:20} loaded {m['loaded_mib']:7.1f}"
+        f"  (peak {m['load_peak_mib']:7.1f})  a run {m['run_mib']:6.1f}, three {m['runs_mib']:6.1f}"
+        for length, runtimes in memory.items()
+        for runtime, m in runtimes.items()
+    ]
+
+
 def work_text(key: Key) -> str:
     """A row's name in the table and the plot."""
     work, length, threads, precision = key

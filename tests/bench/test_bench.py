@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from . import cnn, transformer
+from .memory import RUNTIMES, measured
 from .models import MODELS, decoder_step, tokens
 from .operators import OPERATORS
 from .pair import rows
@@ -63,6 +64,15 @@ def test_models_of_unknown_sizes_are_compared_with_themselves_at_fixed_ones() ->
         found = list(rows("gpt2", work, STATIC, 1, 0.01))
         assert [r["length"] for r in found] == [5, 7]
         assert all(r["error"] < 1e-5 for r in found)
+
+
+def test_memory_is_that_of_a_run(tmp_path: Path) -> None:
+    path = tmp_path / "softmax.onnx"
+    onnx.save(OPERATORS["softmax_1024x1024"].build(), path)
+    for runtime in RUNTIMES:
+        found = measured(path, "softmax_1024x1024", 1, runtime)
+        assert found["load_peak_mib"] >= found["loaded_mib"] > 0
+        assert 4 <= found["run_mib"] <= found["runs_mib"] < 100  # the result alone is 4 MiB
 
 
 def test_the_worst_length_is_told() -> None:

@@ -20,7 +20,10 @@ class SessionOptions:
     intra_op_num_threads: int
     inter_op_num_threads: int
     log_severity_level: int
+    enable_cpu_mem_arena: bool
+    enable_mem_pattern: bool
     graph_optimization_level: GraphOptimizationLevel
+    def add_session_config_entry(self, config_key: str, config_value: str) -> None: ...
 
 class IOBinding:
     def bind_input(
