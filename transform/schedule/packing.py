@@ -31,8 +31,10 @@ TRANSPOSED_ROWS = 16
 """The same where the columns lie across: the alternative sums along the lanes."""
 REPACK = 96
 """Rows of a strip's piece: each has its own copy."""
-STRIDE = 512
+STRIDE = 128
 """Elements between two steps from which on the columns are worth a copy."""
+LINE = 64
+"""Bytes of a line of the cache: columns that begin inside one are worth a copy at any distance."""
 
 
 _ZERO = imm(0)
@@ -156,6 +158,9 @@ def packing_of(reduction: Reduction, layout: Layout) -> Packing | None:
         high = height is None or height >= TRANSPOSED_ROWS
         return Packing(load, depth, var, transposed) if deep and wide and high else None
     moved = as_constant(along)
-    if (steps or DEPTH) < DEPTH or (height or ROWS) < ROWS or (moved or STRIDE) < STRIDE:
+    if (steps or DEPTH) < DEPTH or (height or ROWS) < ROWS:
+        return None
+    moved = STRIDE if moved is None else abs(moved)
+    if moved < STRIDE and moved * load.dtype.bytes % LINE == 0:
         return None
     return Packing(load, depth, var)

@@ -62,7 +62,7 @@ def product(rows: int, depth: int, columns: int, batch: int = 1, kind: str = "fl
 @given(
     rows=st.integers(3, 20),
     depth=st.integers(2, 5),
-    columns=st.integers(9, 90),
+    columns=st.integers(33, 90),
     batch=st.integers(1, 2),
     target=st.sampled_from(TARGETS),
     threads=st.integers(1, 3),
