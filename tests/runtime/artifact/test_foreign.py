@@ -1,0 +1,367 @@
+"""Libraries and engines of what is loaded: found again, or told of; never a wrong answer."""
+
+from __future__ import annotations
+
+import ctypes.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import unity
+from unity import runtime
+from unity.codegen.engine import OpSite, register_engine, register_engines
+from unity.codegen.library import SharedLibrary
+from unity.errors import UnityError
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.runtime import engine as runtime_engine
+from unity.runtime import foreign
+from unity.runtime.artifact.read import read_manifest
+from unity.runtime.executable import Executable
+from unity.script import parse
+from unity.transform.graph.resolve.engine import ENGINES
+
+from .programs import again
+
+Floats = npt.NDArray[np.float32]
+LIBM = ctypes.util.find_library("m")
+PROGRAM = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 8], w: f32[Tensor, 8, 5]) -> f32[Tensor, n, 5]:
+    with R.dataflow():
+        y = R.matmul(R.exp(x), w)
+        z = R.nn.relu(y)
+    return z
+"""
+COSINE = """
+n = dim("n")
+@script.prim_func
+def cosines(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
+    for i in range(n):
+        y[i] = T.call_extern("LIBRARY.FUNCTION", x[i], dtype="float32")
+@script.function
+def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    y = R.call_tir(cosines, (x,), out=f32[Tensor, n])
+    return y
+"""
+CHILD = """
+import json, sys
+import numpy as np
+from unity.errors import UnityError
+from unity.runtime import load
+try:
+    exe = load(sys.argv[1])
+    args = [np.full(s, 0.5, np.float32) for s in json.loads(sys.argv[2])]
+    exe.threads = int(sys.argv[3])
+    found = [np.asarray(exe(*args)).tolist() for _ in range(2)][1]
+    print(json.dumps({"result": found, "compiler": "unity.codegen" in sys.modules}))
+except UnityError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _engines() -> Iterator[None]:
+    register_engines()
+    before, loaders = dict(ENGINES), dict(runtime_engine._loaders)
+    yield
+    ENGINES.clear()
+    ENGINES.update(before)
+    runtime_engine._loaders.clear()
+    runtime_engine._loaders.update(loaders)
+
+
+def installed(name: str) -> str:
+    if ENGINES[name].missing() is not None:
+        pytest.skip(f"{name} is not installed")
+    return name
+
+
+def elsewhere(
+    path: Path, shapes: Sequence[Sequence[int]], threads: int = 1, *, first: str = ""
+) -> dict[str, Any]:
+    """What another process, without the compiler, makes of an artifact."""
+    root = Path(unity.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", first + CHILD, str(path), json.dumps(shapes), str(threads)],
+        capture_output=True, text=True, check=True, cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )  # fmt: skip
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+def expected(x: Floats, w: Floats) -> Floats:
+    return np.asarray(np.maximum(np.exp(x) @ w, 0), np.float32)
+
+
+X, W = np.full((3, 8), 0.5, np.float32), np.full((8, 5), 0.5, np.float32)
+
+
+# ------------------------------------------------------------------------------------ libraries
+
+
+def test_openblas_in_this_and_in_another_process(tmp_path: Path) -> None:
+    exe = unity.compile(parse(PROGRAM), resolve={"matmul": "library:openblas"})
+    loaded = again(exe, tmp_path)
+    np.testing.assert_allclose(loaded(X, W), expected(X, W), rtol=1e-5)
+    told = elsewhere(tmp_path / "a.unity", [X.shape, W.shape], 2)
+    np.testing.assert_allclose(told["result"], expected(X, W), rtol=1e-5)
+    assert not told["compiler"]
+    (record,) = read_manifest(tmp_path / "a.unity").libraries
+    assert record.name == "openblas"
+
+
+def calls(library: str, function: str, threads: int | None = None) -> Executable:
+    text = COSINE.replace("LIBRARY", library).replace("FUNCTION", function)
+    return unity.compile(parse(text), threads=threads)
+
+
+@pytest.mark.skipif(LIBM is None, reason="no C library of mathematics")
+def test_a_users_library_is_found_again(tmp_path: Path) -> None:
+    SharedLibrary("cosines", lambda: [LIBM or ""]).register()
+    loaded = again(calls("cosines", "cosf"), tmp_path)
+    np.testing.assert_allclose(loaded(X[0]), np.cos(X[0]), rtol=1e-6)
+    told = elsewhere(tmp_path / "a.unity", [(4,)])
+    np.testing.assert_allclose(told["result"], np.cos(X[0, :4]), rtol=1e-6)
+
+
+def made_of_c(folder: Path, name: str, body: str, function: str = "f") -> Path:
+    """A shared library of one C function from float to float."""
+    compiler = next((c for c in ("cc", "gcc", "clang") if _found(c)), None)
+    if compiler is None:
+        pytest.skip("no C compiler to make a library with")
+    (folder / f"{name}.c").write_text(f"float {function}(float x) {{ {body} }}")
+    path = folder / f"lib{name}.so"
+    command = [compiler, "-shared", "-fPIC", "-o", str(path), str(folder / f"{name}.c")]
+    subprocess.run(command, check=True)
+    return path
+
+
+def _found(program: str) -> bool:
+    return any((Path(p) / program).exists() for p in os.environ.get("PATH", "").split(os.pathsep))
+
+
+def test_a_library_may_be_delivered_beside_the_artifact(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    path = made_of_c(tmp_path, "doubling", "return 2 * x;")
+    SharedLibrary("doubling", [path]).register()
+    calls("doubling", "f").save(tmp_path / "there" / "a.unity")
+    told = elsewhere(tmp_path / "there" / "a.unity", [(4,)])
+    assert told["result"] == [1.0] * 4
+    path.rename(tmp_path / "there" / path.name)
+    told = elsewhere(tmp_path / "there" / "a.unity", [(4,)])
+    assert told["result"] == [1.0] * 4
+
+
+def test_a_missing_library_is_told_with_what_was_searched(tmp_path: Path) -> None:
+    path = made_of_c(tmp_path, "leaving", "return x;")
+    SharedLibrary("leaving", [path], hint="get it at the usual place").register()
+    calls("leaving", "f").save(tmp_path / "a.unity")
+    path.unlink()
+    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
+    assert f"can't load {tmp_path}/a.unity: the library 'leaving' can't be loaded: " in text
+    assert f"{path}: " in text
+    assert "libleaving.so: cannot open shared object file" in text
+    assert text.endswith("hint: get it at the usual place")
+
+
+def test_a_library_that_is_none(tmp_path: Path) -> None:
+    path = made_of_c(tmp_path, "spoilt", "return x;")
+    SharedLibrary("spoilt", [path]).register()
+    calls("spoilt", "f").save(tmp_path / "a.unity")
+    path.unlink()  # it is mapped here
+    path.write_bytes(b"\x7fELF and nothing else")
+    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
+    assert "the library 'spoilt' can't be loaded" in text
+    other = tmp_path / "libother.so"  # of the first one this process has a copy
+    other.write_bytes(path.read_bytes())
+    SharedLibrary("spoilt", [other]).register()
+    with pytest.raises(UnityError, match="the library 'spoilt' can't be loaded"):
+        runtime.load(tmp_path / "a.unity")
+    with pytest.raises(UnityError, match="the library 'spoilt' can't be loaded"):
+        calls("spoilt", "f")
+
+
+def test_a_library_without_the_function(tmp_path: Path) -> None:
+    path = made_of_c(tmp_path, "older", "return x;")
+    SharedLibrary("older", [path]).register()
+    calls("older", "f").save(tmp_path / "a.unity")
+    (tmp_path / "older.c").write_text("float g(float x) { return x; }")
+    path.unlink()
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", str(path), str(tmp_path / "older.c")], check=True
+    )
+    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
+    assert "the library 'older' " in text
+    assert "has no function 'f'\nhint: looked for f" in text
+
+
+def test_what_is_registered_here_is_taken(tmp_path: Path) -> None:
+    SharedLibrary("either", [made_of_c(tmp_path, "one", "return 1;")]).register()
+    calls("either", "f").save(tmp_path / "a.unity")
+    SharedLibrary("either", [made_of_c(tmp_path, "two", "return 2;")]).register()
+    np.testing.assert_array_equal(runtime.load(tmp_path / "a.unity")(X[0]), np.full(8, 2))
+    assert elsewhere(tmp_path / "a.unity", [(4,)])["result"] == [1.0] * 4
+    assert foreign.registered("nobody") is None
+
+
+# -------------------------------------------------------------------------------------- engines
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_engines_in_this_and_in_another_process(engine: str, tmp_path: Path) -> None:
+    exe = unity.compile(parse(PROGRAM), resolve={"matmul": f"engine:{installed(engine)}"})
+    loaded = again(exe, tmp_path)
+    assert loaded.native() == {"main": "native"}
+    for threads in (1, 2):
+        loaded.threads = threads
+        for rows in (1, 3, 20):
+            x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)
+            np.testing.assert_allclose(loaded(x, W), expected(x, W), rtol=1e-4, atol=1e-5)
+    told = elsewhere(tmp_path / "a.unity", [X.shape, W.shape], 2)
+    np.testing.assert_allclose(told["result"], expected(X, W), rtol=1e-4)
+    assert not told["compiler"]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_a_missing_package_is_told_with_the_command(engine: str, tmp_path: Path) -> None:
+    exe = unity.compile(parse(PROGRAM), resolve={"matmul": f"engine:{installed(engine)}"})
+    exe.save(tmp_path / "a.unity")
+    without = (
+        "import importlib.util\nfind = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda n, p=None: None if n == {engine!r} else find(n, p)\n"
+    )
+    text = elsewhere(tmp_path / "a.unity", [X.shape, W.shape], first=without)["error"]
+    assert f"the engine '{engine}' can't be used: the package {engine} is not installed" in text
+    assert f"pip install {engine}" in text
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_a_model_that_the_engine_cannot_load(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exe = unity.compile(parse(PROGRAM), resolve={"matmul": f"engine:{installed(engine)}"})
+    kind = type(exe._parts.image.engines[0].make(exe.threads))
+    monkeypatch.setattr(kind, "save", lambda self: b"\x08\x07nonsense")
+    exe.save(tmp_path / "a.unity")
+    with pytest.raises(
+        UnityError, match=rf"can't load .*: the engine {engine} can't load {engine}_"
+    ):
+        runtime.load(tmp_path / "a.unity")
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """An engine of somebody: it doubles, and fails where it is told to."""
+
+    fails: str = ""
+    name: str = "vendor"
+
+    def missing(self) -> str | None:
+        return "its driver is too old" if self.fails == "missing" else None
+
+    def supports(self, site: OpSite) -> str | None:
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Vendor:
+        return self
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if self.fails == "run":
+            raise RuntimeError("out of luck")
+        np.copyto(outputs[0], np.exp(inputs[0]))
+
+    def save(self) -> bytes:
+        if self.fails == "save":
+            raise RuntimeError("no licence to save")
+        return b"exp"
+
+    def load(self, data: bytes, target: Target, threads: int) -> Vendor:
+        if self.fails == "load" or data != b"exp":
+            raise ValueError("no such model")
+        return self
+
+
+def vendors(fails: str = "") -> Executable:
+    register_engine(Vendor(fails))
+    return unity.compile(parse(PROGRAM), resolve={"exp": "engine:vendor"})
+
+
+def test_an_engine_of_another_package(tmp_path: Path) -> None:
+    loaded = again(vendors(), tmp_path)
+    np.testing.assert_allclose(loaded(X, W), expected(X, W), rtol=1e-5)
+
+
+def test_an_engine_that_nobody_knows_here(tmp_path: Path) -> None:
+    vendors().save(tmp_path / "a.unity")
+    text = elsewhere(tmp_path / "a.unity", [X.shape, W.shape])["error"]
+    assert "no engine 'vendor' is known here\nhint: import " in text
+    assert "test_foreign, and register it before loading (unity.runtime.provide_loader)" in text
+    assert "entry point of 'unity.engines'" in text
+
+
+ENTRY_POINT = """
+import sys
+from types import ModuleType
+from importlib import metadata
+import numpy as np
+
+class Vendor:
+    name = "vendor"
+    def missing(self): return None
+    def load(self, data, target, threads):
+        assert data == b"exp" and target.kind == "cpu" and threads >= 1
+        return lambda inputs, outputs: np.copyto(outputs[0], np.exp(inputs[0]))
+
+made = ModuleType("vendor_package")
+made.LOADER = Vendor()
+sys.modules["vendor_package"] = made
+point = metadata.EntryPoint("vendor", "vendor_package:{what}", "unity.engines")
+metadata.entry_points = lambda group, name: [point] if group == "unity.engines" else []
+"""
+
+
+def test_an_engine_by_its_entry_point(tmp_path: Path) -> None:
+    vendors().save(tmp_path / "a.unity")
+    first = ENTRY_POINT.replace("{what}", "LOADER")
+    told = elsewhere(tmp_path / "a.unity", [X.shape, W.shape], first=first)
+    np.testing.assert_allclose(told["result"], expected(X, W), rtol=1e-5)
+    first = ENTRY_POINT.replace("{what}", "GONE")
+    text = elsewhere(tmp_path / "a.unity", [X.shape, W.shape], first=first)["error"]
+    assert "the engine 'vendor' of vendor_package:GONE can't be loaded: AttributeError" in text
+
+
+@pytest.mark.parametrize(
+    ("fails", "message"),
+    [
+        ("missing", "the engine 'vendor' can't be used: its driver is too old"),
+        (
+            "load",
+            "the engine vendor can't load vendor_.*: ValueError: no such model\nhint: an",
+        ),
+        ("run", "the engine vendor failed in vendor_.*: out of luck"),
+    ],
+)
+def test_an_engine_that_fails_where_it_is_loaded(fails: str, message: str, tmp_path: Path) -> None:
+    vendors().save(tmp_path / "a.unity")
+    register_engine(Vendor(fails))
+    with pytest.raises(UnityError, match=message):
+        runtime.load(tmp_path / "a.unity")(X, W)
+
+
+def test_an_engine_that_cannot_save(tmp_path: Path) -> None:
+    with pytest.raises(UnityError, match=r"vendor can't save vendor_.*: no licence to save\nhint:"):
+        vendors("save").save(tmp_path / "a.unity")
+    assert not list(tmp_path.iterdir())
