@@ -7,6 +7,7 @@ graph functions into bytecode and native code, and puts it all together as an `E
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from logging import getLogger
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -26,6 +27,7 @@ from unity.op.check import check_types
 from unity.runtime.artifact.container import is_container
 from unity.runtime.executable import Executable
 from unity.runtime.image import Option
+from unity.runtime.implementation import ImplementationError
 from unity.runtime.trim import MUCH, trim
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
@@ -110,6 +112,9 @@ def compile(  # noqa: A001
         trace: A folder to write the program after each pass to, with a page of the differences.
         cache: The folder of compiled object code, None for no cache.
 
+    A library or an engine that fails where it was chosen by estimate is left out with a warning
+    (the logger ``unity``); one that was asked for by name is an error.
+
     Raises:
         UnityError: The module is wrong, the target can't compute in the precision, or with `check`
             the numbers differ.
@@ -136,14 +141,19 @@ def compile(  # noqa: A001
         passes = _resolved(passes, module, resolve, sizes, context, cache)
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
-    lowered = lower(module, passes, context, store, checks=check_bounds)
     asked: dict[str, Option] = {
         "threads": threads if isinstance(target, str) else target.threads,
         "precision": precision,
         "caches": caches is not False,
         "check_bounds": check_bounds,
     }
-    executable = assemble(lowered, context.reports.get(EXPLANATION, ""), asked)
+    while True:
+        lowered = lower(module, passes, context, store, checks=check_bounds)
+        try:
+            executable = assemble(lowered, context.reports.get(EXPLANATION, ""), asked)
+            break
+        except ImplementationError as error:
+            passes = _without(passes, error)
     if check:
         from unity.checking import check_executable
 
@@ -188,6 +198,17 @@ def _resolved(
         repr(passes),
     )
     return passes.replace(Resolve, step)
+
+
+def _without(passes: Pipeline, error: ImplementationError) -> Pipeline:
+    """The pipeline that does without what failed, if nobody asked for it by name."""
+    for step in passes.passes:
+        if isinstance(step, Resolve):
+            other = step.without(error.implementation, error.message)
+            if other is not None:
+                getLogger("unity").warning("%s is left out: %s", error.implementation, error)
+                return passes.replace(Resolve, other)
+    raise error
 
 
 def _module(model: Model) -> IRModule:

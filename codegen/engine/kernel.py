@@ -12,6 +12,7 @@ from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
 from unity.runtime.engine import Compiled
 from unity.runtime.engine_kernel import EngineCode
+from unity.runtime.implementation import ImplementationError
 from unity.transform.graph.resolve import ENGINES, engine_of
 
 
@@ -31,10 +32,11 @@ def engine_code(name: str, function: Function, target: Target) -> EngineCode:
     def make(threads: int) -> Compiled:
         try:
             return engine_of(engine).compile(module, target, threads)
-        except UnityError:
-            raise
+        except UnityError as error:
+            raise ImplementationError(f"engine:{engine}", error.message, error.hint) from error
         except Exception as error:
-            raise UnityError(
+            raise ImplementationError(
+                f"engine:{engine}",
                 f"the engine {engine} can't compile {name}: {type(error).__name__}: {error}",
                 hint="compile without it: resolve={'*': 'tir'}",
             ) from error

@@ -15,6 +15,7 @@ from typing import Self, TypeAlias
 
 from unity.errors import UnityError
 from unity.runtime import foreign
+from unity.runtime.implementation import ImplementationError
 from unity.runtime.link import Library, link
 
 SERIAL_BEGIN, SERIAL_END = "serial_begin", "serial_end"
@@ -135,7 +136,11 @@ class ForeignLibrary:
                 else:
                     return self._handle
             tried = "; ".join(reasons) or "no file was found"
-            raise UnityError(f"the library {self.name!r} can't be loaded: {tried}", hint=self.hint)
+            raise ImplementationError(
+                f"library:{self.name}",
+                f"the library {self.name!r} can't be loaded: {tried}",
+                self.hint,
+            )
         return self._handle
 
     def _paths(self, reasons: list[str]) -> Iterator[str | Path]:
@@ -164,9 +169,10 @@ class ForeignLibrary:
                 assert found is not None
                 return found
         written = ", ".join(form.format(function) for form in self.forms)
-        raise UnityError(
+        raise ImplementationError(
+            f"library:{self.name}",
             f"the library {self.name!r} ({handle._name}) has no function {function!r}",
-            hint=f"looked for {written}",
+            f"looked for {written}",
         )
 
     def _serial_code(self, threads: ThreadControl) -> Library:

@@ -58,12 +58,14 @@ class Resolve(Pass):
         reasons: Why, for sites whose choice was made elsewhere (by measuring), by name.
         roads: What was measured of the whole program.
         partial: Whether the program is a part of one, so that names may be of sites elsewhere.
+        failed: Implementations that were taken and failed, each with the reason.
     """
 
     policy: Policy = field(default_factory=Policy)
     reasons: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     roads: tuple[RoadRow, ...] = ()
     partial: bool = False
+    failed: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions."""
@@ -79,6 +81,16 @@ class Resolve(Pass):
         explanation = Explanation(tuple(rows), self.roads, self.name_of_policy)
         ctx.reports[EXPLANATION] = explanation.to_json()
         return module.with_(functions)
+
+    def without(self, implementation: str, why: str) -> Resolve | None:
+        """The same without an implementation that failed; None if the user asked for that one."""
+        named = [value for _, value in self.policy.overrides]
+        asked = any(
+            name == implementation or name.startswith(f"{implementation}.") for name in named
+        )
+        if asked or self.policy.base != "static" or implementation in self.failed:
+            return None
+        return replace(self, failed={**self.failed, implementation: why})
 
     @property
     def name_of_policy(self) -> str:
@@ -96,7 +108,7 @@ class _Resolver:
         self.function = function
         self.step = step
         self.graph = Graph.of(function)
-        self.sites = sites_of(name, function, ctx.target)
+        self.sites = [s.without(step.failed) for s in sites_of(name, function, ctx.target)]
         self.by_var = {s.var: s for s in self.sites}
         self.choices: dict[Var, Choice] = {}
         self.covered: dict[Var, Var] = {}

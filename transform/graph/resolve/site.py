@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from unity.errors import UnityError
 from unity.ir.graph import Call, Expr, Function, Op, Tuple, Var
@@ -90,6 +90,19 @@ class Site:
                 return c
         begun = [c for c in self.candidates if c.implementation.startswith(f"{implementation}.")]
         return next((c for c in begun if c.legal), begun[0] if begun else None)
+
+    def without(self, failed: Mapping[str, str]) -> Site:
+        """The site with the candidates of some implementations ruled out, each for its reason."""
+        kept = tuple(_ruled_out(c, failed) for c in self.candidates)
+        return replace(self, candidates=kept) if kept != self.candidates else self
+
+
+def _ruled_out(candidate: Candidate, failed: Mapping[str, str]) -> Candidate:
+    name = candidate.implementation
+    for implementation, why in failed.items():
+        if candidate.legal and (name == implementation or name.startswith(f"{implementation}.")):
+            return replace(candidate, row=replace(candidate.row, why_not=why))
+    return candidate
 
 
 def sites_of(name: str, function: Function, target: Target) -> list[Site]:

@@ -1,0 +1,212 @@
+"""What was chosen by estimate and fails is left out and told of; what was asked for is an error."""
+
+from __future__ import annotations
+
+import ctypes.util
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unity
+from unity.codegen.engine import OpSite, register_engine
+from unity.codegen.library import (
+    LIBRARY_FUNCTIONS,
+    LibraryFunction,
+    SharedLibrary,
+    fixed_kernel,
+    register_library_function,
+)
+from unity.errors import UnityError
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.ir.target import Target
+from unity.script import parse
+from unity.transform import backend_of, register_backend
+from unity.transform.backend import BACKENDS
+from unity.transform.graph.resolve.cost import OpClass
+from unity.transform.graph.resolve.engine import ENGINES
+from unity.transform.pattern import any_, op
+
+PROGRAM = """
+@script.function
+def main(x: f32[Tensor, 300, 96], w: f32[Tensor, 96, 800]) -> f32[Tensor, 300, 800]:
+    with R.dataflow():
+        y = R.matmul(x, w)
+        z = R.cos(y)
+    return z
+"""
+X, W = np.full((300, 96), 0.1, np.float32), np.full((96, 800), 0.1, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Tempting:
+    """An engine that promises much."""
+
+    fails: str = ""
+    name: str = "tempting"
+
+    def missing(self) -> str | None:
+        return "its package is not installed" if self.fails == "missing" else None
+
+    def supports(self, site: OpSite) -> str | None:
+        return None
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Tempting:
+        if self.fails == "compile":
+            raise ValueError("no licence")
+        return self
+
+    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        raise RuntimeError("out of luck")
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, data: bytes, target: Target, threads: int) -> Tempting:
+        return self
+
+
+@pytest.fixture(autouse=True)
+def _tempted() -> Iterator[None]:
+    engines, functions = dict(ENGINES), dict(LIBRARY_FUNCTIONS)
+    cpu = backend_of("cpu")
+    fast: Mapping[OpClass, float] = {"contraction": 100.0, "elementwise": 100.0}
+    promised = {**cpu.efficiency, "engine:tempting": fast, "library:tempting": fast}
+    register_backend(replace(cpu, efficiency=promised))
+    yield
+    BACKENDS["cpu"] = cpu
+    ENGINES.clear()
+    ENGINES.update(engines)
+    LIBRARY_FUNCTIONS.clear()
+    LIBRARY_FUNCTIONS.update(functions)
+
+
+def right(exe: unity.Executable) -> None:
+    np.testing.assert_allclose(exe(X, W), np.cos(X @ W), rtol=1e-4, atol=1e-4)
+
+
+def test_an_engine_that_cannot_compile(caplog: pytest.LogCaptureFixture) -> None:
+    register_engine(Tempting("compile"))
+    exe = unity.compile(parse(PROGRAM), resolve="static")
+    right(exe)
+    assert "engine:tempting is left out: the engine tempting can't compile" in caplog.text
+    row = exe.explain()["y"]
+    assert row.choice != "engine:tempting"
+    (why,) = [c.why_not for c in row.candidates if c.implementation == "engine:tempting"]
+    assert why is not None
+    assert why.endswith("ValueError: no licence")
+
+
+@pytest.mark.parametrize(
+    "resolve",
+    [
+        "engine:tempting",
+        {"matmul": "engine:tempting"},
+        {"main/y": "engine:tempting", "*": "static"},
+        lambda site, found: found[-1],
+    ],
+)
+def test_an_engine_asked_for_that_cannot_compile(
+    resolve: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    register_engine(Tempting("compile"))
+    with pytest.raises(UnityError, match=r"tempting can't compile .*: no licence\nhint: compile"):
+        unity.compile(parse(PROGRAM), resolve=resolve)
+    assert not caplog.text
+
+
+def test_an_engine_whose_package_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+    register_engine(Tempting("missing"))
+    exe = unity.compile(parse(PROGRAM), resolve="static")
+    right(exe)
+    (why,) = [
+        c.why_not for c in exe.explain()["y"].candidates if c.implementation == "engine:tempting"
+    ]
+    assert why == "its package is not installed"
+    with pytest.raises(UnityError, match=r"'tempting' can't be used: its package is not installed"):
+        unity.compile(parse(PROGRAM), resolve="engine:tempting")
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("resolve", ["static", "engine:tempting"])
+def test_an_engine_that_fails_when_it_runs(resolve: str) -> None:
+    """Nothing may run twice, so there is no second road: the caller is told."""
+    register_engine(Tempting())
+    exe = unity.compile(parse(PROGRAM), resolve=resolve)
+    with pytest.raises(
+        UnityError, match=r"tempting failed in .* shapes \(300, 96\).*: out of luck"
+    ):
+        exe(X, W)
+
+
+COSINES = """
+n = dim("n")
+m = dim("m")
+@script.prim_func
+def cosines(x: f32[Buffer, n, m], y: f32[Buffer, n, m]) -> None:
+    for i, j in T.grid(n, m):
+        y[i, j] = T.call_extern("tempting.FUNCTION", x[i, j], dtype="float32")
+"""
+
+
+def tempting_library(file: str | Path, function: str) -> None:
+    library = SharedLibrary("tempting", [file], hint="get it at the usual place").register()
+    kernel = parse(COSINES.replace("FUNCTION", function)).prim_funcs()["cosines"]
+    register_library_function(
+        LibraryFunction(
+            "tempting.cos",
+            fixed_kernel(kernel),
+            np.cos,
+            pattern=op("cos", any_("x")),
+            inputs=("x",),
+            missing=library.missing,
+        )
+    )
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x7fELF and nothing else"])
+def test_a_library_that_cannot_be_loaded(content: bytes | None, tmp_path: Path) -> None:
+    file = tmp_path / "libtempting.so"
+    if content is not None:
+        file.write_bytes(content)
+    tempting_library(file, "cosf")
+    exe = unity.compile(parse(PROGRAM), resolve="static")
+    right(exe)
+    (why,) = [c.why_not for c in exe.explain()["z"].candidates if "tempting" in c.implementation]
+    assert why is not None
+    assert why.startswith(f"the library 'tempting' can't be loaded: {file}: ")
+    with pytest.raises(UnityError, match="'tempting' can't be used: the library 'tempting' can't"):
+        unity.compile(parse(PROGRAM), resolve={"cos": "library:tempting"})
+
+
+def test_a_library_without_the_function(caplog: pytest.LogCaptureFixture) -> None:
+    name = ctypes.util.find_library("m")
+    if name is None:
+        pytest.skip("no C library of mathematics")
+    tempting_library(name, "cosine_of_my_own")
+    exe = unity.compile(parse(PROGRAM), resolve="static")
+    right(exe)
+    assert "library:tempting is left out: the library 'tempting' " in caplog.text
+    (why,) = [c.why_not for c in exe.explain()["z"].candidates if "tempting" in c.implementation]
+    assert why is not None
+    assert why.endswith("has no function 'cosine_of_my_own'")
+    with pytest.raises(UnityError, match=r"no function 'cosine_of_my_own'\nhint: looked for cos"):
+        unity.compile(parse(PROGRAM), resolve={"cos": "library:tempting"})
+
+
+def test_a_call_in_the_program_itself_is_asked_for() -> None:
+    register_engine(Tempting("compile"))
+    text = """
+@script.function(attrs={"private": True})
+def part(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    return R.exp(x)
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    y = R.call_engine("tempting", part, (x,), out=f32[Tensor, 4])
+    return y
+"""
+    with pytest.raises(UnityError, match=r"tempting can't compile .*: no licence"):
+        unity.compile(parse(text), resolve="static")
