@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import unity
-from unity.codegen.engine import OpSite, register_engine
+from unity.codegen.engine import OpSite, register_engine, register_engines
 from unity.codegen.library import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,
     SharedLibrary,
     fixed_kernel,
+    register_libraries,
     register_library_function,
 )
 from unity.errors import UnityError
@@ -71,6 +72,8 @@ class Tempting:
 
 @pytest.fixture(autouse=True)
 def _tempted() -> Iterator[None]:
+    register_engines()
+    register_libraries()
     engines, functions = dict(ENGINES), dict(LIBRARY_FUNCTIONS)
     cpu = backend_of("cpu")
     fast: Mapping[OpClass, float] = {"contraction": 100.0, "elementwise": 100.0}
