@@ -137,6 +137,7 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
     # Winograd's transforms would lose too much of a narrow float.
     narrow = NARROW[precision]
     found = found.without(ConvertWinograd, PackWeights)
+    found = found.replace(Resolve, Resolve(policy_of(backend.resolve), forms=False))
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(
         LegalizeOps,
         MultiplyByReciprocals(),  # their error is far below that of rounding

@@ -7,6 +7,7 @@ graph functions into bytecode and native code, and puts it all together as an `E
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from logging import getLogger
 from os import PathLike
 from pathlib import Path
@@ -176,8 +177,9 @@ def _resolved(
     policy = policy_of(resolve)
     if sizes and policy.base != "measure":
         raise UnityError("sizes without measuring", hint='they are for resolve="measure"')
+    given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
     if policy.base != "measure":
-        return passes.replace(Resolve, Resolve(policy))
+        return passes.replace(Resolve, replace(given, policy=policy))
     from unity.tune import Database, assignments, measured_resolution
 
     quiet = Context(context.target)

@@ -9,10 +9,21 @@ import numpy as np
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array, DType
-from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, Tuple, Var
+from unity.ir.graph import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Op,
+    ShapeValue,
+    Tuple,
+    Var,
+    VarBinding,
+)
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
+from unity.ir.visit import walk_bindings
 from unity.op.call import call_op
 from unity.op.window import paddings, per_axis
 
@@ -55,7 +66,8 @@ class ConvertLayout(Pass):
 
     Elementwise ops, pooling, means and concatenation follow, so that transposes stay only at the
     borders of such a region (`EliminateDeadCode` removes the others). Weights are laid out here.
-    A product of single pixels that stands alone stays as it is (`lone_products`).
+    A product of single pixels that stands alone stays as it is (`lone_products`), or where a call's
+    attribute `algorithm` says so: ``"gemm"``.
     Channels that fill no block are padded by zeros. Batch sizes may be symbols; channels, heights
     and widths are known. A finite result stays as it is, as far as its inputs are finite.
 
@@ -99,7 +111,7 @@ class ConvertLayout(Pass):
             return module
 
         def converted(f: Function) -> Function:
-            alone = lone_products(f, _POINTWISE, {*_POOLS, "mean", "concat"})
+            alone = plain_products(f)
             if interleave is not None:
                 alone = frozenset()  # tiles pay for the transposes
             return _Converter(module, lanes, alone, interleave).function(f)
@@ -108,7 +120,7 @@ class ConvertLayout(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class _Image:
+class Image:
     """A tensor of four axes whose extents are known, but for the batch's."""
 
     batch: Dim
@@ -118,10 +130,12 @@ class _Image:
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """As of an array."""
         return self.batch, self.channels, self.height, self.width
 
     @property
     def pixels(self) -> int:
+        """How many there are of each channel."""
         return self.height * self.width
 
 
@@ -176,20 +190,14 @@ class _Converter(BodyRewriter):
 
     # What follows in blocks; None for what stays as it is
 
-    def convolution(self, call: Call, out: _Image) -> Call | None:
+    def convolution(self, call: Call, out: Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
-        if image is None or not isinstance(weight, Constant) or out.pixels < min(self.lanes, 16):
-            return None
-        if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
-            return None
-        groups, taken = call.attrs["groups"], weight.data.shape[1]
-        depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
-        if not depthwise and groups != 1:
-            return None
         waste = _WASTE if self.interleave is None else _WASTE_TILES
-        if self.padded(out.channels) > waste * out.channels:
+        if image is None or not is_blockable(call, image, out, self.lanes, waste):
             return None
+        assert isinstance(weight, Constant)
+        depthwise = call.attrs["groups"] != 1
         seen: Expr | None = self.blocked.get(x)
         lanes = self.lanes
         if seen is None and depthwise:
@@ -204,11 +212,12 @@ class _Converter(BodyRewriter):
             seen = self.emit(Call(Op("reshape"), (x, shape), span=call.span), "image")
         attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation")}
         attrs |= {"depthwise": depthwise, "out_dtype": None}
+        attrs |= {"algorithm": call.attrs.get("algorithm")}
         weights = self.weights(weight, depthwise, lanes)
         return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
 
     def interleaved(
-        self, call: Call, seen: Expr | None, image: _Image, interleave: Interleave
+        self, call: Call, seen: Expr | None, image: Image, interleave: Interleave
     ) -> Call | None:
         """A convolution whose weights lie as dot products want them."""
         x, weight = call.args
@@ -228,7 +237,7 @@ class _Converter(BodyRewriter):
         args = (seen, self.packed[key])
         return Call(Op("nn.conv2d_interleaved"), args, Attrs({**attrs, "line": line}), call.span)
 
-    def pointwise(self, call: Call, out: _Image) -> Call | None:
+    def pointwise(self, call: Call, out: Image) -> Call | None:
         args: list[Expr] = []
         if not any(a in self.blocked for a in call.args):
             return None
@@ -239,7 +248,7 @@ class _Converter(BodyRewriter):
             args.append(found)
         return Call(call.callee, tuple(args), call.attrs, call.span)
 
-    def operand(self, a: Expr, out: _Image) -> Expr | None:
+    def operand(self, a: Expr, out: Image) -> Expr | None:
         """An operand of an elementwise op in blocks: the same shape, or one for each channel."""
         if isinstance(a, Constant):
             return self.per_channel(a, out.channels)
@@ -310,7 +319,7 @@ class _Converter(BodyRewriter):
         """Channels in whole blocks."""
         return -(-channels // self.lanes) * self.lanes
 
-    def in_blocks(self, x: Expr, image: _Image) -> Var:
+    def in_blocks(self, x: Expr, image: Image) -> Var:
         """A variable's value in blocks, computed once."""
         known = self.blocked.get(x)
         if known is not None:
@@ -325,7 +334,7 @@ class _Converter(BodyRewriter):
         self.blocked[x] = split
         return split
 
-    def plain(self, x: Var, image: _Image) -> Call:
+    def plain(self, x: Var, image: Image) -> Call:
         """A value in blocks as it was; nobody may want it."""
         n, h, w = image.batch, image.height, image.width
         whole = self.padded(image.channels)
@@ -350,11 +359,59 @@ class _Converter(BodyRewriter):
         return self.packed[key]
 
 
-def image_of(e: Expr) -> _Image | None:
+def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float = _WASTE) -> bool:
+    """Whether a convolution may take blocks.
+
+    Args:
+        call: A call of `nn.conv2d`.
+        image: Its input.
+        out: Its result.
+        lanes: Channels of a block.
+        waste: How many times the channels there are may be computed.
+    """
+    weight = call.args[1]
+    if not isinstance(weight, Constant) or out.pixels < min(lanes, 16):
+        return False
+    if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
+        return False
+    groups, taken = call.attrs["groups"], weight.data.shape[1]
+    depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
+    if not depthwise and groups != 1:
+        return False
+    return -(-out.channels // lanes) * lanes <= waste * out.channels
+
+
+def standing_alone(f: Function) -> frozenset[Var]:
+    """The results of convolutions of single pixels that blocks would be made for alone.
+
+    Batch normalization counts as what it is folded into.
+    """
+    return lone_products(f, _POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat"})
+
+
+def plain_products(f: Function) -> frozenset[Var]:
+    """The results of convolutions that stay as they are: those told so, and those that stand alone.
+
+    Those told something else are not among them.
+    """
+    alone = standing_alone(f)
+    told = {
+        b.var: said
+        for b in walk_bindings(f)
+        if isinstance(b, VarBinding)
+        and isinstance(b.value, Call)
+        and b.value.callee == Op("nn.conv2d")
+        and (said := b.value.attrs.get("algorithm")) is not None
+    }
+    untold = frozenset(v for v in alone if v not in told)
+    return untold | {v for v, said in told.items() if said == "gemm"}
+
+
+def image_of(e: Expr) -> Image | None:
     """What is known of a float32 tensor of four axes, if enough is."""
     match atom_type(e) if isinstance(e, Var | Constant) else None:
         case TensorType((n, int(c), int(h), int(w)), dtype) if dtype == FLOAT32:
-            return _Image(n, c, h, w)
+            return Image(n, c, h, w)
         case _:
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,16 +19,15 @@ from unity.op.window import per_axis
 
 from ..passes import Context, Pass, map_functions
 from .rewriter import BodyRewriter
+from .winograd_estimate import TAPS, winograd_cycles, worth
 
-_TAPS = 3
-_DIRECT, _TRANSFORMED = 0.75, 0.66
-"""Shares of peak that products reach: measured on AVX-512 for either kind of kernel."""
-_TRANSFORM = 6.5
-"""Cycles for each value of a tile, to transform it in front of the products or behind them."""
-_BYTES_A_CYCLE = 10.0
-"""What comes from behind the second cache while products are computed."""
-_MARGIN = 1.25
-"""How many times faster the estimate has to be: its weights take room that others would use."""
+_SAID: Mapping[str, Sequence[int]] = {
+    "direct": (),
+    "gemm": (),
+    "winograd.4": (4, 2),
+    "winograd.2": (2,),
+}
+"""The tiles that a call's attribute `algorithm` means; the first whose errors are small enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,10 @@ class ConvertWinograd(Pass):
     """Turns `nn.conv2d_blocked` of 3x3 taps and stride 1 into `nn.conv2d_winograd`.
 
     Tiles of 4 take a quarter of the multiplications but four times the memory for weights; tiles of
-    2 take 1 / 2.25 and 1.8 times. An estimate of cycles chooses between them and the convolution as
-    it is. Rounding errors grow: those of the actual weights are sampled, and a tile whose error is
-    above `tolerance` is not used. A NaN or an infinity in the input spreads over its tile.
+    2 take 1 / 2.25 and 1.8 times. A call's attribute `algorithm` says which; where it says nothing,
+    an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
+    those of the actual weights are sampled, and a tile whose error is above `tolerance` is not
+    used. A NaN or an infinity in the input spreads over its tile.
     ``pipeline().without(ConvertWinograd)`` leaves all convolutions as they are.
 
     >>> from unity.script import parse, print_module
@@ -88,7 +89,10 @@ class _Converter(BodyRewriter):
                 batch = n if isinstance(n, int) else 1
             case _:
                 return value
-        for tile in self.tiles(weight.data.shape, batch, height, width):
+        said = _SAID.get(str(value.attrs.get("algorithm")))
+        if said is None:
+            said = self.tiles(weight.data.shape, batch, height, width)
+        for tile in said:
             made = self.transformed(weight, tile)
             if made is not None:
                 attrs = Attrs(tile=tile, padding=value.attrs["padding"])
@@ -105,31 +109,15 @@ class _Converter(BodyRewriter):
         return (
             steps == dilation == ones
             and call.attrs["depthwise"] is False
-            and shape[2:] == (_TAPS, _TAPS, lanes, lanes)
+            and shape[2:] == (TAPS, TAPS, lanes, lanes)
             and weight.data.dtype == np.float32
         )
 
-    def tiles(self, shape: tuple[int, ...], batch: int, height: int, width: int) -> list[int]:
+    def tiles(self, shape: tuple[int, ...], batch: int, height: int, width: int) -> Sequence[int]:
         """The tiles worth trying, the fastest first."""
-        blocks_out, blocks_in, _, _, lanes, _ = shape
-        depth, panels = blocks_in * lanes, blocks_out
-
-        def memory(points: int) -> float:
-            size = points * depth * panels * lanes * 4
-            return size / _BYTES_A_CYCLE if size > self.target.l2_bytes * 3 // 4 else 0.0
-
-        taps = _TAPS * _TAPS
-        products = batch * height * width * taps * depth * panels / 2
-        direct = products / _DIRECT + memory(taps)
-        costs: list[tuple[float, int]] = []
-        for tile in (t for t in (4, 2) if t <= self.options.largest):
-            points = (tile + _TAPS - 1) ** 2
-            count = batch * -(-height // tile) * -(-width // tile)
-            cost = count * points * depth * panels / 2 / _TRANSFORMED + memory(points)
-            cost += count * (blocks_in + blocks_out) * points * _TRANSFORM
-            if cost * _MARGIN < direct:
-                costs.append((cost, tile))
-        return [tile for _, tile in sorted(costs)]
+        outputs, inputs, _, _, lanes, _ = shape
+        cycles = winograd_cycles(outputs, inputs, batch, height, width, lanes, self.target)
+        return [t for t in worth(cycles) if t <= self.options.largest]
 
     def transformed(self, weight: Constant, tile: int) -> Constant | None:
         """The weights for a tile; None where its errors are too large."""
@@ -144,7 +132,7 @@ class _Converter(BodyRewriter):
         if not error <= self.options.tolerance:
             return None
         o, c, _, _, b, d = weight.data.shape
-        size = tile + _TAPS - 1
+        size = tile + TAPS - 1
         data = transformed_weights(plain, tile).reshape(size, size, o, d, c, b)
         name = None if weight.name is None else f"{weight.name}_winograd"
         laid_out = np.ascontiguousarray(data.transpose(0, 1, 2, 4, 5, 3), np.float32)

@@ -139,6 +139,8 @@ def _product(
         case _:
             return None
     kind = x.type
+    if value.attrs.get("algorithm") == "unpacked":
+        return None  # as it was asked for
     if value.attrs["out_dtype"] is not None or not isinstance(kind, TensorType):
         return None
     if kind.ndim is None or kind.ndim < 2:
@@ -185,7 +187,9 @@ class _Merger(BodyRewriter):
         name = "_".join(p.weight.name or "weight" for p in group)
         weight = Constant(np.concatenate([p.weight.data for p in group], axis=1), name)
         x = self.atom(first.x)
-        y = self.emit(Call(Op("matmul"), (x, weight), Attrs(out_dtype=None)), "merged")
+        y = self.emit(
+            Call(Op("matmul"), (x, weight), Attrs(out_dtype=None, algorithm=None)), "merged"
+        )
         biases: list[Array] = [p.bias.data.reshape(-1) for p in group if p.bias is not None]
         if not biases:
             return y

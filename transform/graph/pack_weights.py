@@ -32,7 +32,8 @@ class PackWeights(Pass):
     """A product by a constant matrix becomes one by panels of as many columns as a tile has.
 
     A kernel then reads weights in order, from the first to the last, whatever the number of rows.
-    Matrices of few columns stay: most of a panel would be padding. Where the target multiplies
+    Matrices of few columns stay: most of a panel would be padding; so does what a call's attribute
+    ``algorithm="unpacked"`` says. Where the target multiplies
     narrow floats in groups of neighbours in depth, a panel holds such groups
     (`matmul_interleaved`).
 
@@ -72,6 +73,8 @@ class _Packer(BodyRewriter):
             case _:
                 return value
         given = value.attrs["out_dtype"]
+        if value.attrs.get("algorithm") == "unpacked":
+            return value
         if of not in PACKED or given not in (None, of, FLOAT32):
             return value
         if not isinstance(kind, TensorType) or kind.ndim is None:
@@ -80,7 +83,7 @@ class _Packer(BodyRewriter):
             return value  # the result would have the weight's batch axes
         *batch, k, columns = data.shape
         lanes = self.target.vector_bits // max(of.bits, 32)
-        if k < DEPTH or columns * 2 < lanes:
+        if not worth_packing(k, columns, lanes):
             return value
         attrs = Attrs(columns=columns, out_dtype=given)
         alone = all(e == 1 for e in batch) and isinstance(kind.shape, tuple)
@@ -113,6 +116,11 @@ class _Packer(BodyRewriter):
             groups = interleaved(data, width, group, SIDE)
             self.packed[key] = Constant(groups, name, weight.span)
         return self.packed[key]
+
+
+def worth_packing(depth: int, columns: int, lanes: int) -> bool:
+    """Whether a matrix is more than a broadcast, and its panels more than padding."""
+    return depth >= DEPTH and columns * 2 >= lanes
 
 
 def has_dots(target: Target, of: DType) -> bool:

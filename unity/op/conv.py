@@ -14,6 +14,7 @@ from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, narrowed, real, working_dtype
+from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from .argument import common_dtype, ranked, require_equal, type_text
 from .deal import deal
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
@@ -39,6 +40,7 @@ def _params(rank: int) -> tuple[Param, ...]:
         Param("data_layout", "attr", data),
         Param("kernel_layout", "attr", kernel),
         Param("out_dtype", "attr", None),
+        *((ALGORITHM,) if rank == 2 else ()),
     )
 
 
@@ -82,6 +84,7 @@ def groups_of(site: Site, channels: Dim, outputs: Dim) -> int:
 def _infer(rank: int) -> TypeRule:
     def rule(site: Site) -> Type:
         require_layouts(site, *_LAYOUTS[rank])
+        check_algorithm(site, CONVOLUTIONS)
         x, w = ranked(site, 0, rank + 2), ranked(site, 1, rank + 2)
         result = out_dtype(site.attrs, common_dtype(site, (x, w)))
         if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):

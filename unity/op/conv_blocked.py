@@ -14,6 +14,7 @@ from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, narrowed, real, working_dtype
+from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from .argument import common_dtype, ranked, require_equal, type_text
 from .conv import out_dtype
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
@@ -34,10 +35,12 @@ _PARAMS = (
     *STEPS,
     Param("depthwise", "attr", False),
     Param("out_dtype", "attr", None),
+    ALGORITHM,
 )
 
 
 def _infer(site: Site) -> Type:
+    check_algorithm(site, CONVOLUTIONS)
     x, w = ranked(site, 0, 5), ranked(site, 1, 6)
     result = out_dtype(site.attrs, common_dtype(site, (x, w)))
     depthwise = site.flag("depthwise")

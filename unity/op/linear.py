@@ -14,14 +14,16 @@ from unity.ir.prim_expr import Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import working_dtype
+from .algorithm import ALGORITHM, PRODUCTS, check_algorithm
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("x1"), Param("x2"), Param("out_dtype", "attr", None))
+_PARAMS = (Param("x1"), Param("x2"), Param("out_dtype", "attr", None), ALGORITHM)
 
 
 def _infer(site: Site) -> Type:
+    check_algorithm(site, PRODUCTS)
     a, b = tensor(site, 0), tensor(site, 1)
     operand_dtype = common_dtype(site, (a, b))
     given = site.attrs["out_dtype"]

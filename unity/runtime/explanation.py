@@ -86,6 +86,8 @@ class Explanation:
     sites: tuple[SiteRow, ...] = ()
     roads: tuple[RoadRow, ...] = ()
     policy: str = "tir"
+    notes: tuple[str, ...] = ()
+    """What else is to be known: overrides that fit nothing."""
 
     def __iter__(self) -> Iterator[SiteRow]:
         """The sites in order."""
@@ -135,7 +137,7 @@ class Explanation:
             for row in data["sites"]
         )
         roads = tuple(RoadRow(**r) for r in data["roads"])
-        return Explanation(sites, roads, data["policy"])
+        return Explanation(sites, roads, data["policy"], tuple(data.get("notes", ())))
 
     def summary(self) -> str:
         """One line: how many sites of each kind, and the time of the whole."""

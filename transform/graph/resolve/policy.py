@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -13,8 +14,9 @@ from unity.op.table import OPS
 
 from ...pattern import Graph, Pattern, match_at
 from .engine import engine_of
+from .forms import FORMS, known_form
 from .library import LIBRARY_FUNCTIONS
-from .site import ENGINE, LIBRARY, TIR, Candidate, Site
+from .site import ENGINE, LIBRARY, OURS, Candidate, Site, is_ours
 
 Chooser: TypeAlias = Callable[[Site, Sequence[Candidate]], "Candidate | str"]
 """A user's choice: the site and the candidates that can be taken -> one, or its name."""
@@ -22,6 +24,7 @@ Base: TypeAlias = Literal["tir", "static", "measure"]
 Override: TypeAlias = "tuple[str | Pattern, str]"
 Resolve: TypeAlias = "Base | str | Chooser | Mapping[str, str] | Sequence[Override]"
 """A policy by name, one implementation for all, a function, or overrides: see `policy_of`."""
+ESTIMATED = "least estimated time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +73,41 @@ class Policy:
             return Choice(taken, "the function given chose it")
         first = legal[0]
         if self.base == "static":
-            best = min(legal, key=lambda c: c.row.seconds or 0.0)
-            return Choice(best, "least estimated time")
+            return self.estimated(site)
         return Choice(first, "our own kernel is the default")
+
+    def estimated(self, site: Site, refused: Collection[str] = ()) -> Choice:
+        """The choice by estimate.
+
+        Args:
+            site: The site.
+            refused: What can't be taken where it stands.
+        """
+        left = [c for c in site.contenders() if c.implementation not in refused]
+        best = min(left, key=lambda c: c.row.seconds or 0.0)
+        return Choice(best, ESTIMATED if not refused else f"{ESTIMATED} of what can be here")
+
+    def unfulfilled(self, sites: Sequence[Site], graphs: Mapping[str, Graph]) -> list[str]:
+        """What overrides of many sites found none to fit or none to take, in words.
+
+        Args:
+            sites: All sites of the program.
+            graphs: The index of each function.
+        """
+        found: list[str] = []
+        for key, implementation in self.overrides:
+            fitting = [s for s in sites if _fits(key, s, graphs[s.name.partition("/")[0]])]
+            meant = [s for s in fitting if not s.glue]
+            if any((c := s.candidate(implementation)) is not None and c.legal for s in meant):
+                continue
+            what = f"{key!r}" if isinstance(key, str) else "a pattern"
+            if not fitting:
+                found.append(f"override {what}: nothing in the program fits it")
+                continue
+            reasons = Counter(_why_not(s, implementation) for s in meant)
+            why = reasons.most_common(1)[0][0] if reasons else "only views fit it"
+            found.append(f"override {what}: {implementation!r} is taken nowhere: {why}")
+        return found
 
     def said(self, site: Site, graph: Graph) -> Choice | None:
         """What the overrides say of a site; None if nothing.
@@ -109,15 +144,22 @@ class Policy:
                 )
 
 
+def _why_not(site: Site, implementation: str) -> str:
+    found = site.candidate(implementation)
+    if found is None:
+        return f"it is no candidate for {site.op_name}"
+    return found.row.why_not or "it is"
+
+
 def policy_of(resolve: Resolve | None) -> Policy:
     """A policy from what users write.
 
     Args:
         resolve: ``"tir"`` (our kernels, the default), ``"static"``, ``"measure"``; an
             implementation for every site that has it (``"library:openblas"``,
-            ``"engine:onnxruntime"``); a function ``choose(site, candidates)``; or overrides as a
-            mapping or pairs: a site's name (``"main/conv1"``, ``"main/*"``), an op's name
-            (``"matmul"``) or a pattern, and the implementation. The value of ``"*"`` may be a
+            ``"engine:onnxruntime"``, ``"tir:direct"``); a function ``choose(site, candidates)``; or
+            overrides as a mapping or pairs: a site's name (``"main/conv1"``, ``"main/*"``), an op's
+            name (``"matmul"``) or a pattern, and the implementation. The value of ``"*"`` may be a
             policy.
 
     Raises:
@@ -154,11 +196,14 @@ def _named(name: str) -> Policy:
 
 
 def _check_name(name: str) -> None:
-    if name != TIR and not name.startswith((LIBRARY, ENGINE)):
+    if not is_ours(name) and not name.startswith((LIBRARY, ENGINE)):
         raise UnityError(
             f"no implementation {name!r}",
             hint='"tir", "library:<name>", "engine:<name>"; policies are "static" and "measure"',
         )
+    if name.startswith(OURS) and not known_form(name.removeprefix(OURS)):
+        there = ", ".join(f"{OURS}{form}" for form in FORMS)
+        raise UnityError(f"our kernels have no form {name!r}", hint=f"there are: {there}")
     if name.startswith(ENGINE):
         engine_of(name.removeprefix(ENGINE))
     elif name.startswith(LIBRARY):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from unity.ir.graph import Binding, Expr, Function, Tuple, TupleGet, Var, VarBinding
+from unity.ir.graph import Binding, Call, Expr, Function, Tuple, TupleGet, Var, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.visit_graph import free_vars
 from unity.runtime.explanation import Explanation, RoadRow, SiteRow
@@ -15,9 +15,9 @@ from ...pattern import Graph
 from ..names import Names
 from .cost import CALL_SECONDS
 from .outline import library_call, outputs_of, refusal, with_regions
-from .policy import Choice, Policy
+from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
-from .site import ENGINE, LIBRARY, TIR, Site, sites_of
+from .site import ENGINE, LIBRARY, OURS, TIR, Site, sites_of
 
 EXPLANATION = "resolution"
 """Name of the report: the `Explanation`, as JSON."""
@@ -59,6 +59,8 @@ class Resolve(Pass):
         roads: What was measured of the whole program.
         partial: Whether the program is a part of one, so that names may be of sites elsewhere.
         failed: Implementations that were taken and failed, each with the reason.
+        forms: Whether the passes to come know several forms of our kernels (`forms.py`): those of
+            narrow floats don't.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -66,6 +68,7 @@ class Resolve(Pass):
     roads: tuple[RoadRow, ...] = ()
     partial: bool = False
     failed: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    forms: bool = True
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions."""
@@ -73,12 +76,15 @@ class Resolve(Pass):
         functions: dict[str, Function] = {}
         rows: list[SiteRow] = []
         resolvers = [_Resolver(n, f, self, ctx) for n, f in module.graph_functions().items()]
+        sites = [s for r in resolvers for s in r.sites]
+        notes: list[str] = []
         if not self.partial:
-            self.policy.check([s for r in resolvers for s in r.sites])
+            self.policy.check(sites)
+            notes = self.policy.unfulfilled(sites, {r.name: r.graph for r in resolvers})
         for resolver in resolvers:
             functions.update(resolver.run(names))
             rows += resolver.rows
-        explanation = Explanation(tuple(rows), self.roads, self.name_of_policy)
+        explanation = Explanation(tuple(rows), self.roads, self.name_of_policy, tuple(notes))
         ctx.reports[EXPLANATION] = explanation.to_json()
         return module.with_(functions)
 
@@ -108,10 +114,12 @@ class _Resolver:
         self.function = function
         self.step = step
         self.graph = Graph.of(function)
-        self.sites = [s.without(step.failed) for s in sites_of(name, function, ctx.target)]
+        sites = sites_of(name, function, ctx.target, step.forms)
+        self.sites = [s.without(step.failed) for s in sites]
         self.by_var = {s.var: s for s in self.sites}
         self.choices: dict[Var, Choice] = {}
         self.covered: dict[Var, Var] = {}
+        self.refused: dict[Var, set[str]] = {}
         self.rows: list[SiteRow] = []
 
     def run(self, names: Names) -> dict[str, Function]:
@@ -119,11 +127,9 @@ class _Resolver:
         for site in self.sites:
             if site.candidates and not site.glue:
                 self.choices[site.var] = self.step.policy.choose(site, self.graph)
-        self.cover()
-        self.glue()
-        groups = self.regions()
+        groups = self.settled()
         function, made, inside = with_regions(self.function, self.graph, groups, names)
-        function = self.with_libraries(function)
+        function = self.with_calls(function)
         self.explain(inside)
         if function is self.function and not made:
             return {}
@@ -152,14 +158,15 @@ class _Resolver:
         """Views and tuples go with what computes them, or else with all that use them."""
         for var in self.graph.values:
             site = self.by_var.get(var)
-            if site is not None and site.glue and var not in self.covered:
+            if site is not None and site.glue and site.candidates and var not in self.covered:
                 first = next((a for a in site.call.args if isinstance(a, Var)), None)
                 near = self.engine(first) if first is not None else None
                 users = {self.engine(u) for u in self.graph.using(var)}
                 only = users.pop() if len(users) == 1 and var not in self.graph.results else None
                 wanted = near or only
                 found = None if wanted is None else site.candidate(f"{ENGINE}{wanted}")
-                if found is None or not found.legal:
+                refused = self.refused.get(var, ())
+                if found is None or not found.legal or found.implementation in refused:
                     found = site.candidate(TIR)
                 if found is not None:
                     self.choices[var] = Choice(found, "goes with its neighbour")
@@ -178,8 +185,23 @@ class _Resolver:
                 found[var] = engine
         return found
 
-    def regions(self) -> list[tuple[str, list[Var]]]:
-        """The regions, each with its engine; those that can't be or don't pay become ours."""
+    def settled(self) -> list[tuple[str, list[Var]]]:
+        """The regions when all choices can be: what an engine is refused goes to the second best.
+
+        A second best by estimate may be another engine, whose regions are looked at in turn; what
+        was refused once is not asked for again, so this ends.
+        """
+        while True:
+            self.covered.clear()
+            self.cover()
+            self.glue()
+            groups, changed = self.regions()
+            if not changed:
+                return groups
+
+    def regions(self) -> tuple[list[tuple[str, list[Var]]], bool]:
+        """The regions, each with its engine, and whether any can't be or doesn't pay."""
+        changed = False
         labels = self.labels()
         order = list(self.graph.values)
         operands = {v: list(free_vars(e)) for v, e in self.graph.values.items()}
@@ -191,10 +213,20 @@ class _Resolver:
                 continue
             for var in members:
                 if var in self.choices:
-                    ours = self.by_var[var].candidate(TIR)
-                    assert ours is not None
-                    self.choices[var] = Choice(ours, why)
-        return kept
+                    changed = True
+                    self.choices[var] = self.instead(self.by_var[var], why)
+        return kept, changed
+
+    def instead(self, site: Site, why: str) -> Choice:
+        """What a site becomes whose region is declined."""
+        refused = self.refused.setdefault(site.var, set())
+        refused.add(self.choices[site.var].candidate.implementation)
+        if self.step.policy.base == "static" and not site.glue:
+            second = self.step.policy.estimated(site, refused)
+            return Choice(second.candidate, f"{second.reason}: {why}")
+        ours = site.candidate(TIR)
+        assert ours is not None
+        return Choice(ours, why)
 
     def declined(self, members: list[Var]) -> str | None:
         """Why a region is not given to its engine; None if it is."""
@@ -207,19 +239,24 @@ class _Resolver:
         if self.step.policy.base != "static":
             return None
         chosen = [(s, self.choices[s.var]) for s in sites if s.var in self.choices]
-        if not all(c.reason == "least estimated time" or s.glue for s, c in chosen):
+        if not all(c.reason.startswith(ESTIMATED) or s.glue for s, c in chosen):
             return None
         ours = sum(_seconds(s, TIR) for s, _ in chosen)
         call = CALL_SECONDS["engine"]
         theirs = sum(c.candidate.row.seconds or 0.0 for _, c in chosen) + call
         return None if theirs < ours else "the engine's call would cost more than it gains"
 
-    def with_libraries(self, function: Function) -> Function:
-        """The function with library calls."""
+    def with_calls(self, function: Function) -> Function:
+        """The function with library calls, and calls of ops that say how they are computed."""
         calls: dict[Var, Expr] = {}
         for var, choice in self.choices.items():
-            if choice.candidate.implementation.startswith(LIBRARY):
+            name, value = choice.candidate.implementation, self.graph.values[var]
+            if name.startswith(LIBRARY):
                 calls[var] = library_call(choice.candidate, var)
+            elif name.startswith(OURS) and isinstance(value, Call):
+                form = name.removeprefix(OURS)
+                if value.attrs.get("algorithm") != form:
+                    calls[var] = replace(value, attrs=value.attrs.with_(algorithm=form))
         if not calls:
             return function
 

@@ -15,13 +15,16 @@ from unity.runtime.explanation import CandidateRow
 
 from ...backend import Backend, backend_of
 from ...pattern import Graph, Match, match_at
+from ..convert_layout import standing_alone
 from ..symbols import is_concrete, tensor_fields
 from ..views import VIEWS
 from .cost import estimate
 from .engine import ENGINES, Engine, OpSite
+from .forms import Form, forms_of
 from .library import LIBRARY_FUNCTIONS, LibraryFunction
 
 TIR = "tir"
+OURS = "tir:"
 LIBRARY, ENGINE = "library:", "engine:"
 
 
@@ -80,15 +83,24 @@ class Site:
         return f"{', '.join(map(str, self.op.args))} -> {self.op.result}"
 
     def legal(self) -> list[Candidate]:
-        """The candidates that can be taken."""
+        """The candidates that can be taken; the first is ours, in the form that we prefer."""
         return [c for c in self.candidates if c.legal]
 
+    def contenders(self) -> list[Candidate]:
+        """Those that an estimate chooses among: our preferred form, and what is not ours."""
+        legal = self.legal()
+        return [c for c in legal if c is legal[0] or not is_ours(c.implementation)]
+
     def candidate(self, implementation: str) -> Candidate | None:
-        """A candidate by name; a prefix of a library's name will do."""
+        """A candidate by name, or the first that can be taken of those whose names begin so.
+
+        ``library:openblas`` is any of its functions, ``tir`` the form of ours that comes first.
+        """
         for c in self.candidates:
             if c.implementation == implementation:
                 return c
-        begun = [c for c in self.candidates if c.implementation.startswith(f"{implementation}.")]
+        heads = tuple(implementation + mark for mark in (".", ":"))
+        begun = [c for c in self.candidates if c.implementation.startswith(heads)]
         return next((c for c in begun if c.legal), begun[0] if begun else None)
 
     def without(self, failed: Mapping[str, str]) -> Site:
@@ -105,13 +117,26 @@ def _ruled_out(candidate: Candidate, failed: Mapping[str, str]) -> Candidate:
     return candidate
 
 
-def sites_of(name: str, function: Function, target: Target) -> list[Site]:
-    """The call sites of a function with their candidates, in order."""
+def is_ours(implementation: str) -> bool:
+    """Whether our own kernels are meant."""
+    return implementation == TIR or implementation.startswith(OURS)
+
+
+def sites_of(name: str, function: Function, target: Target, forms: bool = True) -> list[Site]:
+    """The call sites of a function with their candidates, in order.
+
+    Args:
+        name: Of the function.
+        function: The function.
+        target: The machine.
+        forms: Whether the passes to come know several forms of our kernels.
+    """
     graph = Graph.of(function)
     backend = backend_of(target.kind)
     engines = [(e, e.missing()) for e in ENGINES.values()]
     libraries = [(f, f.missing()) for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
     found: list[Site] = []
+    alone = standing_alone(function) if forms else frozenset[Var]()
     for var, value in graph.values.items():
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
             continue
@@ -124,7 +149,7 @@ def sites_of(name: str, function: Function, target: Target) -> list[Site]:
         candidates: list[Candidate] = []
         if all(t is not None for t in types):
             candidates = [
-                _ours(site, target),
+                *_ours(site, forms_of(value, var, alone, target) if forms else [], target),
                 *(_library(f, why, site, graph, var, target) for f, why in libraries),
                 *(_engine(e, why, site, target) for e, why in engines),
             ]
@@ -152,8 +177,16 @@ def _type_of(e: Expr) -> Type | None:
     return atom_type(e)
 
 
-def _ours(site: OpSite, target: Target) -> Candidate:
-    return Candidate(CandidateRow(TIR, estimate(site, TIR, target)))
+def _ours(site: OpSite, forms: Sequence[Form], target: Target) -> list[Candidate]:
+    seconds = estimate(site, TIR, target)
+    return [
+        Candidate(
+            CandidateRow(f"{OURS}{f.algorithm}", seconds * f.share)
+            if f.why_not is None
+            else CandidateRow(f"{OURS}{f.algorithm}", why_not=f.why_not)
+        )
+        for f in forms
+    ] or [Candidate(CandidateRow(TIR, seconds))]
 
 
 def _library(

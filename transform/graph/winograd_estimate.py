@@ -1,0 +1,52 @@
+"""What a 3x3 convolution in blocks takes by Winograd's tiles, and as it is: cycles, estimated."""
+
+from __future__ import annotations
+
+from unity.ir.target import Target
+
+TAPS = 3
+_DIRECT, _TRANSFORMED = 0.75, 0.66
+"""Shares of peak that products reach: measured on AVX-512 for either kind of kernel."""
+_TRANSFORM = 6.5
+"""Cycles for each value of a tile, to transform it in front of the products or behind them."""
+_BYTES_A_CYCLE = 10.0
+"""What comes from behind the second cache while products are computed."""
+MARGIN = 1.25
+"""How many times faster the estimate has to be: its weights take room that others would use."""
+
+
+def winograd_cycles(
+    outputs: int, inputs: int, batch: int, height: int, width: int, lanes: int, target: Target
+) -> dict[int, float]:
+    """Cycles by the side of a tile; 0 for the convolution as it is.
+
+    Args:
+        outputs: Blocks of output channels.
+        inputs: Blocks of input channels.
+        batch: Images.
+        height: Of the output.
+        width: Of the output.
+        lanes: Channels of a block.
+        target: The machine.
+    """
+    depth = inputs * lanes
+
+    def memory(points: int) -> float:
+        size = points * depth * outputs * lanes * 4
+        return size / _BYTES_A_CYCLE if size > target.l2_bytes * 3 // 4 else 0.0
+
+    taps = TAPS * TAPS
+    products = batch * height * width * taps * depth * outputs / 2
+    found = {0: products / _DIRECT + memory(taps)}
+    for tile in (4, 2):
+        points = (tile + TAPS - 1) ** 2
+        count = batch * -(-height // tile) * -(-width // tile)
+        cost = count * points * depth * outputs / 2 / _TRANSFORMED + memory(points)
+        found[tile] = cost + count * (inputs + outputs) * points * _TRANSFORM
+    return found
+
+
+def worth(cycles: dict[int, float]) -> list[int]:
+    """The tiles that are so much faster that they are worth their memory, the fastest first."""
+    tiles = [t for t, c in cycles.items() if t and c * MARGIN < cycles[0]]
+    return sorted(tiles, key=lambda t: cycles[t])
