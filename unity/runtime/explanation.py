@@ -70,13 +70,22 @@ class RoadRow:
     """The whole program by one plan: all by one implementation, or mixed.
 
     Attributes:
-        seconds: The fastest run measured.
+        seconds: The fastest run measured; None where it can't be compiled or doesn't run.
         taken: Whether the executable is this one.
+        why_not: Why it can't be.
     """
 
     name: str
-    seconds: float
+    seconds: float | None
     taken: bool = False
+    why_not: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Its time, or why there is none."""
+        if self.seconds is None:
+            return f"no, {self.why_not}"
+        return time_text(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,7 @@ class Explanation:
     @property
     def total(self) -> float | None:
         """What the whole takes: as measured, or the sum of the sites' estimates."""
-        taken = [r.seconds for r in self.roads if r.taken]
+        taken = [r.seconds for r in self.roads if r.taken and r.seconds is not None]
         if taken:
             return taken[0]
         known = [r.seconds for r in self.sites if r.seconds is not None]
@@ -162,11 +171,8 @@ class Explanation:
     def __str__(self) -> str:
         """As plain text, one site a line."""
         lines = [" | ".join((s, o, h, c, r)) for s, o, h, c, _, r in self.rows()]
-        lines += [
-            f"{'*' if road.taken else ' '} {road.name}: {time_text(road.seconds)}"
-            for road in self.roads
-        ]
-        return "\n".join([*lines, self.summary()])
+        lines += [f"{'*' if road.taken else ' '} {road.name}: {road.text}" for road in self.roads]
+        return "\n".join([*lines, *self.notes, self.summary()])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{h}</th>" for h in HEADINGS)
@@ -174,7 +180,16 @@ class Explanation:
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows()
         )
-        return f"<p>{html.escape(self.summary())}</p><table><tr>{head}</tr>{body}</table>"
+        plans = "".join(
+            f"<tr><td>{html.escape(r.name)}</td><td>{html.escape(r.text)}</td>"
+            f"<td>{'taken' if r.taken else ''}</td></tr>"
+            for r in self.roads
+        )
+        table = f"<table><tr>{head}</tr>{body}</table>"
+        if plans:
+            table += f"<table><tr><th>plan</th><th>fastest run</th><th></th></tr>{plans}</table>"
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"<p>{html.escape(self.summary())}</p>{table}{notes}"
 
     def __rich_console__(self, console: object, options: object) -> Iterator[object]:
         """As rich shows it."""
@@ -186,9 +201,10 @@ class Explanation:
         yield table
         if self.roads:
             roads = Table("plan", "fastest run", "")
-            for road in sorted(self.roads, key=lambda r: r.seconds):
-                roads.add_row(road.name, time_text(road.seconds), "taken" if road.taken else "")
+            for road in self.roads:
+                roads.add_row(road.name, road.text, "taken" if road.taken else "")
             yield roads
+        yield from self.notes
 
 
 HEADINGS = ("site", "op", "shapes", "choice", "other candidates", "why")
