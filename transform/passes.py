@@ -98,7 +98,11 @@ class Pipeline:
         for step in self.passes:
             for instrument in ctx.instruments:
                 instrument.before(step, module, ctx)
-            module = step(module, ctx)
+            try:
+                module = step(module, ctx)
+            except Exception as error:
+                error.add_note(f"in the pass {step.name}")
+                raise
             for instrument in ctx.instruments:
                 instrument.after(step, module, ctx)
         return module

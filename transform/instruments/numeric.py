@@ -53,6 +53,8 @@ class NumericCheck:
             results = self._results(module)
         except UnityError as error:
             raise UnityError(f"after {step.name}: {error.message}", error.span) from error
+        except Exception as error:  # what is no program can do anything to the interpreter
+            raise UnityError(f"after {step.name} it can't be run: {error!r}") from error
         for name, expected in self._expected.items():
             wrong = difference(expected, results[name], self.rtol, self.atol)
             if wrong is not None:

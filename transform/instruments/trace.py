@@ -1,10 +1,11 @@
-"""The module after each pass, as files: texts to compare, and a page that shows the differences."""
+"""The module after each pass, as files: texts to compare, and pages that show the differences."""
 
 from __future__ import annotations
 
 import difflib
 import html
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,79 +13,126 @@ from unity.ir.module import IRModule
 from unity.script import print_module
 
 from ..passes import Context, Pass
+from ..source import Source
 
 _CONTEXT = 3
 _MOST_LINES = 4000
-"""Of a difference shown on the page; the files hold all."""
+"""Of differences shown on a page; the files hold all."""
+Parts = Mapping[str, tuple[str, ...]]
+"""The lines of each function of a module's text; those of no function under ``""``."""
 
 
 @dataclass(slots=True)
 class Trace:
     """Writes ``000_input.py``, ``001_Normalize.py`` ... and ``index.html`` into a folder.
 
-    A pass that changed nothing gets no file. The page lists the passes in order, each with what it
-    changed, folded.
+    A pass that changed nothing gets no file. The index lists the passes in order, each with how
+    much it changed and a page of the differences, function by function.
 
     Attributes:
         folder: Made if it is not there.
     """
 
     folder: Path
-    _last: list[str] = field(default_factory=list[str])
-    _parts: list[str] = field(default_factory=list[str])
+    _last: str = ""
+    _file: str = ""
+    _parts: Parts = field(default_factory=dict[str, "tuple[str, ...]"])
+    _rows: list[str] = field(default_factory=list[str])
     _count: int = 0
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Write the input, once."""
-        if not self._count and not self._last:
+        if not self._file:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._last = print_module(module).splitlines()
+            self._last = print_module(module)
+            self._parts = _functions(self._last)
             self._write("input", self._last)
+            self._rows.append(_row("0", "input", f"<a href='{self._file}'>text</a>"))
 
     def after(self, step: Pass, module: IRModule, ctx: Context) -> None:
-        """Write the result, and the page as it is so far: a later pass may fail."""
+        """Write the result, and the index as it is so far: a later pass may fail."""
         self._count += 1
-        lines = print_module(module).splitlines()
-        title = f"{self._count:03} {html.escape(repr(step))}"
-        if lines == self._last:
-            self._parts.append(f"<p class=same>{title}: no change</p>")
+        text = print_module(module)
+        title = html.escape(Source().text(step))
+        if text == self._last:
+            self._rows.append(_row(str(self._count), title, "<i>no change</i>"))
         else:
-            name = self._write(step.name, lines)
-            changed = "\n".join(_marked(self._last, lines))
-            self._parts.append(
-                f"<details><summary>{title} <a href={name}>{name}</a></summary>"
-                f"<pre>{changed}</pre></details>"
+            earlier = self._file
+            self._write(step.name, text)
+            parts = _functions(text)
+            self._rows.append(_row(str(self._count), title, self._page(title, parts, earlier)))
+            self._last, self._parts = text, parts
+        index = f"<h1>Passes</h1><table>{''.join(self._rows)}</table>"
+        (self.folder / "index.html").write_text(_PAGE + index, encoding="utf-8")
+
+    def _write(self, name: str, text: str) -> None:
+        self._file = f"{self._count:03}_{name}.py"
+        (self.folder / self._file).write_text(text, encoding="utf-8")
+
+    def _page(self, title: str, parts: Parts, earlier: str) -> str:
+        """Write the page of a pass; what the index says of it."""
+        came, went, shown = 0, 0, list[str]()
+        room = _MOST_LINES
+        changed = [n for n in {**self._parts, **parts} if self._parts.get(n) != parts.get(n)]
+        for name in changed:
+            lines = list(_difference(self._parts.get(name, ()), parts.get(name, ())))
+            new = sum(line.startswith("+") for line in lines)
+            old = sum(line.startswith("-") for line in lines)
+            came, went = came + new, went + old
+            body = "\n".join(map(_marked, lines[: max(0, room)]))
+            rest = "" if len(lines) <= room else "\n... (the files hold the rest)"
+            room -= len(lines)
+            opened = " open" if len(changed) == 1 else ""
+            shown.append(
+                f"<details{opened}><summary>{html.escape(name) or '(the module)'} "
+                f"{_counts(new, old)}</summary><pre>{body}{rest}</pre></details>"
             )
-        self._last = lines
-        page = _PAGE.format(body="\n".join(self._parts))
-        (self.folder / "index.html").write_text(page, encoding="utf-8")
+        page = self._file.removesuffix(".py") + ".html"
+        links = [("all passes", "index.html"), ("before", earlier), ("after", self._file)]
+        head = " ".join(f"<a href='{file}'>{text}</a>" for text, file in links)
+        content = f"{_PAGE}<p>{head}</p><h1>{title}</h1>{''.join(shown)}"
+        (self.folder / page).write_text(content, encoding="utf-8")
+        functions = "1 function" if len(changed) == 1 else f"{len(changed)} functions"
+        texts = f"<a href='{page}'>differences</a> <a href='{self._file}'>text</a>"
+        return f"{texts} in {functions} {_counts(came, went)}"
 
-    def _write(self, name: str, lines: list[str]) -> str:
-        file = f"{self._count:03}_{name}.py"
-        (self.folder / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return file
+
+def _functions(text: str) -> Parts:
+    """A module's text by function: decorators and all."""
+    parts: dict[str, tuple[str, ...]] = {}
+    for block in re.split(r"\n\n\n", text):
+        name = re.search(r"^def (\w+)\(", block, re.MULTILINE)
+        parts["" if name is None else name[1]] = tuple(block.splitlines())
+    return parts
 
 
-def _marked(old: list[str], new: list[str]) -> Iterator[str]:
-    """A difference's lines, those that came and went in colours."""
-    shown = 0
-    for line in difflib.unified_diff(old, new, n=_CONTEXT, lineterm=""):
-        if line.startswith(("---", "+++")):
-            continue
-        shown += 1
-        if shown > _MOST_LINES:
-            yield "... (the files hold the rest)"
-            return
-        kind = {"+": "new", "-": "old", "@": "at"}.get(line[:1])
-        text = html.escape(line)
-        yield f"<span class={kind}>{text}</span>" if kind else text
+def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """The lines of a unified difference, without its head."""
+    for i, line in enumerate(difflib.unified_diff(old, new, n=_CONTEXT, lineterm="")):
+        if i > 1:
+            yield line
+
+
+def _marked(line: str) -> str:
+    kind = {"+": "new", "-": "old", "@": "at"}.get(line[:1])
+    text = html.escape(line)
+    return f"<span class={kind}>{text}</span>" if kind else text
+
+
+def _counts(new: int, old: int) -> str:
+    return f"<span class=new>+{new}</span> <span class=old>-{old}</span>"
+
+
+def _row(*cells: str) -> str:
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
 
 
 _PAGE = """<!doctype html>
 <meta charset=utf-8><title>passes</title>
 <style>
-body {{ font: 14px sans-serif; margin: 2em }} pre {{ font-size: 12px; overflow-x: auto }}
-.new {{ background: #dfd }} .old {{ background: #fdd }} .at, .same {{ color: #888 }}
+body { font: 14px sans-serif; margin: 2em } pre { font-size: 12px; overflow-x: auto }
+h1 { font-size: 16px } td { padding: 2px 1em 2px 0; vertical-align: top }
+td:nth-child(2) { font-family: monospace; max-width: 50em; overflow-wrap: anywhere }
+.new { background: #dfd } .old { background: #fdd } .at, i { color: #888 }
 </style>
-{body}
 """

@@ -39,6 +39,7 @@ Precision = Annotated[
     Literal["f32", "bf16", "f16"],
     typer.Option(help="In what matrix products and convolutions compute."),
 ]
+Target = Annotated[str, typer.Option(help="The kind of target; packages add some.")]
 Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
 
 
@@ -114,11 +115,12 @@ def inspect(
         str | None, typer.Option(help="Print one kernel: its IR, LLVM and assembly.")
     ] = None,
     precision: Precision = "f32",
+    target: Target = "cpu",
 ) -> None:
     """Print a program: as imported, after a pass, one kernel, or what an executable holds."""
     from .inspect import inspect_model
 
-    inspect_model(model, passes, after, kernel, precision)
+    inspect_model(model, passes, after, kernel, precision, target)
 
 
 @app.command()
@@ -167,11 +169,12 @@ def bisect(
     trace: Annotated[
         Path | None, typer.Option(help="A folder for the program after each pass.")
     ] = None,
+    target: Target = "cpu",
 ) -> None:
     """Find the first pass after which a model computes other numbers (slow: it is interpreted)."""
     from .bisect import bisect_model
 
-    bisect_model(model, tolerance, precision, trace)
+    bisect_model(model, tolerance, precision, trace, target)
 
 
 @app.command()

@@ -13,8 +13,10 @@ from unity.transform import Precision
 from unity.transform.instruments import Trace
 
 
-def bisect_model(model: Path, tolerance: float, precision: Precision, trace: Path | None) -> None:
-    """Run the pipeline with the numbers compared after each pass.
+def bisect_model(
+    model: Path, tolerance: float, precision: Precision, trace: Path | None, target: str
+) -> None:
+    """Run a target's pipeline with the numbers compared after each pass.
 
     Raises:
         UnityError: They differ; names the pass.
@@ -22,5 +24,6 @@ def bisect_model(model: Path, tolerance: float, precision: Precision, trace: Pat
     module = load(model)
     watch = watched(module, tolerance)
     extra = () if trace is None else (Trace(trace),)
-    unity_compile(module, precision=precision, instruments=(*extra, watch), check=True)
+    looking = (*extra, watch)
+    unity_compile(module, target, precision=precision, instruments=looking, check=True)
     Console().print("every pass keeps the numbers, and so does the compiled code")

@@ -7,20 +7,25 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from unity.codegen.llvm.host import host_target
 from unity.compiler import compile as unity_compile
 from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.module import IRModule
+from unity.ir.target import Target
 from unity.script import show
-from unity.transform import Context, Pipeline, Precision, pipeline
+from unity.transform import Context, Pipeline, Precision, backend_of, pipeline
 
 from .artifact import show_artifact
 from .source import is_artifact, only_models
 
 
 def inspect_model(
-    model: Path, passes: bool, after: str | None, kernel: str | None, precision: Precision = "f32"
+    model: Path,
+    passes: bool,
+    after: str | None,
+    kernel: str | None,
+    precision: Precision = "f32",
+    target: str = "cpu",
 ) -> None:
     """Print what was asked for; the module as imported if nothing was."""
     if is_artifact(model):
@@ -30,16 +35,17 @@ def inspect_model(
         return
     module = load(model)
     if kernel is not None:
-        _print_kernel(module, kernel, precision)
+        _print_kernel(module, kernel, precision, target)
     elif passes or after is not None:
-        _run_passes(module, after, pipeline(precision=precision))
+        machine = backend_of(target).detect(None)
+        _run_passes(module, after, pipeline(target, precision), machine)
     else:
         show(module)
 
 
-def _run_passes(module: IRModule, after: str | None, chosen: Pipeline) -> None:
+def _run_passes(module: IRModule, after: str | None, chosen: Pipeline, machine: Target) -> None:
     console = Console(highlight=False)
-    context = Context(host_target())
+    context = Context(machine)
     table = Table("pass", "graph functions", "prim funcs", "bindings")
     names = [each.name for each in chosen.passes]
     if after is not None and after not in names:
@@ -55,8 +61,8 @@ def _run_passes(module: IRModule, after: str | None, chosen: Pipeline) -> None:
     console.print(table)
 
 
-def _print_kernel(module: IRModule, kernel: str, precision: Precision) -> None:
-    executable = unity_compile(module, precision=precision)
+def _print_kernel(module: IRModule, kernel: str, precision: Precision, target: str) -> None:
+    executable = unity_compile(module, target, precision=precision)
     for title, text in (
         ("TensorIR", executable.ir(kernel)),
         ("LLVM", executable.llvm(kernel)),
