@@ -1,10 +1,14 @@
-"""Every module that any test builds prints to a text that parses back to it."""
+"""Every module that any test builds prints to a text that parses back to it.
+
+And Hypothesis judges values, not the clock: machines that run tests are slow at times.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from unity.errors import UnityError
 from unity.ir.equality import first_difference
@@ -13,6 +17,9 @@ from unity.ir.module import IRModule
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
 from unity.script import constants_of, parse, print_module
+
+settings.register_profile("unity", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unity")
 
 _EACH_END = 3  # of a test that builds many: the first and the last ones
 _LONGEST = 200_000  # characters; whole models have a test of their own

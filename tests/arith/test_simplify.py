@@ -129,7 +129,7 @@ def points() -> list[dict[PrimVar | SizeVar, int]]:
 POINTS = points()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(INDICES)
 def test_value_stays_and_lies_in_the_bounds(e: PrimExpr) -> None:
     simple = simplify(e, RANGES)
@@ -141,7 +141,7 @@ def test_value_stays_and_lies_in_the_bounds(e: PrimExpr) -> None:
         assert high is None or value <= high
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(conditions(INDICES))
 def test_conditions_keep_their_truth_and_proofs_are_sound(e: PrimExpr) -> None:
     simple = simplify(e, RANGES)
@@ -152,7 +152,7 @@ def test_conditions_keep_their_truth_and_proofs_are_sound(e: PrimExpr) -> None:
         assert truth or not proved
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(INDICES)
 def test_simplifying_twice_changes_nothing(e: PrimExpr) -> None:
     once = simplify(e, RANGES)

@@ -13,7 +13,7 @@ from tests.generators.graph import arguments_for, module
 from unity.interpreter import interpret
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_compiled_and_interpreted_agree(seed: int) -> None:
     m = module(Random(seed))

@@ -332,7 +332,7 @@ def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
         assert result.shape == (size,)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_every_value_of_a_random_program_has_its_inferred_type(seed: int) -> None:
     m = module(Random(seed))

@@ -21,7 +21,7 @@ from unity.transform.passes import Context
 CONTEXT = Context(Target("cpu", "", "generic", (), vector_bits=256, threads=2))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32))
 def test_every_pass_keeps_meaning_and_form(seed: int) -> None:
     m = module(Random(seed))

@@ -214,7 +214,7 @@ def test_strides_of_a_parameter_bind_symbols() -> None:
     assert run_prim_func(func, [wide])[0] == 5
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32), st.integers(0, 2**32), st.integers(0, 2**32))
 def test_the_form_of_the_loops_does_not_change_the_result(
     meaning: int, form: int, other: int

@@ -36,7 +36,7 @@ TYPES: st.SearchStrategy[Type] = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TYPES, TYPES)
 def test_a_join_is_above_both(a: Type, b: Type) -> None:
     both = join(a, b)
@@ -44,7 +44,7 @@ def test_a_join_is_above_both(a: Type, b: Type) -> None:
     assert is_subtype(b, both)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TYPES, TYPES, TYPES)
 def test_subtyping_is_an_order(a: Type, b: Type, c: Type) -> None:
     assert is_subtype(a, a)
@@ -52,7 +52,7 @@ def test_subtyping_is_an_order(a: Type, b: Type, c: Type) -> None:
         assert is_subtype(a, c)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TYPES)
 def test_erasing_widens_and_forgets(t: Type) -> None:
     erased = erase(t, frozenset({N}))

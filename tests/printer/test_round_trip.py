@@ -28,14 +28,14 @@ def again(m: IRModule) -> IRModule:
     return parse(print_module(m), constants_of(m))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(SEEDS)
 def test_prim_funcs(seed: int) -> None:
     m = IRModule({"main": prim_func(Random(seed))})
     assert first_difference(m, again(m)) is None
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(SEEDS)
 def test_modules(seed: int) -> None:
     m = module(Random(seed))
@@ -44,7 +44,7 @@ def test_modules(seed: int) -> None:
     assert structural_hash(m) == structural_hash(back)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(SEEDS)
 def test_what_is_read_back_is_well_formed_and_means_the_same(seed: int) -> None:
     m = module(Random(seed))

@@ -299,7 +299,7 @@ def test_casts_follow_numpy() -> None:
 
 
 @given(st.lists(st.floats(width=32), min_size=4, max_size=4), st.sampled_from(["min", "max"]))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_minimum_with_a_constant_propagates_nan(values: list[float], op: BinaryOp) -> None:
     data = np.asarray(values, np.float32)
     limit = Imm(1.5, FLOAT32.with_lanes(4))

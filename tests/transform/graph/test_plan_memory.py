@@ -277,7 +277,7 @@ def pieces(seed: int) -> list[Piece]:
     return found
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(0, 99), st.integers(0, 9))
 def test_pieces_in_use_at_one_time_do_not_overlap(seed: int, n: int, m: int) -> None:
     wanted = pieces(seed)

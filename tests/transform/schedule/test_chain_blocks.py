@@ -121,7 +121,7 @@ def test_scores_that_are_a_result_stay_whole() -> None:
     assert_same(before, scheduled, {})
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 1 << 30), st.sampled_from(TARGETS))
 def test_random_attention_keeps_its_values(seed: int, target: Target) -> None:
     random = Random(seed)

@@ -57,7 +57,7 @@ def test_values_stay(kernel: Kernel, target: Target) -> None:
         assert_same(before, low, sizes)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 1 << 30), st.sampled_from([CPU, WIDE, NARROW]))
 def test_random_kernels_keep_their_values(seed: int, target: Target) -> None:
     random = Random(seed)

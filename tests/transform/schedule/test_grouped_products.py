@@ -80,7 +80,7 @@ def shaped(x: tuple[Dim, ...], panels: Array, columns: int) -> PrimFunc:
     return kernel(x, tuple(panels.shape), columns)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     rows=st.integers(1, 40),
     known=st.booleans(),

@@ -58,7 +58,7 @@ def product(rows: int, depth: int, columns: int, batch: int = 1, kind: str = "fl
     return te.create_prim_func([a, b, bias, te.compute(shape, positive, "z")])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rows=st.integers(3, 20),
     depth=st.integers(2, 5),

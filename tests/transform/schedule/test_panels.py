@@ -56,7 +56,7 @@ def same(before: PrimFunc, target: Target, x: tuple[int, ...], w: tuple[int, ...
 ROWS = dim("rows")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     rows=st.integers(0, 16),
     known=st.booleans(),
@@ -146,7 +146,7 @@ def test_long_panels_are_taken_in_runs_of_steps(depth: int, runs: int) -> None:
     assert found == ([Imm(runs, INT64)] if runs > 1 else [])
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     rows=st.integers(0, 20),
     known=st.booleans(),

@@ -138,7 +138,7 @@ def test_a_product_is_no_chain_over_rows() -> None:
     assert_same(before, scheduled, {})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 1 << 30), st.sampled_from([CPU, WIDE, NARROW]))
 def test_random_chains_keep_their_values(seed: int, target: Target) -> None:
     random = Random(seed)

@@ -32,7 +32,7 @@ def test_each_step_keeps_the_values(kernel: Kernel) -> None:
     assert not any(isinstance(s, Block) for s in walk_stmt(steps[-1].body))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from([k for k in KERNELS if "conv" not in k.name]), st.randoms())
 def test_loops_of_any_kind_lower_to_the_same_values(kernel: Kernel, random: Random) -> None:
     before = kernel.make()
