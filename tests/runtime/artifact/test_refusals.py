@@ -94,6 +94,15 @@ def test_a_newer_format(content: bytes, tmp_path: Path) -> None:
     assert f"is an artifact of format {FORMAT + 1}; this Unity reads {FORMAT}\nhint: upd" in text
 
 
+def test_a_manifest_of_another_unity(content: bytes, tmp_path: Path) -> None:
+    def change(manifest: dict[str, Any], _: dict[str, str]) -> None:
+        manifest["target"]["tensor_cores"] = 4
+
+    assert "was written by another Unity, whose manifest has more or less: " in refused(
+        changed(content, change), tmp_path
+    )
+
+
 def test_newer_needs_of_the_runtime(content: bytes, tmp_path: Path) -> None:
     def change(manifest: dict[str, Any], _: dict[str, str]) -> None:
         manifest["native"]["api"].append("PyNewThing")

@@ -251,6 +251,23 @@ def test_another_process_loads_without_the_compiler(tmp_path: Path) -> None:
     np.testing.assert_allclose(told["result"], small_result(X), rtol=1e-6)
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no list of what is mapped")
+def test_constants_are_mapped_not_copied(tmp_path: Path) -> None:
+    data = {"c": np.arange(40_000, dtype=np.float32)}
+    exe = unity.compile(parse("""
+@script.function
+def main(x: f32[Tensor, 40000]) -> f32[Tensor, 40000]:
+    return R.add(x, R.const("c"))
+""", data))  # fmt: skip
+    loaded = again(exe, tmp_path)
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    mapped = [line.split()[0].split("-") for line in lines if str(tmp_path / "a.unity") in line]
+    (constant,) = loaded.constants
+    assert constant.ctypes.data % 64 == 0
+    assert any(int(a, 16) <= constant.ctypes.data < int(b, 16) for a, b in mapped)
+    np.testing.assert_array_equal(loaded(data["c"]), 2 * data["c"])
+
+
 def test_it_outlives_its_file(tmp_path: Path) -> None:
     """The file may be replaced, as saving does, or removed."""
     exe = unity.compile(parse(SMALL.replace("1.0", 'R.const("c")'), {"c": np.ones(4, np.float32)}))

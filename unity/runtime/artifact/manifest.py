@@ -120,8 +120,13 @@ def from_metadata(metadata: Mapping[str, str], where: str) -> Manifest:
         raise damaged(where, "its manifest")
     try:
         found = decode(json.loads(text), _CLASSES)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(where, "its manifest") from error
+    except (TypeError, KeyError) as error:
+        raise UnityError(
+            f"{where} was written by another Unity, whose manifest has more or less: {error}",
+            hint="update Unity, or compile the model again with this one",
+        ) from error
     if not isinstance(found, Manifest):
         raise damaged(where, "its manifest")
     return found
