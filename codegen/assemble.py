@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from unity.codegen.engine.kernel import engine_code
+from unity.codegen.export import export_library
 from unity.codegen.llvm import ObjectCode
 from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
@@ -100,6 +102,10 @@ class Sources:
         """The assembly of all kernels, or of one."""
         names = list(self.code.functions) if kernel is None else [kernel]
         return "\n".join(self.code.asm(name) for name in names)
+
+    def export_library(self, image: Image, path: Path, threads: int) -> Path:
+        """A shared library and a header for C; where the header is."""
+        return export_library(image, path, threads)
 
 
 def _with_code(program: Program, code: ObjectCode) -> Program:

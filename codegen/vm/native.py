@@ -9,6 +9,7 @@ kernel failed (the bytecode then tells which), or 2 when a signal came in.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from unity.codegen.vm.entry import entry_text
@@ -49,11 +50,11 @@ def native_text(program: Program, triple: str) -> NativeText:
         except NotNativeError as why:
             reasons.append((code.name, str(why)))
             continue
-        parts += [_plan_text(index, layout), run_text(index, layout, program, kernels)]
+        parts += [plan_text(index, layout), run_text(index, layout, program, kernels)]
         parts.append(entry_text(index, layout, dtypes, uses_constants(code)))
         entry, release = f"unity_entry_{index}", f"unity_release_{index}"
         functions.append(NativeFunction(code.name, entry, release))
-    declared = [f"declare i32 @{k}({_signature(program, k)})" for k in sorted(kernels)]
+    declared = kernel_declarations(program, kernels)
     head = prelude_text(len(program.constants), len(dtypes), triple)
     info = NativeInfo(tuple(functions), tuple(dtypes), tuple(reasons))
     return NativeText("\n".join([head, *declared, *parts]), info)
@@ -64,12 +65,17 @@ def uses_constants(code: FunctionCode) -> bool:
     return any(isinstance(i, LoadConst) for i in code.code)
 
 
+def kernel_declarations(program: Program, kernels: Iterable[str]) -> list[str]:
+    """The kernels that a native module calls, as it declares them."""
+    return [f"declare i32 @{k}({_signature(program, k)})" for k in sorted(kernels)]
+
+
 def _signature(program: Program, name: str) -> str:
     kernel = next(k for k in program.kernels if k.function == name)
     return ", ".join(["ptr"] * kernel.buffers + ["i64"] * kernel.sizes)
 
 
-def _plan_text(index: int, layout: Layout) -> str:
+def plan_text(index: int, layout: Layout) -> str:
     """Writes the places' offsets and the outputs' dims; gives the arena's bytes."""
     t = Text()
     t.block("entry")

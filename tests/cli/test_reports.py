@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,13 @@ def test_an_executable_in_a_file(tmp_path: Path) -> None:
     rows = json.loads(printed("explain", path, "--json"))["sites"]
     assert {row["op"] for row in rows} >= {"nn.conv2d", "matmul"}
     assert "loaded in" in printed("bench", path, "--repeat", "2")
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="no linker")
+def test_a_library_for_c(tmp_path: Path) -> None:
+    text = printed("compile", DIGITS, "-o", str(tmp_path / "libdigits.so")).replace("\n", "")
+    assert "digits.h" in text
+    assert "int32_t digits_main(" in (tmp_path / "digits.h").read_text()
 
 
 @pytest.mark.parametrize(

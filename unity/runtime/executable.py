@@ -38,7 +38,7 @@ PROFILED_CALLS = 3
 
 
 class Listings(Protocol):
-    """Texts of what was compiled, made when asked for."""
+    """What only the compiler can give, made when asked for: texts, and code for others."""
 
     def ir(self, kernel: str | None = None) -> str:
         """The lowered module, or one kernel of it, in the language."""
@@ -50,6 +50,10 @@ class Listings(Protocol):
 
     def asm(self, kernel: str | None = None) -> str:
         """Assembly."""
+        ...
+
+    def export_library(self, image: Image, path: Path, threads: int) -> Path:
+        """A shared library and a header for C; where the header is."""
         ...
 
 
@@ -260,6 +264,25 @@ class Executable:
         """
         told = self.signature if self._calls else "(no functions)"
         write_image(self._parts.image, Path(path), told, self.threads, VERSION)
+
+    def export_library(self, path: str | PathLike[str]) -> Path:
+        """Write a shared library for C, with a header; it needs nothing but the C library.
+
+        Functions take and fill tensors of DLPack; ``libmodel.so`` has ``model_main``, which the
+        header ``model.h`` beside it explains. Whoever loads it must run on a machine of this kind.
+
+        Args:
+            path: The library, ``libNAME.so``.
+
+        Returns:
+            The header.
+
+        Raises:
+            UnsupportedError: The program does what C can't be given: caches, libraries, engines,
+                Python functions, sizes that depend on data.
+            UnityError: There is no linker of the system, or it fails.
+        """
+        return self._listings(None).export_library(self._parts.image, Path(path), self.threads)
 
     def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
         """Memory a call takes besides inputs and constants: the arena and fresh tensors.

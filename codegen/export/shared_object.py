@@ -1,0 +1,157 @@
+"""A program as a shared library and a header for C: compiled once more, linked by the system."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from unity.codegen.llvm.machine import compile_text
+from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
+from unity.codegen.vm.native import kernel_declarations, plan_text
+from unity.codegen.vm.native_body import run_text
+from unity.errors import UnityError, UnsupportedError
+from unity.runtime import program as p
+from unity.runtime.image import Image
+
+from .constants import constant_places, constants_object
+from .dlpack import type_word
+from .entry import Messages, entry_text, messages_text, prelude
+from .header import header_text
+
+_LINKERS = ("cc", "gcc", "clang")
+
+
+def export_library(image: Image, path: Path, threads: int) -> Path:
+    """Write a shared library, and beside it the header.
+
+    Args:
+        image: The executable.
+        path: The library, ``libNAME.so``; functions are called ``NAME_function``.
+        threads: How many threads it uses until it is told otherwise.
+
+    Returns:
+        The header, ``NAME.h``.
+
+    Raises:
+        UnsupportedError: The program does what C can't be given; all is listed.
+        UnityError: There is no linker, or it fails.
+    """
+    if "linux" not in image.target.triple:
+        raise UnsupportedError(f"libraries are exported for Linux alone, not {image.target.triple}")
+    prefix = _prefix(path)
+    layouts = _layouts(image)
+    functions = [layout.code for layout in layouts.values()]
+    header = path.with_name(f"{prefix}.h")
+    linker = _linker()
+    text = _module(image, prefix, layouts, threads)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        objects = [
+            *image.objects,
+            image.pool,
+            compile_text(text, image.target, "short").object,
+            constants_object(image.constants, image.target, folder),
+        ]
+        made = _link(linker, objects, prefix, folder)
+        try:
+            shutil.copyfile(made, path)
+            header.write_text(header_text(prefix, functions, image.target, threads))
+        except OSError as error:
+            raise UnityError(f"can't write {error.filename}: {error.strerror}") from error
+    return header
+
+
+def _prefix(path: Path) -> str:
+    name = re.sub(r"\W", "_", path.name.partition(".")[0].removeprefix("lib"), flags=re.ASCII)
+    if not name or name[0].isdigit() or name.startswith("unity_"):
+        raise UnityError(
+            f"{path.name} gives no name to C's functions", hint="call it libmodel.so, for instance"
+        )
+    return name
+
+
+def _layouts(image: Image) -> dict[int, Layout]:
+    """How the functions keep their tensors, by index.
+
+    Raises:
+        UnsupportedError: One can't be exported.
+    """
+    found: dict[int, Layout] = {}
+    gaps = [f"it calls the library function {symbol}" for symbol in image.symbols]
+    gaps += [f"{code.name} is computed by the engine {code.engine}" for code in image.engines]
+    for index, code in enumerate(image.program.functions):
+        if "." in code.name:
+            continue  # a closure
+        try:
+            layout = lay_out(code, image.program.hosts)
+        except NotNativeError as why:
+            gaps.append(f"{code.name} is not native code: {why}")
+            continue
+        gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
+        found[index] = layout
+    if gaps:
+        raise UnsupportedError("the program can't be exported as a library for C", gaps)
+    return found
+
+
+def _gaps(layout: Layout) -> list[str]:
+    name = layout.code.name
+    gaps = ["it writes over its inputs (caches)"] if layout.code.aliases else []
+    gaps += [] if name.isascii() and name.isidentifier() else ["C has no such names"]
+    for spec in (*layout.inputs, *layout.outputs):
+        if isinstance(spec, p.ShapeSpec):
+            gaps.append("it takes a shape")
+        elif spec.dtype is None or type_word(spec.dtype) is None:
+            gaps.append(f"DLPack has no {spec.dtype} of a byte an element")
+    return list(dict.fromkeys(gaps))
+
+
+def _module(image: Image, prefix: str, layouts: dict[int, Layout], threads: int) -> str:
+    program, messages = image.program, Messages()
+    kernels: set[str] = set()
+    parts: list[str] = []
+    for index, layout in layouts.items():
+        parts += [plan_text(index, layout), run_text(index, layout, program, kernels)]
+        parts.append(entry_text(prefix, index, layout, messages))
+    tiles = any(f.startswith("amx-") for f in image.target.features)
+    head = prelude(prefix, threads, constant_places(image.constants), tiles)
+    declared = kernel_declarations(program, kernels)
+    return "\n".join([head, *declared, *parts, messages_text(prefix, messages)])
+
+
+def _linker() -> str:
+    found = next((path for name in _LINKERS if (path := shutil.which(name))), None)
+    if found is None:
+        raise UnityError(
+            f"no linker was found (looked for {', '.join(_LINKERS)})",
+            hint="install a C compiler; executable.save(path) and unity.load(path) need none",
+        )
+    return found
+
+
+def _link(linker: str, objects: Sequence[bytes], prefix: str, folder: Path) -> Path:
+    """Link, and show nothing but the functions of C: two libraries in a process don't meet.
+
+    It stays loaded for good, since threads run in it.
+    """
+    files: list[str] = []
+    for i, data in enumerate(objects):
+        (folder / f"{i}.o").write_bytes(data)
+        files.append(str(folder / f"{i}.o"))
+    (folder / "exports").write_text(f"{{ global: {prefix}_*; local: *; }};\n")
+    made = folder / "library.so"
+    done = subprocess.run(
+        [
+            linker, "-shared", "-pthread", "-o", str(made), *files,
+            f"-Wl,--version-script={folder / 'exports'}", "-Wl,--no-undefined", "-Wl,-z,nodelete",
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        last = "\n".join(done.stderr.strip().splitlines()[-3:])
+        raise UnityError(f"{linker} can't link the library: {last}")
+    return made
