@@ -69,7 +69,8 @@ def compile_(
         typer.Option(
             "--output",
             "-o",
-            help="NAME.unity for the executable, or a folder for the IR, LLVM and assembly.",
+            help="NAME.unity for the executable, libNAME.so for a library for C, "
+            "or a folder for the IR, LLVM and assembly.",
         ),
     ] = None,
     threads: Threads = None,

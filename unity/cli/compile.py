@@ -18,7 +18,7 @@ SUFFIX = ".unity"
 def compile_model(
     model: Path, output: Path | None, threads: int | None, precision: Precision = "f32"
 ) -> None:
-    """Compile and report; write the executable, or its texts into the folder `output`."""
+    """Compile and report; write the executable, a library for C, or texts into a folder."""
     only_models(model, "compile")
     console = Console(highlight=False)
     executable, took = compiled(model, threads, console, precision)
@@ -31,6 +31,9 @@ def compile_model(
     if output.suffix == SUFFIX:
         executable.save(output)
         console.print(f"wrote {output}: {output.stat().st_size / 1e6:.2f} MB")
+    elif output.suffix == ".so":
+        header = executable.export_library(output)
+        console.print(f"wrote {output}: {output.stat().st_size / 1e6:.2f} MB, and {header}")
     else:
         _write_texts(executable, output, console)
 

@@ -200,7 +200,8 @@ int main(void) {
   const DLTensor *outputs[2] = {&ty, &ts};
   int32_t result = model_main(inputs, outputs);
   if (result) { puts(model_message(result)); return 2; }
-  printf("%ldx%ld %ld: %g %g %g %g\n", (long)of_y[0], (long)of_y[1], (long)of_s[0], y[0], y[1], y[5], s[3]);
+  printf("%dx%d %d: ", (int)of_y[0], (int)of_y[1], (int)of_s[0]);
+  printf("%g %g %g %g\n", y[0], y[1], y[5], s[3]);
   tx.ndim = 1;
   puts(model_message(model_main(inputs, outputs)));
   return 0;
@@ -213,8 +214,8 @@ def test_a_program_of_c(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text(PROGRAM_OF_C)
     compiler = next(c for c in ("cc", "gcc", "clang") if shutil.which(c))
     subprocess.run(
-        [compiler, "-Wall", "-Wextra", "-Werror", "-std=c99", "main.c", "-o", "main", "-L.", "-lmodel",
-         "-Wl,-rpath,$ORIGIN"],
+        [compiler, "-Wall", "-Wextra", "-Werror", "-std=c99", "main.c", "-o", "main",
+         "-L.", "-lmodel", "-Wl,-rpath,$ORIGIN"],
         cwd=tmp_path, check=True,
     )  # fmt: skip
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
