@@ -151,8 +151,9 @@ class _Matcher:
         if found is None:
             return
         match p:
-            case Any():
-                yield found
+            case Any(constant):
+                if constant or not isinstance(self.graph.value(e), Constant):
+                    yield found
             case Const():
                 if self.is_constant(p, e):
                     yield found

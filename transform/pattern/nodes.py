@@ -122,7 +122,9 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Any(_Node):
-    """Any value; where it is an input of the match, its own operands are not looked at."""
+    """Any value, or any but a constant; its own operands are not looked at."""
+
+    constant: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,11 @@ def _pattern(x: _Node | float) -> Pattern:
 def any_(name: str | None = None) -> Any:
     """Any value."""
     return Any(name=name)
+
+
+def computed(name: str | None = None) -> Any:
+    """Any value but a constant."""
+    return Any(False, name=name)
 
 
 def const(name: str | None = None) -> Const:
