@@ -6,6 +6,8 @@ path works as well.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -50,3 +52,16 @@ print(executable.benchmark(images))
 kernel = next(iter(executable.kernels))
 print(executable.ir(kernel))
 print("\n".join(executable.llvm(kernel).splitlines()[:20]))
+
+# %% Keep it: one file with all that running needs, for machines of this kind. It loads in
+# milliseconds, without the compiler (`unity.runtime.load`); processes share its weights.
+with tempfile.TemporaryDirectory() as folder:
+    file = Path(folder) / "digits.unity"
+    executable.save(file)
+    loaded = unity.load(file)
+    np.testing.assert_array_equal(loaded(images), scores)
+    print(f"{file.stat().st_size} bytes: {loaded.signature}")
+    # Or as a library for C, with a header, where there is a linker to make one.
+    if shutil.which("cc") is not None:
+        header = executable.export_library(Path(folder) / "libdigits.so")
+        print(header.read_text())

@@ -247,7 +247,13 @@ class Executable:
     def explain(self) -> Explanation:
         """What each call site was resolved to and why, as a table."""
         text = self._parts.image.explanation
-        return Explanation.from_json(text) if text else Explanation()
+        try:
+            return Explanation.from_json(text) if text else Explanation()
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnityError(
+                "the explanation was written by another Unity, which says more or less",
+                hint="compile the model again with this one",
+            ) from error
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the executable to a file, which `unity.load` and `unity.runtime.load` read.

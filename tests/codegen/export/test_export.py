@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.bench import cnn, recurrent
 from unity import runtime
 from unity.errors import UnityError
 from unity.runtime.executable import Executable
+from unity.runtime.host import host_features
 from unity.script import parse
 
 from .tensors import Exported, Failed, tensor
@@ -220,6 +222,42 @@ def test_a_program_of_c(tmp_path: Path) -> None:
     )  # fmt: skip
     done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
     assert done.stdout == "2x3 4: 7 4 25 10\ninput x has not 2 axes\n"
+
+
+NARROW = """
+import sys
+import numpy as np
+from tests.codegen.export.tensors import Exported
+library = Exported(__import__("pathlib").Path(sys.argv[1]))
+x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+y = np.empty((64, 64), np.float32)
+library.run([x], [y])
+assert not any(name.startswith("unity") for name in sys.modules)
+np.save(sys.argv[2], y)
+"""
+
+
+def test_tile_registers_in_a_process_without_unity(tmp_path: Path) -> None:
+    if not host_features().get("amx-bf16"):
+        pytest.skip("no AMX here")
+    w = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
+    exe = unity.compile(parse("""
+@script.function
+def main(x: f32[Tensor, 64, 128]) -> f32[Tensor, 64, 64]:
+    return R.matmul(x, R.const("w"))
+""", {"w": w}), precision="bf16")  # fmt: skip
+    exe.export_library(tmp_path / "libnarrow.so")
+    command = [
+        sys.executable,
+        "-c",
+        NARROW,
+        str(tmp_path / "libnarrow.so"),
+        str(tmp_path / "y.npy"),
+    ]
+    root = Path(unity.__file__).parents[1]
+    subprocess.run([sys.executable, "-c", NARROW, *files], check=True, cwd=root)
+    x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), exe(x))
 
 
 def test_it_shows_its_own_names_only_and_needs_the_c_library_only(

@@ -21,6 +21,7 @@ from unity import runtime
 from unity.errors import UnityError
 from unity.runtime.artifact.read import read_manifest
 from unity.runtime.executable import Executable
+from unity.runtime.host import host_features
 from unity.script import R as R
 from unity.script import Tensor, constants_of, dim, f32, function, module, parse, print_module
 
@@ -249,6 +250,36 @@ def test_another_process_loads_without_the_compiler(tmp_path: Path) -> None:
     told = json.loads(done.stdout)
     assert told["loaded"] == []
     np.testing.assert_allclose(told["result"], small_result(X), rtol=1e-6)
+
+
+NARROW = """
+import sys
+import numpy as np
+from unity.runtime import load
+from unity.runtime import tiles
+assert tiles.permit_tiles.cache_info().currsize == 0
+exe = load(sys.argv[1])
+x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+np.save(sys.argv[2], exe(x))
+"""
+
+
+def test_tile_registers_in_a_process_that_has_no_leave_yet(tmp_path: Path) -> None:
+    if not host_features().get("amx-bf16"):
+        pytest.skip("no AMX here")
+    w = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
+    exe = unity.compile(parse("""
+@script.function
+def main(x: f32[Tensor, 64, 128]) -> f32[Tensor, 64, 64]:
+    return R.matmul(x, R.const("w"))
+""", {"w": w}), precision="bf16")  # fmt: skip
+    exe.save(tmp_path / "a.unity")
+    assert "tdpbf16" in exe.asm()
+    root = Path(unity.__file__).parents[1]
+    command = [sys.executable, "-c", NARROW, str(tmp_path / "a.unity"), str(tmp_path / "y.npy")]
+    subprocess.run(command, check=True, cwd=root)
+    x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), exe(x))
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no list of what is mapped")
