@@ -247,13 +247,7 @@ def main(x: f32[Tensor, 64, 128]) -> f32[Tensor, 64, 64]:
     return R.matmul(x, R.const("w"))
 """, {"w": w}), precision="bf16")  # fmt: skip
     exe.export_library(tmp_path / "libnarrow.so")
-    command = [
-        sys.executable,
-        "-c",
-        NARROW,
-        str(tmp_path / "libnarrow.so"),
-        str(tmp_path / "y.npy"),
-    ]
+    files = [str(tmp_path / "libnarrow.so"), str(tmp_path / "y.npy")]
     root = Path(unity.__file__).parents[1]
     subprocess.run([sys.executable, "-c", NARROW, *files], check=True, cwd=root)
     x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
