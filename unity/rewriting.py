@@ -116,7 +116,8 @@ def _difference(expected: object, got: object, of: object) -> str | None:
     if a.shape != b.shape:
         return wrong
     apart = np.abs(a - b)[np.isfinite(a) & np.isfinite(b)]
-    return f"{wrong} (largest difference {apart.max(initial=0.0):.3g})"
+    most = float(apart.max(initial=0.0))
+    return f"{wrong} (largest difference {most:.3g})" if most else wrong
 
 
 def _typed(side: Function, types: Sequence[TensorType]) -> Function:

@@ -10,10 +10,11 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.attrs import Attrs
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, TupleGet, Var
 from unity.ir.lattice import atom_type
+from unity.ir.types import TensorType, TupleType
 
+from .attrs import same_attr
 from .graph import Graph
 from .nodes import (
     COMMUTATIVE,
@@ -206,7 +207,7 @@ class _Matcher:
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
             return
         name = value.callee.name
-        if name not in p.ops or not _attrs_fit(p.attrs, value.attrs):
+        if name not in p.ops or not _attrs_fit(p.attrs, name, value):
             return
         if p.args is None:
             yield found
@@ -239,11 +240,16 @@ def _flat(args: Sequence[Expr], graph: Graph) -> list[Expr]:
     return found
 
 
-def _attrs_fit(tests: Mapping[str, AttrTest], given: Attrs) -> bool:
+def _attrs_fit(tests: Mapping[str, AttrTest], op: str, call: Call) -> bool:
+    first = atom_type(call.args[0]) if tests and call.args else None
+    if isinstance(first, TupleType) and first.fields:
+        first = first.fields[0]
+    rank = first.ndim if isinstance(first, TensorType) else None
     for name, test in tests.items():
-        if name not in given:
+        if name not in call.attrs:
             return False
-        if not (test(given[name]) if callable(test) else given[name] == test):
+        given = call.attrs[name]
+        if not (test(given) if callable(test) else same_attr(op, name, test, given, rank)):
             return False
     return True
 

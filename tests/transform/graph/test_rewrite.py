@@ -430,6 +430,10 @@ def test_operands_and_attributes_are_as_written() -> None:
     assert applies(step, params, "R.nn.layer_norm(x, g, axes=(-1,), epsilon=1e-5)")
     assert not applies(step, params, "R.nn.layer_norm(x, g, b, axes=(-1,), epsilon=1e-5)")
     assert not applies(step, params, "R.nn.layer_norm(x, g, axes=(-1,), epsilon=1e-6)")
+    assert applies(step, params, "R.nn.layer_norm(x, g, axes=1, epsilon=1e-5)")
+    three = "x: f32[Tensor, 8, 8, 8], g: f32[Tensor, 8]"
+    assert applies(step, three, "R.nn.layer_norm(x, g, axes=2, epsilon=1e-5)")
+    assert not applies(step, three, "R.nn.layer_norm(x, g, axes=1, epsilon=1e-5)")
     doubled = Rewrite(
         (RewriteRule("double", user_rules.doubled.func, user_rules.nearly_doubled.func),)
     )

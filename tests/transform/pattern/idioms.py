@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import pi
+
 from unity.ir.attrs import AttrValue
 from unity.transform.pattern import Pattern, any_, computed, const, op, optional, through
 
@@ -47,9 +49,10 @@ def gelu() -> Pattern:
     x = any_("x")
     by_erf = op("erf", x / 2**0.5 | x * 0.5**0.5) + 1.0
     cube = op("power", x, 3.0) | x * (x * x)
-    by_tanh = op("tanh", (x + cube * 0.044715) * (2 / 3.14159265) ** 0.5) + 1.0
+    small = cube * 0.044715 | x * (x * (x * 0.044715))
+    by_tanh = op("tanh", (x + small) * (2 / pi) ** 0.5) + 1.0
     inner = by_erf | by_tanh
-    return (x * inner) * 0.5 | (x * 0.5) * inner
+    return (x * inner) * 0.5 | (x * 0.5) * inner | x * (inner * 0.5)
 
 
 def swish() -> Pattern:
