@@ -52,24 +52,21 @@ def assemble(
         native_object = compile_cached(native.text, target, "short", store)
     symbols = tuple(dict.fromkeys(s for f in funcs.values() for s in foreign_symbols(f)))
     called = {k.name for k in program.kernels}
+    engines = {n: f for n, f in module.engine_functions().items() if n in called}
     image = Image(
-        program,
-        target,
-        code.objects,
-        code.pool,
-        built.constants,
-        built.hosts,
-        None if native is None else native.info,
-        native_object,
-        symbols,
-        {library_of(s): provider_of(s) for s in symbols},
-        tuple(
-            engine_code(name, f, target)
-            for name, f in module.engine_functions().items()
-            if name in called
-        ),
-        explanation,
-        options or {},
+        program=program,
+        target=target,
+        objects=code.objects,
+        pool=code.pool,
+        constants=built.constants,
+        hosts=built.hosts,
+        native=None if native is None else native.info,
+        native_object=native_object,
+        symbols=symbols,
+        libraries={library_of(s): provider_of(s) for s in symbols},
+        engines=tuple(engine_code(name, f, target) for name, f in engines.items()),
+        explanation=explanation,
+        options=options or {},
     )
     return instantiate(image, listings=Sources(module, lowered.kernels, code, native))
 

@@ -175,7 +175,7 @@ def main(a: bf16[Tensor, 5], b: boolean[Tensor, 5], c: i64[Tensor, R.rank(0)]) -
     b, c = np.asarray([True, False, True, True, False]), np.asarray([21])
     results = [np.empty_like(a), np.empty_like(b), np.empty_like(c)]
     library.run([a, b, c], results)
-    for got, want in zip(results, (a + a, ~b, c + c), strict=True):
+    for got, want in zip(results, (np.add(a, a), ~b, c + c), strict=True):
         np.testing.assert_array_equal(got, want)
 
 

@@ -19,6 +19,7 @@ from unity.errors import UnityError
 from unity.ir.target import Target
 from unity.runtime.artifact import match
 from unity.runtime.artifact.manifest import FORMAT
+from unity.runtime.artifact.read import read_manifest
 from unity.script import parse
 
 from .programs import SMALL, small, small_result
@@ -189,7 +190,7 @@ def test_every_byte_that_counts_is_checked(content: bytes, tmp_path: Path) -> No
     """Of the data all but the gaps between pieces."""
     path = tmp_path / "a.unity"
     path.write_bytes(content)
-    manifest = unity.runtime.artifact.read.read_manifest(path)
+    manifest = read_manifest(path)
     start = 8 + int.from_bytes(content[:8], "little")
     for piece in manifest.pieces:
         if not piece.bytes:

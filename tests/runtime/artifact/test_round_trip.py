@@ -231,6 +231,8 @@ CHILD = """
 import json, sys
 import numpy as np
 from unity.runtime import load
+import unity
+assert unity.load(sys.argv[1]).functions == ("main",)
 exe = load(sys.argv[1])
 x = np.arange(12, dtype=np.float32).reshape(3, 4)
 heavy = ["unity.compiler", "unity.codegen", "unity.script", "unity.transform", "unity.op",

@@ -34,7 +34,9 @@ from .match import check_target
 def load(
     path: str | PathLike[str], *, threads: int | None = None, verify: bool = True
 ) -> Executable:
-    """An executable from the file that `Executable.save` wrote. The compiler is not needed.
+    """An executable from the file that `Executable.save` wrote.
+
+    The compiler is not needed (operators that have no kernel import their definitions).
 
     The constants are mapped, not copied: processes that load the same file share them. The file
     must not be written to meanwhile; replacing it by another is fine.
@@ -104,25 +106,29 @@ def _image(manifest: Manifest, pieces: Mapping[str, memoryview], path: Path) -> 
     if not set(called) <= set(API):
         unknown = ", ".join(sorted(set(called) - set(API)))
         raise UnityError(f"its code calls {unknown}, which this Unity has not", hint="update Unity")
+    constants = [_constant(c, pieces[f"constant/{i}"]) for i, c in enumerate(program.constants)]
     target = manifest.target
     return Image(
-        program,
-        target,
-        tuple(bytes(pieces[f"object/{i}"]) for i in range(manifest.objects)),
-        bytes(pieces["pool"]),
-        tuple(_constant(c, pieces[f"constant/{i}"]) for i, c in enumerate(program.constants)),
-        tuple(host_of(record) for record in manifest.hosts),
-        manifest.native,
-        bytes(pieces["native"]),
-        manifest.symbols,
-        {
+        program=program,
+        target=target,
+        objects=[bytes(pieces[f"object/{i}"]) for i in range(manifest.objects)],
+        pool=bytes(pieces["pool"]),
+        constants=constants,
+        hosts=[host_of(record) for record in manifest.hosts],
+        native=manifest.native,
+        native_object=bytes(pieces["native"]),
+        symbols=manifest.symbols,
+        libraries={
             record.name: foreign.registered(record.name)
             or _library(record, bytes(pieces[f"library/{record.name}"]), path.parent)
             for record in manifest.libraries
         },
-        tuple(_engine(e, bytes(pieces[f"engine/{e.name}"]), target) for e in manifest.engines),
-        bytes(pieces["explanation"]).decode(),
-        dict(manifest.options),
+        engines=tuple(
+            _engine(record, bytes(pieces[f"engine/{record.name}"]), target)
+            for record in manifest.engines
+        ),
+        explanation=bytes(pieces["explanation"]).decode(),
+        options=dict(manifest.options),
     )
 
 

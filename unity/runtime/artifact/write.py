@@ -57,20 +57,20 @@ def write_image(image: Image, path: Path, signature: str, threads: int, version:
         for piece, place in zip(pieces, offsets(pieces), strict=True)
     )
     manifest = Manifest(
-        version,
-        signature,
-        image.target,
-        tuple(image.options.items()),
-        records,
-        len(image.objects),
-        image.native,
-        image.symbols,
-        tuple(p.record() for p in image.libraries.values()),
-        tuple(
+        unity=version,
+        signature=signature,
+        target=image.target,
+        options=tuple(image.options.items()),
+        pieces=records,
+        objects=len(image.objects),
+        native=image.native,
+        symbols=image.symbols,
+        libraries=tuple(p.record() for p in image.libraries.values()),
+        engines=tuple(
             EngineRecord(c.name, c.engine, c.inputs, c.dtypes, c.ranks, c.module)
             for c, _ in engines
         ),
-        hosts,
+        hosts=hosts,
     )
     write(path, to_metadata(manifest), pieces)
 
