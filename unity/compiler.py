@@ -180,7 +180,7 @@ def _resolved(
     given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
     if policy.base != "measure":
         return passes.replace(Resolve, replace(given, policy=policy))
-    from unity.tune import Database, assignments, measured_resolution
+    from unity.tune import Database, Program, assignments, measured_resolution
 
     quiet = Context(context.target)
     folder = default_folder() if cache == "default" else cache
@@ -189,16 +189,16 @@ def _resolved(
     def build(part: IRModule, step: Resolve) -> Executable:
         return assemble(lower(part, passes.replace(Resolve, step), quiet, where))
 
-    step = measured_resolution(
+    program = Program(
         passes.until(Resolve).run(module, quiet),
         _main_name(module),
         context.target,
         build,
+        given,
         policy,
-        Database(where),
         assignments(sizes or {}),
-        repr(passes),
     )
+    step = measured_resolution(program, Database(where), repr(passes))
     return passes.replace(Resolve, step)
 
 

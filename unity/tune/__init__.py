@@ -2,6 +2,7 @@
 
 from .database import Database
 from .plan import measured_resolution
+from .program import Program
 from .timing import assignments
 
-__all__ = ["Database", "assignments", "measured_resolution"]
+__all__ = ["Database", "Program", "assignments", "measured_resolution"]

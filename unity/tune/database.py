@@ -29,11 +29,15 @@ class Database:
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE
         self._known: dict[str, float] = {}
+        self._decided: dict[str, str] = {}
         if self._path is not None and self._path.exists():
             for line in self._path.read_text().splitlines():
                 try:
                     row = json.loads(line)
-                    self._known[str(row["key"])] = float(row["seconds"])
+                    if "decision" in row:
+                        self._decided[str(row["key"])] = str(row["decision"])
+                    else:
+                        self._known[str(row["key"])] = float(row["seconds"])
                 except (ValueError, KeyError, TypeError):
                     continue  # a line that another process was writing when it was stopped
 
@@ -54,10 +58,29 @@ class Database:
             about: For people who read the file.
         """
         self._known[key] = seconds
+        self._write({"key": key, "seconds": seconds, "about": about})
+
+    def decision(self, key: str) -> str | None:
+        """What was decided of a whole program, as `decide` was given it."""
+        return self._decided.get(key)
+
+    def decide(self, key: str, decision: str, about: str) -> None:
+        """Note what was decided of a whole program.
+
+        Args:
+            key: From `key_of`.
+            decision: As text.
+            about: For people who read the file.
+        """
+        self._decided[key] = decision
+        self._write({"key": key, "decision": decision, "about": about})
+
+    def _write(self, row: dict[str, str | float]) -> None:
+        """A line, whole or not at all."""
         if self._path is None:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"key": key, "seconds": seconds, "about": about}) + "\n"
+        line = json.dumps(row) + "\n"
         file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(file, line.encode())

@@ -1,4 +1,7 @@
-"""A function cut where one tensor is all that passes: segments that can be timed by themselves."""
+"""A function cut where one tensor is all that passes: segments that can be timed by themselves.
+
+What is used over a long stretch (a mask, caches) or is a result passes by all cuts.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from unity.transform.graph.resolve.outline import outlined, refusal
 from unity.transform.pattern import Graph
 
 MOST_SEGMENTS = 24
+_LONG = 8
+"""Bindings, at least, over which a value is alive to pass by: a quarter of the function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +55,20 @@ def segments_of(function: Function, weight: dict[Var, float]) -> list[Segment]:
 
 
 def _cut(order: Sequence[Var], graph: Graph) -> list[list[Var]]:
-    """Cut after every variable that is all that is needed later of what came before."""
+    """Cut after every variable that is all that is needed soon of what came before."""
     number = {v: i for i, v in enumerate(order)}
     last = list(range(len(order)))
     for var, value in graph.values.items():
         for used in free_vars(value):
             if used in number:
                 last[number[used]] = max(last[number[used]], number[var])
-    for var in graph.results:
-        if var in number:
-            last[number[var]] = len(order)
+    far = max(_LONG, len(order) // 4)
     groups: list[list[Var]] = []
     current: list[Var] = []
     alive: set[int] = set()
     for i, var in enumerate(order):
         current.append(var)
-        alive = {j for j in (*alive, i) if last[j] > i}
+        alive = {j for j in (*alive, i) if last[j] > i and last[j] - j < far}
         if alive == {i} and isinstance(var.type, TensorType):
             groups.append(current)
             current = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -13,13 +13,21 @@ from unity.ir.dtype import Array
 from unity.ir.graph import Function
 from unity.ir.types import TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
-from unity.runtime.executable import Executable
 from unity.transform.graph.resolve.cost import size_of
+
+from .clock import Clock
 
 SECONDS = 0.25
 """How long each executable is run, about."""
 _LEAST_RUNS = 5
-_MOST_RUNS = 1000
+_MOST_RUNS = 400
+_FAIR_RUNS = 3
+_BEHIND = 1.6
+"""How many times the fastest a program may take to stay in the race after the first rounds."""
+_STEADY, _STILL, _PATIENCE = 0.99, 8, 4
+"""Minima are steady that don't fall below this share in so many rounds; how much longer to wait."""
+_BATCH, _SHORT, _PAUSE = 1e-3, 1e-2, 4e-3
+"""Seconds: that a turn takes at least, below which a run is short, and between turns."""
 
 
 def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]:
@@ -55,7 +63,26 @@ def inputs_for(function: Function, sizes: Mapping[Symbol, int]) -> list[object]:
 def _value(t: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator) -> object:
     if isinstance(t, TupleType):
         return tuple(_value(f, sizes, rng) for f in t.fields)
-    if not isinstance(t, TensorType) or not isinstance(t.shape, tuple) or t.dtype is None:
+    if not isinstance(t, TensorType):
+        raise UnityError(
+            f"measuring takes tensors of known rank and dtype, not {t}",
+            hint='resolve="static", or overrides; a program with caches is not measured',
+        )
+    return array_of(t, sizes, rng)
+
+
+def array_of(t: TensorType, sizes: Mapping[Symbol, int], rng: np.random.Generator) -> Array:
+    """An array of a type: floats at random, integers zero.
+
+    Args:
+        t: The type.
+        sizes: A value for every symbol of it.
+        rng: Makes the numbers.
+
+    Raises:
+        UnityError: The rank or the dtype are not known.
+    """
+    if not isinstance(t.shape, tuple) or t.dtype is None:
         raise UnityError(
             f"measuring takes tensors of known rank and dtype, not {t}",
             hint='resolve="static", or overrides; a program with caches is not measured',
@@ -74,27 +101,66 @@ def _number(d: Dim, sizes: Mapping[Symbol, int]) -> int:
 
 
 def interleaved(
-    executables: Sequence[Executable], args: Sequence[object], seconds: float = SECONDS
+    executables: Sequence[Callable[..., object]], args: Sequence[object], seconds: float = SECONDS
 ) -> list[float]:
     """The fastest run of each, all run in turns so that a noisy moment hits them alike.
+
+    On a busy machine, where minima keep falling, it goes on for longer, and what a run waits for a
+    cpu is not counted (`Clock`). Before its turn each gets a pause, in which another one's spinning
+    workers give up their cores, and if it is short a run that isn't timed; what takes microseconds
+    is run many times. What is far behind after some rounds takes no further part.
 
     Args:
         executables: What to run.
         args: What with.
         seconds: How long each is to be run, about.
     """
-    best = [float("inf")] * len(executables)
-    for exe in executables:
-        exe(*args)
-    end = time.perf_counter() + seconds * len(executables)
-    rounds = 0
-    while rounds < _LEAST_RUNS or (rounds < _MOST_RUNS and time.perf_counter() < end):
-        for i, exe in enumerate(executables):
-            begin = time.perf_counter()
-            exe(*args)
-            best[i] = min(best[i], time.perf_counter() - begin)
-        rounds += 1
-    return best
+    with Clock() as clock:
+        runs = [_Turns(exe, args, clock) for exe in executables]
+        begin, spent = time.perf_counter(), 0.0
+        still = rounds = 0
+        while rounds < _LEAST_RUNS or (
+            rounds < _MOST_RUNS
+            and (spent < seconds or (still < _STILL and spent < _PATIENCE * seconds))
+        ):
+            least = min(r.best for r in runs)
+            before = [r.best for r in runs]
+            for run in runs:
+                if rounds < _FAIR_RUNS or run.best < _BEHIND * least:
+                    run.turn()
+            better = any(r.best < _STEADY * b for r, b in zip(runs, before, strict=True))
+            still = 0 if better else still + 1
+            rounds += 1
+            spent = (time.perf_counter() - begin) / len(runs)
+    return [run.best for run in runs]
+
+
+class _Turns:
+    """Carries how an executable is run in its turn, and its fastest run."""
+
+    def __init__(
+        self, executable: Callable[..., object], args: Sequence[object], clock: Clock
+    ) -> None:
+        self._run = executable
+        self._clock = clock
+        self._args = args
+        executable(*args)
+        self.best = float("inf")
+        self._batch = 1
+        self.turn()
+        self._batch = max(1, int(_BATCH / max(self.best, 1e-9)))
+        self.best = float("inf")
+
+    def turn(self) -> None:
+        """Some runs; the average of a batch counts as one."""
+        run, args = self._run, self._args
+        time.sleep(_PAUSE)
+        if self._batch > 1 or self.best < _SHORT:
+            run(*args)
+        begin = self._clock.now()
+        for _ in range(self._batch):
+            run(*args)
+        self.best = min(self.best, (self._clock.now() - begin) / self._batch)
 
 
 def assignments(sizes: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:

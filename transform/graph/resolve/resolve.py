@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from unity.ir.graph import Binding, Call, Expr, Function, Tuple, TupleGet, Var, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.visit_graph import free_vars
-from unity.runtime.explanation import Explanation, RoadRow, SiteRow
+from unity.runtime.explanation import CandidateRow, Explanation, RoadRow, SiteRow
 
 from ...passes import Context, Pass
 from ...pattern import Graph
@@ -61,6 +61,7 @@ class Resolve(Pass):
         failed: Implementations that were taken and failed, each with the reason.
         forms: Whether the passes to come know several forms of our kernels (`forms.py`): those of
             narrow floats don't.
+        measured: Seconds that were measured, by site and implementation.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -69,6 +70,9 @@ class Resolve(Pass):
     partial: bool = False
     failed: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     forms: bool = True
+    measured: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]], hash=False
+    )
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions."""
@@ -270,6 +274,11 @@ class _Resolver:
         )
         return replace(function, body=replace(function.body, blocks=blocks))
 
+    def candidates(self, site: Site) -> tuple[CandidateRow, ...]:
+        """The rows of a site's candidates, with what was measured of them."""
+        known = self.step.measured.get(site.name, {})
+        return tuple(_known_seconds(c.row, known) for c in site.candidates)
+
     def explain(self, inside: Mapping[Var, str]) -> None:
         """A row for each site."""
         for site in self.sites:
@@ -287,9 +296,14 @@ class _Resolver:
                     implementation,
                     self.step.reasons.get(site.name, reason),
                     inside.get(site.var, ""),
-                    tuple(c.row for c in site.candidates),
+                    self.candidates(site),
                 )
             )
+
+
+def _known_seconds(row: CandidateRow, known: Mapping[str, float]) -> CandidateRow:
+    seconds = known.get(row.implementation)
+    return row if seconds is None else replace(row, seconds=seconds, measured=True)
 
 
 def _seconds(site: Site, implementation: str) -> float:

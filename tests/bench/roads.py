@@ -1,0 +1,172 @@
+"""``python -m tests.bench.roads``: what measuring chooses, against each single road, whole models.
+
+For each model: compiled with ``resolve="measure"`` (in seconds the first time, and again from the
+database), then run in turns with all our kernels, all by a library where there is one, all by each
+engine, and with ours without Winograd's tiles; how far each road's numbers are from ours. What a
+run waits for a cpu that other processes have is not counted. Rows go to ``roads.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+import unity
+from unity.errors import UnityError
+from unity.runtime.executable import Executable
+from unity.tune.timing import interleaved
+
+from .peers import relative_error
+from .works import WORKS
+
+Row = dict[str, Any]
+RESULTS = Path(__file__).with_name("roads.json")
+ROADS = ("tir", "library:openblas", "engine:onnxruntime", "engine:openvino")
+FORMS = ("tir:direct",)
+"""Ways of ours to compare with besides; no roads of their own."""
+MEASURED = "measure"
+SIZES: dict[str, dict[int, dict[str, int]]] = {
+    "gpt2_decode": {n: {"P": n, "T": 1} for n in (16, 1000)},
+    "bert_base_dynamic": {n: {"S": n} for n in (16, 128)},
+}
+DEFAULT = (
+    "mlp", "resnet18", "resnet50", "mobilenetv2", "bert_base", "gpt2_decode", "lstm", "gru",
+)  # fmt: skip
+
+
+def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> Row:
+    """What one model's roads take.
+
+    Args:
+        name: The model.
+        length: Of its inputs.
+        threads: How many.
+        seconds: How long each road is run, about.
+        folder: Where what was measured is remembered.
+    """
+    work = WORKS[name]
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        onnx.save(work.build(), path)
+    sizes = SIZES.get(name, {}).get(length)
+    compiled: dict[str, Executable] = {}
+    took: list[float] = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        compiled[MEASURED] = unity.compile(
+            path, threads=threads, resolve=MEASURED, sizes=sizes, cache=folder
+        )
+        took.append(round(time.perf_counter() - begin, 1))
+    closed: dict[str, str] = {}
+    feeds = work.feeds(length)
+    for road in (*ROADS, *FORMS):
+        try:
+            made = unity.compile(path, threads=threads, resolve={"*": road}, cache=folder)
+            made.run(feeds)
+            compiled[road] = made
+        except UnityError as error:
+            closed[road] = error.message
+    want = list(compiled["tir"].run(feeds).values())
+    errors = {
+        road: max(relative_error(g, w) for g, w in zip(exe.run(feeds).values(), want, strict=True))
+        for road, exe in compiled.items()
+    }
+    runs = [partial(exe.run, feeds) for exe in compiled.values()]
+    times = dict(zip(compiled, interleaved(runs, (), seconds), strict=True))
+    best = min((r for r in ROADS if r in times), key=lambda r: times[r])
+    table = compiled[MEASURED].explain()
+    return {
+        "work": name,
+        "length": length,
+        "threads": threads,
+        "min_ms": {road: round(t * 1e3, 4) for road, t in times.items()},
+        "best_road": best,
+        "ratio": round(times[best] / times[MEASURED], 3),
+        "taken": next(r.name for r in table.roads if r.taken),
+        "sites": table.counts(),
+        "error": {road: float(f"{e:.2g}") for road, e in errors.items()},
+        "closed": closed,
+        "first_s": took[0],
+        "again_s": took[1],
+    }
+
+
+def line(r: Row) -> str:
+    """A row as text."""
+    if "failed" in r:
+        return f"{r['work']} {r['length']} x{r['threads']}: {r['failed']}"
+    times = "  ".join(f"{road} {t:.3f}" for road, t in r["min_ms"].items())
+    return (
+        f"{r['work']} {r['length']} x{r['threads']}: {r['ratio']:.3f} of {r['best_road']}; {times}; "
+        f"taken {r['taken']}: {r['sites']}; compiled in {r['first_s']} s, again {r['again_s']} s; "
+        f"errors up to {max(r['error'].values()):.1g}"
+    )
+
+
+def one(name: str, length: int, threads: int, seconds: float) -> Row:
+    """A row, made in a process of its own."""
+    command = [sys.executable, "-m", "tests.bench.roads", name, "--length", str(length)]
+    command += ["--threads", str(threads), "--seconds", str(seconds), "--child"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    found = [text for text in done.stdout.splitlines() if text.startswith("{")]
+    if not found:
+        failed = f"the process ended with {done.returncode}"
+        return {"work": name, "length": length, "threads": threads, "failed": failed}
+    made: Row = json.loads(found[-1])
+    return made
+
+
+def kept(rows: list[Row]) -> None:
+    """Write rows to the file, those of before that none of them replaces kept."""
+
+    def key(r: Row) -> tuple[object, ...]:
+        return r["work"], r["length"], r["threads"]
+
+    known = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
+    merged = {key(r): r for r in (*known, *rows)}
+    order = list(WORKS)
+    whole = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
+        "rows": sorted(merged.values(), key=lambda r: (order.index(r["work"]), *key(r)[1:])),
+    }
+    RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
+
+
+def main() -> None:
+    """Measure what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("works", nargs="*", default=list(DEFAULT))
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--length", type=int)
+    parser.add_argument("--child", action="store_true")
+    options = parser.parse_args()
+    if options.child:
+        with tempfile.TemporaryDirectory() as folder:
+            name, threads = options.works[0], options.threads[0]
+            made = row(name, options.length, threads, options.seconds, Path(folder))
+            print(json.dumps(made), flush=True)
+        return
+    for name in options.works:
+        for threads in options.threads:
+            lengths = [options.length] if options.length else SIZES.get(name, WORKS[name].lengths)
+            for length in lengths:
+                made = one(name, length, threads, options.seconds)
+                print(line(made), flush=True)
+                kept([made])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What measuring decided of a program, and its form in the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from unity.runtime.explanation import RoadRow
+
+MIXED, WITHOUT = "mixed", "mixed, no engines"
+"""The roads of mixtures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A resolution of all sites.
+
+    Attributes:
+        road: The road taken; of a mixture `MIXED` or `WITHOUT`.
+        overrides: Which sites become what.
+        roads: What was measured of the whole program.
+        reasons: By site.
+        measured: Seconds by site and implementation.
+    """
+
+    road: str
+    overrides: tuple[tuple[str, str], ...]
+    roads: tuple[RoadRow, ...]
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+    measured: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]]
+    )
+
+
+def encoded(decision: Decision) -> str:
+    """A decision as JSON."""
+    return json.dumps(asdict(decision))
+
+
+def decoded(text: str) -> Decision | None:
+    """What `encoded` wrote; None if it is something else.
+
+    >>> given = Decision("tir", (("*", "tir"),), (RoadRow("tir", 1.0, taken=True),))
+    >>> decoded(encoded(given)) == given, decoded("{}")
+    (True, None)
+    """
+    try:
+        data = json.loads(text)
+        return Decision(
+            str(data["road"]),
+            tuple((str(key), str(value)) for key, value in data["overrides"]),
+            tuple(RoadRow(**row) for row in data["roads"]),
+            dict(data["reasons"]),
+            {site: dict(times) for site, times in data["measured"].items()},
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,116 @@
+"""What each kernel of an executable takes, told by the variables of the program it was made from.
+
+Kernels are labelled by what they compute. A variable that has none of its own is computed where the
+next one is that it alone goes into: bias and activation behind a product. So any two ways to
+resolve a program can be compared part by part, each as it runs within the whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from unity.ir.graph import Var
+from unity.runtime.executable import Executable
+from unity.runtime.program import CallKernel
+from unity.runtime.vm import Event
+from unity.transform.pattern import Graph
+
+_RUNS, _SECONDS = 4, 0.6
+"""Runs at least, and how long there may be more of them."""
+_FARTHEST = 40
+_LAID_OUT = "_blocked"
+"""What layout conversion puts behind a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTimes:
+    """Seconds by kernel of one executable.
+
+    Attributes:
+        seconds: Of each call of a kernel, in order.
+        of: For variables of the program, the call that computes them.
+    """
+
+    seconds: tuple[float, ...]
+    of: Mapping[Var, int]
+
+    @property
+    def rest(self) -> float:
+        """What belongs to no variable: transposes between layouts, products merged."""
+        known = set(self.of.values())
+        return sum(t for i, t in enumerate(self.seconds) if i not in known)
+
+    def groups(self) -> list[tuple[Var, ...]]:
+        """The variables that are computed together, in order."""
+        found: dict[int, list[Var]] = {}
+        for var, at in self.of.items():
+            found.setdefault(at, []).append(var)
+        return [tuple(found[at]) for at in sorted(found)]
+
+    def time(self, members: Collection[Var]) -> float:
+        """What some variables take: their share of every kernel that computes any of them."""
+        inside: dict[int, int] = {}
+        for var in members:
+            if var in self.of:
+                inside[self.of[var]] = inside.get(self.of[var], 0) + 1
+        every: dict[int, int] = {}
+        for at in self.of.values():
+            if at in inside:
+                every[at] = every.get(at, 0) + 1
+        return sum(self.seconds[at] * count / every[at] for at, count in inside.items())
+
+
+def kernel_times(
+    executable: Executable, graph: Graph, inputs: Sequence[Sequence[object]]
+) -> KernelTimes:
+    """Run an executable in the bytecode interpreter; the fastest run of each kernel counts.
+
+    Args:
+        executable: What to run.
+        graph: The program it was made from.
+        inputs: Arguments to run on, each in turn; their times are added up.
+    """
+    totals: dict[tuple[str, int], float] = {}
+    labels: dict[tuple[str, int], str] = {}
+    for args in inputs:
+        best: dict[tuple[str, int], float] = {}
+        run = 0
+        begin = time.perf_counter()
+        while run <= _RUNS or (run < 10 * _RUNS and time.perf_counter() - begin < _SECONDS):
+            events: list[Event] = []
+            executable.trace(events.append, *args)
+            once: dict[tuple[str, int], float] = {}
+            for event in events:
+                if isinstance(event.instruction, CallKernel):
+                    key = (event.function, event.index)
+                    labels[key] = event.label
+                    once[key] = once.get(key, 0.0) + event.seconds
+            if run:  # the first one warms up
+                for key, seconds in once.items():
+                    best[key] = min(best.get(key, seconds), seconds)
+            run += 1
+        for key, seconds in best.items():
+            totals[key] = totals.get(key, 0.0) + seconds
+    order = sorted(totals)
+    called = {_name(labels[key]): i for i, key in enumerate(order)}
+    found = {var: _made_in(var, called, graph) for var in graph.values}
+    of = {var: at for var, at in found.items() if at is not None}
+    return KernelTimes(tuple(totals[key] for key in order), of)
+
+
+def _name(label: str) -> str:
+    """The variable that a label begins with."""
+    return label.partition(", ")[0].removesuffix(_LAID_OUT)
+
+
+def _made_in(var: Var, called: Mapping[str, int], graph: Graph) -> int | None:
+    for _ in range(_FARTHEST):
+        if var.name in called:
+            return called[var.name]
+        users = graph.using(var)
+        if len(users) != 1:
+            return None
+        var = users[0]
+    return None
