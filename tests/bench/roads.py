@@ -108,7 +108,8 @@ def line(r: Row) -> str:
         return f"{r['work']} {r['length']} x{r['threads']}: {r['failed']}"
     times = "  ".join(f"{road} {t:.3f}" for road, t in r["min_ms"].items())
     return (
-        f"{r['work']} {r['length']} x{r['threads']}: {r['ratio']:.3f} of {r['best_road']}; {times}; "
+        f"{r['work']} {r['length']} x{r['threads']}: "
+        f"{r['ratio']:.3f} of {r['best_road']}; {times}; "
         f"taken {r['taken']}: {r['sites']}; compiled in {r['first_s']} s, again {r['again_s']} s; "
         f"errors up to {max(r['error'].values()):.1g}"
     )

@@ -20,8 +20,8 @@ from unity.script import parse
 from unity.transform.graph.resolve import OpSite
 from unity.transform.graph.resolve.engine import ENGINES
 from unity.tune import Database, assignments
+from unity.tune.chain import cheapest, savings
 from unity.tune.database import key_of
-from unity.tune.plan import _cheapest
 from unity.tune.segments import segments_of
 
 CHAIN = """
@@ -105,14 +105,15 @@ def test_a_slow_engine_is_not_taken_and_the_explanation_says_so(tmp_path: Path) 
 def test_neighbours_of_one_road_pay_for_the_joint_once() -> None:
     # Alone each segment costs the other road a transform of 2; together the three cost 9, not 15.
     table = [{"tir": 4.0, "other": 5.0}] * 3
-    assert _cheapest(table, ["tir", "other"], {"tir": 12.0, "other": 9.0}) == ["other"] * 3
+    saved = savings(table, {"tir": 12.0, "other": 9.0})
+    assert saved == {"tir": 0.0, "other": 3.0}
+    assert cheapest(table, ["tir", "other"], saved) == ["other"] * 3
     mixed = [{"tir": 1.0, "other": 9.0}, {"tir": 9.0, "other": 1.0}, {"tir": 1.0, "other": 9.0}]
-    assert _cheapest(mixed, ["tir", "other"], {"tir": 11.0, "other": 19.0}) == [
-        "tir", "other", "tir",
-    ]  # fmt: skip
+    assert cheapest(mixed, ["tir", "other"], {}) == ["tir", "other", "tir"]
+    assert cheapest(mixed, ["tir", "other"], {}, [0.0, 3.0, 3.0]) == ["tir", "other", "tir"]
+    assert cheapest(mixed, ["tir", "other"], {}, [0.0, 5.0, 5.0]) == ["tir", "tir", "tir"]
     closed: list[dict[str, float]] = [{"tir": 5.0, "other": 1.0}, {}, {"tir": 5.0, "other": 1.0}]
-    plan = _cheapest(closed, ["tir", "other"], {"tir": 10.0, "other": 2.0})
-    assert plan == ["other", "tir", "other"]
+    assert cheapest(closed, ["tir", "other"], {}) == ["other", "tir", "other"]
 
 
 def test_segments_are_cut_where_one_tensor_passes() -> None:

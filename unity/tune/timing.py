@@ -138,13 +138,11 @@ def interleaved(
 class _Turns:
     """Carries how an executable is run in its turn, and its fastest run."""
 
-    def __init__(
-        self, executable: Callable[..., object], args: Sequence[object], clock: Clock
-    ) -> None:
-        self._run = executable
+    def __init__(self, call: Callable[..., object], args: Sequence[object], clock: Clock) -> None:
+        self._run = call
         self._clock = clock
         self._args = args
-        executable(*args)
+        call(*args)
         self.best = float("inf")
         self._batch = 1
         self.turn()
@@ -155,7 +153,7 @@ class _Turns:
         """Some runs; the average of a batch counts as one."""
         run, args = self._run, self._args
         time.sleep(_PAUSE)
-        if self._batch > 1 or self.best < _SHORT:
+        for _ in range(self._batch if self._batch > 1 or self.best < _SHORT else 0):
             run(*args)
         begin = self._clock.now()
         for _ in range(self._batch):
