@@ -46,7 +46,7 @@ DEFAULT = (
 
 
 def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> Row:
-    """What one model's roads take.
+    """What one model's roads take; `same_as` is a road whose program is the very one chosen.
 
     Args:
         name: The model.
@@ -86,6 +86,10 @@ def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> R
     times = dict(zip(compiled, interleaved(runs, (), seconds), strict=True))
     best = min((r for r in ROADS if r in times), key=lambda r: times[r])
     table = compiled[MEASURED].explain()
+    chosen = [r.choice for r in table]
+    same = [
+        n for n in ROADS if n in compiled and chosen == [r.choice for r in compiled[n].explain()]
+    ]
     return {
         "work": name,
         "length": length,
@@ -93,6 +97,7 @@ def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> R
         "min_ms": {road: round(t * 1e3, 4) for road, t in times.items()},
         "best_road": best,
         "ratio": round(times[best] / times[MEASURED], 3),
+        "same_as": same[0] if same else None,
         "taken": next(r.name for r in table.roads if r.taken),
         "sites": table.counts(),
         "error": {road: float(f"{e:.2g}") for road, e in errors.items()},

@@ -12,15 +12,18 @@ import pytest
 
 import unity
 from unity.codegen.engine import register_engine
+from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.target import Target
+from unity.runtime.executable import Executable
 from unity.script import parse
-from unity.transform.graph.resolve import OpSite
+from unity.transform.graph.resolve import OpSite, Resolve, policy_of
 from unity.transform.graph.resolve.engine import ENGINES
-from unity.tune import Database, assignments
+from unity.tune import Database, Program, assignments, measured_resolution
 from unity.tune.chain import cheapest, savings
+from unity.tune.clock import Clock
 from unity.tune.database import key_of
 from unity.tune.segments import segments_of
 
@@ -91,7 +94,7 @@ def test_a_slow_engine_is_not_taken_and_the_explanation_says_so(tmp_path: Path) 
         ENGINES.clear()
         ENGINES.update(before)
     explanation = exe.explain()
-    times = {road.name: road.seconds for road in explanation.roads}
+    times = {road.name: road.seconds or 0.0 for road in explanation.roads}
     assert times["engine:slow"] > times["tir"]
     assert "engine:slow" not in explanation.counts()
     assert explanation.policy == "measure"
@@ -217,5 +220,98 @@ def test_a_road_that_fails_at_one_size_is_closed_at_all(tmp_path: Path) -> None:
     finally:
         ENGINES.clear()
         ENGINES.update(before)
-    assert "engine:small_only" not in {road.name for road in exe.explain().roads}
-    assert "engine:small_only" not in exe.explain().counts()
+    table = exe.explain()
+    (closed,) = (road for road in table.roads if road.seconds is None)
+    assert closed.name == "engine:small_only"
+    assert closed.why_not is not None
+    assert "not at this size" in closed.why_not
+    assert "engine:small_only: no, the engine small_only failed" in str(table)
+    assert "engine:small_only" not in table.counts()
+
+
+def test_what_was_decided_is_compiled_at_once_the_next_time(tmp_path: Path) -> None:
+    first = unity.compile(parse(CHAIN), resolve="measure", sizes={"n": 8}, cache=tmp_path)
+    lines = (tmp_path / "resolve.jsonl").read_text().splitlines()
+    again = unity.compile(parse(CHAIN), resolve="measure", sizes={"n": 8}, cache=tmp_path)
+    assert (tmp_path / "resolve.jsonl").read_text().splitlines() == lines
+    assert again.explain() == first.explain()
+    unity.compile(parse(CHAIN), resolve="measure", sizes={"n": 9}, cache=tmp_path)
+    assert len((tmp_path / "resolve.jsonl").read_text().splitlines()) > len(lines)
+
+
+FORMS = """
+@script.function
+def main(x: f32[Tensor, 1, 64, 16, 16]) -> f32[Tensor, 1, 64, 16, 16]:
+    with R.dataflow():
+        y = R.nn.relu(R.nn.conv2d(x, R.const("w"), padding=1))
+        z = R.nn.conv2d(y, R.const("w"), padding=1)
+    return z
+"""
+
+
+def forms() -> IRModule:
+    w = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32)
+    return parse(FORMS, {"w": w})
+
+
+def test_forms_of_ours_are_measured_and_shown(tmp_path: Path) -> None:
+    table = unity.compile(forms(), resolve="measure", cache=tmp_path, threads=1).explain()
+    for name in ("conv2d", "z"):
+        measured = {c.implementation for c in table[name].candidates if c.measured}
+        assert {"tir:direct", "tir:winograd.4"} <= measured
+        assert table[name].choice.startswith(("tir:", "engine:"))
+
+
+def test_where_our_own_kernels_fail_another_road_is_taken_and_said(tmp_path: Path) -> None:
+    module = parse(CHAIN)
+    function = module.graph_functions()["main"]
+
+    def build(part: IRModule, step: Resolve) -> Executable:
+        if not step.policy.overrides:
+            raise UnityError("no such instruction")
+        return unity.compile(part, resolve=step.policy.overrides)
+
+    target = host_target(1)
+    program = Program(module, "main", target, build, Resolve(), policy_of("measure"), ({"n": 8},))
+    step = measured_resolution(program, Database(tmp_path))
+    assert function in module.functions.values()
+    (ours,) = (road for road in step.roads if road.name == "tir")
+    assert ours.why_not == "no such instruction"
+    assert any(road.taken for road in step.roads)
+    assert all("our own kernels failed" in why for why in step.reasons.values())
+
+    def never(part: IRModule, step: Resolve) -> Executable:
+        raise UnityError("nothing works")
+
+    program = Program(module, "main", target, never, Resolve(), policy_of("measure"), ({"n": 8},))
+    with pytest.raises(UnityError, match=r"runs in no way.*\n.*tir: nothing works"):
+        measured_resolution(program, Database(None))
+
+
+def test_segments_are_cut_though_a_mask_and_results_pass_by() -> None:
+    layers = "\n".join(
+        f"        h{i + 1} = R.nn.relu(R.add(R.matmul(h{i}, w), m))" for i in range(12)
+    )
+    text = f"""
+@script.function
+def main(h0: f32[Tensor, 4, 8], w: f32[Tensor, 8, 8], mask: f32[Tensor, 4, 8]):
+    with R.dataflow():
+        m = R.multiply(mask, 2.0)
+{layers}
+        pair = (h3, h12)
+    return pair
+"""
+    function = parse(text).graph_functions()["main"]
+    weight = {b.var: 1.0 for block in function.body.blocks for b in block.bindings}
+    segments = segments_of(function, weight)
+    assert len(segments) > 6
+    assert sum(s.function is not None for s in segments) > 6
+    assert [v for s in segments for v in s.members] == list(weight)
+
+
+def test_the_clock_does_not_count_waiting_for_a_cpu_but_counts_sleep() -> None:
+    with Clock() as clock:
+        begin, plain = clock.mark(), time.perf_counter()
+        time.sleep(0.02)
+        passed, whole = clock.since(begin), time.perf_counter() - plain
+    assert 0 < passed <= whole

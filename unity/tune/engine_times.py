@@ -72,9 +72,9 @@ def _timed(compiled: Compiled, function: Function, given: Mapping[str, int]) -> 
         while runs < _LEAST_RUNS or time.perf_counter() < end:
             time.sleep(_PAUSE)
             compiled(inputs, outputs)
-            begin = clock.now()
+            begin = clock.mark()
             compiled(inputs, outputs)
-            best = min(best, clock.now() - begin)
+            best = min(best, clock.since(begin))
             runs += 1
     return best
 

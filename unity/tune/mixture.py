@@ -20,7 +20,7 @@ from .kernel_times import KernelTimes
 from .program import Program
 from .segments import Segment, segments_of
 
-_PROMISING = 1.25
+_PROMISING = 2.5
 """How many times the estimate of the form we prefer another one's may be to be tried."""
 _BETTER = 0.97
 """The share of our kernel's time that another must stay below to take its place."""

@@ -155,10 +155,10 @@ class _Turns:
         time.sleep(_PAUSE)
         for _ in range(self._batch if self._batch > 1 or self.best < _SHORT else 0):
             run(*args)
-        begin = self._clock.now()
+        begin = self._clock.mark()
         for _ in range(self._batch):
             run(*args)
-        self.best = min(self.best, (self._clock.now() - begin) / self._batch)
+        self.best = min(self.best, self._clock.since(begin) / self._batch)
 
 
 def assignments(sizes: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]]:
