@@ -258,7 +258,7 @@ def test_forms_of_ours_are_measured_and_shown(tmp_path: Path) -> None:
     table = unity.compile(forms(), resolve="measure", cache=tmp_path, threads=1).explain()
     for name in ("conv2d", "z"):
         measured = {c.implementation for c in table[name].candidates if c.measured}
-        assert {"tir:direct", "tir:winograd.4"} <= measured
+        assert len(measured & {"tir:direct", "tir:winograd.2", "tir:winograd.4"}) > 1
         assert table[name].choice.startswith(("tir:", "engine:"))
 
 
