@@ -50,10 +50,8 @@ def entry_text(prefix: str, index: int, layout: Layout, messages: Messages) -> s
         layout: Its plan.
         messages: Added to.
     """
-    inputs = [s for s in layout.inputs if isinstance(s, p.TensorSpec)]
-    names = [q.name for q in layout.code.params]
     parts = [
-        _bind(index, inputs, names, layout, messages),
+        _bind(index, layout, messages),
         _shapes(prefix, index, layout, messages),
         _call(prefix, index, layout, messages),
     ]
@@ -119,41 +117,73 @@ class _Function:
         return "\n".join([f"{header} nounwind {{", *self.t.lines, "}"])
 
 
-def _bind(
-    index: int, inputs: Sequence[p.TensorSpec], names: Sequence[str], layout: Layout, m: Messages
-) -> str:
+def _bind(index: int, layout: Layout, messages: Messages) -> str:
     """``unity_c_bind_K(inputs, slots, data)``: check the inputs, bind the symbols."""
-    f = _Function(m)
-    t, symbols = f.t, layout.code.symbols
-    texts = [s.name for s in symbols]
-    t.block("entry")
-    later: list[tuple[Size, str, str]] = []
-    bound: set[int] = set()
-    for k, (spec, name) in enumerate(zip(inputs, names, strict=True)):
-        tensor = t.load("ptr", "%inputs", k, "ptr")
-        f.tensor(tensor, spec, f"input {name}")
-        t.store("ptr", f.data(tensor), "%data", k)
+    binder = _Binder(messages, layout)
+    binder.t.block("entry")
+    for k, (spec, param) in enumerate(zip(layout.inputs, layout.code.params, strict=True)):
+        tensor = binder.t.load("ptr", "%inputs", k, "ptr")
+        if isinstance(spec, p.TensorSpec):
+            binder.tensor_input(k, tensor, spec, f"input {param.name}")
+        else:
+            binder.shape_input(k, tensor, spec.dims or (), f"input {param.name}")
+    binder.finish()
+    params = "ptr %inputs, ptr %slots, ptr %data"
+    return binder.finished(f"define internal i32 @unity_c_bind_{index}({params})")
+
+
+class _Binder(_Function):
+    """State while inputs are checked: the symbols bound so far, and the sizes to compare then."""
+
+    def __init__(self, messages: Messages, layout: Layout) -> None:
+        super().__init__(messages)
+        self.symbols = layout.code.symbols
+        self.bound: set[int] = set()
+        self.later: list[tuple[Size, str, str]] = []
+
+    def tensor_input(self, k: int, tensor: str, spec: p.TensorSpec, what: str) -> None:
+        """An input whose axes have sizes."""
+        t = self.t
+        self.tensor(tensor, spec, what)
+        t.store("ptr", self.data(tensor), "%data", k)
         shape = t.load("ptr", tensor, dlpack.SHAPE)
         for axis, size in enumerate(spec.shape or ()):
-            actual = t.load("i64", shape, axis, "i64")
-            where = f"input {name} axis {axis}"
-            if isinstance(size, Slot) and size.index not in bound:
-                bound.add(size.index)
-                t.store("i64", actual, "%slots", size.index)
-                t.sizes[size] = actual
-                info = symbols[size.index]
-                f.require(t.let(f"icmp sge i64 {actual}, 0"), f"{where} is negative")
-                facts = _facts(info)
-                for _, condition in fact_conditions(t, actual, info):
-                    f.require(condition, f"{where}: {info.name} must be {facts}")
-            else:
-                later.append((size, actual, where))
-    for size, actual, where in later:
-        same = t.let(f"icmp eq i64 {t.size(size)}, {actual}")
-        f.require(same, f"{where} is not {size_text(size, texts)}")
-    t.do("ret i32 0")
-    params = "ptr %inputs, ptr %slots, ptr %data"
-    return f.finished(f"define internal i32 @unity_c_bind_{index}({params})")
+            self.size(size, t.load("i64", shape, axis, "i64"), f"{what} axis {axis}")
+
+    def shape_input(self, k: int, tensor: str, dims: Sequence[Size], what: str) -> None:
+        """An input that is a shape: a tensor of int64, whose elements are sizes."""
+        t = self.t
+        self.tensor(tensor, p.TensorSpec("int64", (len(dims),)), what)
+        count = t.load("i64", t.load("ptr", tensor, dlpack.SHAPE), 0, "i64")
+        self.require(
+            t.let(f"icmp eq i64 {count}, {len(dims)}"), f"{what} has not {len(dims)} sizes"
+        )
+        data = self.data(tensor)
+        t.store("ptr", "null", "%data", k)
+        for i, size in enumerate(dims):
+            self.size(size, t.load("i64", data, i, "i64"), f"{what}[{i}]")
+
+    def size(self, size: Size, actual: str, where: str) -> None:
+        """Bind a symbol, or keep a size to be compared when all are bound."""
+        t = self.t
+        if not isinstance(size, Slot) or size.index in self.bound:
+            self.later.append((size, actual, where))
+            return
+        self.bound.add(size.index)
+        t.store("i64", actual, "%slots", size.index)
+        t.sizes[size] = actual
+        info = self.symbols[size.index]
+        self.require(t.let(f"icmp sge i64 {actual}, 0"), f"{where} is negative")
+        for _, condition in fact_conditions(t, actual, info):
+            self.require(condition, f"{where}: {info.name} must be {_facts(info)}")
+
+    def finish(self) -> None:
+        """Compare what is left."""
+        names = [s.name for s in self.symbols]
+        for size, actual, where in self.later:
+            same = self.t.let(f"icmp eq i64 {self.t.size(size)}, {actual}")
+            self.require(same, f"{where} is not {size_text(size, names)}")
+        self.t.do("ret i32 0")
 
 
 def _facts(info: p.SymbolInfo) -> str:
@@ -196,8 +226,11 @@ def _call(prefix: str, index: int, layout: Layout, m: Messages) -> str:
     bytes_ = _planned(f, index, layout)
     t, first = f.t, 0
     t.do(f"%outs = alloca [{len(layout.outputs) + 1} x ptr]")
-    names = layout.code.output_names
+    names, inside = layout.code.output_names, dict(layout.code.aliases)
     for k, spec in enumerate(layout.outputs):
+        if k in inside:  # it is an input's own tensor, written over
+            first += len(spec.shape or ())
+            continue
         what = f"output {names[k]}" if k < len(names) else f"output {k}"
         tensor = t.load("ptr", "%outputs", k, "ptr")
         f.tensor(tensor, spec, what)

@@ -58,11 +58,22 @@ def _function(prefix: str, code: p.FunctionCode) -> str:
     inputs = [(code.input_names[i : i + 1] or (q.name,), q.spec) for i, q in enumerate(code.params)]
     outputs = [(code.output_names[k : k + 1], spec) for k, spec in enumerate(fields)]
     lines = [
-        _comment(f"  {kind}[{i}] {' '.join((*name, spec_text(spec, symbols)))}")
+        _comment(
+            f"  {kind}[{i}] {' '.join((*name, spec_text(spec, symbols)))}{_note(kind, i, code)}"
+        )
         for kind, tensors in (("inputs", inputs), ("outputs", outputs))
         for i, (name, spec) in enumerate(tensors)
     ]
     return "\n".join([f"/* {code.name}", *lines, _TOLD.format(prefix=prefix, name=code.name)])
+
+
+def _note(kind: str, index: int, code: p.FunctionCode) -> str:
+    """What is to be said of a tensor that is no plain input or output."""
+    if kind == "outputs" and index in dict(code.aliases):
+        return f" is inputs[{dict(code.aliases)[index]}], written over; give NULL"
+    if kind == "inputs" and isinstance(code.params[index].spec, p.ShapeSpec):
+        return ", as a tensor of int64"
+    return ""
 
 
 def _comment(text: str) -> str:

@@ -284,8 +284,8 @@ class Executable:
             The header.
 
         Raises:
-            UnsupportedError: The program does what C can't be given: caches, libraries, engines,
-                Python functions, sizes that depend on data.
+            UnsupportedError: The program does what C can't be given: libraries, engines, Python
+                functions, sizes that depend on data.
             UnityError: There is no linker of the system, or it fails.
         """
         return self._listings(None).export_library(self._parts.image, Path(path), self.threads)

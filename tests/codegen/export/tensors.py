@@ -69,10 +69,14 @@ class Exported:
         self.run_tensors([tensor(x) for x in inputs], [tensor(y) for y in outputs], name)
 
     def run_tensors(
-        self, inputs: Sequence[DLTensor], outputs: Sequence[DLTensor], name: str = "main"
+        self,
+        inputs: Sequence[DLTensor | None],
+        outputs: Sequence[DLTensor | None],
+        name: str = "main",
     ) -> None:
         self.check(self.function(name)(pointers(inputs), pointers(outputs)))
 
 
-def pointers(tensors: Sequence[DLTensor]) -> Any:
-    return (ctypes.POINTER(DLTensor) * len(tensors))(*(ctypes.pointer(t) for t in tensors))
+def pointers(tensors: Sequence[DLTensor | None]) -> Any:
+    kind = ctypes.POINTER(DLTensor)
+    return (kind * len(tensors))(*(kind() if t is None else ctypes.pointer(t) for t in tensors))

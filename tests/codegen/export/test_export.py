@@ -7,13 +7,15 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import unity
-from tests.bench import cnn, recurrent
+from tests.bench import cnn, recurrent, transformer
 from unity import runtime
 from unity.errors import UnityError
 from unity.runtime.executable import Executable
@@ -177,6 +179,36 @@ def main(a: bf16[Tensor, 5], b: boolean[Tensor, 5], c: i64[Tensor, R.rank(0)]) -
     library.run([a, b, c], results)
     for got, want in zip(results, (np.add(a, a), ~b, c + c), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_caches_written_in_place(tmp_path: Path) -> None:
+    model = transformer.gpt2(layers=1, width=32, heads=2, ffn=64, vocab=100)
+    exe = unity.compile(model, caches=True)
+    library, session = exported(exe, tmp_path), exe.session(32)
+    code = exe.program.function("main")
+    (ids_at,) = [i for i, name in enumerate(code.input_names) if name == "input_ids"]
+    inside = dict(code.aliases)
+    (length,) = set(range(len(code.params))) - {ids_at, *inside.values()}
+    caches = {i: np.zeros((1, 2, 32, 16), np.float32) for i in inside.values()}
+    (logits_at,) = set(range(len(inside) + 1)) - set(inside)
+    rng, rows = np.random.default_rng(0), 0
+    for count in (5, 1, 3):
+        ids = rng.integers(0, 100, (1, count))
+        (want,) = session.run({"input_ids": ids}).values()
+        sizes = np.asarray([rows, 32 - rows - count])
+        given: dict[int, npt.NDArray[Any]] = {**caches, ids_at: ids, length: sizes}
+        got = np.empty_like(want)
+        results = [tensor(got) if k == logits_at else None for k in range(len(inside) + 1)]
+        library.run_tensors([tensor(given[i]) for i in range(len(given))], results)
+        np.testing.assert_array_equal(got, want)
+        rows += count
+    text = (tmp_path / "model.h").read_text()
+    assert ", written over; give NULL" in text
+    assert ", as a tensor of int64" in text
+    given[length] = np.asarray([-1, 5])
+    wrong = [tensor(given[i]) for i in range(len(given))]
+    with pytest.raises(Failed, match=r"\[0\] is negative"):
+        library.run_tensors(wrong, results)
 
 
 PROGRAM_OF_C = r"""
