@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from unity.ir.dtype import INT64
@@ -11,7 +12,7 @@ from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, Siz
 from . import cases, division
 from . import polynomial as poly
 from .interval import Interval
-from .known import Known
+from .known import Known, terms
 from .rewrite import Rewriter
 
 Ranges: TypeAlias = (
@@ -32,7 +33,7 @@ class Analyzer:
     def with_range(self, var: PrimVar | SizeVar, low: int | None, high: int | None) -> Analyzer:
         """Knowing ``low <= var <= high``."""
         known = self._known
-        return Analyzer(Known({**known.ranges, var: (low, high)}, known.limits))
+        return Analyzer(replace(known, ranges={**known.ranges, var: (low, high)}))
 
     def with_extent(self, var: PrimVar, begin: PrimExpr, extent: PrimExpr) -> Analyzer:
         """Knowing ``begin <= var < begin + extent``, as inside a loop, which runs: extent >= 1."""
@@ -41,7 +42,7 @@ class Analyzer:
         ranges = {**known.ranges, var: (known.poly_bounds(first)[0], known.poly_bounds(last)[1])}
         symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
-        return Analyzer(Known(ranges, limits))
+        return Analyzer(Known(ranges, limits, known.positive))
 
     def _runs(self, extent: PrimExpr) -> Known:
         """Knowing that a loop of some extent runs, where the extent is a variable."""
@@ -51,7 +52,14 @@ class Analyzer:
         low, high = known.bounds(extent)
         if low is not None and low >= 1:
             return known
-        return Known({**known.ranges, extent: (1, high)}, known.limits)
+        return replace(known, ranges={**known.ranges, extent: (1, high)})
+
+    def with_positive(self, e: PrimExpr) -> Analyzer:
+        """Knowing ``e >= 1``, of a sum of which no single term need be positive."""
+        p = self._rewriter.poly(e)
+        if (self._known.poly_bounds(p)[0] or 0) >= 1 or p.get((), 0):
+            return self
+        return Analyzer(replace(self._known, positive=self._known.positive | {terms(p)}))
 
     def with_value(self, var: PrimVar, value: PrimExpr) -> Analyzer:
         """Knowing the value that a variable is bound to, as inside a `Let`."""
@@ -62,8 +70,9 @@ class Analyzer:
         atom = poly.as_atom(p)
         low, high = (None, None) if atom is None else division.limits(atom, known)
         if low is None and high is None:
-            return Analyzer(Known(ranges, known.limits))
-        return Analyzer(Known(ranges, {**known.limits, var: (low, high)}))
+            return Analyzer(replace(known, ranges=ranges))
+        limits = {**known.limits, var: (low, high)}
+        return Analyzer(Known(ranges, limits, known.positive))
 
     def simplify(self, e: PrimExpr) -> PrimExpr:
         """The expression in normal form; the same object when it is in it already."""

@@ -173,7 +173,11 @@ def inverse(m: IterMap, at: Sequence[PrimExpr]) -> dict[PrimVar, PrimExpr] | Non
     digits = [d for s, v in zip(m.sums, at, strict=True) for d in _digits(m, s, v)]
     for source in reversed(list(m.fused)):
         digits += _digits(m, m.fused[source], _joined(source, digits))
-    return {v: m.known.simplify(_joined(v, digits)) for v in m.extents if isinstance(v, PrimVar)}
+    return {
+        v: imm(0) if extent == imm(1) else m.known.simplify(_joined(v, digits))
+        for v, extent in m.extents.items()
+        if isinstance(v, PrimVar)
+    }
 
 
 def _digits(m: IterMap, s: IterSum, value: PrimExpr) -> list[tuple[IterSplit, PrimExpr]]:
@@ -208,6 +212,7 @@ def _where_loops_run(known: Analyzer, loops: Mapping[PrimVar, PrimExpr]) -> Anal
                 low, high = known.bounds(e)
                 if low == 0 and known.equal(substitute_prim(extent, {e: imm(0)}), imm(0)):
                     known = known.with_range(e, 1, high)
+        known = known.with_positive(extent)
     return known
 
 
@@ -226,20 +231,23 @@ class _Finder:
     def sum(self, value: PrimExpr) -> IterSum | None:
         """The value as a sum of splits."""
         base: Poly = {}
-        splits: list[IterSplit] = []
+        scales: dict[PrimExpr, Poly] = {}
         for monomial, coefficient in from_expr(self.known.simplify(value)).items():
             moving = [a for a in monomial if self._moves(a)]
             if not moving:
                 base[monomial] = coefficient
                 continue
             rest = tuple(a for a in monomial if a is not moving[0])
-            split = self._split(moving[0])
-            if len(moving) > 1 or split is None or len(rest) != len(monomial) - 1:
+            if len(moving) > 1 or len(rest) != len(monomial) - 1:
                 return None
-            scale = Binary("mul", split.scale, to_expr({rest: coefficient}))
-            splits.append(
-                IterSplit(split.source, split.lower, split.extent, self.known.simplify(scale))
-            )
+            scales.setdefault(moving[0], {})[rest] = coefficient
+        splits: list[IterSplit] = []
+        for atom, factor in scales.items():
+            split = self._split(atom)
+            if split is None:
+                return None
+            scale = self.known.simplify(Binary("mul", split.scale, to_expr(factor)))
+            splits.append(IterSplit(split.source, split.lower, split.extent, scale))
         return IterSum(tuple(splits), to_expr(base))
 
     def _moves(self, e: PrimExpr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Cast, Imm, Intrinsic, PrimExpr, PrimVar, Select, SizeVar
@@ -10,14 +11,28 @@ from unity.ir.prim_expr import Binary, Cast, Imm, Intrinsic, PrimExpr, PrimVar, 
 from . import interval as iv
 from . import polynomial as poly
 from .interval import ANYTHING, Interval
-from .polynomial import Poly
+from .polynomial import Monomial, Poly
 
 _SMALL_BITS = 32  # wider data is taken as unbounded: its limits would only overflow what uses them
+
+Terms: TypeAlias = frozenset[tuple[Monomial, int]]
+"""A sum without its constant."""
+
+
+def terms(p: Poly) -> Terms:
+    """A normal form's terms that are no constant."""
+    return frozenset((monomial, c) for monomial, c in p.items() if monomial)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Ranges of variables: constant ones, and limits ``low <= var <= high`` over others."""
+    """Ranges of variables: constant ones, and limits ``low <= var <= high`` over others.
+
+    Attributes:
+        ranges: Constant bounds of variables.
+        limits: Bounds over other variables.
+        positive: Sums that are known to be at least 1, whatever their terms are.
+    """
 
     ranges: dict[PrimVar | SizeVar, Interval] = field(
         default_factory=dict[PrimVar | SizeVar, Interval]
@@ -25,6 +40,7 @@ class Known:
     limits: dict[PrimVar, tuple[Poly | None, Poly | None]] = field(
         default_factory=dict[PrimVar, tuple[Poly | None, Poly | None]]
     )
+    positive: frozenset[Terms] = frozenset()
 
     def bounds(self, e: PrimExpr) -> Interval:
         """Inclusive constant bounds of an integer or bool expression."""
@@ -86,6 +102,9 @@ class Known:
             total = iv.add(total, iv.scale(term, coefficient))
             if total == ANYTHING:
                 break
+        if self.positive and terms(p) in self.positive:
+            least = 1 + p.get((), 0)
+            return least if total[0] is None else max(total[0], least), total[1]
         return total
 
     def divisor(self, monomial: poly.Monomial) -> int:
