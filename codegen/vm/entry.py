@@ -167,10 +167,10 @@ class _Entry:
                 continue
             assert spec.dtype is not None
             descr = self.dtype(spec.dtype)
-            t.do(f"call void {self.api('Py_IncRef')}(ptr {descr})")  # PyArray_Empty takes it
+            t.do(f"call void {self.api('Py_IncRef')}(ptr {descr})")  # which the array takes
             dims = t.at("%dims", first, "i64")
-            empty = self.api("PyArray_Empty")
-            array = t.let(f"call ptr {empty}(i32 {rank}, ptr {dims}, ptr {descr}, i32 0)")
+            made = f"i32 {rank}, ptr {dims}, ptr {descr}, i64 {t.size(byte_count(spec))}, i64 {k}"
+            array = t.let(f"call ptr @unity_new_array({made})")
             t.store("ptr", array, "%objects", k)
             self.go_on_if(t.let(f"icmp ne ptr {array}, null"), f"drop{k}")
             t.store("ptr", t.load("ptr", array, n.ARRAY_DATA), "%outputs", k)

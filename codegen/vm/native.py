@@ -16,6 +16,7 @@ from unity.codegen.vm.entry import entry_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.new_array import new_array_text
 from unity.codegen.vm.prelude import prelude_text
 from unity.runtime.native_info import NativeFunction, NativeInfo
 from unity.runtime.program import FunctionCode, LoadConst, Program
@@ -55,7 +56,7 @@ def native_text(program: Program, triple: str) -> NativeText:
         entry, release = f"unity_entry_{index}", f"unity_release_{index}"
         functions.append(NativeFunction(code.name, entry, release))
     declared = kernel_declarations(program, kernels)
-    head = prelude_text(len(program.constants), len(dtypes), triple)
+    head = prelude_text(len(program.constants), len(dtypes), triple) + "\n" + new_array_text()
     info = NativeInfo(tuple(functions), tuple(dtypes), tuple(reasons))
     return NativeText("\n".join([head, *declared, *parts]), info)
 

@@ -13,6 +13,7 @@ from unity.arith.iter_map import detect, inverse
 from unity.arith.region import covers, disjoint, extremes, hull, intersection
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Range
+from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim
 
 A, B, C = (PrimVar(name) for name in "abc")
@@ -79,6 +80,19 @@ def test_what_schedules_make_is_found() -> None:
         m = detect(values, loops)
         assert m is not None
         assert m.is_bijective()
+
+
+def test_sums_of_sizes_are_extents_like_others() -> None:
+    p, t = SizeVar("p", Facts(0, None, 1)), SizeVar("t", Facts(0, None, 1))
+    i, j = PrimVar("i"), PrimVar("j")
+    m = detect([i * (p + t) + j], {i: imm(12), j: p + t})
+    assert m is not None
+    assert m.is_bijective()
+    v = PrimVar("v")
+    assert inverse(m, [v]) == {i: v // (p + t), j: v % (p + t)}
+    shorter = detect([i * p + j], {i: imm(12), j: p + t})
+    assert shorter is not None
+    assert not shorter.is_injective()
 
 
 def test_what_overlaps_is_not_injective() -> None:

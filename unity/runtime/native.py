@@ -18,9 +18,11 @@ import numpy as np
 
 from unity.ir.dtype import Array, dtype
 from unity.runtime import native_info as n
+from unity.runtime.recycle import Recycler
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
-PYARRAY_EMPTY = 184  # its index in numpy's C API table, part of numpy's ABI
+PYARRAY = {"PyArray_NewFromDescr": 94, "PyArray_Empty": 184, "PyArray_SetBaseObject": 282}
+"""Indices in numpy's C API table, part of numpy's ABI."""
 
 
 class Linked(Protocol):
@@ -51,7 +53,7 @@ class NativeCode:
         constants: The program's constants, kept alive by this.
     """
 
-    __slots__ = ("__weakref__", "_constants", "_library", "info")
+    __slots__ = ("__weakref__", "_constants", "_lease", "_library", "info")
 
     def __init__(self, library: Linked, info: n.NativeInfo, constants: Sequence[Array]) -> None:
         self.info = info
@@ -61,8 +63,10 @@ class NativeCode:
         # are part of one garbage cycle.
         releases = [f.release for f in info.functions]
         weakref.finalize(self, _free_arenas, library, releases).atexit = False
+        self._lease = Recycler().lease
         if info.functions:
-            _fill(library[n.API_TABLE], [api_addresses()[name] for name in info.api])
+            known = {**api_addresses(), "lease": id(self._lease)}
+            _fill(library[n.API_TABLE], [known[name] for name in info.api])
             _fill(library[n.CONSTANT_TABLE], [c.ctypes.data for c in self._constants])
             _fill(library[n.DTYPE_TABLE], [id(dtype(name).numpy) for name in info.dtypes])
 
@@ -105,9 +109,9 @@ def api_addresses() -> dict[str, int]:
     """Where the functions and types that entries use lie."""
     c = ctypes.CDLL(None)
     found = {"ndarray": id(np.ndarray), "tuple": id(tuple), "int": id(int)}
-    found["PyArray_Empty"] = _numpy_api(PYARRAY_EMPTY)
+    found.update({name: _numpy_api(index) for name, index in PYARRAY.items()})
     for name in n.API:
-        if name not in found:
+        if name not in found and name != "lease":  # each module has its own
             source = c if name in ("malloc", "free") else ctypes.pythonapi
             found[name] = cast(int, ctypes.cast(getattr(source, name), ctypes.c_void_p).value)
     return found
@@ -130,7 +134,7 @@ def supported() -> bool:
     if sys.implementation.name != "cpython" or sys.maxsize < 1 << 32 or not _has_gil():
         return False
     try:
-        return _layout_is_known() and _empty_works()
+        return _layout_is_known() and _empty_works() and _memory_is_wrapped()
     except (AttributeError, ImportError, OSError, ValueError):
         return False
 
@@ -162,8 +166,36 @@ def _word(of: object, offset: int, kind: type[ctypes.c_void_p | ctypes.c_int]) -
 def _empty_works() -> bool:
     empty = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_int
-    )(_numpy_api(PYARRAY_EMPTY))
+    )(_numpy_api(PYARRAY["PyArray_Empty"]))
     kind, dims = np.dtype(np.float64), (ctypes.c_int64 * 2)(3, 5)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kind))  # the call takes a reference
     made: object = empty(2, ctypes.addressof(dims), kind, 0)
     return isinstance(made, np.ndarray) and made.shape == (3, 5) and made.dtype == kind
+
+
+def _memory_is_wrapped() -> bool:
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.py_object,
+        ctypes.c_int,
+        *[ctypes.c_void_p] * 3,
+        ctypes.c_int,
+        ctypes.c_void_p,
+    )(_numpy_api(PYARRAY["PyArray_NewFromDescr"]))
+    keep = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.py_object)(
+        _numpy_api(PYARRAY["PyArray_SetBaseObject"])
+    )
+    memory, kind, dims = Recycler().lease(120, 0), np.dtype(np.float64), (ctypes.c_int64 * 2)(3, 5)
+    for taken in (kind, memory):  # the calls take a reference each
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(taken))
+    place = memory.ctypes.data
+    made: object = make(
+        np.ndarray, kind, 2, ctypes.addressof(dims), None, place, n.WRITABLE_FLAGS, None
+    )
+    return (
+        isinstance(made, np.ndarray)
+        and keep(made, memory) == 0
+        and (made.shape, made.dtype, made.ctypes.data) == ((3, 5), kind, place)
+        and made.base is memory
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from textwrap import dedent
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +17,11 @@ from unity.errors import UnityError
 from unity.ir.dims import Dim, dim
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
-from unity.ir.stmt import Allocate, Block, PrimFunc
+from unity.ir.stmt import Allocate, Block, For, PrimFunc
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.script import parse
 from unity.transform.passes import Context
 from unity.transform.schedule import (
     Schedule,
@@ -111,3 +113,26 @@ def test_the_rules_steps_are_a_trace(kernel: Kernel) -> None:
 def test_a_rule_without_steps_is_refused() -> None:
     with pytest.raises(UnityError, match="lays it out at once"):
         default_schedule(packed_product(4), WIDE)
+
+
+def test_two_unknown_lengths_behind_each_other_have_lanes_and_threads() -> None:
+    source = """
+    p = dim("p")
+    t = dim("t")
+
+    @script.prim_func
+    def main(
+        a: f32[Buffer, 12, p, 64], b: f32[Buffer, 12, t, 64], c: f32[Buffer, 12, p + t, 64]
+    ) -> None:
+        for i, j, k in T.grid(12, p + t, 64):
+            with T.block("concat"):
+                vi, vj, vk = T.axis.remap("SSS", i, j, k)
+                c[vi, vj, vk] = T.select(vj < p, a[vi, vj, vk], b[vi, vj - p, vk])
+    """
+    before = parse(dedent(source)).prim_funcs()["main"]
+    scheduled, low = lowered(before, WIDE)
+    kinds = {s.kind for s in walk_stmt(scheduled.body) if isinstance(s, For)}
+    assert {"parallel", "vectorized"} <= kinds
+    for sizes in ({"p": 3, "t": 1}, {"p": 0, "t": 2}, {"p": 5, "t": 0}, {"p": 0, "t": 0}):
+        assert_same(before, scheduled, sizes)
+        assert_same(before, low, sizes)

@@ -1,0 +1,114 @@
+"""Memory of large results is used again, but never while somebody holds it."""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+import unity
+from unity.runtime.executable import Executable
+from unity.runtime.recycle import LEAST, Recycler, rounded
+from unity.script import parse
+
+Floats = npt.NDArray[np.float32]
+SOURCE = """
+n = dim("n")
+
+@script.function
+def main(x: f32[Tensor, n]) -> R.Tuple(f32[Tensor, n], f32[Tensor, n]):
+    result = (R.add(x, x), R.multiply(x, x))
+    return result
+"""
+LARGE = LEAST // 4
+
+
+def compiled() -> Executable:
+    """Two results of any length."""
+    return unity.compile(parse(SOURCE), threads=1)
+
+
+def run(executable: Executable, x: Floats) -> tuple[Floats, Floats]:
+    """A call; both results must be right when it returns."""
+    found = executable(x)
+    assert isinstance(found, tuple)
+    doubled, squared = found
+    np.testing.assert_array_equal(doubled, x + x)
+    np.testing.assert_array_equal(squared, x * x)
+    return doubled, squared
+
+
+def test_results_that_are_gone_leave_their_memory_to_the_next_call() -> None:
+    executable = compiled()
+    assert executable.native()["main"] == "native"
+    x = np.arange(LARGE, dtype=np.float32)
+    places = {r.ctypes.data for r in run(executable, x)}
+    assert {r.ctypes.data for r in run(executable, x)} == places
+    assert all(place % 64 == 0 for place in places)
+
+
+def test_results_that_are_held_stay_as_they_are() -> None:
+    executable = compiled()
+    held: list[tuple[Floats, Floats]] = []
+    for k in range(8):
+        result = run(executable, np.full(LARGE + k, k, np.float32))
+        if k % 2:
+            held.append(result)
+        del result
+    part = run(executable, np.full(LARGE, 9, np.float32))[0][5:10]  # a view holds it as well
+    run(executable, np.full(LARGE, 10, np.float32))
+    assert (part == 18).all()
+    for k, (doubled, squared) in zip((1, 3, 5, 7), held, strict=True):
+        assert (doubled == 2 * k).all()
+        assert (squared == k * k).all()
+
+
+def test_results_outlive_their_executable() -> None:
+    executable = compiled()
+    x = np.arange(LARGE, dtype=np.float32)
+    doubled, _ = run(executable, x)
+    del executable
+    gc.collect()
+    np.testing.assert_array_equal(doubled, x + x)
+    doubled += 1
+    del doubled  # nobody is left to take it back
+
+
+def test_results_are_plain_arrays_that_may_be_written_and_passed_on() -> None:
+    executable = compiled()
+    x = np.ones(LARGE, np.float32)
+    for _ in range(4):
+        (x, _) = run(executable, x)
+    assert (x == 16).all()
+    assert x.flags.writeable
+    assert x.flags.c_contiguous
+    assert type(x) is np.ndarray
+
+
+def test_threads_do_not_get_each_others_memory() -> None:
+    executable = compiled()
+
+    def calls(k: int) -> None:
+        for i in range(10):
+            first = run(executable, np.full(LARGE + 64 * i, k, np.float32))
+            second = run(executable, np.full(LARGE, -k, np.float32))
+            assert (first[0] == 2 * k).all()
+            assert (second[0] == -2 * k).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(calls, range(1, 5)))
+
+
+def test_no_more_is_kept_than_a_call_takes() -> None:
+    home = Recycler()
+    for size in range(LEAST, 9 * LEAST, LEAST):
+        held = [home.lease(size, nth) for nth in range(3)]
+        del held
+        assert home.kept == 3 * rounded(size)
+    held = [home.lease(LEAST, nth) for nth in range(3)]
+    del held
+    held = [home.lease(LEAST, nth) for nth in range(3)]
+    del held
+    assert home.kept == 3 * LEAST
