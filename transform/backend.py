@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
@@ -109,8 +108,8 @@ def backend_of(kind: str) -> Backend:
         return known
     if kind == OURS.name:  # without a look at all packages that are installed
         return register_backend(_loaded(OURS))
-    found = offers().get(kind, ())
-    if not found:
+    found = offers().get(kind)
+    if found is None:
         there = ", ".join(sorted({*BACKENDS, *offers()}))
         raise UnityError(
             f"no target {kind!r}",
@@ -124,7 +123,6 @@ def backend_of(kind: str) -> Backend:
     return register_backend(_loaded(found[0]))
 
 
-@cache
 def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
     """The backends that can be asked for, by name; none is loaded by asking."""
     found: dict[str, list[EntryPoint]] = {OURS.name: [OURS]}

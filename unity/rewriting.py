@@ -53,6 +53,12 @@ def rewrite_rule(
     Raises:
         UnityError: The functions can't make a rule, or a check found inputs on which they differ.
     """
+    for side in (before, after):
+        if not isinstance(side, ScriptFunction):
+            raise UnityError(
+                f"a rule is made of decorated functions, got {side!r}",
+                hint="write both with @script.function",
+            )
     rule = RewriteRule(before.name if name is None else name, before.func, after.func)
     if check:
         _check(rule, tries, np.random.default_rng(seed))

@@ -101,6 +101,14 @@ def test_legalizations_that_do_not_fit(rule: LegalizeRule, message: str) -> None
         computes([Legalization("subtract", rule)], 1)
 
 
+def test_a_legalization_that_fails_is_named() -> None:
+    def fails(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+        raise UnityError("only 4 lanes")
+
+    with pytest.raises(UnityError, match="the legalization of subtract fails: only 4 lanes"):
+        computes([Legalization("subtract", fails)], 1)
+
+
 @pytest.mark.parametrize(
     ("op", "why"), [("subtrakt", "there is no such op"), ("shape_of", "never becomes a kernel")]
 )

@@ -61,7 +61,13 @@ def legalized(
         UnityError: A rule gives a kernel of other tensors than the call's.
     """
     for each in rules:
-        made = each.rule(args, attrs, result) if each.op == op.name else None
+        if each.op != op.name:
+            continue
+        try:
+            made = each.rule(args, attrs, result)
+        except UnityError as error:
+            where = f"the legalization of {op.name} fails"
+            raise UnityError(f"{where}: {error.message}", error.span, error.hint) from error
         if made is None:
             continue
         inputs = [t for a in args for t in (a if isinstance(a, tuple) else (a,))]

@@ -61,8 +61,15 @@ class Rewrite(Pass):
         limit: After so many rounds rules are taken to go on forever.
     """
 
-    rules: tuple[RewriteRule, ...]
+    rules: Sequence[RewriteRule]
     limit: int = 1000
+
+    def __post_init__(self) -> None:
+        for rule in self.rules:
+            if not isinstance(rule, RewriteRule):
+                what = getattr(rule, "name", type(rule).__name__)
+                raise UnityError(f"{what} is no rule", hint="make one by unity.rewrite_rule")
+        object.__setattr__(self, "rules", tuple(self.rules))
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each graph function, nested bodies first."""
@@ -77,8 +84,9 @@ class Rewrite(Pass):
         """
         f = self.inside(name, f)
         most = 10 * self.limit  # of one round: rules may double what they match
+        applied: list[str] = []
         for _ in range(self.limit):
-            applied: list[str] = []
+            applied = []
             for rule in self.rules:
                 f, count = _applied(rule, f)
                 applied += [rule.name] * count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +101,18 @@ def test_what_is_no_rule(
 ) -> None:
     with pytest.raises(UnityError, match=why):
         unity.rewrite_rule(before, after, check=False)
+
+
+def test_what_rules_are_made_of_is_told() -> None:
+    wrong: Any = abs
+    with pytest.raises(UnityError, match=r"(?s)made of decorated functions, got.*@script.function"):
+        unity.rewrite_rule(wrong, wrong)
+    sides: Any = TRUE["silu"]
+    with pytest.raises(UnityError, match=r"(?s)by_sigmoid is no rule.*unity\.rewrite_rule"):
+        Rewrite(sides)
+    rule = RULES["silu"]
+    assert Rewrite([rule]) == Rewrite((rule,))
+    assert hash(Rewrite([rule])) == hash(Rewrite((rule,)))
 
 
 def test_symbols_bind_and_values_are_the_same() -> None:
