@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly, as_constant, from_expr, multiply, split_linear
@@ -67,6 +68,7 @@ def may_trap(e: PrimExpr) -> bool:
     return any(isinstance(x, Load) for divisor in divisors for x in walk_prim(divisor))
 
 
+@lru_cache(maxsize=16)  # every rule asks it of the same stage
 def collapsed(nest: Nest) -> Nest:
     """With neighbouring axes joined to one where every access walks through both evenly.
 
@@ -129,12 +131,14 @@ def joined_axes(nest: Nest) -> tuple[Nest, list[int]]:
     axes = list(nest.axes)
     counts = [1] * len(axes)
     at = len(axes) - 2
+    walks = _walks(nest)
     while at >= 0:
-        if _joinable(nest, axes[at], axes[at + 1]):
+        if _joinable(nest, walks, axes[at], axes[at + 1]):
             joined, values = _join(axes[at], axes[at + 1])
             axes[at : at + 2] = [joined]
             counts[at : at + 2] = [counts[at] + counts[at + 1]]
             nest = _rewritten(replace(nest, axes=tuple(axes)), values)
+            walks = _walks(nest)
         at -= 1
     return nest, counts
 
@@ -147,13 +151,15 @@ def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:
         }
         nest = _rewritten(replace(nest, reduction=replace(reduction, axes=tuple(axes))), gone)
     at = len(axes) - 2
+    walks = _walks(nest)
     while at >= 0:
-        if _joinable(nest, axes[at], axes[at + 1]):
+        if _joinable(nest, walks, axes[at], axes[at + 1]):
             joined, values = _join(axes[at], axes[at + 1])
             axes[at : at + 2] = [joined]
             assert nest.reduction is not None
             changed = replace(nest.reduction, axes=tuple(axes))
             nest = _rewritten(replace(nest, reduction=changed), values)
+            walks = _walks(nest)
         at -= 1
     return nest
 
@@ -188,15 +194,26 @@ def all_axes(nest: Nest) -> tuple[Axis, ...]:
     return nest.axes if nest.reduction is None else (*nest.axes, *nest.reduction.axes)
 
 
-def _joinable(nest: Nest, a: Axis, b: Axis) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Walks:
+    """The flat index of each access of a nest, and what is known of the axes."""
+
+    known: Analyzer
+    indices: tuple[Poly, ...]
+
+
+def _walks(nest: Nest) -> _Walks:
     known = known_of(all_axes(nest))
     accesses: Sequence[Load | Store] = [*nest.loads(), *nest.stores()]
-    for access in accesses:
-        index = place(access, known)
+    return _Walks(known, tuple(place(access, known) for access in accesses))
+
+
+def _joinable(nest: Nest, walks: _Walks, a: Axis, b: Axis) -> bool:
+    for index in walks.indices:
         outer, inner = stride(index, a.var), stride(index, b.var)
         if outer is None or inner is None:
             return False
-        if outer != multiply(inner, from_expr(known.simplify(b.extent))):
+        if outer != multiply(inner, from_expr(walks.known.simplify(b.extent))):
             return False
     return not any(
         _outside_accesses(e, a.var) or _outside_accesses(e, b.var) for e in _values(nest)

@@ -37,7 +37,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import walk_prim
+from unity.ir.visit import prim_children, walk_prim
 
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
@@ -63,6 +63,9 @@ class LaneWriter:
         self.known = known
         self._vectors: dict[PrimVar, PrimExpr] = {var: Ramp(begin, imm(1), lanes)}
         self._private: dict[Buffer, Buffer] = {}
+        # What was asked of expressions, which are kept so that their ids stay their own.
+        self._varying: dict[int, tuple[PrimExpr, bool]] = {}
+        self._inside: dict[tuple[int, int], tuple[Analyzer, Load, bool]] = {}
 
     def stmt(self, s: Stmt, mask: PrimExpr | None = None) -> Stmt:
         """The statement on vectors; `mask` says which lanes run, None for all.
@@ -144,11 +147,19 @@ class LaneWriter:
         return self.expr(self.known.simplify(index), mask)
 
     def _varies(self, e: PrimExpr) -> bool:
-        return any(
-            (isinstance(x, PrimVar) and x in self._vectors)
-            or (isinstance(x, Load) and x.buffer in self._private)
-            for x in walk_prim(e)
-        )
+        match e:
+            case PrimVar():
+                return e in self._vectors
+            case SizeVar() | Imm():
+                return False
+            case _:
+                pass
+        found = self._varying.get(id(e))
+        if found is None:
+            varies = isinstance(e, Load) and e.buffer in self._private
+            varies = varies or any(self._varies(x) for x in prim_children(e))
+            self._varying[id(e)] = found = (e, varies)
+        return found[1]
 
     def _wide(self, e: PrimExpr) -> PrimExpr:
         return e if e.dtype.lanes > 1 else Broadcast(e, self.lanes)
@@ -213,8 +224,13 @@ class LaneWriter:
         return False
 
     def _in_bounds(self, e: Load) -> bool:
-        size = self._private.get(e.buffer, e.buffer).shape[0]
-        return self.known.prove(e.indices[0] < size) and self.known.prove(e.indices[0] >= 0)
+        asked = id(self.known), id(e)
+        found = self._inside.get(asked)
+        if found is None:
+            size = self._private.get(e.buffer, e.buffer).shape[0]
+            inside = self.known.prove(e.indices[0] < size) and self.known.prove(e.indices[0] >= 0)
+            self._inside[asked] = found = (self.known, e, inside)
+        return found[2]
 
     def _load(self, e: Load, mask: PrimExpr | None) -> PrimExpr:
         if e.predicate is not None:

@@ -52,6 +52,14 @@ def nonnegative(p: Poly, known: Known, depth: int = _DEPTH) -> bool:
         return True
     if depth == 0:
         return False
+    asked = frozenset(p.items()), depth
+    found = known.found.cases.get(asked)
+    if found is None:
+        found = known.found.cases[asked] = _by_cases(p, known, depth)
+    return found
+
+
+def _by_cases(p: Poly, known: Known, depth: int) -> bool:
     for monomial, c in p.items():
         if len(monomial) != 1 or not isinstance(monomial[0], Binary):
             continue

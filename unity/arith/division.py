@@ -11,7 +11,7 @@ from math import gcd
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, Select
 
 from . import polynomial as poly
-from .known import Known
+from .known import Known, Limits
 from .polynomial import ONE, Poly
 
 _ROUNDS = 8
@@ -241,6 +241,14 @@ def _unwrap_moduli(p: Poly, c: int) -> Poly:
 
 def is_nonnegative(p: Poly, known: Known) -> bool:
     """Whether a normal form is provably never negative."""
+    terms = frozenset(p.items())
+    found = known.found.signs.get(terms)
+    if found is None:
+        found = known.found.signs[terms] = _is_nonnegative(p, known)
+    return found
+
+
+def _is_nonnegative(p: Poly, known: Known) -> bool:
     for _ in range(_ROUNDS):
         low = known.poly_bounds(p)[0]
         if low is not None and low >= 0:
@@ -272,8 +280,15 @@ def _lowered(p: Poly, known: Known) -> Poly | None:
     return None
 
 
-def limits(atom: PrimExpr, known: Known) -> tuple[Poly | None, Poly | None]:
+def limits(atom: PrimExpr, known: Known) -> Limits:
     """Polys that an atom never falls below or exceeds; None where it gives none of use."""
+    found = known.found.limits.get(atom)
+    if found is None:
+        found = known.found.limits[atom] = _limits(atom, known)
+    return found
+
+
+def _limits(atom: PrimExpr, known: Known) -> Limits:
     match atom:
         case PrimVar():
             return known.limits.get(atom, (None, None))

@@ -13,10 +13,11 @@ from . import polynomial as poly
 from .interval import ANYTHING, Interval
 from .polynomial import Monomial, Poly
 
+Limits: TypeAlias = "tuple[Poly | None, Poly | None]"
 _SMALL_BITS = 32  # wider data is taken as unbounded: its limits would only overflow what uses them
 
 Terms: TypeAlias = frozenset[tuple[Monomial, int]]
-"""A sum without its constant."""
+"""The terms of a sum, all or those that are no constant, as a key."""
 
 
 def terms(p: Poly) -> Terms:
@@ -25,22 +26,41 @@ def terms(p: Poly) -> Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Answers that hold as long as the same is known.
+
+    Attributes:
+        bounds: Constant bounds.
+        limits: Polys that an atom never falls below or exceeds.
+        signs: Whether a poly is never negative.
+        cases: The same by cases, to a depth.
+    """
+
+    bounds: dict[Binary, Interval] = field(default_factory=dict[Binary, Interval])
+    limits: dict[PrimExpr, Limits] = field(default_factory=dict[PrimExpr, Limits])
+    signs: dict[Terms, bool] = field(default_factory=dict[Terms, bool])
+    cases: dict[tuple[Terms, int], bool] = field(default_factory=dict[tuple[Terms, int], bool])
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """Ranges of variables: constant ones, and limits ``low <= var <= high`` over others.
+
+    Never changed; what follows from it is kept in `found`, since it is asked again and again.
 
     Attributes:
         ranges: Constant bounds of variables.
         limits: Bounds over other variables.
         positive: Sums that are known to be at least 1, whatever their terms are.
+        found: What was asked so far.
     """
 
     ranges: dict[PrimVar | SizeVar, Interval] = field(
         default_factory=dict[PrimVar | SizeVar, Interval]
     )
-    limits: dict[PrimVar, tuple[Poly | None, Poly | None]] = field(
-        default_factory=dict[PrimVar, tuple[Poly | None, Poly | None]]
-    )
+    limits: dict[PrimVar, Limits] = field(default_factory=dict[PrimVar, Limits])
     positive: frozenset[Terms] = frozenset()
+    found: Found = field(default_factory=Found, init=False, compare=False, repr=False)
 
     def bounds(self, e: PrimExpr) -> Interval:
         """Inclusive constant bounds of an integer or bool expression."""
@@ -52,7 +72,10 @@ class Known:
             case SizeVar():
                 return self.ranges.get(e) or (e.facts.min, e.facts.max)
             case Binary():
-                return self._of_binary(e)
+                found = self.found.bounds.get(e)
+                if found is None:
+                    found = self.found.bounds[e] = self._of_binary(e)
+                return found
             case Select():
                 return iv.union(self.bounds(e.then), self.bounds(e.orelse))
             case Cast() if e.dtype.is_int:

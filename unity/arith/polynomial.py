@@ -124,7 +124,7 @@ def to_expr(p: Poly) -> PrimExpr:
     """
     if not p:
         return imm(0)
-    terms = sorted(p.items(), key=_order) if len(p) > 1 else list(p.items())
+    terms = _ordered(p)
     monomial, coefficient = terms[0]
     result = _term(monomial, coefficient)
     for monomial, coefficient in terms[1:]:
@@ -135,10 +135,22 @@ def to_expr(p: Poly) -> PrimExpr:
     return result
 
 
-def _order(term: tuple[Monomial, int]) -> tuple[bool, bool, int, int, str]:
-    monomial, coefficient = term
-    names = ",".join([key(a) for a in monomial])
-    return (not monomial, coefficient < 0, -len(monomial), -abs(coefficient), names)
+def _ordered(p: Poly) -> list[tuple[Monomial, int]]:
+    """The terms in the order in which they are written; names decide where nothing else does."""
+    terms = list(p.items())
+    if len(terms) == 1:
+        return terms
+    orders = [_order(*term) for term in terms]
+    if len(set(orders)) < len(orders):
+        orders = [
+            (*order, ",".join([key(a) for a in monomial]))
+            for order, (monomial, _) in zip(orders, terms, strict=True)
+        ]
+    return [terms[i] for i in sorted(range(len(terms)), key=orders.__getitem__)]
+
+
+def _order(monomial: Monomial, coefficient: int) -> tuple[int | str, ...]:
+    return not monomial, coefficient < 0, -len(monomial), -abs(coefficient)
 
 
 def _term(monomial: Monomial, coefficient: int) -> PrimExpr:

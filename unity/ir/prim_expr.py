@@ -28,7 +28,8 @@ CompareOp: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 class _Operators:
     """Python's operators, each building one node and folding nothing (`unity.arith` simplifies)."""
 
-    __slots__ = ()
+    _hash: int
+    __slots__ = ("_hash",)  # computed once: expressions are deep, and looked up again and again
 
     def __add__(self, other: Operand) -> Binary:
         return Binary("add", *_both(self, other))
@@ -83,6 +84,13 @@ class _Operators:
         return Compare("ge", *_both(self, other))
 
 
+def _kept(node: _Operators, content: tuple[object, ...]) -> int:
+    """The hash of a node's content, kept in the node."""
+    found = hash(content)
+    object.__setattr__(node, "_hash", found)
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimVar(_Operators):
     """A loop variable, block axis, let-bound value or scalar parameter. Equal by identity."""
@@ -131,6 +139,13 @@ class Binary(_Operators):
         """The operands'."""
         return self.a.dtype
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.op, self.a, self.b))
+
 
 @dataclass(frozen=True, slots=True)
 class Compare(_Operators):
@@ -145,6 +160,13 @@ class Compare(_Operators):
         """Bool, of as many lanes as the operands."""
         return BOOL.with_lanes(self.a.dtype.lanes)
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.op, self.a, self.b))
+
 
 @dataclass(frozen=True, slots=True)
 class Not(_Operators):
@@ -156,6 +178,13 @@ class Not(_Operators):
     def dtype(self) -> DType:
         """Bool."""
         return self.a.dtype
+
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, ("not", self.a))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +200,13 @@ class Select(_Operators):
         """The branches'."""
         return self.then.dtype
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.condition, self.then, self.orelse))
+
 
 @dataclass(frozen=True, slots=True)
 class Cast(_Operators):
@@ -178,6 +214,13 @@ class Cast(_Operators):
 
     dtype: DType
     value: PrimExpr
+
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.dtype, self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +240,13 @@ class Load(_Operators):
         lanes = max((i.dtype.lanes for i in self.indices), default=1)
         return self.buffer.dtype.with_lanes(lanes)
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.buffer, self.indices, self.predicate))
+
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic(_Operators):
@@ -206,6 +256,13 @@ class Intrinsic(_Operators):
     args: tuple[PrimExpr, ...]
     dtype: DType
     attrs: Attrs = NO_ATTRS
+
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.name, self.args, self.dtype, self.attrs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +278,13 @@ class Ramp(_Operators):
         """The base's, with lanes."""
         return self.base.dtype.with_lanes(self.lanes)
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.base, self.stride, self.lanes))
+
 
 @dataclass(frozen=True, slots=True)
 class Broadcast(_Operators):
@@ -233,6 +297,13 @@ class Broadcast(_Operators):
     def dtype(self) -> DType:
         """The value's, with lanes."""
         return self.value.dtype.with_lanes(self.lanes)
+
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.value, self.lanes))
 
 
 PrimExpr: TypeAlias = (
@@ -254,6 +325,8 @@ Operand: TypeAlias = "PrimExpr | int | float | bool | _Operators"
 
 def imm(value: float | bool, dtype: DType = INT64) -> Imm:
     """A literal, its Python type made to fit the dtype."""
+    if dtype is INT64 and type(value) is int:
+        return Imm(value, INT64)
     if dtype.kind == "bool":
         return Imm(bool(value), dtype)
     return Imm(float(value) if dtype.is_float else int(value), dtype)

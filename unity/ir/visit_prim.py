@@ -47,10 +47,10 @@ NO_BUFFERS: Mapping[Buffer, Buffer] = {}
 def prim_children(e: PrimExpr) -> tuple[PrimExpr, ...]:
     """The direct operands."""
     match e:
-        case PrimVar() | SizeVar() | Imm():
-            return ()
         case Binary() | Compare():
             return (e.a, e.b)
+        case PrimVar() | SizeVar() | Imm():
+            return ()
         case Not():
             return (e.a,)
         case Select():
@@ -119,9 +119,13 @@ def rewrite_prim(e: PrimExpr, fn: Callable[[PrimExpr], PrimExpr | None]) -> Prim
 
 def walk_prim(e: PrimExpr) -> Iterator[PrimExpr]:
     """The expression and everything in it, outside first."""
-    yield e
-    for child in prim_children(e):
-        yield from walk_prim(child)
+    left = [e]
+    while left:
+        found = left.pop()
+        yield found
+        children = prim_children(found)
+        if children:
+            left.extend(reversed(children))
 
 
 def stmt_children(s: Stmt) -> tuple[Stmt, ...]:
@@ -143,9 +147,11 @@ def stmt_children(s: Stmt) -> tuple[Stmt, ...]:
 
 def walk_stmt(s: Stmt) -> Iterator[Stmt]:
     """The statement and everything in it, outside first."""
-    yield s
-    for child in stmt_children(s):
-        yield from walk_stmt(child)
+    left = [s]
+    while left:
+        found = left.pop()
+        yield found
+        left.extend(reversed(stmt_children(found)))
 
 
 def stmt_exprs(s: Stmt) -> tuple[PrimExpr, ...]:
