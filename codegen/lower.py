@@ -20,6 +20,7 @@ from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Seq, Stmt
 from unity.transform import Context, Pass, Pipeline
+from unity.transform.graph.share_kernels import share_kernels
 from unity.transform.tail import Tail, split
 
 
@@ -42,6 +43,8 @@ def lower(
     store = KernelCache(cache, setting_of(tail.identity, ctx.target, checks=checks))
     funcs = {n: f for n, f in module.prim_funcs().items() if not foreign_symbols(f)}
     identities = {name: fingerprint(func) for name, func in funcs.items()}
+    module = share_kernels(module, identities)
+    funcs = {name: func for name, func in funcs.items() if name in module}
     found = {name: _found(store, identities[name], func) for name, func in funcs.items()}
     known = {name: kernel for name, kernel in found.items() if kernel is not None}
     module = module.with_({name: _signature(funcs[name], k) for name, k in known.items()})

@@ -1,5 +1,9 @@
 """The language: decorated Python functions become IR, and IR prints as decorated functions."""
 
+from typing import TYPE_CHECKING
+
+from unity.lazy import exports
+
 from . import graph_names as R  # noqa: N812
 from . import prim_names as T  # noqa: N812
 from .annotations import (
@@ -24,10 +28,12 @@ from .annotations import (
     u32,
     u64,
 )
-from .decorators import function, prim_func
-from .parser.text import parse
-from .printer import constants_of, print_module, show
 from .program import ScriptFunction, ScriptPrimFunc, module, set_compiler
+
+if TYPE_CHECKING:
+    from .decorators import function, prim_func
+    from .parser.text import parse
+    from .printer import constants_of, print_module, show
 
 __all__ = [
     "Buffer",
@@ -63,3 +69,15 @@ __all__ = [
     "u32",
     "u64",
 ]
+
+__getattr__ = exports(
+    __name__,
+    {
+        "constants_of": ".printer",
+        "function": ".decorators",
+        "parse": ".parser.text",
+        "prim_func": ".decorators",
+        "print_module": ".printer",
+        "show": ".printer",
+    },
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from unity.collection import no_cycle_collection
 from unity.ir.display import Printer, set_printer
 from unity.version import VERSION
 
@@ -68,7 +69,8 @@ set_printer(_load_printer)
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'unity' has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
+    with no_cycle_collection():
+        value: object = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -1,10 +1,15 @@
 """External engines that parts of a model may be handed to (BYOC)."""
 
+from typing import TYPE_CHECKING
+
+from unity.lazy import exports
 from unity.transform.graph.resolve import Compiled, Engine, OpSite, register_engine
 
-from .interpreter import InterpreterEngine
 from .onnxruntime import OnnxRuntimeEngine
 from .openvino import OpenVinoEngine
+
+if TYPE_CHECKING:
+    from .interpreter import InterpreterEngine
 
 
 def register_engines() -> None:
@@ -23,3 +28,5 @@ __all__ = [
     "register_engine",
     "register_engines",
 ]
+
+__getattr__ = exports(__name__, {"InterpreterEngine": ".interpreter"})

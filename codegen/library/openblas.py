@@ -17,7 +17,6 @@ from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
 from unity.runtime.foreign_library import PackageFiles, ThreadControl
-from unity.script import parse
 from unity.transform.graph.resolve import LibraryFunction, register_library_function, sealed
 from unity.transform.pattern import Match, any_, op
 
@@ -157,6 +156,8 @@ def gemm({params}) -> None:
         T.call_extern("openblas.serial_begin"){body}
         T.call_extern("openblas.serial_end")
 """
+    from unity.script import parse  # long to import, and seldom needed
+
     return sealed(parse(text).prim_funcs()["gemm"])
 
 

@@ -4,12 +4,18 @@
 `kernel`, `stmt` and `expr` on the registers of `emitter`; `machine` hands it to LLVM.
 """
 
+from typing import TYPE_CHECKING
+
+from unity.lazy import exports
+
 from .build import Listing, ObjectCode, compile_kernels
 from .cache import default_folder
-from .expr import OUT_OF_BOUNDS
 from .host import host_target
 from .pool import POOL_SYMBOLS, pool_text
-from .stmt import OUT_OF_MEMORY
+
+if TYPE_CHECKING:
+    from .expr import OUT_OF_BOUNDS
+    from .stmt import OUT_OF_MEMORY
 
 __all__ = [
     "OUT_OF_BOUNDS",
@@ -22,3 +28,5 @@ __all__ = [
     "host_target",
     "pool_text",
 ]
+
+__getattr__ = exports(__name__, {"OUT_OF_BOUNDS": ".expr", "OUT_OF_MEMORY": ".stmt"})

@@ -21,7 +21,6 @@ from .cache import FOLDER as OBJECTS
 from .cache import ObjectCache, key_of
 from .child import compile_in_child
 from .emitter import Unit
-from .kernel import emit_kernel
 from .machine import Compiled, Level, compile_text
 from .pool import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 
@@ -226,6 +225,8 @@ def _unit_text(
     symbol: str, func: PrimFunc, analysis: Analysis, target: Target, checks: bool
 ) -> tuple[str, tuple[str, ...]]:
     """The module of a kernel, and what its asserts say."""
+    from .kernel import emit_kernel  # long to import, and not needed for cached kernels
+
     unit = Unit(abilities(target), function_attributes(target))
     told = emit_kernel(unit, symbol, func, analysis, checks=checks)
     return _DECLARATIONS + unit.text(), told

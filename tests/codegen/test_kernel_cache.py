@@ -233,6 +233,33 @@ def test_what_may_alias_is_another_kernel(tmp_path: Path, first: bool) -> None:
     assert sum(b"_aliased" in f.read_bytes() for f in tmp_path.rglob("*.json")) == 1
 
 
+CALLS = """
+@script.function
+def main(x: f32[Tensor, 64]) -> f32[Tensor, 64]:
+    y = R.call_tir(double, (x,), out=f32[Tensor, 64])
+    return R.call_tir(twice, (y,), out=f32[Tensor, 64])
+"""
+DOUBLE = """
+@script.prim_func(attrs={"ATTR": True})
+def NAME(x: f32[Buffer, 64], y: f32[Buffer, 64]) -> None:
+    for i in range(64):
+        with T.block("double"):
+            vi = T.axis.spatial(64, i)
+            y[vi] = x[vi] * 2.0
+"""
+
+
+@pytest.mark.parametrize("attr", ["private", "public"])
+def test_equal_kernels_are_made_once(tmp_path: Path, lowered: list[str], attr: str) -> None:
+    double = DOUBLE.replace("ATTR", attr)
+    twice = double.replace("NAME", "twice").replace("i in", "j in").replace("64, i)", "64, j)")
+    module = parse(CALLS + double.replace("NAME", "double") + twice)
+    exe = unity.compile(module, cache=tmp_path)
+    np.testing.assert_array_equal(exe(np.ones(64, np.float32)), np.float32(4))
+    assert len(set(lowered)) == (1 if attr == "private" else 2)
+    assert len(list(tmp_path.glob("kernels/*/*"))) == 1
+
+
 def test_many_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as workers:
         made = list(workers.map(lambda _: compiled(tmp_path), range(4)))

@@ -5,14 +5,20 @@
 `Schedule` is what users and tuners do it with, one of the `primitives` at a time.
 """
 
-from .by_rule import ScheduleByRule, ScheduleRule
-from .default import ScheduleDefault, default_schedule
-from .index_map import IndexMap
-from .intrinsics import register_intrinsic
-from .refs import BlockRef, Decision, LoopRef
-from .schedule import Schedule
-from .tensor_intrinsic import TensorIntrinsic
-from .trace import Instruction, Trace
+from typing import TYPE_CHECKING
+
+from unity.lazy import exports
+
+if TYPE_CHECKING:
+    from .by_default import ScheduleDefault
+    from .by_rule import ScheduleByRule, ScheduleRule
+    from .default import default_schedule
+    from .index_map import IndexMap
+    from .intrinsics import register_intrinsic
+    from .refs import BlockRef, Decision, LoopRef
+    from .schedule import Schedule
+    from .tensor_intrinsic import TensorIntrinsic
+    from .trace import Instruction, Trace
 
 __all__ = [
     "BlockRef",
@@ -29,3 +35,22 @@ __all__ = [
     "default_schedule",
     "register_intrinsic",
 ]
+
+__getattr__ = exports(
+    __name__,
+    {
+        "BlockRef": ".refs",
+        "Decision": ".refs",
+        "IndexMap": ".index_map",
+        "Instruction": ".trace",
+        "LoopRef": ".refs",
+        "Schedule": ".schedule",
+        "ScheduleByRule": ".by_rule",
+        "ScheduleDefault": ".by_default",
+        "ScheduleRule": ".by_rule",
+        "TensorIntrinsic": ".tensor_intrinsic",
+        "Trace": ".trace",
+        "default_schedule": ".default",
+        "register_intrinsic": ".intrinsics",
+    },
+)

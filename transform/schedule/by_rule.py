@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.module import IRModule
@@ -13,9 +13,11 @@ from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
 
 from ..passes import Context, Pass
-from .schedule import Schedule
 
-ScheduleRule: TypeAlias = Callable[[Schedule], bool]
+if TYPE_CHECKING:
+    from .schedule import Schedule
+
+ScheduleRule: TypeAlias = "Callable[[Schedule], bool]"
 """Takes steps on a kernel and says whether it is laid out; if not, its steps are forgotten."""
 
 
@@ -69,6 +71,8 @@ class ScheduleByRule(Pass):
             isinstance(s, Block) for s in walk_stmt(func.body)
         ):
             return func
+        from .schedule import Schedule  # long to import, and most pipelines have no such rules
+
         for rule in self.rules:
             schedule = Schedule(func, target)
             try:

@@ -1,20 +1,17 @@
-"""ScheduleDefault: every kernel gets threads and lanes by rule, without tuning."""
+"""What `ScheduleDefault` does to a kernel: each stage laid out by the first rule that applies."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
 
 from unity.errors import UnityError
-from unity.ir.module import IRModule
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
-from ..passes import Context, Pass, Sight
 from .chain_blocks import chain_blocks
 from .chain_tiles import chain_tiles
 from .epilogue import fused
@@ -30,48 +27,6 @@ from .rules.fallback import fallback
 from .schedule import Schedule
 from .tile_group import tile_group
 from .tiles import tiles
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleDefault(Pass):
-    """Lays out each stage of each kernel by the first rule that applies (`rules.RULES`).
-
-    Stages that only transform a reduction's result are done in its write-back first. A kernel with
-    the attribute ``scheduled`` was laid out by someone who knew better, and is left alone.
-
-    >>> from unity.script import parse, print_module
-    >>> before = parse('''
-    ... n = dim("n")
-    ...
-    ... @script.prim_func
-    ... def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
-    ...     for i, j in T.grid(n, 50):
-    ...         with T.block("add"):
-    ...             vi, vj = T.axis.remap("SS", i, j)
-    ...             c[vi, vj] = a[vi, vj] + b[vj]
-    ... ''')
-    >>> print(print_module(ScheduleDefault()(before, Context())), end="")
-    n = dim("n")
-    <BLANKLINE>
-    <BLANKLINE>
-    @script.prim_func(attrs={"scheduled": True})
-    def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
-        for i_0 in T.parallel((n + 399) // 400):
-            for i_1, j_0 in T.grid(400, 13):
-                for j_1 in T.vectorized(4):
-                    with T.block("add"):
-                        vi = T.axis.spatial(n, i_0 * 400 + i_1)
-                        vj = T.axis.spatial(50, j_0 * 4 + j_1)
-                        T.where(i_0 * 400 + i_1 < n and j_0 * 4 + j_1 < 50)
-                        c[vi, vj] = a[vi, vj] + b[vj]
-    """
-
-    sees: ClassVar[Sight] = "kernel"
-
-    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
-        """Each prim func by itself."""
-        functions = module.prim_funcs()
-        return module.with_({name: schedule(f, ctx.target) for name, f in functions.items()})
 
 
 def default_schedule(func: PrimFunc, target: Target) -> Schedule:
