@@ -69,6 +69,30 @@ class Backend:
     resolve: ResolveOption = field(default="tir", hash=False)
     register: Callable[[], None] | None = None
 
+    def machine(self, threads: int | None = None) -> Target:
+        """The machine that the name stands for, as `detect` finds it.
+
+        Args:
+            threads: How many threads kernels may use; None for as many as it has.
+
+        Raises:
+            UnityError: There is none here, or what was found is of another kind.
+        """
+        try:
+            found = self.detect(threads)
+        except UnityError:
+            raise
+        except Exception as error:
+            raise UnityError(
+                f"no machine for the target {self.name!r}: {type(error).__name__}: {error}"
+            ) from error
+        if found.kind != self.name:
+            raise UnityError(
+                f"the backend {self.name!r} detects a target of kind {found.kind!r}",
+                hint="the kind of its targets must be its name",
+            )
+        return found
+
     def rank(self, implementation: str) -> int | None:
         """Where an implementation stands among those that may be taken; None if it may not.
 
@@ -107,7 +131,7 @@ def backend_of(kind: str) -> Backend:
     if known is not None:
         return known
     if kind == OURS.name:  # without a look at all packages that are installed
-        return register_backend(_loaded(OURS))
+        return _loaded(OURS)
     found = offers().get(kind)
     if found is None:
         there = ", ".join(sorted({*BACKENDS, *offers()}))
@@ -115,12 +139,13 @@ def backend_of(kind: str) -> Backend:
             f"no target {kind!r}",
             hint=f"there are: {there}; packages add others by entry points of {GROUP!r}",
         )
-    if len(found) > 1:
+    first, *others = found
+    if others:
         raise UnityError(
             f"several packages have a backend {kind!r}: {', '.join(map(package_of, found))}",
             hint="uninstall one, or choose by register_backend",
         )
-    return register_backend(_loaded(found[0]))
+    return _loaded(first)
 
 
 def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
@@ -152,7 +177,10 @@ def _loaded(entry: EntryPoint) -> Backend:
         raise UnityError(f"{where} is no Backend but {type(found).__name__}: {entry.value}")
     if found.name != entry.name:
         raise UnityError(f"{where} calls itself {found.name!r}", hint="the names must agree")
-    return found
+    try:
+        return register_backend(found)
+    except Exception as error:
+        raise UnityError(f"{where} can't be registered: {type(error).__name__}: {error}") from error
 
 
 def check_precision(precision: str) -> None:

@@ -86,7 +86,7 @@ class CountBindings(Pass):
 
 counted = passes.insert_before(SimplifyOps, CountBindings("first"))
 counted = counted.insert_after(EliminateDeadCode, CountBindings("last"))
-context = Context(backend_of("cpu").detect(None))
+context = Context(backend_of("cpu").machine())
 counted.run(unity.load(path), context)
 print(context.reports["first"], "->", context.reports["last"])
 
@@ -139,7 +139,7 @@ cpu = backend_of("cpu")
 
 def detect(threads: int | None) -> unity.Target:
     """This machine by another name. A cross compiler would describe one."""
-    return replace(cpu.detect(threads), kind="tutorial")
+    return replace(cpu.machine(threads), kind="tutorial")
 
 
 def pipeline(backend: Backend, precision: Precision) -> Pipeline:

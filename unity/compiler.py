@@ -242,7 +242,7 @@ def _target(target: str | Target, threads: int | None) -> Target:
         raise UnityError(f"threads={threads}", hint="at least 1; None for all cores")
     if isinstance(target, Target):
         return target
-    return backend_of(target).detect(threads)
+    return backend_of(target).machine(threads)
 
 
 def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:

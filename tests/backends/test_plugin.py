@@ -107,7 +107,7 @@ def main(x: f32[Tensor, 8, 40]) -> f32[Tensor, 8, 40]:
 ''')
 schedule = unity.pipeline("acme").until(unity.transform.tensor.CompactBuffers)
 from unity.transform import Context, backend_of
-lowered = schedule.run(alone, Context(backend_of("acme").detect(1)))
+lowered = schedule.run(alone, Context(backend_of("acme").machine(1)))
 print([line.strip() for line in str(lowered).splitlines() if "for " in line])  # its schedule
 x = rng.standard_normal((8, 40), np.float32)
 np.testing.assert_allclose(unity.compile(alone, "acme")(x), np.exp(x), 1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import Type
 from unity.op.registry import ComputeArg
 from unity.script import parse
-from unity.transform import Backend, backend_of, pipeline, register_backend
-from unity.transform.backend import BACKENDS
+from unity.transform import Backend, backend, backend_of, pipeline, register_backend
+from unity.transform.backend import BACKENDS, GROUP
 from unity.transform.graph import Legalization, LegalizeOps, LegalizeRule
 from unity.transform.schedule import Schedule, ScheduleByRule, ScheduleDefault
 
@@ -154,7 +155,7 @@ def test_a_registered_backend() -> None:
     cpu = backend_of("cpu")
     mine = Backend(
         "mine",
-        lambda threads: replace(cpu.detect(threads), kind="mine"),
+        lambda threads: replace(cpu.machine(threads), kind="mine"),
         legalizations=(Legalization("subtract", tripled),),
         register=lambda: seen.append("registered"),
     )
@@ -165,7 +166,7 @@ def test_a_registered_backend() -> None:
     assert pipeline("mine") == pipeline("cpu").replace(LegalizeOps, LegalizeOps(mine.legalizations))
     x, y = rng.standard_normal((2, 3, 4), np.float32)
     expected = (np.exp(x) * 3 - y) * 2
-    for target in ("mine", mine.detect(1)):
+    for target in ("mine", mine.machine(1)):
         np.testing.assert_allclose(unity.compile(MODULE, target)(x, y), expected, 1e-5, 1e-5)
 
 
@@ -173,3 +174,47 @@ def test_what_a_target_takes_and_in_which_order() -> None:
     some = replace(backend_of("cpu"), implementations=("engine:b", "library:*", "engine:a*"))
     ranks = {i: some.rank(i) for i in ("tir", "tir:direct", "engine:b", "engine:ab", "engine:c")}
     assert ranks == {"tir": -1, "tir:direct": -1, "engine:b": 0, "engine:ab": 2, "engine:c": None}
+
+
+def entries(monkeypatch: pytest.MonkeyPatch, *values: tuple[str, str]) -> None:
+    """Have entry points found as if packages were installed."""
+    made = [EntryPoint(name, value, GROUP) for name, value in values]
+    monkeypatch.setattr(backend, "entry_points", lambda group: made)
+
+
+def detects_nothing(threads: int | None) -> unity.Target:
+    raise OSError("/dev/acme0: no such device")
+
+
+def no_driver() -> None:
+    raise OSError("libacme.so: cannot open shared object file")
+
+
+ABSENT = Backend("absent", detects_nothing)
+ALIKE = Backend("alike", lambda threads: backend_of("cpu").machine(threads))
+UNREADY = Backend("unready", detects_nothing, register=no_driver)
+
+
+def test_two_packages_with_one_name_are_both_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries(monkeypatch, ("absent", f"{__name__}:ABSENT"), ("absent", f"{__name__}:ALIKE"))
+    with pytest.raises(UnityError, match="several packages have a backend 'absent'"):
+        backend_of("absent")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("absent", "ABSENT", "no machine for the target 'absent': OSError: /dev/acme0"),
+        ("alike", "ALIKE", "'alike' detects a target of kind 'cpu'"),
+        ("unready", "UNREADY", "'unready' of .* can't be registered: OSError: libacme.so"),
+        ("other", "ALIKE", "'other' of .* calls itself 'alike'"),
+        ("nothing", "NOTHING", "'nothing' of .* can't be loaded: AttributeError"),
+    ],
+)
+def test_backends_that_do_not_work_here(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str
+) -> None:
+    entries(monkeypatch, (name, f"{__name__}:{value}"))
+    with pytest.raises(UnityError, match=why):
+        unity.compile(MODULE, name)
+    unity.compile(MODULE, "cpu")

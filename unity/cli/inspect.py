@@ -37,7 +37,7 @@ def inspect_model(
     if kernel is not None:
         _print_kernel(module, kernel, precision, target)
     elif passes or after is not None:
-        machine = backend_of(target).detect(None)
+        machine = backend_of(target).machine()
         _run_passes(module, after, pipeline(target, precision), machine)
     else:
         show(module)
