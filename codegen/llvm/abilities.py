@@ -23,6 +23,7 @@ class Abilities:
         arch: The first part of the triple.
         rounding: Vector floor, ceil, trunc and round-to-even are instructions.
         half: Conversions between ``half`` and ``float`` are instructions.
+        masks: Any vector instruction may leave lanes as they are (AVX-512).
         nan_minmax: ``llvm.minimum`` and ``maximum`` are single instructions.
         scale: ``llvm.ldexp`` on vectors is an instruction (``vscalefps``).
         tables: One instruction looks sixteen lanes up in a register (``vpermps``).
@@ -34,6 +35,7 @@ class Abilities:
     arch: str
     rounding: bool
     half: bool
+    masks: bool
     nan_minmax: bool
     scale: bool
     tables: bool
@@ -52,6 +54,7 @@ def abilities(target: Target) -> Abilities:
         arch=arch,
         rounding=arm or (x86 and target.has("sse4.1")) or arch.startswith("wasm"),
         half=arm or (x86 and target.has("f16c")),
+        masks=x86 and target.has("avx512f") and target.has("avx512vl"),
         nan_minmax=arm,
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         tables=x86 and target.has("avx512f"),

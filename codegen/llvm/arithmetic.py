@@ -36,6 +36,12 @@ def minmax(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
     if b[0] != "%":
         # `select(a < b, a, b)` is one instruction that gives b for NaN: let the constant be a.
         a, b = b, a
+    if a[0] == "%" and t.lanes > 1 and em.unit.abilities.masks:
+        # `maxps` where the first is no NaN, else the first: one instruction under a mask.
+        less = em.pure(f"fcmp {test} {t.text} {a}, {b}")
+        value = em.pure(f"select {t.mask.text} {less}, {t.text} {a}, {t.text} {b}")
+        number = em.pure(f"fcmp ord {t.text} {a}, {a}")
+        return em.pure(f"select {t.mask.text} {number}, {t.text} {value}, {t.text} {a}")
     if a[0] == "%" and em.unit.abilities.arch.startswith(("x86", "i")):
         # `maxps`, and a repair where the first is NaN; LLVM has worse ideas of two selects.
         return em.intrinsic("minimum" if op == "min" else "maximum", t, a, b, flags="nsz ")

@@ -150,7 +150,7 @@ class Expressions:
             # The one form of a NaN-propagating minimum that LLVM's vectorizer reduces.
             t = value_type(e.dtype)
             name = "minimum" if e.op == "min" else "maximum"
-            return self.em.intrinsic(name, t, self.expr(e.a), self.expr(e.b))
+            return self.em.intrinsic(name, t, self.expr(e.a), self.expr(e.b), flags="nsz ")
         return self._binary(e, REASSOCIATE)
 
     def index(self, e: PrimExpr) -> str:

@@ -18,7 +18,7 @@ from .row_group import RowGroup
 from .rules.elementwise import costly
 from .tile import Values
 
-DISTANCE = 4096
+DISTANCE = 8192
 """Bytes that lie between what is worked on and what is fetched, at least."""
 MOST = 32 << 10
 """Bytes of a row beyond which the next one would push this one out of the first cache."""

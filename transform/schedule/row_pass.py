@@ -90,10 +90,14 @@ class RowPass:
         stmts: list[Stmt] = []
         if self.unroll > 1:
             lane = PrimVar("lane")
-            total: PrimExpr = Load(buffer, (lane,))
-            for u in range(1, self.unroll):
-                there = Load(buffer, (add(imm(u * self.lanes), lane),))
-                total = Binary(reduction.op, total, there)
+            parts: list[PrimExpr] = [
+                Load(buffer, (add(imm(u * self.lanes), lane),)) for u in range(self.unroll)
+            ]
+            while len(parts) > 1:  # by pairs: the next pass waits for the result
+                pairs = zip(parts[::2], parts[1::2], strict=False)
+                rest = parts[-1:] if len(parts) % 2 else []
+                parts = [Binary(reduction.op, a, b) for a, b in pairs] + rest
+            (total,) = parts
             store = Store(buffer, (lane,), total)
             stmts.append(For(lane, imm(0), imm(self.lanes), store, "vectorized"))
         stmts += joined(reduction, buffer, imm(0), self.lanes)
