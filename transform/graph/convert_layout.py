@@ -68,8 +68,9 @@ class ConvertLayout(Pass):
     borders of such a region (`EliminateDeadCode` removes the others). Weights are laid out here.
     A product of single pixels that stands alone stays as it is (`lone_products`), or where a call's
     attribute `algorithm` says so: ``"gemm"``.
-    Channels that fill no block are padded by zeros. Batch sizes may be symbols; channels, heights
-    and widths are known. A finite result stays as it is, as far as its inputs are finite.
+    Channels that fill no block are padded by zeros. Channels are known; batch sizes, heights and
+    widths may be symbols (heights and widths not with `narrow`). A finite result stays as it is, as
+    far as its inputs are finite.
 
     Attributes:
         narrow: The type that convolutions will compute in, if it is narrower: where the target has
@@ -121,12 +122,12 @@ class ConvertLayout(Pass):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A tensor of four axes whose extents are known, but for the batch's."""
+    """A tensor of four axes whose channels are known."""
 
     batch: Dim
     channels: int
-    height: int
-    width: int
+    height: Dim
+    width: Dim
 
     @property
     def shape(self) -> tuple[Dim, ...]:
@@ -134,9 +135,13 @@ class Image:
         return self.batch, self.channels, self.height, self.width
 
     @property
-    def pixels(self) -> int:
-        """How many there are of each channel."""
-        return self.height * self.width
+    def pixels(self) -> int | None:
+        """How many there are of each channel, where that is known."""
+        match self.height, self.width:
+            case int(height), int(width):
+                return height * width
+            case _:
+                return None
 
 
 class _Converter(BodyRewriter):
@@ -193,6 +198,8 @@ class _Converter(BodyRewriter):
     def convolution(self, call: Call, out: Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
+        if self.interleave is not None and (image is None or image.pixels is None):
+            return None
         waste = _WASTE if self.interleave is None else _WASTE_TILES
         if image is None or not is_blockable(call, image, out, self.lanes, waste):
             return None
@@ -338,7 +345,7 @@ class _Converter(BodyRewriter):
         """A value in blocks as it was; nobody may want it."""
         n, h, w = image.batch, image.height, image.width
         whole = self.padded(image.channels)
-        if image.pixels > 1:
+        if image.pixels != 1:
             x = self.emit(call_op("permute_dims", x, axes=(0, 1, 4, 2, 3)), "parts")
         joined = call_op("reshape", x, (n, whole, h, w))
         if whole == image.channels:
@@ -370,7 +377,9 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
         waste: How many times the channels there are may be computed.
     """
     weight = call.args[1]
-    if not isinstance(weight, Constant) or out.pixels < min(lanes, 16):
+    if not isinstance(weight, Constant):
+        return False
+    if out.pixels is not None and out.pixels < min(lanes, 16):
         return False
     if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
         return False
@@ -410,7 +419,7 @@ def plain_products(f: Function) -> frozenset[Var]:
 def image_of(e: Expr) -> Image | None:
     """What is known of a float32 tensor of four axes, if enough is."""
     match atom_type(e) if isinstance(e, Var | Constant) else None:
-        case TensorType((n, int(c), int(h), int(w)), dtype) if dtype == FLOAT32:
+        case TensorType((n, int(c), h, w), dtype) if dtype == FLOAT32:
             return Image(n, c, h, w)
         case _:
             return None

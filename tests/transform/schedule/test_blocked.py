@@ -10,6 +10,8 @@ import pytest
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, dim
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.equality import structural_equal
 from unity.ir.graph import Call, Op, Var
@@ -31,7 +33,7 @@ SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
 
 
 def kernel(
-    x: tuple[int, ...], w: tuple[int, ...], **attrs: int | bool | tuple[int, ...]
+    x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | bool | tuple[int, ...]
 ) -> PrimFunc:
     """The unscheduled kernel of nn.conv2d_blocked."""
     types = [TensorType(shape, FLOAT32) for shape in (x, w)]
@@ -64,6 +66,43 @@ def test_laid_out_it_computes_the_same(
     (expected,) = run_prim_func(before, arrays, {})
     (got,) = run_prim_func(schedule(before, target), arrays, {})
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+H, W = dim("h"), dim("w")
+UNKNOWN = [
+    ((2, 1, 3, 3, 16, 16), {"padding": 1}),
+    ((2, 2, 1, 1, 16, 16), {}),  # all pixels are one axis
+    ((3, 1, 5, 5, 1, 16), {"strides": 2, "padding": 2}),
+    ((2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}),
+    ((2, 1, 5, 3, 1, 16), {"depthwise": True, "padding": (2, 1), "strides": (1, 2)}),
+    ((1, 1, 2, 3, 16, 16), {"padding": (0, 2, 1, 4), "dilation": 2}),
+    ((2, 1, 3, 3, 8, 8), {"padding": 1}),
+]
+
+
+@pytest.mark.parametrize(("w", "attrs"), UNKNOWN)
+def test_pixels_may_be_unknown(
+    w: tuple[int, ...], attrs: dict[str, int | bool | tuple[int, ...]]
+) -> None:
+    """Lines shorter than a tile, and such as end in smaller ones."""
+    target = TARGET if w[-1] == 16 else SHORT
+    depthwise = attrs.get("depthwise") is True
+    blocks, lanes = (w[0], w[5]) if depthwise else (w[1], w[4])
+    before = kernel((1, blocks, H, W, lanes), w, **attrs)
+    after = schedule(before, target)
+    assert max(accumulators(after)) // w[-1] >= 8
+    for height, width in ((5, 5), (4, 23)):
+        arrays = floats(0, (1, blocks, height, width, lanes), w)
+        sizes = {size_var(H): height, size_var(W): width}
+        (expected,), (got,) = (run_prim_func(f, arrays, sizes) for f in (before, after))
+        np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+def test_lines_of_unknown_number_are_shared_among_threads() -> None:
+    func = kernel((1, 4, H, W, 16), (4, 4, 3, 3, 16, 16), padding=1)
+    loops = [s for s in walk_stmt(schedule(func, TARGET).body) if isinstance(s, For)]
+    (part,) = [s for s in loops if s.kind == "parallel"]
+    assert part.extent == Imm(TARGET.threads, INT64)
 
 
 @pytest.mark.parametrize("target", [TARGET, SHORT])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
@@ -21,7 +22,7 @@ from ..nest import Axis, Nest, Reduction
 from ..padding import without_padding
 from ..tile import Tile, Values, accumulate, fill, write_back
 from ..wide_lanes import in_wide_lanes
-from .blocked_parts import Part, cut, parts_of, tile_size
+from .blocked_parts import UNKNOWN, Part, cut, parts_of, tile_size, unknown_parts
 from .blocked_roles import Roles, length_of, roles_of
 from .blocked_share import Coordinate, shared
 from .result import with_init
@@ -46,17 +47,23 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     if roles is None or any(e.axis in (roles.lane.var, _var(roles.block)) for e in edges):
         return None
     taps = Taps(roles.steps, edges, frozenset(a.var for a in roles.inside), roles.most)
-    if any(number(e.rest) is None for e in edges if e.axis in taps.inside):
-        return None
     blocks = 1 if roles.block is None else length_of(roles.block)
-    pixels = length_of(roles.pixel if roles.line is None else roles.line)
-    columns, rows = tile_size(blocks, pixels, roles, target)
-    parts = cut(parts_of(pixels, rows), roles, taps)
+    pixels = number((roles.pixel if roles.line is None else roles.line).extent)
+    columns, rows = tile_size(blocks, pixels or UNKNOWN, roles, target)
+    if pixels is None:
+        parts = unknown_parts(roles, rows, edges)
+        longest = next(i for i, part in enumerate(parts) if part.size == rows)
+        apart = [[parts[longest]], parts[:longest] + parts[longest + 1 :]]
+    else:
+        if any(number(e.rest) is None for e in edges if e.axis in taps.inside):
+            return None
+        parts = cut(parts_of(pixels, rows), roles, taps)
+        apart = [[part] for part in parts]
     stmts: list[Stmt] = []
     for column in parts_of(blocks, columns):
-        tasks = column.count * math.prod(number(a.extent) or 99 for a in roles.slow + roles.fast)
-        together = [parts] if tasks >= 4 * target.threads else [[row] for row in parts]
-        for some in together:
+        outer = math.prod(number(a.extent) or 99 for a in roles.slow + roles.fast)
+        together = [parts] if (column.tiles or 0) * outer >= 4 * target.threads else apart
+        for some in filter(None, together):
             stmts.append(_tiles(nest, reduction, roles, taps, column, some, target))
     return sequence(stmts)
 
@@ -71,13 +78,12 @@ def _tiles(
     target: Target,
 ) -> Stmt:
     """All tiles of some blocks; rows of one size are shared among threads, others go in a row."""
-    count = rows[0].count if len(rows) == 1 else 1
-    column_axis = Axis(PrimVar("column"), imm(column.count))
-    row_axis = Axis(PrimVar("row"), imm(count))
-    here = (column_axis,) if column.count > 1 else ()
-    across = (row_axis,) if count > 1 else ()
+    row_axis = Axis(PrimVar("row"), rows[0].count if len(rows) == 1 else imm(1))
+    column_axis = Axis(PrimVar("column"), column.count)
+    here = () if column.tiles == 1 else (column_axis,)
+    across = () if number(row_axis.extent) == 1 else (row_axis,)
     inner = across + here + roles.fast if roles.columns_last else here + roles.fast + across
-    tiles = sum(row.count for row in rows)
+    tiles = sum(row.tiles or 0 for row in rows)
 
     def body(at: Mapping[PrimVar, Coordinate]) -> Stmt:
         outer: Values = {a.var: at[a.var].value for a in roles.slow + roles.fast}
@@ -94,7 +100,9 @@ def _tiles(
             most = place.turns or tiles
             now = add(add(multiply(turn, imm(most)), place.turn), imm(before))
             ahead = _ahead(roles, column, block, now, turns * most, outer)
-            return _micro_kernel(nest, reduction, tile, taps, row.seen, outer, ahead)
+            return _micro_kernel(
+                nest, reduction, tile, _seeing(row, tile, roles, taps), outer, ahead
+            )
 
         if len(rows) == 1:
             return tile(rows[0], at[row_axis.var] if across else Coordinate(imm(0), imm(0), 1), 0)
@@ -103,17 +111,24 @@ def _tiles(
         for row in rows:
             place = PrimVar("row")
             kernel = tile(row, Coordinate(place, place, None), before)
-            parts.append(For(place, imm(0), imm(row.count), kernel))
-            before += row.count
+            parts.append(For(place, imm(0), row.count, kernel))
+            before += row.tiles or 0
         return sequence(parts)
 
     steps = math.prod(length_of(a) for a in reduction.axes)
-    pixels = sum(row.count * row.size for row in rows) // count * roles.width
+    if across:
+        pixels = rows[0].size * roles.width
+    elif number(roles.pixel.extent) is None:
+        pixels = UNKNOWN
+    else:
+        pixels = sum((row.tiles or 0) * row.size for row in rows) * roles.width
     work = steps * column.size * pixels * length_of(roles.lane)
     # The last of the outer axes are lines of pixels, which the next stage goes along, too.
     lines = [a for a in reversed(roles.slow + roles.fast) if number(a.extent) != 1]
     preferred = (*lines[:1], *across, *here, *lines[1:])
-    return shared(roles.slow + inner, preferred, work, target, body)
+    # The first axis counts images, of which there may be a single one.
+    long = [a for a in (*lines[:1], *across) if number(a.extent) is None and a is not nest.axes[0]]
+    return shared(roles.slow + inner, preferred, work, target, body, long)
 
 
 def _ahead(
@@ -124,10 +139,10 @@ def _ahead(
     Weights that come from memory once a call would be waited for at the first tile of each block.
     """
     weight = roles.weight
-    if weight is None or roles.block is None or turns < 2 or column.count < 2:
+    if weight is None or roles.block is None or turns < 2 or (column.tiles or 0) < 2:
         return None
     block, last = roles.block.var, roles.steps[-1].var
-    following = Binary("min", add(here, imm(1)), imm(column.count - 1))
+    following = Binary("min", add(here, imm(1)), Binary("sub", column.count, imm(1)))
     line = max(1, LINE_BITS // (weight.dtype.bits * length_of(roles.lane)))
 
     def ahead(taps: Values, count: int) -> Stmt:
@@ -147,7 +162,7 @@ def _ahead(
 
 
 def _values(part: Part, at: PrimExpr) -> tuple[PrimExpr, ...]:
-    first = add(imm(part.begin), multiply(at, imm(part.size)))
+    first = add(part.begin, multiply(at, imm(part.size)))
     return tuple(add(first, imm(i)) for i in range(part.size))
 
 
@@ -164,15 +179,41 @@ def _tile(roles: Roles, blocks: tuple[PrimExpr, ...], rows: tuple[PrimExpr, ...]
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Seeing:
+    """What a tile sees of the taps.
+
+    Attributes:
+        taps: The taps, with the edges that are not certain.
+        seen: Which pixels see what.
+        at: The pixel, where loops over taps depend on it.
+    """
+
+    taps: Taps
+    seen: Seen
+    at: Values
+
+
+def _seeing(part: Part, tile: Tile, roles: Roles, taps: Taps) -> Seeing:
+    if part.seen is None:
+        ((pixel,),) = tile.columns
+        at_border = replace(taps, inside=frozenset())
+        return Seeing(at_border, frozenset({0}), {roles.pixel.var: pixel})
+    if number(roles.pixel.extent) is None:  # parts are such that all is seen
+        outside = tuple(e for e in taps.edges if e.axis not in taps.inside)
+        taps = replace(taps, edges=outside)
+    return Seeing(taps, part.seen, {})
+
+
 def _micro_kernel(
     nest: Nest,
     reduction: Reduction,
     tile: Tile,
-    taps: Taps,
-    seen: Seen,
+    seeing: Seeing,
     outer: Values,
     ahead: Ahead | None,
 ) -> Stmt:
+    outer = {**outer, **seeing.at}
     here = {**outer, nest.axes[-1].var: tile.lane}
     size = len(tile.rows) * len(tile.columns) * tile.lanes
     buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
@@ -184,7 +225,8 @@ def _micro_kernel(
     start = fill(tile, reduction.identity, buffer)
     finish = substitute_stmt(with_init(reduction, nest.finish), here)
     done = write_back(tile, reduction, finish, buffer)
-    return Allocate(buffer, Seq((start, taps.loops(seen, outer, step, ahead), done)))
+    steps = seeing.taps.loops(seeing.seen, outer, step, ahead)
+    return Allocate(buffer, Seq((start, steps, done)))
 
 
 def _var(axis: Axis | None) -> PrimVar | None:

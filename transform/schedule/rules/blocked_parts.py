@@ -6,21 +6,42 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from unity.arith import simplify
+from unity.ir.prim_expr import Binary, PrimExpr, imm
+from unity.ir.regions import add, multiply
 from unity.ir.target import Target
 
 from ..layout import rows_of
-from .blocked_roles import MOST_PIXELS, Flat, Roles
+from ..loops import number
+from ..padding import Edge
+from .blocked_roles import MOST_PIXELS, Flat, Roles, length_of
 from .taps import Place, Seen, Taps
+
+UNKNOWN = 840
+"""Pixels that an unknown line is taken to have where tiles are chosen: many, and no odd rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Tiles of one size along an axis, all of which see the same of each tap."""
+    """Tiles of one size along an axis, all of which see the same of each tap.
 
-    begin: int
-    count: int
+    Attributes:
+        begin: The first index.
+        count: How many tiles there are.
+        size: Indices in a tile.
+        seen: Which pixels see what; None at a border of unknown place, where a tile is one pixel
+            and loops over taps end where it sees nothing.
+    """
+
+    begin: PrimExpr
+    count: PrimExpr
     size: int
-    seen: Seen = frozenset()
+    seen: Seen | None = frozenset()
+
+    @property
+    def tiles(self) -> int | None:
+        """How many tiles, where that is known."""
+        return number(self.count)
 
 
 def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[int, int]:
@@ -36,9 +57,9 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
             if rows > 1 and not _fits(roles.flat, rows, width, target):
                 break
             cost = sum(
-                c.count * r.count * _cost(c.size, r.size * width, roles.flat)
-                for c in parts_of(blocks, columns)
-                for r in parts_of(pixels, rows)
+                c * r * _cost(wide, high * width, roles.flat)
+                for c, wide in _counts(blocks, columns)
+                for r, high in _counts(pixels, rows)
             )
             best = min(best, (cost, columns, rows))
     return best[1], best[2]
@@ -60,11 +81,57 @@ def _cost(columns: int, pixels: int, flat: Flat | None) -> float:
     return max(columns * pixels, columns + pixels, 8) + 1
 
 
+def _counts(extent: int, size: int) -> list[tuple[int, int]]:
+    """How many tiles of which size an extent has."""
+    whole, rest = divmod(extent, size)
+    return [(n, e) for n, e in ((whole, size), (1, rest)) if n and e]
+
+
 def parts_of(extent: int, size: int) -> list[Part]:
     """Tiles of a size along an axis, and a smaller one for the rest."""
-    whole, rest = divmod(extent, size)
-    parts = [Part(0, whole, size)] if whole else []
-    return parts + ([Part(whole * size, 1, rest)] if rest else [])
+    parts: list[Part] = []
+    begin = 0
+    for count, each in _counts(extent, size):
+        parts.append(Part(imm(begin), imm(count), each))
+        begin += count * each
+    return parts
+
+
+def unknown_parts(roles: Roles, size: int, edges: Sequence[Edge]) -> list[Part]:
+    """Parts of a line of unknown length: the border, whole tiles, smaller ones, the border.
+
+    Args:
+        roles: Tell the axis, and how many taps there are.
+        size: Pixels of a tile.
+        edges: Where pixels see taps; those that do not see all are done one by one.
+    """
+    pixel, taps = roles.pixel, {a.var: length_of(a) for a in roles.steps}
+    low: PrimExpr = imm(0)
+    high = pixel.extent
+    for edge in edges:
+        if edge.axis is not pixel.var:
+            continue
+        least = add(edge.rest, imm(min(0, edge.pace * (taps[edge.tap] - 1))))
+        if edge.step > 0:
+            first = Binary("floordiv", Binary("sub", imm(edge.step - 1), least), imm(edge.step))
+            low = Binary("max", low, first)
+        else:
+            end = add(Binary("floordiv", least, imm(-edge.step)), imm(1))
+            high = Binary("min", high, end)
+    low = simplify(Binary("min", low, pixel.extent))
+    high = simplify(Binary("max", low, high))
+    parts: list[Part] = []
+    if number(low) != 0:
+        parts.append(Part(imm(0), low, 1, None))
+    begin, left = low, simplify(Binary("sub", high, low))
+    while size:
+        count = simplify(Binary("floordiv", left, imm(size)))
+        parts.append(Part(begin, count, size, frozenset(range(size))))
+        begin, left = add(begin, multiply(count, imm(size))), simplify(left % size)
+        size = 1 << (size - 1).bit_length() - 1 if size > 1 else 0
+    if high != pixel.extent:
+        parts.append(Part(high, simplify(Binary("sub", pixel.extent, high)), 1, None))
+    return parts
 
 
 def cut(parts: Sequence[Part], roles: Roles, taps: Taps) -> list[Part]:
@@ -74,15 +141,19 @@ def cut(parts: Sequence[Part], roles: Roles, taps: Taps) -> list[Part]:
         if not any(e.axis in taps.inside for e in taps.edges):
             found.append(replace(part, seen=frozenset(range(part.size * roles.width))))
             continue
-        for tile in range(part.count):
-            begin = part.begin + tile * part.size
-            rows = range(begin, begin + part.size)
-            seen = taps.seen(_places(roles, rows))
-            last = found[-1] if tile else None
-            if last is not None and last.seen == seen:
-                found[-1] = replace(last, count=last.count + 1)
+        start, count = number(part.begin), number(part.count)
+        assert start is not None
+        assert count is not None
+        last: tuple[int, int] | None = None
+        for tile in range(count):
+            begin = start + tile * part.size
+            seen = taps.seen(_places(roles, range(begin, begin + part.size)))
+            if last is not None and found[-1].seen == seen:
+                last = last[0], last[1] + 1
+                found[-1] = replace(found[-1], count=imm(last[1]))
             else:
-                found.append(Part(begin, 1, part.size, seen))
+                last = begin, 1
+                found.append(Part(imm(begin), imm(1), part.size, seen))
     return found
 
 

@@ -33,7 +33,7 @@ class Roles:
     Attributes:
         lane: The innermost one, as long as a register.
         block: Moves through the weights alone: blocks of outputs, if pixels have them in common.
-        pixel: Moves through the other operand alone.
+        pixel: Moves through the other operand alone; of unknown extent, it is the tile's only one.
         line: Another such axis, where one line of pixels does not fill a tile.
         slow: The others that go before the blocks.
         fast: Those that go after them.
@@ -108,7 +108,7 @@ def roles_of(
     if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
         return None
     if len(loads) == 1 and steps == [1]:
-        pixel = _last(others, places[0], Poly())
+        pixel = _last(others, places[0], Poly(), unknown=True)
         if pixel is None:
             return None
         flat = _flat(reduction, pixel, places[0], weights=False)
@@ -118,13 +118,14 @@ def roles_of(
     if len(loads) != 2 or 1 not in steps or any(s not in (0, 1) for s in steps):
         return None
     for image, weight in ((0, 1), (1, 0)):
-        pixel = _last(others, places[image], places[weight])
+        pixel = _last(others, places[image], places[weight], unknown=True)
         if steps[weight] == 1 and pixel is not None:
             block = None if steps[image] else _last(others, places[weight], places[image])
             line = _last(_without(others, pixel), places[image], places[weight])
-            line = line if length_of(pixel) * 2 <= MOST_PIXELS else None
+            line = line if (number(pixel.extent) or MOST_PIXELS) * 2 <= MOST_PIXELS else None
             outer = _without(others, pixel, block, line)
-            heavy = _size(loads[weight].buffer) > _size(loads[image].buffer)
+            known_line = number(pixel.extent) is not None
+            heavy = known_line and _size(loads[weight].buffer) > _size(loads[image].buffer)
             fast = tuple(a for a in outer if heavy and number(a.extent) is not None)
             slow = _without(outer, *fast)
             if steps[image]:
@@ -135,7 +136,7 @@ def roles_of(
             reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
             far = loads[weight] if heavy else None
             read = _size(loads[image].buffer) * loads[image].dtype.bytes
-            last = not heavy and read > target.l2_bytes // 2
+            last = not heavy and (read > target.l2_bytes // 2 or not known_line)
             return Roles(lane, block, pixel, line, slow, fast, reduced, most, None, far, last)
     return None
 
@@ -171,11 +172,13 @@ def _meet(distance: int, apart: int) -> bool:
     return apart == 0 or (distance % apart == 0 and abs(distance // apart) < MOST_PIXELS)
 
 
-def _last(axes: Sequence[Axis], moves: Poly, stays: Poly) -> Axis | None:
-    """The innermost axis of known extent that moves through one operand and not the other."""
+def _last(axes: Sequence[Axis], moves: Poly, stays: Poly, *, unknown: bool = False) -> Axis | None:
+    """The innermost axis that moves through one operand and not the other."""
     for axis in reversed(axes):
-        if mentions(moves, axis.var) and not mentions(stays, axis.var) and number(axis.extent):
-            return axis
+        if mentions(moves, axis.var) and not mentions(stays, axis.var):
+            extent = number(axis.extent)
+            if extent or (unknown and extent is None):
+                return axis
     return None
 
 

@@ -18,6 +18,8 @@ from ..loops import number, parallel
 from ..nest import Axis
 from .result import GRAIN
 
+LONG = 64
+"""What an unknown extent is taken for where it is long."""
 UNEVEN = 1.1
 """How many times its fair part the thread that has most may have."""
 
@@ -42,7 +44,12 @@ Body = Callable[[Mapping[PrimVar, Coordinate]], Stmt]
 
 
 def shared(
-    domain: Sequence[Axis], preferred: Sequence[Axis], work: int, target: Target, body: Body
+    domain: Sequence[Axis],
+    preferred: Sequence[Axis],
+    work: int,
+    target: Target,
+    body: Body,
+    unknown: Sequence[Axis] = (),
 ) -> Stmt:
     """The nest over a domain, one of its axes cut in a run for each thread if that is fair.
 
@@ -52,11 +59,12 @@ def shared(
         work: Multiply-adds at a point.
         target: Tells the threads.
         body: The statement at a point.
+        unknown: Those of unknown extent that are long.
     """
     threads, points = target.threads, work
     for axis in domain:
-        points *= number(axis.extent) or 1
-    cut = next((a for a in preferred if _is_fair(a, threads)), None)
+        points *= number(axis.extent) or (LONG if axis in unknown else 1)
+    cut = next((a for a in preferred if a in unknown or _is_fair(a, threads)), None)
     if cut is None or threads == 1 or points < GRAIN * threads:
         named = [(_name(a), a.extent) for a in domain]
 
@@ -64,15 +72,16 @@ def shared(
             return body({a.var: _anywhere(a, p) for a, p in zip(domain, at, strict=True)})
 
         return parallel(named, imm(work), GRAIN, at_point)
-    part, length = PrimVar("part"), number(cut.extent)
-    assert length is not None
+    part, length = PrimVar("part"), cut.extent
     variables = {a.var: PrimVar(_name(a)) for a in domain}
     begin, end = (
-        Binary("floordiv", multiply(add(part, imm(i)), imm(length)), imm(threads)) for i in (0, 1)
+        Binary("floordiv", multiply(add(part, imm(i)), length), imm(threads)) for i in (0, 1)
     )
     places = {a.var: _anywhere(a, variables[a.var]) for a in domain}
     here = variables[cut.var]
-    places[cut.var] = Coordinate(here, Binary("sub", here, begin), -(-length // threads))
+    known = number(length)
+    turns = None if known is None else -(-known // threads)
+    places[cut.var] = Coordinate(here, Binary("sub", here, begin), turns)
     stmt = body(places)
     for axis in reversed(domain):
         first, count = (begin, Binary("sub", end, begin)) if axis is cut else (imm(0), axis.extent)
