@@ -74,9 +74,16 @@ def _convolution(
         return []
     if not is_blockable(call, image, out, lanes):
         return []
+    direct = Form("direct")
+    gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
+    match out.height, out.width:
+        case int(height), int(width):
+            pass
+        case _:  # Winograd's tiles are of known images
+            return [gemm, direct] if gemm.why_not is None and var in alone else [direct, gemm]
     blocks = (-(-out.channels // lanes), -(-image.channels // lanes))
     batch = out.batch if isinstance(out.batch, int) else 1
-    cycles = winograd_cycles(*blocks, batch, out.height, out.width, lanes, target)
+    cycles = winograd_cycles(*blocks, batch, height, width, lanes, target)
     why = _no_winograd(call, weight, image.channels, lanes)
     tiles: list[Form] = []
     for tile in sorted((4, 2), key=lambda t: cycles[t]):
@@ -88,8 +95,6 @@ def _convolution(
         elif reason is None:
             reason = "it would take longer for certain"
         tiles.append(Form(f"winograd.{tile}", cycles[tile] / cycles[0], reason))
-    direct = Form("direct")
-    gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
     if gemm.why_not is None and var in alone:
         return [gemm, direct, *tiles]
     best = worth(cycles)
