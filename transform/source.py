@@ -73,7 +73,7 @@ class Source:
     def variable(self, value: Held) -> str:
         """The variable of a module that holds a value."""
         for module, held in list(sys.modules.items()):
-            for name, other in list(vars(held).items()) if held is not None else ():
+            for name, other in list(getattr(held, "__dict__", {}).items()):
                 if other is value:
                     return self.imported(module, name)
         return self.unknown(value.name)

@@ -112,6 +112,10 @@ print([line.strip() for line in str(lowered).splitlines() if "for " in line])  #
 x = rng.standard_normal((8, 40), np.float32)
 np.testing.assert_allclose(unity.compile(alone, "acme")(x), np.exp(x), 1e-5)
 check(unity.compile(module), lambda y: y / (1 + np.exp(-y)))  # and ours is what it was
+try:
+    unity.compile(module, "acme", check=True)
+except unity.UnityError as error:  # its silu is none, and it is told which pass brought that in
+    print(str(error).splitlines()[0])
 static = unity.compile(module, "acme", resolve="static").explain()
 print({{c.implementation: c.why_not for c in static["matmul"].candidates if c.why_not}})
 """
@@ -121,7 +125,8 @@ print({{c.implementation: c.why_not for c in static["matmul"].candidates if c.wh
     assert lines[1] == "engine:acme engine:acme"
     assert "T.parallel(8)" in lines[2]
     assert "T.vectorized(16)" in lines[2]
-    assert "'library:openblas.gemm': \"the target 'acme' does not take it\"" in lines[3]
+    assert lines[3].startswith("LegalizeOps changed what 'main' computes: at ")
+    assert "'library:openblas.gemm': \"the target 'acme' does not take it\"" in lines[4]
 
 
 def test_a_pipeline_with_rules_of_a_package_prints_as_python(site: Path) -> None:

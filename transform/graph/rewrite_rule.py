@@ -86,6 +86,8 @@ class RewriteRule(Held):
         if dims is None:
             return None
         args = {p: match[p.name] for p in self.after.params}
+        if not match.inner.isdisjoint(v for v in args.values() if isinstance(v, Var)):
+            return None  # a value is computed inside and handed in as well: it would be lost
         try:
             bindings, result = instantiate(self.after, args, dims, fresh)
         except UnityError:

@@ -15,6 +15,7 @@ from tests.transform.graph import user_rules
 from tests.transform.graph.user_rules import FALSE, TRUE
 from unity import script
 from unity.errors import UnityError
+from unity.interpreter import interpret
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
@@ -164,6 +165,20 @@ def main(x: f32[Tensor, 4], y: f32[Tensor, 4]) -> f32[Tensor, 4]:
     returned = program.replace("d = R.add(c, a)", "d = (c, b)")
     returned = returned.replace("-> f32[Tensor, 4]", "-> R.Tuple(f32[Tensor, 4], f32[Tensor, 4])")
     stays(Rewrite((RULES["exponents"],)), returned)
+
+
+def test_a_value_that_is_both_computed_inside_and_handed_in_is_kept() -> None:
+    step = Rewrite([unity.rewrite_rule(factored, multiplied_out)])
+    stays(
+        step,
+        """
+@script.function
+def main(x: f32[Tensor, 4], y: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    a = R.add(x, y)
+    b = R.multiply(a, a)
+    return b
+""",
+    )
 
 
 def test_a_rule_that_gives_a_parameter() -> None:
@@ -341,6 +356,20 @@ def silu_once_more(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
 
 
 @script.function
+def factored(
+    x: R.any_dtype[Tensor, ...], y: R.any_dtype[Tensor, ...], z: R.any_dtype[Tensor, ...]
+) -> R.any_dtype[Tensor, ...]:
+    return R.multiply(x, R.add(y, z))
+
+
+@script.function
+def multiplied_out(
+    x: R.any_dtype[Tensor, ...], y: R.any_dtype[Tensor, ...], z: R.any_dtype[Tensor, ...]
+) -> R.any_dtype[Tensor, ...]:
+    return R.add(R.multiply(x, y), R.multiply(x, z))
+
+
+@script.function
 def hyperbolic(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
     return R.tanh(x)
 
@@ -371,6 +400,42 @@ def test_random_programs_keep_their_meaning() -> None:
         applied += after is not before
         assert not gone & set(ops(after)), seed
     assert applied > 20
+
+
+def chain(rng: Random, steps: int) -> str:
+    """A program of integers, whose sums and products have one result whatever their order."""
+    values = ["x", "y", "z"]
+    lines: list[str] = []
+    for i in range(steps):
+        a, b = rng.choice(values[-2:]), rng.choice(values)
+        if rng.random() < 0.5:
+            a, b = b, a
+        kind = rng.choice(["add", "multiply", "multiply", "subtract", "maximum", "negative"])
+        lines.append(f"    v{i} = R.{kind}({a}{'' if kind == 'negative' else f', {b}'})")
+        values.append(f"v{i}")
+    body = "\n".join(lines)
+    return f"""
+n = dim("n")
+@script.function
+def main(x: i64[Tensor, n, 3], y: i64[Tensor, 3], z: i64[Tensor, n, 1]) -> i64[Tensor, ...]:
+{body}
+    return {values[-1]}
+"""
+
+
+def test_random_sums_and_products_are_the_same_numbers() -> None:
+    sides = (factored, multiplied_out), (less, plus_negative), TRUE["times one"]
+    step = Rewrite([unity.rewrite_rule(*pair) for pair in sides])
+    rng = np.random.default_rng(0)
+    applied = 0
+    for seed in range(60):
+        before = Normalize()(parse(chain(Random(seed), 8)), Context())
+        args = [rng.integers(-9, 9, shape) for shape in ((2, 3), (3,), (2, 1))]
+        after = keeps_meaning(step, before, args)
+        applied += ops(after).count("multiply") > ops(before).count("multiply")
+        expected, got = (np.asarray(interpret(p, "main", args)) for p in (before, after))
+        np.testing.assert_array_equal(got, expected)
+    assert applied > 10
 
 
 KEPT = unity.rewrite_rule(*TRUE["silu"])
