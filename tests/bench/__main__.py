@@ -38,6 +38,7 @@ ONLY_DYNAMIC = (
     "gpt2_2_layers_prompt",
 )
 """Small ones that are compared with nothing else, but at many sizes."""
+PARTS = ("times", "compile", "memory")
 BF16 = ("resnet50", "bert_base")
 """Models that are measured in bf16."""
 Row = dict[str, Any]
@@ -50,13 +51,12 @@ def main() -> None:
     parser.add_argument("--peers", nargs="*", choices=[*PEERS, STATIC], help="those installed")
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
-    parser.add_argument("--no-compile", action="store_true", help="no compile times, no memory")
-    parser.add_argument("--no-times", action="store_true", help="nothing but those")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
     options = parser.parse_args()
     works = options.works or list(WORKS)
     names = options.peers or [*(p for p in PEERS if p != "tvm"), STATIC]
     rows: list[Row] = []
-    for threads in [] if options.no_times else options.threads:
+    for threads in options.threads if "times" in options.parts else []:
         for peer in names:
             for row in paired(fitting(works, peer), peer, threads, options.seconds):
                 rows.append(row)
@@ -70,11 +70,13 @@ def main() -> None:
     }
     earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     weighed = [w for w in works if w in MODELS and w not in ONLY_DYNAMIC]
-    models = {} if options.no_compile else {w: costs(w) for w in weighed}
-    found["models"] = {**earlier.get("models", {}), **models}
-    overhead = call_overhead()
-    print("  ".join(f"{k} {v:.0f} ns" for k, v in overhead.items()))
-    found["overhead_ns"] = {k: round(v, 1) for k, v in overhead.items()}
+    for part, of in (("compile", compile_times), ("memory", memory)):
+        new = {w: of(w) for w in weighed if part in options.parts}
+        found[part] = {**earlier.get(part, {}), **new}
+    found["overhead_ns"] = earlier.get("overhead_ns", {})
+    if "times" in options.parts:
+        found["overhead_ns"] = {k: round(v, 1) for k, v in call_overhead().items()}
+        print("  ".join(f"{k} {v:.0f} ns" for k, v in found["overhead_ns"].items()))
     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
     if not plot(found["rows"], RESULTS.with_suffix(".svg")):
         print("no plot: matplotlib is not installed")
@@ -128,21 +130,28 @@ def merged(rows: Sequence[Row]) -> list[Row]:
     )
 
 
-def costs(name: str) -> Row:
-    """Compile times in seconds, and memory in MiB by length and runtime."""
-    work = WORKS[name]
+def compile_times(name: str) -> Row:
+    """Seconds of importing and compiling, cold and from the cache."""
     with tempfile.TemporaryDirectory() as folder:
         path, cache = Path(folder) / f"{name}.onnx", Path(folder) / "cache"
-        onnx.save(work.build(), path)
+        onnx.save(WORKS[name].build(), path)
         cold, cached = compile_seconds(path, cache), compile_seconds(path, cache)
-        memory = {
+    print(f"{name}: compiled in {cold:.2f} s, cached {cached:.2f} s", flush=True)
+    return {"cold_s": round(cold, 2), "cached_s": round(cached, 2)}
+
+
+def memory(name: str) -> Row:
+    """MiB by length and runtime (`tests.bench.memory`)."""
+    work = WORKS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.onnx"
+        onnx.save(work.build(), path)
+        found: Row = {
             str(length): {runtime: measured(path, name, length, runtime) for runtime in RUNTIMES}
             for length in sorted({work.lengths[0], work.lengths[-1]})
         }
-    row: Row = {"cold_s": round(cold, 2), "cached_s": round(cached, 2), "memory": memory}
-    print(f"{name}: compiled in {cold:.2f} s, cached {cached:.2f} s")
-    print(*memory_lines(name, memory), sep="\n", flush=True)
-    return row
+    print(*memory_lines(name, found), sep="\n", flush=True)
+    return found
 
 
 def compile_seconds(path: Path, cache: Path) -> float:
