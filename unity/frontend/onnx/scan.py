@@ -48,7 +48,7 @@ def _scan(node: Node) -> list[Value]:
         inner.values[p.name] = var
     within = Node(node.proto, inner, node.version)
     after = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body.g)]
-    after[:states] = [_kept(within, new, old) for new, old in zip(after, state, strict=False)]
+    after[:states] = [kept(within, new, old) for new, old in zip(after, state, strict=False)]
     whole = inner.builder.body(Tuple(tuple(after)))
     scan = Scan(tuple(state), tuple(init), tuple(elements), tuple(inputs), whole)
     value = node.graph.builder.emit(scan, node.label, node.span)
@@ -95,7 +95,7 @@ def _placed(node: Node, x: Expr, axis: int, reverse: int) -> Expr:
     return node.op("permute_dims", x, axes=tuple(order))
 
 
-def _kept(node: Node, new: Expr, old: Expr) -> Expr:
+def kept(node: Node, new: Expr, old: Expr) -> Expr:
     """A state after a step, of the type that it had before."""
     if node.dtype_of(new) != node.dtype_of(old):
         raise UnityError(f"a state of {node.dtype_of(old)} becomes one of {node.dtype_of(new)}")

@@ -1,0 +1,148 @@
+"""Loop: counted, ended early, with outputs of each step; as onnxruntime computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import unity
+from unity.errors import UnityError, UnsupportedError
+from unity.frontend.onnx import from_onnx
+from unity.interpreter import interpret
+from unity.ir.graph import Scan, While
+from unity.ir.visit import walk_bindings
+
+from .programs import main_of
+
+FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+Info = onnx.ValueInfoProto
+
+
+def info(name: str, kind: int, *shape: int | str) -> Info:
+    return helper.make_tensor_value_info(name, kind, list(shape))
+
+
+def number(name: str, value: object) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.asarray(value), name)
+
+
+def body(condition: str, stacked: bool = True, grows: bool = False) -> onnx.GraphProto:
+    """``total = total * w + step; gives total + step``; the condition is one of several."""
+    nodes = [
+        helper.make_node("Cast", ["i"], ["step"], to=FLOAT),
+        helper.make_node("Mul", ["total", "w"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "step"], ["next"]),
+        helper.make_node("Add", ["next", "step"], ["given"]),
+        helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0),
+        helper.make_node("Less", ["sum", "limit"], ["small"]),
+        helper.make_node("Identity", ["on"], ["same"]),
+        helper.make_node("Identity", ["yes"], ["always"]),
+        helper.make_node("And", ["small", "on"], ["both"]),
+    ]
+    after = "next"
+    if grows:
+        nodes.append(helper.make_node("Concat", ["next", "next"], ["twice"], axis=0))
+        after = "twice"
+    outputs = [info(condition, BOOL), info(after, FLOAT, 3)]
+    outputs += [info("given", FLOAT, 3)] if stacked else []
+    inputs = [info("i", INT), info("on", BOOL), info("total", FLOAT, 3)]
+    return helper.make_graph(nodes, "body", inputs, outputs, [number("yes", True)])
+
+
+def model(
+    steps: str, start: str, within: onnx.GraphProto, kind: int | None = None
+) -> onnx.ModelProto:
+    """A loop from `init` with a number of steps and a condition of some names."""
+    stacked = len(within.output) == 3
+    results = ["last", "all"] if stacked else ["last"]
+    nodes = [
+        helper.make_node("Shape", ["x"], ["length"]),
+        helper.make_node("Squeeze", ["length"], ["size"]),
+        helper.make_node("Loop", [steps, start, "init"], results, body=within),
+    ]
+    inputs = [info("init", FLOAT, 3), info("x", FLOAT, "n"), info("times", INT), info("go", BOOL)]
+    constants = [
+        number("w", np.asarray([1, 0.5, 2], np.float32)),
+        number("limit", np.float32(40)),
+        number("three", np.int64(3)),
+        number("true", True),
+    ]
+    outputs = [helper.make_tensor_value_info(n, FLOAT, None) for n in results]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def check(of: onnx.ModelProto, times: int, go: bool, n: int) -> None:
+    """Compiled and interpreted as onnxruntime has it."""
+    feeds = {
+        "init": np.asarray([1, 2, 3], np.float32),
+        "x": np.zeros(n, np.float32),
+        "times": np.asarray(times, np.int64),
+        "go": np.asarray(go),
+    }
+    want = ort.InferenceSession(of.SerializeToString()).run(None, feeds)
+    module = from_onnx(of)
+    names = [p.name for p in main_of(module).params]
+    found = interpret(module, "main", [feeds[name] for name in names])
+    results = found if isinstance(found, tuple) else (found,)
+    for ours in (unity.compile(of).run(feeds).values(), results):
+        for w, g in zip(want, ours, strict=True):
+            assert isinstance(g, np.ndarray)
+            np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), rtol=1e-6)
+
+
+def loops(of: onnx.ModelProto) -> list[type[object]]:
+    """What kind of loop a model becomes."""
+    values = [b.value for b in walk_bindings(main_of(from_onnx(of)))]
+    return [type(v) for v in values if isinstance(v, Scan | While)]
+
+
+@pytest.mark.parametrize("steps", ["three", "size"])
+@pytest.mark.parametrize("start", ["", "true"])
+@pytest.mark.parametrize("condition", ["on", "same", "yes", "always"])
+def test_a_number_of_steps_that_is_a_size_makes_a_scan(
+    steps: str, start: str, condition: str
+) -> None:
+    loop = model(steps, start, body(condition))
+    assert loops(loop) == [Scan]
+    check(loop, 2, True, 5)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_steps(n: int) -> None:
+    check(model("size", "", body("on")), 2, True, n)
+
+
+@pytest.mark.parametrize(
+    ("steps", "start", "condition"),
+    [
+        ("times", "", "always"),
+        ("times", "go", "small"),
+        ("times", "true", "both"),
+        ("three", "go", "on"),
+        ("size", "true", "small"),
+        ("", "true", "small"),
+    ],
+)
+def test_others_are_while_loops(steps: str, start: str, condition: str) -> None:
+    loop = model(steps, start, body(condition, stacked=False))
+    assert loops(loop) == [While]
+    for times, go in ((0, True), (4, True), (20, True), (4, False)):
+        check(loop, times, go, 6)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(UnsupportedError, match="outputs of each step"):
+        from_onnx(model("times", "", body("on")))
+    with pytest.raises(UnsupportedError, match="outputs of each step"):
+        from_onnx(model("three", "", body("small")))
+    with pytest.raises(UnsupportedError, match="a state whose shape changes"):
+        from_onnx(model("three", "", body("on", stacked=False, grows=True)))
+
+
+def test_a_loop_without_an_end_is_refused() -> None:
+    with pytest.raises(UnityError, match="never ends"):
+        from_onnx(model("", "", body("yes", stacked=False)))
