@@ -164,6 +164,39 @@ unity.compile(module, "acme")
     assert "broken-unity 0.9 may not replace the backend 'cpu'" in logged
 
 
+def test_commands_take_a_target(site: Path, tmp_path: Path) -> None:
+    model = str(tmp_path / "model.onnx")
+    compiled = str(tmp_path / "model.unity")
+    program = f"""
+import onnx.parser
+onnx.save(onnx.parser.parse_model('''
+<ir_version: 8, opset_import: ["" : 17]>
+main (float[n, 4] x) => (float[n, 4] y) {{ p = Exp(x)  y = Softmax(p) }}
+'''), {model!r})
+from typer.testing import CliRunner
+from unity.cli.app import app
+for words in (
+    ["inspect", {model!r}, "--passes", "--target", "acme"],
+    ["explain", {model!r}, "--resolve", "engine:acme", "--target", "acme", "--json"],
+    ["bisect", {model!r}, "--target", "acme"],
+    ["compile", {model!r}, "-o", {compiled!r}, "--target", "acme"],
+    ["doctor"],
+    ["explain", {model!r}, "--target", "broken"],
+):
+    result = CliRunner().invoke(app, words)
+    print(result.exit_code, result.output, result.exception)
+"""
+    out, _ = run(site, program)
+    assert "ScheduleByRule" in out
+    assert '"choice": "engine:acme"' in out
+    assert "every pass keeps the numbers" in out
+    assert "model.unity" in out
+    assert "of acme-unity 1.5" in out
+    words = " ".join(out.replace("│", " ").split())  # a table breaks lines
+    assert words.count("of broken-unity 0.9 can't be loaded") >= 2  # doctor, explain
+    assert Path(compiled).exists()
+
+
 def test_nothing_of_a_package_is_loaded_before_it_is_asked_for(site: Path) -> None:
     program = f"""{MODEL}
 import sys

@@ -75,11 +75,12 @@ def compile_(
     ] = None,
     threads: Threads = None,
     precision: Precision = "f32",
+    target: Target = "cpu",
 ) -> None:
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
-    compile_model(model, output, threads, precision)
+    compile_model(model, output, threads, precision, target)
 
 
 @app.command()
@@ -141,11 +142,13 @@ def explain(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     threads: Threads = None,
+    target: Target = "cpu",
 ) -> None:
     """Tell what computes each call of a model, what else could, and why."""
     from .explain import explain_model
 
-    explain_model(model, "measure" if measure else resolve, dim or [], json, threads)
+    chosen = "measure" if measure else resolve
+    explain_model(model, chosen, dim or [], json, threads, target)
 
 
 @app.command()

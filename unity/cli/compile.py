@@ -16,12 +16,16 @@ SUFFIX = ".unity"
 
 
 def compile_model(
-    model: Path, output: Path | None, threads: int | None, precision: Precision = "f32"
+    model: Path,
+    output: Path | None,
+    threads: int | None,
+    precision: Precision = "f32",
+    target: str = "cpu",
 ) -> None:
     """Compile and report; write the executable, a library for C, or texts into a folder."""
     only_models(model, "compile")
     console = Console(highlight=False)
-    executable, took = compiled(model, threads, console, precision)
+    executable, took = compiled(model, threads, console, precision, target)
     console.print(took)
     console.print(str(executable), markup=False, soft_wrap=True)
     constants = sum(c.nbytes for c in executable.constants)

@@ -15,12 +15,17 @@ from .source import is_artifact
 
 
 def explain_model(
-    model: Path, resolve: str | None, dims: list[str], json: bool, threads: int | None
+    model: Path,
+    resolve: str | None,
+    dims: list[str],
+    json: bool,
+    threads: int | None,
+    target: str = "cpu",
 ) -> None:
     """Print the table of a model's call sites, or of those of an executable as it was compiled."""
     found = _stored(model, resolve, dims) if is_artifact(model) else None
     if found is None:
-        found = _compiled(model, resolve or "static", dims, threads)
+        found = _compiled(model, resolve or "static", dims, threads, target)
     if json:
         print(found.to_json())
     else:
@@ -36,9 +41,12 @@ def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:
     return load_executable(path).explain()
 
 
-def _compiled(model: Path, resolve: str, dims: list[str], threads: int | None) -> Explanation:
+def _compiled(
+    model: Path, resolve: str, dims: list[str], threads: int | None, target: str
+) -> Explanation:
     from unity.compiler import compile as unity_compile
     from unity.compiler import load
 
     sizes = sizes_of(dims) or None
-    return unity_compile(load(model), resolve=resolve, sizes=sizes, threads=threads).explain()
+    executable = unity_compile(load(model), target, resolve=resolve, sizes=sizes, threads=threads)
+    return executable.explain()

@@ -52,7 +52,11 @@ def only_models(path: Path, command: str) -> None:
 
 
 def compiled(
-    path: Path, threads: int | None, console: Console, precision: Precision = "f32"
+    path: Path,
+    threads: int | None,
+    console: Console,
+    precision: Precision = "f32",
+    target: str = "cpu",
 ) -> tuple[Executable, str]:
     """The executable of a model or an artifact, and how long that took, in words."""
     start = time.perf_counter()
@@ -67,7 +71,7 @@ def compiled(
         module = load(path)
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
-        executable = unity_compile(module, threads=threads, precision=precision)
+        executable = unity_compile(module, target, threads=threads, precision=precision)
     took = time.perf_counter() - imported
     return executable, f"imported in {imported - start:.2f} s, compiled in {took:.2f} s"
 
