@@ -7,6 +7,7 @@ thread that calls it. Its functions take 64-bit sizes (ILP64).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -103,7 +104,7 @@ def _flat_kernel(dtype: DType, rank: int, transposed: bool, x: Sequence[Dim], n:
                 T.address_of(b[0, 0]), {"k" if transposed else "T.max(1, n)"}, {_zero(dtype)},
                 T.address_of({_row("c", rank, rows, "n")}), T.max(1, n))"""
     return _kernel(
-        [*lead, "k", "n"],
+        (*lead, "k", "n"),
         f"a: {width}[Buffer, {', '.join(lead)}, k], b: {width}[Buffer, {b}], "
         f"c: {width}[Buffer, {', '.join(lead)}, n]",
         body,
@@ -138,14 +139,15 @@ def _batched_kernel(dtype: DType, rank: int, transposed: bool) -> PrimFunc:
 {pad}    k, T.address_of(b[{at}, 0, 0]), {"k" if transposed else "T.max(1, n)"}, {_zero(dtype)},
 {pad}    T.address_of(c[{at}, 0, 0]), T.max(1, n))"""
     return _kernel(
-        [*lead, "m", "k", "n"],
+        (*lead, "m", "k", "n"),
         f"a: {width}[Buffer, {', '.join(lead)}, m, k], "
         f"b: {width}[Buffer, {', '.join(lead)}, {b}], c: {width}[Buffer, {', '.join(lead)}, m, n]",
         body,
     )
 
 
-def _kernel(symbols: Sequence[str], params: str, body: str) -> PrimFunc:
+@lru_cache(maxsize=64)  # there are few, and every product of a model asks for one
+def _kernel(symbols: tuple[str, ...], params: str, body: str) -> PrimFunc:
     """A kernel around calls of OpenBLAS, during which it runs on the calling thread alone."""
     declared = "\n".join(f'{s} = dim("{s}")' for s in symbols)
     text = f"""

@@ -11,15 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from unity.ir.aligned import LINE
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr, Var
 from unity.ir.module import IRModule
 from unity.ir.visit import graph_children, map_expr, walk_bindings
 from unity.transform.graph.rewriter import BodyRewriter
 from unity.transform.passes import map_functions
-
-LINE = 64
-"""Bytes of a cache line, and of the widest register."""
 
 
 def on_lines(constants: Sequence[Array]) -> tuple[Array, ...]:

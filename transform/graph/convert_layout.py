@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unity.ir.aligned import aligned_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array, DType
@@ -427,4 +428,4 @@ def image_of(e: Expr) -> Image | None:
 
 def _laid_out(c: Constant, data: Array) -> Constant:
     name = None if c.name is None else f"{c.name}_blocked"
-    return Constant(np.ascontiguousarray(data), name, c.span)
+    return Constant(aligned_copy(data), name, c.span)

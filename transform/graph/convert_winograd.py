@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unity.ir.aligned import aligned_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Call, Constant, Expr, Op, Var
@@ -135,7 +136,7 @@ class _Converter(BodyRewriter):
         size = tile + TAPS - 1
         data = transformed_weights(plain, tile).reshape(size, size, o, d, c, b)
         name = None if weight.name is None else f"{weight.name}_winograd"
-        laid_out = np.ascontiguousarray(data.transpose(0, 1, 2, 4, 5, 3), np.float32)
+        laid_out = aligned_copy(data.transpose(0, 1, 2, 4, 5, 3), np.float32)
         return Constant(laid_out, name, weight.span)
 
 

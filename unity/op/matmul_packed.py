@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity import te
+from unity.ir.aligned import aligned_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, Array, DType, dtype
@@ -32,11 +33,12 @@ def panels(weight: Array, width: int) -> Array:
     *batch, k, n = weight.shape
     count = -(-n // width)
     whole = n // width
-    packed = np.zeros((*batch, count, k, width), weight.dtype)
+    packed = aligned_empty((*batch, count, k, width), weight.dtype)
     parts = weight[..., : whole * width].reshape(*batch, k, whole, width)
     packed[..., :whole, :, :] = np.swapaxes(parts, -3, -2)
     if whole < count:
         packed[..., whole, :, : n - whole * width] = weight[..., whole * width :]
+        packed[..., whole, :, n - whole * width :] = 0
     return packed
 
 

@@ -6,6 +6,7 @@ lie inside the model's folder.
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from pathlib import Path
 
@@ -74,7 +75,10 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str | None = N
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return _external(tensor, folder, name, kind, shape)
     if tensor.HasField("raw_data"):
-        _require_bytes(name, shape, kind, len(tensor.raw_data))
+        raw = tensor.raw_data  # a copy each time it is asked for
+        _require_bytes(name, shape, kind, len(raw))
+        if kind.bits >= 8 and sys.byteorder == "little":
+            return np.frombuffer(raw, kind.numpy).reshape(shape)
     else:
         found = _typed_length(tensor)
         packed = kind.bits == 4
