@@ -15,8 +15,9 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.script import ScriptFunction
-from unity.transform.graph.rewrite_rule import RewriteRule, instantiate, same_type
+from unity.transform.graph.rewrite_rule import RewriteRule, instantiate
 from unity.transform.instruments.numeric import difference
+from unity.transform.pattern.bind import same_type
 
 ENOUGH, LEAST = 40, 5
 """Trials that fit: how many are made, and how many there must be."""

@@ -7,14 +7,11 @@ attributes and all. `unity.rewrite_rule` makes rules and compares both functions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from unity.errors import UnityError
-from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, Symbol, SymDim, bounds, divisor, equal, substitute, symbols_of
+from unity.ir.dims import Dim, Symbol, symbols_of
 from unity.ir.dtype import DType
 from unity.ir.graph import (
     Call,
@@ -22,9 +19,6 @@ from unity.ir.graph import (
     Expr,
     Function,
     Op,
-    PrimValue,
-    ShapeValue,
-    Tuple,
     TupleGet,
     Var,
     VarBinding,
@@ -35,19 +29,15 @@ from unity.ir.visit_graph import (
     free_vars,
     substitute_symbols,
     substitute_vars,
-    type_symbols,
     walk_bindings,
 )
 from unity.op.infer import Fresh, infer_type
 from unity.op.table import OPS
 
-from ..pattern import Any, Const, Field, Match, OpCall, Pattern
+from ..pattern import Match, Pattern
+from ..pattern.bind import bind, same_type
+from ..pattern.from_function import pattern_of, symbolic_attrs
 from ..source import Held
-
-INNER = "%"
-"""Begins the captures of what is no parameter."""
-TOLERANCE = 1e-6
-"""Of float constants, relative: exporters round them differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +61,9 @@ class RewriteRule(Held):
 
     def __post_init__(self) -> None:
         _check_pair(self)
-        reader = _Reader(self.before)
-        object.__setattr__(self, "pattern", reader.result())
-        object.__setattr__(self, "formal", reader.formal)
+        pattern, formal = pattern_of(self.before)
+        object.__setattr__(self, "pattern", pattern)
+        object.__setattr__(self, "formal", formal)
         _check_symbols(self)
 
     def replacement(self, match: Match, fresh: Fresh) -> tuple[tuple[VarBinding, ...], Expr] | None:
@@ -140,147 +130,6 @@ def _cast(constant: Constant, like: DType) -> Constant:
     return replace(constant, data=data)
 
 
-def bind(formal: Sequence[Type], given: Sequence[Type | None]) -> dict[Symbol, Dim] | None:
-    """What the symbols of a rule stand for; None where types do not surely fit.
-
-    >>> from unity.ir.dims import dim
-    >>> from unity.ir.dtype import FLOAT32
-    >>> n, m = dim("n"), dim("m")
-    >>> square = TensorType((n, n), FLOAT32)
-    >>> bind([square], [TensorType((m + 1, 1 + m), FLOAT32)])
-    {n: m + 1}
-    >>> bind([square], [TensorType((m, 4), FLOAT32)]) is None
-    True
-    """
-    pairs: list[tuple[Dim, Dim]] = []
-    for expected, got in zip(formal, given, strict=True):
-        if got is None or not _pair(expected, got, pairs):
-            return None
-    bound: dict[Symbol, Dim] = {}
-    for want, have in pairs:
-        if isinstance(want, Symbol) and want not in bound:
-            if not _has_facts(want, have):
-                return None
-            bound[want] = have
-    return bound if all(equal(substitute(w, bound), h) for w, h in pairs) else None
-
-
-def _pair(expected: Type, got: Type, pairs: list[tuple[Dim, Dim]]) -> bool:
-    """Whether all but the dims fits; those are noted."""
-    match expected, got:
-        case TensorType(shape, dtype), TensorType():
-            if dtype is not None and dtype != got.dtype:
-                return False
-            return _pair_dims(shape, got.shape, got.ndim, pairs)
-        case ShapeType(dims), ShapeType():
-            return _pair_dims(dims, got.dims, got.ndim, pairs)
-        case PrimType(), PrimType():
-            if expected.value is not None:
-                if got.value is None:
-                    return False
-                pairs.append((expected.value, got.value))
-            return expected.dtype == got.dtype
-        case _:
-            return False
-
-
-def _pair_dims(
-    expected: tuple[Dim, ...] | int | None,
-    got: tuple[Dim, ...] | int | None,
-    rank: int | None,
-    pairs: list[tuple[Dim, Dim]],
-) -> bool:
-    if not isinstance(expected, tuple):
-        return expected is None or expected == rank
-    if not isinstance(got, tuple) or len(got) != len(expected):
-        return False
-    pairs.extend(zip(expected, got, strict=True))
-    return True
-
-
-def _has_facts(symbol: Symbol, value: Dim) -> bool:
-    """Whether a dim surely has what a symbol of a rule promises."""
-    facts = symbol.facts
-    low, high = bounds(value)
-    if facts.min and (low is None or low < facts.min):
-        return False
-    if facts.max is not None and (high is None or high > facts.max):
-        return False
-    return divisor(value) % facts.multiple_of == 0
-
-
-def same_type(a: Type | None, b: Type | None) -> bool:
-    """Whether two tensor types surely agree."""
-    if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.dtype != b.dtype:
-        return False
-    if not isinstance(a.shape, tuple) or not isinstance(b.shape, tuple):
-        return a.shape == b.shape
-    return len(a.shape) == len(b.shape) and all(map(equal, a.shape, b.shape))
-
-
-@dataclass(slots=True)
-class _Reader:
-    """Reads a function as a pattern.
-
-    Attributes:
-        formal: The types of what is captured, by name.
-    """
-
-    function: Function
-    formal: dict[str, Type] = field(default_factory=dict[str, Type])
-    _known: dict[Var, Pattern] = field(default_factory=dict[Var, Pattern])
-
-    def result(self) -> Pattern:
-        """The pattern of what the function gives."""
-        for param in self.function.params:
-            self._known[param] = Any(name=param.name, test=_type_test(param.type))
-            self.formal[param.name] = param.type
-        for binding in walk_bindings(self.function):
-            assert isinstance(binding, VarBinding)
-            name = f"{INNER}{len(self._known)}"
-            self._known[binding.var] = replace(self.pattern(binding.value), name=name)
-        return self.pattern(self.function.body.result)
-
-    def pattern(self, e: Expr) -> Pattern:
-        """The pattern of an expression."""
-        match e:
-            case Var():
-                return self._known[e]
-            case Constant():
-                return _constant(e)
-            case ShapeValue() | PrimValue():
-                name = f"{INNER}size{len(self.formal)}"
-                found = atom_type(e)
-                assert found is not None
-                self.formal[name] = found
-                return Any(name=name)
-            case TupleGet():
-                return Field(self.pattern(e.value), e.index)
-            case Call(Op(name)):
-                if _attr_dims(e.attrs):
-                    raise UnityError("a rule can't look for attributes of symbols", e.span)
-                args = [f for a in e.args for f in (a.fields if isinstance(a, Tuple) else (a,))]
-                return OpCall((name,), tuple(map(self.pattern, args)), e.attrs, exact=True)
-            case _:
-                raise UnityError(
-                    f"a rule can't look for {type(e).__name__}", e.span, "only for calls of ops"
-                )
-
-
-def _type_test(of: Type) -> Callable[[TensorType], bool]:
-    """Whether a value alone may stand for a parameter; `bind` looks at all of them together."""
-    return lambda given: bind([of], [given]) is not None or bool(type_symbols(of))
-
-
-def _constant(c: Constant) -> Const:
-    if c.data.size != 1:
-        raise UnityError(
-            "a rule looks for constants of one element only", c.span, "make it a parameter"
-        )
-    tolerance = TOLERANCE if c.data.dtype.kind not in "iub" else 0.0
-    return Const(float(np.asarray(c.data, np.float64).reshape(())), tolerance)
-
-
 def _check_pair(rule: RewriteRule) -> None:
     """Refuse functions that are no two sides of a rule."""
     before, after = rule.before, rule.after
@@ -324,7 +173,7 @@ def _check_symbols(rule: RewriteRule) -> None:
     for binding in walk_bindings(rule.after):
         if isinstance(binding, VarBinding) and isinstance(binding.value, Call):
             needed += [d for a in binding.value.args for d in _dims(atom_type(a))]
-            needed += _attr_dims(binding.value.attrs)
+            needed += symbolic_attrs(binding.value.attrs)
     lost = sorted({s.name for s in symbols_of(*needed)} - {s.name for s in told})
     if lost:
         raise _error(
@@ -341,11 +190,6 @@ def _dims(t: Type | None) -> tuple[Dim, ...]:
             return (t.value,)
         case _:
             return ()
-
-
-def _attr_dims(attrs: Attrs) -> list[Dim]:
-    flat = [i for v in attrs.values() for i in (v if isinstance(v, tuple) else (v,))]
-    return [v for v in flat if isinstance(v, SymDim)]
 
 
 def _error(rule: RewriteRule, message: str, side: Function, hint: str | None = None) -> UnityError:
