@@ -38,6 +38,7 @@ _POINTWISE = frozenset(
         "abs",
         "add",
         "clip",
+        "divide",
         "maximum",
         "minimum",
         "multiply",
@@ -53,7 +54,10 @@ _POINTWISE = frozenset(
         "tanh",
     }
 )
-"""Elementwise ops that make finite numbers of finite ones: what pads a block must stay finite."""
+"""Elementwise ops that make finite numbers of finite ones: what pads a block must stay finite.
+
+So does a division by constants, none of which is zero.
+"""
 _POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
 _WASTE = 1.5
 """How many times the channels there are may be computed."""
@@ -65,8 +69,9 @@ _WASTE_TILES = 2
 class ConvertLayout(Pass):
     """Convolutions by constants take and give ``(n, c / b, h, w, b)``, `b` lanes of a register.
 
-    Elementwise ops, pooling, means and concatenation follow, so that transposes stay only at the
-    borders of such a region (`EliminateDeadCode` removes the others). Weights are laid out here.
+    Elementwise ops, pooling, means, repetition and concatenation follow, so that transposes stay
+    only at the borders of such a region (`EliminateDeadCode` removes the others). Weights are laid
+    out here.
     A product of single pixels that stands alone stays as it is (`lone_products`), or where a call's
     attribute `algorithm` says so: ``"gemm"``.
     Channels that fill no block are padded by zeros. Channels are known; batch sizes, heights and
@@ -186,6 +191,8 @@ class _Converter(BodyRewriter):
             new = self.mean(value)
         elif name == "concat":
             new = self.concat(value)
+        elif name == "repeat":
+            new = self.repeat(value)
         else:
             return value
         if new is None:
@@ -249,12 +256,19 @@ class _Converter(BodyRewriter):
         args: list[Expr] = []
         if not any(a in self.blocked for a in call.args):
             return None
+        if call.callee == Op("divide") and not self.divides(call.args[1], out):
+            return None
         for a in call.args:
             found = self.operand(a, out)
             if found is None:
                 return None
             args.append(found)
         return Call(call.callee, tuple(args), call.attrs, call.span)
+
+    def divides(self, by: Expr, out: Image) -> bool:
+        """Whether a division leaves what pads a block finite."""
+        whole = out.channels % self.lanes == 0
+        return isinstance(by, Constant) and bool(np.all(by.data)) and (by.data.size == 1 or whole)
 
     def operand(self, a: Expr, out: Image) -> Expr | None:
         """An operand of an elementwise op in blocks: the same shape, or one for each channel."""
@@ -309,6 +323,13 @@ class _Converter(BodyRewriter):
         if sorted(int(a) % 4 for a in axes if isinstance(a, int)) != [2, 3]:
             return None
         return Call(call.callee, (x,), call.attrs.with_(axis=(2, 3)), call.span)
+
+    def repeat(self, call: Call) -> Call | None:
+        """Pixels repeated: images made larger by the nearest pixel."""
+        x, axis = self.blocked.get(call.args[0]), call.attrs["axis"]
+        if x is None or not isinstance(axis, int) or axis % 4 not in (2, 3):
+            return None
+        return Call(call.callee, (x,), call.attrs.with_(axis=axis % 4), call.span)
 
     def concat(self, call: Call) -> Call | None:
         (parts,) = call.args
@@ -396,7 +417,7 @@ def standing_alone(f: Function) -> frozenset[Var]:
 
     Batch normalization counts as what it is folded into.
     """
-    return lone_products(f, _POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat"})
+    return lone_products(f, _POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat", "repeat"})
 
 
 def plain_products(f: Function) -> frozenset[Var]:

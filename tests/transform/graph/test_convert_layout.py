@@ -26,6 +26,7 @@ SHAPES = {
     "w12": (12, 8, 3, 3),
     "deep": (8, 1, 3, 3),
     "bias": (1, 8, 1, 1),
+    "twelve": (1, 12, 1, 1),
 }
 CONSTANTS = dict(zip(SHAPES, floats(0, *SHAPES.values()), strict=True))
 TRANSPOSE = "permute_dims"
@@ -86,6 +87,10 @@ CHAINS = {
         a = R.nn.conv2d(x, R.const("w1"))
         b = R.concat((a, R.multiply(a, 2.0)), axis=1)
         y = R.mean(b, axis=(-1, -2), keepdims=True)""",
+    "divisions and repetitions": """
+        a = R.divide(R.nn.conv2d(x, R.const("w1")), 6.0)
+        b = R.repeat(R.repeat(a, repeats=2, axis=2), repeats=3, axis=-1)
+        y = R.nn.conv2d(b, R.const("w3"), padding=1)""",
     "channels that fill no block": """
         a = R.add(R.nn.conv2d(x, R.const("w12"), padding=(0, 1, 2, 1)), 1.0)
         b = R.nn.conv2d(R.nn.relu(a), R.permute_dims(R.const("w12"), axes=(1, 0, 2, 3)))
@@ -120,6 +125,26 @@ def test_transposes_stand_at_the_borders_only() -> None:
     blocked = ["nn.conv2d_blocked", "nn.relu", "nn.conv2d_blocked", "add", "clip"]
     into, out = ["reshape", TRANSPOSE], [TRANSPOSE, "reshape"]
     assert ops(after) == [*into, *blocked, *out]
+
+
+def test_divisions_by_constants_and_repetitions_follow() -> None:
+    after = converted(program(CHAINS["divisions and repetitions"]))
+    blocked = ["nn.conv2d_blocked", "divide", "repeat", "repeat", "nn.conv2d_blocked"]
+    into, out = ["reshape", TRANSPOSE], [TRANSPOSE, "reshape"]
+    assert ops(after) == [*into, *blocked, *out]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "R.divide(R.nn.conv2d(x, R.const('w12')), R.nn.conv2d(x, R.const('w12')))",
+        "R.divide(R.nn.conv2d(x, R.const('w12')), 0.0)",
+        "R.divide(R.nn.conv2d(x, R.const('w12')), R.const('twelve'))",
+    ],
+)
+def test_divisions_that_may_pad_by_nan_do_not_follow(line: str) -> None:
+    """What pads a block is multiplied by zeros later: it must be finite."""
+    assert "divide" in ops(converted(program(f"        y = {line}")))[-1:]
 
 
 def test_an_image_of_few_channels_is_read_as_it_is() -> None:
