@@ -38,12 +38,14 @@ class Mixture:
         overrides: Of sites that don't become what we prefer.
         without: The same without engines.
         reasons: By site.
+        own_reasons: Those without engines.
         measured: Seconds by site and implementation: those of the kernel that a site is part of.
     """
 
     overrides: tuple[tuple[str, str], ...]
     without: tuple[tuple[str, str], ...]
     reasons: Mapping[str, str]
+    own_reasons: Mapping[str, str]
     measured: Mapping[str, Mapping[str, float]]
 
 
@@ -104,7 +106,8 @@ def mixture(
             elif site.name in parts.better:
                 overrides.append((site.name, parts.better[site.name]))
     without = tuple(parts.better.items())
-    return Mixture(tuple(overrides), without, {**parts.reasons, **reasons}, parts.measured)
+    told_of = {**parts.reasons, **reasons}
+    return Mixture(tuple(overrides), without, told_of, parts.reasons, parts.measured)
 
 
 class _Parts:

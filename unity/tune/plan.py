@@ -26,11 +26,12 @@ from .database import Database, key_of
 from .decision import MIXED, WITHOUT, Decision, decoded, encoded
 from .mixture import Mixture, mixture, probes
 from .program import Program, Said
-from .timing import check_sizes
+from .timing import check_sizes, sizes_for
 from .versions import versions
 
-MARGIN = 0.99
-"""A mixture is taken if it runs in at most this share of the best road's time."""
+MARGIN = 0.97
+"""A mixture is taken if it runs in at most this share of the best road's time: where memory comes
+to lie makes as much of a difference between two instances of one program."""
 _CLOSE = 1.3
 """How many times the best road's time a road may take to be timed again with the mixture."""
 _FIRST_SECONDS, _LAST_SECONDS = 0.25, 1.0
@@ -79,7 +80,8 @@ def _decided(program: Program, database: Database) -> Decision:
     if not taken:
         raise UnityError(
             "the program runs in no way that was tried",
-            hint="; ".join(f"{road}: {why}" for road, why in program.closed.items()),
+            hint="; ".join(f"{road}: {why}" for road, why in program.closed.items())
+            + _sizes_text(program),
         )
     names = list(taken)
     times = program.times(names, _FIRST_SECONDS) if len(names) > 1 else {}
@@ -101,13 +103,14 @@ def _decided(program: Program, database: Database) -> Decision:
     rows += [RoadRow(n, None, why_not=why) for n, why in program.closed.items()]
     measured = {} if mixed is None else mixed.measured
     if mixed is not None and road in mixtures:
-        kept = {name: why for name, why in mixed.reasons.items() if name in program.free}
+        reasons = mixed.reasons if road == MIXED else mixed.own_reasons
+        kept = {name: why for name, why in reasons.items() if name in program.free}
         return Decision(road, tuple(mixtures[road]), tuple(rows), kept, measured)
     reason = f"the whole program ran fastest by {road}"
     if TIR in program.closed:
         reason += "; our own kernels failed"
-    reasons = dict.fromkeys(sorted(program.free), reason)
-    return Decision(road, tuple(roads[road]), tuple(rows), reasons, measured)
+    same = dict.fromkeys(sorted(program.free), reason)
+    return Decision(road, tuple(roads[road]), tuple(rows), same, measured)
 
 
 def _again(first: Mapping[str, float], last: Mapping[str, float]) -> dict[str, float]:
@@ -115,6 +118,13 @@ def _again(first: Mapping[str, float], last: Mapping[str, float]) -> dict[str, f
     both = [n for n in first if n in last]
     slower = min((last[n] for n in both), default=1.0) / min((first[n] for n in both), default=1.0)
     return {**{n: t * slower for n, t in first.items()}, **last}
+
+
+def _sizes_text(program: Program) -> str:
+    """At what sizes it was tried, if it has any."""
+    assigned = [sizes_for(program.function, given) for given in program.sizes]
+    told = "; ".join(", ".join(f"{s.name}={n}" for s, n in a.items()) for a in assigned if a)
+    return f" (at {told}; `sizes` gives others)" if told else ""
 
 
 def _best(times: Mapping[str, float], mixtures: Collection[str]) -> str:
