@@ -41,7 +41,7 @@ def rewrite_rule(
     Both are functions of operators with equal parameters. These stand for any values of their
     types: ``f32[Tensor, n, 4]`` for matrices of four columns, ``f32[Tensor, ...]`` for any shape,
     ``R.any_dtype[Tensor, ...]`` for any dtype as well. Constants of one element and attributes must
-    be as written; a Python value from around the function makes a rule for each: see tutorial 8.
+    be as written; a Python value from around the function makes a rule for each: see tutorial 7.
 
     Args:
         before: What is looked for.

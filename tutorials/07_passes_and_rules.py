@@ -1,6 +1,6 @@
-"""Tutorial 8: write a pass, and rewrite rules that are checked when you write them.
+"""Tutorial 7: write a pass, and rewrite rules that are checked when you write them.
 
-Run it: ``python tutorials/08_passes_and_rules.py``. Most changes of a graph are rules: two
+Run it: ``python tutorials/07_passes_and_rules.py``. Most changes of a graph are rules: two
 functions of the language, one to look for and one to put in its place. What rules can't say is a
 pass.
 """
@@ -122,7 +122,7 @@ executable = unity.compile(path, pipeline=passes, check=True)
 np.testing.assert_allclose(executable(images), unity.compile(path)(images), 1e-4, 1e-4)
 
 # %% To look without changing anything there are patterns: alternatives, what may follow, what is
-# captured, conditions on types. Tutorial 5 uses them to choose who computes what they match.
+# captured, conditions on types. Tutorial 4 uses them to choose who computes what they match.
 biased = op("nn.conv2d", any_("x"), const("weight")) + const("bias")
 layer = optional(biased, lambda y: op("nn.relu", y), lambda y: op("nn.max_pool2d", y))
 for match in find(layer, model.graph_functions()["main"]):

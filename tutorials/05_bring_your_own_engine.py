@@ -1,6 +1,6 @@
-"""Tutorial 6: bring your own engine, and your own C function.
+"""Tutorial 5: bring your own engine, and your own C function.
 
-Run it: ``python tutorials/06_bring_your_own_engine.py``. The engine is numpy where a vendor's would
+Run it: ``python tutorials/05_bring_your_own_engine.py``. The engine is numpy where a vendor's would
 call a runtime; the C function is the cube root of the C library of mathematics.
 """
 

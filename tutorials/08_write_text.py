@@ -1,6 +1,6 @@
-"""Tutorial 4: a decoder writes token by token, its caches kept and written in place.
+"""Tutorial 8: a decoder writes token by token, its caches kept and written in place.
 
-Run it: ``python tutorials/04_write_text.py``. The decoder is one attention layer with random
+Run it: ``python tutorials/08_write_text.py``. The decoder is one attention layer with random
 weights; a model exported with ``past`` inputs and ``present`` outputs is used in the same way.
 """
 

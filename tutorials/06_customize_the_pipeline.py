@@ -1,6 +1,6 @@
-"""Tutorial 7: change the pipeline, and give a machine one of its own.
+"""Tutorial 6: change the pipeline, and give a machine one of its own.
 
-Run it: ``python tutorials/07_customize_the_pipeline.py``. The machine is this one under another
+Run it: ``python tutorials/06_customize_the_pipeline.py``. The machine is this one under another
 name, which stands for a vendor's: with its own kernel for an operator, its own way to lay out
 loops, its own pass. The end shows how a package brings all of that by being installed.
 """

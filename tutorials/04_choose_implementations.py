@@ -1,6 +1,6 @@
-"""Tutorial 5: choose what computes each call: our kernels, a library, an external engine.
+"""Tutorial 4: choose what computes each call: our kernels, a library, an external engine.
 
-Run it: ``python tutorials/05_choose_implementations.py``. It runs with what is installed: ONNX
+Run it: ``python tutorials/04_choose_implementations.py``. It runs with what is installed: ONNX
 Runtime and OpenVINO are candidates where they are there, and OpenBLAS comes with numpy.
 """
 
