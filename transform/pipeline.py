@@ -38,9 +38,11 @@ from .tensor import (
     CompactBuffers,
     FlattenBuffers,
     LowerBlocks,
+    MaskLanes,
     ParallelOutermost,
     PartitionLoops,
     SimplifyTir,
+    TransposeLanes,
     UnrollLoops,
     UnrollRegisters,
     VectorizeLoops,
@@ -88,10 +90,12 @@ TENSOR = Pipeline(
     (
         UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks
+        MaskLanes(),  # of those that are left
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
+        TransposeLanes(),  # while loops say which way they go
         VectorizeLoops(),
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants

@@ -346,7 +346,8 @@ class Expressions:
         if e.predicate is not None:
             self._narrow_mask(self.expr(e.predicate), e.predicate.dtype.lanes)
         place = self.place(e.indices, lanes)
-        mask = self.mask_of(1 if isinstance(place, At) else lanes)
+        lies_inside = e.predicate is None and _lies_inside(e)  # registers are not read under masks
+        mask = None if lies_inside else self.mask_of(1 if isinstance(place, At) else lanes)
         self._mask, self._mask_lanes = outer
         if self.checks:
             self.check(e.buffer, place, lanes, mask)
@@ -497,3 +498,14 @@ class Expressions:
         em.label(after)
         (a, a_end), (b, b_end) = ends
         return em.effect(f"phi {t.text} [ {a}, %{a_end} ], [ {b}, %{b_end} ]")
+
+
+def _lies_inside(e: Load) -> bool:
+    """Whether what is read lies at constant places inside its buffer."""
+    match e.buffer.shape, e.indices:
+        case (Imm(int() as size),), (Imm(int() as at),):
+            return 0 <= at < size
+        case (Imm(int() as size),), (Ramp(Imm(int() as at), Imm(int() as by), lanes),):
+            return 0 <= at < size and 0 <= at + by * (lanes - 1) < size
+        case _:
+            return False

@@ -52,8 +52,8 @@ class Site:
             if region.buffer is not buffer:
                 continue
             ranges = tuple(self._outside(r) for r in region.ranges)
-            for loop in reversed(self.loops):
-                over = {loop.var: Range(loop.begin, loop.extent)}
+            for loops in self._levels():
+                over = {x.var: Range(x.begin, x.extent) for x in loops}
                 ranges = relaxed(ranges, buffer.shape, over, self.known)
             whole = [Range(imm(0), n) for n in buffer.shape]
             ranges = tuple(
@@ -63,6 +63,13 @@ class Site:
                 return tuple(whole)
             found = ranges
         return found
+
+    def _levels(self) -> Sequence[Sequence[For]]:
+        """The loops, innermost first; all together where no bound depends on another loop."""
+        inside = {x.var for x in self.loops}
+        if any((variables(x.begin) | variables(x.extent)) & inside for x in self.loops):
+            return [[x] for x in reversed(self.loops)]
+        return [self.loops] if self.loops else []
 
     def _outside(self, r: Range) -> Range:
         return Range(bound_to(r.begin, self.block.axes), bound_to(r.extent, self.block.axes))

@@ -206,6 +206,14 @@ def column_tiers(extent: PrimExpr, lanes: int, largest: int) -> list[Tier]:
     return tiers
 
 
+def tile_size(extent: PrimExpr, largest: int) -> int:
+    """The size of a tile that cuts an extent in as many parts as `largest`, the most evenly."""
+    known = number(extent)
+    if not known:
+        return largest
+    return -(-known // -(-known // largest))
+
+
 def lanes_for(bits: int, vector_bits: int, extent: PrimExpr) -> int:
     """How many lanes to give an axis: a vector register's, or a power of two that holds it all."""
     lanes = max(2, min(64, vector_bits // max(bits, 8)))

@@ -6,20 +6,18 @@ make these lines collide in the caches. A panel is read in order instead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith.polynomial import as_constant
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Buffer, For, Stmt, Store
+from unity.ir.stmt import Buffer, Stmt, Store
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt, walk_prim
 
 from .access import depends, known_of, place, stride
 from .layout import Layout
 from .loops import number, sequence
-from .marked import transpose
 from .nest import Axis, Reduction
 from .tile import Tile, Values
 
@@ -37,9 +35,6 @@ LINE = 64
 """Bytes of a line of the cache: columns that begin inside one are worth a copy at any distance."""
 
 
-_ZERO = imm(0)
-
-
 @dataclass(frozen=True, slots=True)
 class Packing:
     """The load to copy, and the axes it walks; `transposed` where the depth is contiguous."""
@@ -53,14 +48,6 @@ class Packing:
         """Memory for the columns of one tile."""
         size = multiply(self.depth.extent, imm(width))
         return Buffer("panel", (size,), _element(self.load))
-
-    def fill(self, panel: Buffer, tile: Tile, outer: Values) -> Stmt:
-        """The copy; lanes past the end become zero."""
-        if self.transposed:
-            parts = [self._transposed(panel, tile, outer, c) for c in range(len(tile.columns))]
-            return sequence(parts)
-        stores = [self._gathered(panel, tile, outer, c) for c in range(len(tile.columns))]
-        return self._deep(tile.vectorized(sequence(stores)))
 
     @property
     def rows(self) -> int:
@@ -79,40 +66,6 @@ class Packing:
     def _slot(self, tile: Tile, column: int, depth: PrimExpr, lane: PrimExpr) -> PrimExpr:
         width = len(tile.columns) * tile.lanes
         return add(add(multiply(depth, imm(width)), imm(column * tile.lanes)), lane)
-
-    def _deep(self, body: Stmt, begin: PrimExpr = _ZERO, count: PrimExpr | None = None) -> Stmt:
-        return For(self.depth.var, begin, self.depth.extent if count is None else count, body)
-
-    def _transposed(self, panel: Buffer, tile: Tile, outer: Values, column: int) -> Stmt:
-        """A column in squares that are transposed in registers; its end may overlap."""
-        gathered = tile.vectorized(self._gathered(panel, tile, outer, column))
-        if column in tile.masked:
-            return self._deep(gathered)
-        load = substitute_prim(self.load, {**outer, **tile.values(0, column)})
-        extent, size = number(self.depth.extent), tile.lanes
-
-        def square(begin: PrimExpr) -> Stmt:
-            def source(at: Sequence[PrimVar]) -> Load:
-                depth, lane = at
-                moved = substitute_prim(load, {self.depth.var: add(begin, depth), tile.lane: lane})
-                assert isinstance(moved, Load)
-                return moved
-
-            def target(at: Sequence[PrimVar]) -> Load:
-                depth, lane = at
-                return Load(panel, (self._slot(tile, column, add(begin, depth), lane),))
-
-            return transpose(target, source, size, size)
-
-        block = PrimVar(self.depth.var.name)
-        whole = self.depth.extent // size if extent is None else imm(extent // size)
-        parts: list[Stmt] = [For(block, imm(0), whole, square(multiply(block, imm(size))))]
-        if extent is None:
-            rest = self.depth.extent % size
-            parts.append(self._deep(gathered, multiply(whole, imm(size)), rest))
-        elif extent % size:
-            parts.append(square(imm(extent - size)))
-        return sequence(parts)
 
     def copied(self, panel: Buffer, tile: Tile, outer: Values, depth: PrimExpr) -> Stmt:
         """One step of the copy, where lanes of the columns are contiguous."""

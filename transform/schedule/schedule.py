@@ -183,10 +183,12 @@ class Schedule:
         done = p.reverse_compute_inline(self.func, _name(block))
         self._do("reverse_compute_inline", (_as_ref(block),), done)
 
-    def compute_at(self, block: AnyBlock, loop: LoopRef) -> None:
+    def compute_at(self, block: AnyBlock, loop: LoopRef, first_of: LoopRef | None = None) -> None:
         """A block's nest moves into a loop of those that read its result."""
-        done = p.compute_at(self.func, _name(block), self._var(loop))
-        self._do("compute_at", (_as_ref(block), loop), done)
+        outer = None if first_of is None else self._var(first_of)
+        done = p.compute_at(self.func, _name(block), self._var(loop), outer)
+        given = () if first_of is None else (first_of,)
+        self._do("compute_at", (_as_ref(block), loop, *given), done)
 
     def reverse_compute_at(self, block: AnyBlock, loop: LoopRef) -> None:
         """A block's nest moves into a loop of the block that makes what it reads."""
@@ -224,6 +226,11 @@ class Schedule:
         """The stride of an axis of a temporary that a block writes."""
         done = p.storage_align(self.func, _name(block), index, axis, factor, offset)
         self._do("storage_align", (_as_ref(block), index, axis, factor, offset), done)
+
+    def store_at(self, block: AnyBlock, index: int, loop: LoopRef) -> None:
+        """Each iteration of a loop has a temporary that a block writes for itself."""
+        done = p.store_at(self.func, _name(block), index, self._var(loop))
+        self._do("store_at", (_as_ref(block), index, loop), done)
 
     # reductions, tiles and layouts
 
@@ -377,7 +384,7 @@ INSTRUCTIONS: dict[str, Callable[..., object]] = {
         *(Schedule.compute_inline, Schedule.reverse_compute_inline, Schedule.compute_at),
         *(Schedule.reverse_compute_at, Schedule.cache_read, Schedule.cache_write),
         *(Schedule.reindex, Schedule.set_scope, Schedule.set_axis_separator),
-        *(Schedule.storage_align, Schedule.pad_einsum),
+        *(Schedule.storage_align, Schedule.store_at, Schedule.pad_einsum),
         *(Schedule.decompose_reduction, Schedule.merge_reduction, Schedule.rfactor),
         *(
             Schedule.blockize,

@@ -111,21 +111,37 @@ def loops_of(path: Path) -> tuple[For, ...]:
     return tuple(s for s in path if isinstance(s, For))
 
 
+_KNOWN: dict[tuple[int, ...], tuple[Path, Analyzer]] = {}
+"""What was found for paths, which are kept so that nothing else gets the places of their parts."""
+_MOST_KNOWN = 4096
+
+
 def known_at(path: Path) -> Analyzer:
-    """What the loops and blocks on a path say of their variables."""
-    known = Analyzer()
-    for s in path:
-        match s:
-            case For():
-                known = known.with_extent(s.var, s.begin, s.extent)
-            case Block():
-                for axis in s.axes:
-                    known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
-            case Let():
-                known = known.with_value(s.var, s.value)
-            case _:
-                pass
-    return known
+    """What the loops and blocks on a path say of their variables; remembered with its proofs."""
+    if not path:
+        return Analyzer()
+    key = tuple(map(id, path))
+    found = _KNOWN.get(key)
+    if found is None:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = found = (path, _knowing(known_at(path[:-1]), path[-1]))
+    return found[1]
+
+
+def _knowing(known: Analyzer, s: Stmt) -> Analyzer:
+    """With what a statement says of the variables it binds."""
+    match s:
+        case For():
+            return known.with_extent(s.var, s.begin, s.extent)
+        case Block():
+            for axis in s.axes:
+                known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+            return known
+        case Let():
+            return known.with_value(s.var, s.value)
+        case _:
+            return known
 
 
 def replaced(func: PrimFunc, changes: Sequence[tuple[Stmt, Stmt]]) -> PrimFunc:

@@ -7,9 +7,11 @@ from ..passes import Pass
 from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
 from .lower_blocks import LowerBlocks
+from .mask_lanes import MaskLanes
 from .parallel_outermost import ParallelOutermost
 from .partition_loops import PartitionLoops
 from .simplify_tir import SimplifyTir
+from .transpose_lanes import TransposeLanes
 from .unroll_loops import UnrollLoops
 from .unroll_registers import UnrollRegisters
 from .vectorize_loops import VectorizeLoops
@@ -18,9 +20,11 @@ __all__ = [
     "CompactBuffers",
     "FlattenBuffers",
     "LowerBlocks",
+    "MaskLanes",
     "ParallelOutermost",
     "PartitionLoops",
     "SimplifyTir",
+    "TransposeLanes",
     "UnrollLoops",
     "UnrollRegisters",
     "VectorizeLoops",
@@ -34,10 +38,12 @@ def lowering() -> tuple[Pass, ...]:
         CompactBuffers(),  # while blocks say what they touch
         UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks
+        MaskLanes(),  # of those that are left
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
+        TransposeLanes(),  # while loops say which way they go
         VectorizeLoops(),
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants

@@ -8,7 +8,7 @@ from math import prod
 from typing import ClassVar
 
 from unity.arith import Analyzer
-from unity.arith.region import covers, extremes, hull
+from unity.arith.region import extremes, hull
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
@@ -25,11 +25,11 @@ from unity.ir.visit import (
 from ..passes import Context, Pass, Sight
 from ..schedule.dependence import Site, sites
 from ..schedule.primitives.compute_at import cut_short
+from ..schedule.private import is_private
 from ..schedule.tree import (
     Path,
     Values,
     buffers_in,
-    driven,
     is_zero,
     known_at,
     path_to,
@@ -115,7 +115,7 @@ def _compacted(func: PrimFunc, buffer: Buffer) -> PrimFunc:
     if not users or any(not isinstance(p[-1], Block) for p in users):
         return func
     common = _common(users)
-    while common and not _is_private(common, path, buffer):
+    while common and not is_private((*path, *common), buffer):
         common = common[:-1]
     return _shrunk(func, allocation, (*path, *common), buffer)
 
@@ -145,34 +145,6 @@ def _common(paths: Sequence[Path]) -> Path:
     while shared and not isinstance(shared[-1], For):
         shared = shared[:-1]
     return shared
-
-
-def _is_private(common: Path, above: Path, buffer: Buffer) -> bool:
-    """Whether what blocks in a loop take of a buffer was made in the same iteration."""
-    loop = common[-1]
-    if not isinstance(loop, For) or loop.kind in ("vectorized", "unrolled"):
-        return False
-    outer = [s for s in common if isinstance(s, For)]
-    made: list[tuple[Range, ...]] = []
-    for site in sites(loop.body, (*above, *common)):
-        need = site.touched(buffer)
-        if need is None:
-            continue
-        block = site.block
-        writes = any(r.buffer is buffer for r in block.writes)
-        if block.init is not None and writes:
-            if any(driven(block, x.var) - {"S"} for x in outer):
-                return False
-        elif _reads(block, buffer) and not any(covers(box, need, site.known) for box in made):
-            return False
-        box = site.fills(buffer)
-        if box is not None:
-            made.append(box)
-    return True
-
-
-def _reads(block: Block, buffer: Buffer) -> bool:
-    return any(r.buffer is buffer for r in block.reads)
 
 
 def _shrunk(func: PrimFunc, allocation: Allocate, path: Path, buffer: Buffer) -> PrimFunc:

@@ -7,29 +7,27 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from unity.arith import Analyzer
-from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
-from unity.arith.region import extremes, greater, lesser
+from unity.arith.region import greater, lesser
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
-from unity.ir.stmt import Block, For, IfThen, PrimFunc, Range, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
+from unity.ir.stmt import Block, For, IfThen, PrimFunc, Stmt
+from unity.ir.visit import map_stmt, substitute_stmt, walk_stmt
 
 from ..passes import Context, Pass, Sight
-from ..schedule.dependence import loose_statement, sites
 from ..schedule.tree import (
+    NOTHING,
     Path,
     all_blocks,
     conjunction,
     known_at,
     renewed,
+    replaced,
     sequence,
-    variables,
 )
+from .conditions import Condition, asked_in, conditions_of
 from .functions import map_prim_funcs, with_body
-
-TILE = ("vectorized", "unrolled")
-"""Loops that are written out: a condition in them is met in each step of what is around."""
+from .tail_tiles import tiered
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class PartitionLoops(Pass):
 
     sees: ClassVar[Sight] = "kernel"
 
-    depth: int = 2
+    depth: int = 3
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
@@ -94,12 +92,40 @@ class PartitionLoops(Pass):
         if isinstance(s, Block):
             return s
         if isinstance(s, For) and s.kind in ("serial", "parallel"):
-            conditions = _conditions(s, above)
+            conditions = conditions_of(s, above)
             hot = [c for c in conditions if c.is_hot]
             if hot and depth > 0:
                 return self._apart(s, above, depth, conditions, hot)
+            if s.kind == "parallel" and depth > 0:
+                return self._asked(s, above, depth)
             s = _cut_short(s, above, conditions)
+        elif isinstance(s, For) and s.kind == "unrolled":
+            s = _cut_short(s, above, conditions_of(s, above))
+            conditions = conditions_of(s, above)
+            hot = [c for c in conditions if c.is_hot]
+            if hot and all(isinstance(c.whole, Imm) for c in hot):
+                return self._apart(s, above, depth, conditions, hot)
         return map_stmt(s, lambda x: self._stmt(x, (*above, s), depth), lambda e: e)
+
+    def _asked(self, loop: For, above: Path, depth: int) -> Stmt:
+        """A loop on threads that asks in each iteration whether all of it lies inside."""
+        found = asked_in(loop, above)
+        inside = (*above, loop)
+        if not found:
+            return replace(loop, body=self._stmt(loop.body, inside, depth))
+        names, bound = {b.name for b in all_blocks(loop.body)}, {loop.var}
+        renewed(loop.body, set(), bound)
+        rest = self._stmt(renewed(loop.body, names, bound), inside, depth - 1)
+        whole = self._stmt(_less(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
+        condition = conjunction(list(dict.fromkeys(c for _, _, c in found)))
+        assert condition is not None
+        return replace(loop, body=IfThen(known_at(inside).simplify(condition), whole, rest))
+
+    def _main(self, loop: For, above: Path, depth: int, again: bool) -> Stmt:
+        """What lies inside whole; `again` where other conditions fail before its end."""
+        if again:
+            return self._stmt(loop, above, depth - 1)
+        return replace(loop, body=self._stmt(loop.body, (*above, loop), depth))
 
     def _apart(
         self,
@@ -112,17 +138,20 @@ class PartitionLoops(Pass):
         known = known_at((*above, loop))
         first = loop.begin
         last = known.simplify(Binary("add", first, loop.extent))
-        whole = _least([c.whole for c in hot], known)
+        numbers = [c.whole for c in hot if isinstance(c.whole, Imm)]
+        whole = _least(numbers or [c.whole for c in hot], known)
         dropped = [c for c in conditions if known.prove(Compare("ge", c.whole, whole))]
         body = _without(loop.body, dropped)
         names = {b.name for b in all_blocks(loop.body)}
         bound = {loop.var}
         renewed(loop.body, set(), bound)
-        rest = renewed(loop.body, names, bound)
-        inner = self._stmt(body, (*above, loop), depth)
+        never = [c.block for c in conditions if known.prove(Compare("le", c.some, whole))]
+        rest = renewed(_only(loop.body, never), names, bound)
         if loop.kind == "parallel":
+            inner = self._stmt(body, (*above, loop), depth)
             if isinstance(whole, Imm) and known.prove(Compare("ge", whole, last - 1)):
                 rest = substitute_stmt(rest, {loop.var: whole})
+            rest = tiered(replace(loop, body=rest), above, known) or rest
             rest = self._stmt(rest, (*above, loop), depth - 1)
             inside = Compare("lt", loop.var, whole)
             return replace(loop, body=IfThen(inside, inner, rest))
@@ -130,80 +159,26 @@ class PartitionLoops(Pass):
         cut = _clamped(whole, first, last, known)
         if _in_all(hot, loop):
             last = lesser(last, _greatest([c.some for c in hot], known), known)
-        main = replace(loop, extent=known.simplify(Binary("sub", cut, first)), body=inner)
+        main = replace(loop, extent=known.simplify(Binary("sub", cut, first)), body=body)
+        whole_part = self._main(main, above, depth, any(c not in dropped for c in hot))
         var = replace(loop.var)
         left = known.simplify(Binary("sub", last, cut))
         rest = substitute_stmt(rest, {loop.var: var})
+        if isinstance(cut, Imm) and left == imm(1):
+            rest = substitute_stmt(rest, {var: cut})
+            return sequence(whole_part, self._stmt(rest, above, depth - 1))
         tail = replace(loop, var=var, begin=cut, extent=left, body=rest)
+        if not isinstance(left, Imm):
+            tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
+        if any(not known.equal(c.whole, whole) for c in hot):  # others hold for longer
+            return sequence(whole_part, self._stmt(tail, above, depth - 1))
         tail = replace(tail, body=self._stmt(tail.body, (*above, tail), depth - 1))
-        return sequence(main, tail)
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A part ``e < limit`` of a block's predicate, where `e` grows with a loop's variable.
-
-    Attributes:
-        block: The block.
-        part: The part.
-        whole: The first value of the variable at which it does not hold all through an iteration.
-        some: The first at which it holds nowhere.
-        is_hot: Whether it is met in loops that are written out.
-    """
-
-    block: Block
-    part: PrimExpr
-    whole: PrimExpr
-    some: PrimExpr
-    is_hot: bool
-
-
-def _conditions(loop: For, above: Path) -> list[Condition]:
-    """What predicates below a loop say of it; nothing where a block there has an init."""
-    found: list[Condition] = []
-    if loose_statement(loop.body) is not None:
-        return found
-    for site in sites(loop.body, (*above, loop)):
-        if site.block.init is not None:
-            return []
-        for part in () if site.block.predicate is None else conjuncts(site.block.predicate):
-            condition = _condition(loop, site.block, site.loops, part, site.known)
-            if condition is not None:
-                found.append(condition)
-    return found
-
-
-def _condition(
-    loop: For, block: Block, inner: Sequence[For], part: PrimExpr, known: Analyzer
-) -> Condition | None:
-    if not isinstance(part, Compare) or part.op != "lt":
-        return None
-    if any(isinstance(e, Load) for e in walk_prim(part)):
-        return None  # the loop may write what is compared with
-    gone = {x.var for x in inner}
-    poly, by = split_linear(from_expr(known.simplify(part.a)), loop.var)
-    step = None if by is None else as_constant(by)
-    rest = to_expr(poly)
-    if step is None or step <= 0 or variables(part.b) & {loop.var, *gone}:
-        return None
-    moving = [x for x in inner if x.var in variables(rest)]
-    if any(variables(x.begin) | variables(x.extent) for x in moving):
-        return None
-    ends = extremes(rest, {x.var: Range(x.begin, x.extent) for x in moving}, known)
-    if ends is None or loop.var in variables(rest):
-        return None
-
-    def first(at: PrimExpr) -> PrimExpr:
-        room = Binary("add", Binary("sub", part.b, at), imm(step - 1))
-        return known.simplify(Binary("floordiv", room, imm(step)))
-
-    hot = bool(moving) and all(x.kind in TILE for x in moving)
-    return Condition(block, part, first(ends[1]), first(ends[0]), hot)
+        return sequence(whole_part, tail)
 
 
 def _cut_short(loop: For, above: Path, conditions: Sequence[Condition]) -> For:
     """The loop without its last iterations, where none of its blocks runs."""
-    if loop.kind != "serial":
+    if loop.kind not in ("serial", "unrolled"):
         return loop
     known = known_at(above)
     last = Binary("add", loop.begin, loop.extent)
@@ -213,9 +188,19 @@ def _cut_short(loop: For, above: Path, conditions: Sequence[Condition]) -> For:
             continue
         left = lesser(last, condition.some, known)
         extent = known.simplify(Binary("max", Binary("sub", left, loop.begin), imm(0)))
+        if loop.kind == "unrolled" and not isinstance(extent, Imm):
+            continue
         surely = [c for c in same if known.equal(c.whole, c.some)]
         return replace(loop, extent=extent, body=_without(loop.body, surely))
     return loop
+
+
+def _only(s: Stmt, never: Sequence[Block]) -> Stmt:
+    """The statement without blocks that do not run."""
+    if not never:
+        return s
+    nothing: list[tuple[Stmt, Stmt]] = [(b, NOTHING) for b in never]
+    return replaced(PrimFunc((), s), nothing).body
 
 
 def _in_all(conditions: Sequence[Condition], loop: For) -> bool:
@@ -224,14 +209,19 @@ def _in_all(conditions: Sequence[Condition], loop: For) -> bool:
 
 
 def _without(s: Stmt, conditions: Sequence[Condition]) -> Stmt:
+    """The statement without conditions that hold."""
+    return _less(s, [(c.block, c.part) for c in conditions])
+
+
+def _less(s: Stmt, parts: Sequence[tuple[Block, PrimExpr]]) -> Stmt:
     """The statement with parts of predicates taken away, as they hold."""
     if isinstance(s, Block):
-        gone = [c.part for c in conditions if c.block is s]
+        gone = [p for block, p in parts if block is s]
         if s.predicate is None or not gone:
             return s
         kept = [p for p in conjuncts(s.predicate) if not any(p is x for x in gone)]
         return replace(s, predicate=conjunction(kept))
-    return map_stmt(s, lambda x: _without(x, conditions), lambda e: e)
+    return map_stmt(s, lambda x: _less(x, parts), lambda e: e)
 
 
 def _clamped(e: PrimExpr, low: PrimExpr, high: PrimExpr, known: Analyzer) -> PrimExpr:

@@ -45,14 +45,19 @@ class Analyzer:
         return Analyzer(Known(ranges, limits, known.positive))
 
     def _runs(self, extent: PrimExpr) -> Known:
-        """Knowing that a loop of some extent runs, where the extent is a variable."""
-        known = self._known
+        """Knowing that a loop of some extent runs: ``n``, or ``(n + c) // d``."""
+        known, least = self._known, 1
+        match extent:
+            case Binary("floordiv", Binary("add", size, Imm(int() as more)), Imm(int() as by)):
+                extent, least = size, by - more
+            case _:
+                pass
         if not isinstance(extent, PrimVar | SizeVar):
             return known
         low, high = known.bounds(extent)
-        if low is not None and low >= 1:
+        if low is not None and low >= least:
             return known
-        return replace(known, ranges={**known.ranges, extent: (1, high)})
+        return replace(known, ranges={**known.ranges, extent: (least, high)})
 
     def with_positive(self, e: PrimExpr) -> Analyzer:
         """Knowing ``e >= 1``, of a sum of which no single term need be positive."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.visit import substitute_prim, walk_prim
 
 from .analyzer import Analyzer
@@ -108,6 +108,8 @@ class IterMap:
         return True
 
     def _le(self, a: PrimExpr, b: PrimExpr) -> bool:
+        if isinstance(a, Imm) and isinstance(b, Imm):
+            return a.value <= b.value
         return self.known.prove(Compare("le", a, b))
 
     def _covered(self, source: PrimExpr, splits: Sequence[IterSplit]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Range
 from unity.ir.visit import walk_prim
 
@@ -100,7 +100,9 @@ def relaxed(
 
 def _relaxed(r: Range, size: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Range:
     first = extremes(r.begin, loops, known)
-    last = extremes(Binary("add", r.begin, Binary("sub", r.extent, imm(1))), loops, known)
+    last = first
+    if r.extent != imm(1):
+        last = extremes(Binary("add", r.begin, Binary("sub", r.extent, imm(1))), loops, known)
     if first is None or last is None:
         return Range(imm(0), size)
     return Range(first[0], known.simplify(Binary("add", Binary("sub", last[1], first[0]), imm(1))))
@@ -132,11 +134,29 @@ def intersection(a: Range, b: Range, known: Analyzer) -> Range:
 
 
 def covers(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
-    """Whether the rectangle `a` provably holds all of `b`."""
+    """Whether the rectangle `a` provably holds all of `b`.
+
+    >>> low, high = Range(imm(0), imm(8)), Range(imm(2), imm(6))
+    >>> covers([low], [high], Analyzer()), covers([high], [low], Analyzer())
+    (True, False)
+    """
     return all(
-        known.prove(Compare("le", x.begin, y.begin)) and known.prove(Compare("le", end(y), end(x)))
+        x == y
+        or (
+            known.prove(Compare("le", x.begin, y.begin))
+            and known.prove(Compare("le", _end_if_any(y), end(x)))
+        )
         for x, y in zip(a, b, strict=True)
     )
+
+
+def _end_if_any(r: Range) -> PrimExpr:
+    """The first index behind a range, if there is any index in it: of none, all is held."""
+    match r.extent:
+        case Binary("max", Imm(0), points) | Binary("max", points, Imm(0)):
+            return Binary("add", r.begin, points)
+        case _:
+            return end(r)
 
 
 def disjoint(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
@@ -149,6 +169,8 @@ def disjoint(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
 
 def lesser(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     """The minimum, one of the two where it is known which."""
+    if isinstance(a, Imm) and isinstance(b, Imm):
+        return a if a.value <= b.value else b
     if known.prove(Compare("le", a, b)):
         return known.simplify(a)
     if known.prove(Compare("le", b, a)):
@@ -158,6 +180,8 @@ def lesser(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
 
 def greater(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     """The maximum, one of the two where it is known which."""
+    if isinstance(a, Imm) and isinstance(b, Imm):
+        return a if a.value >= b.value else b
     if known.prove(Compare("le", a, b)):
         return known.simplify(b)
     if known.prove(Compare("le", b, a)):

@@ -20,6 +20,7 @@ from unity.ir.prim_expr import (
     Load,
     Not,
     PrimExpr,
+    PrimVar,
     Select,
     imm,
 )
@@ -95,6 +96,9 @@ class Rewriter:
         match e:
             case Imm(int() as value):
                 return poly.constant(value)
+            case PrimVar():
+                low, high = self.known.ranges.get(e, (None, None))
+                return poly.of_atom(e) if low is None or low != high else poly.constant(low)
             case Binary("add", a, b):
                 return self._joined(poly.add(self.poly(a), self.poly(b)))
             case Binary("sub", a, b):

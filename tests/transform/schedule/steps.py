@@ -84,7 +84,15 @@ def _move(sch: Schedule, random: Random, block: str) -> None:
     others = [b.name for b in all_blocks(sch.func.body) if b.name != block]
     blocks = others or [block]
     loop = some_loop(sch, random, random.choice(blocks))
-    random.choice([sch.compute_at, sch.reverse_compute_at])(block, loop)
+    match random.randrange(4):
+        case 0:
+            sch.compute_at(block, loop)
+        case 1:
+            sch.compute_at(block, loop, some_loop(sch, random, random.choice(blocks)))
+        case 2:
+            sch.store_at(block, 0, loop)
+        case _:
+            sch.reverse_compute_at(block, loop)
 
 
 def _cache(sch: Schedule, random: Random, block: str) -> None:

@@ -29,6 +29,7 @@ from .set_axis_separator import set_axis_separator
 from .set_scope import set_scope
 from .split import split
 from .storage_align import storage_align
+from .store_at import store_at
 from .tensorize import tensorize
 from .tile import tile
 from .transform_block_layout import transform_block_layout
@@ -65,6 +66,7 @@ __all__ = [
     "set_scope",
     "split",
     "storage_align",
+    "store_at",
     "tensorize",
     "tile",
     "transform_block_layout",

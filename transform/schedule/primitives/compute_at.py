@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
@@ -34,23 +35,28 @@ from ..tree import (
     illegal,
     known_at,
     loop_path,
+    loops_of,
     replaced,
     scope_path,
     sequence,
     unique,
+    variables,
 )
 
 
-def compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
+def compute_at(func: PrimFunc, name: str, var: PrimVar, first_of: PrimVar | None = None) -> Outcome:
     """In each iteration of a loop, a block computes what the blocks there read of its result.
 
     Args:
         func: The prim func.
         name: A block that makes a temporary, which is read in the loop only.
         var: A loop behind the block's nest.
+        first_of: A loop around it whose iterations all read the same: only the first one computes,
+            and leaves it to the others.
 
     Raises:
-        UnityError: The block is no such, or what it reads is not there in the loop.
+        UnityError: The block is no such, or what it reads is not there in the loop; iterations of
+            `first_of` read different things, or may run at once.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -112,9 +118,28 @@ def compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
         raise illegal(where, why)
     need = _needed([s for s in sites(loop.body, target) if s.block is not block], buffer)
     ranges = dict(zip([a.var for a in axes], need, strict=True))
-    nest = nest_over(func, block, ranges, known_at(target))
+    once = [] if first_of is None else [_first(func, target, first_of, need, buffer)]
+    nest = nest_over(func, block, ranges, known_at(target), once)
     inner = replace(loop, body=sequence(nest, loop.body))
     return Outcome(checked(replaced(func, [(block, NOTHING), (loop, inner)]), where))
+
+
+def _first(
+    func: PrimFunc, target: Path, var: PrimVar, need: Sequence[Range], buffer: Buffer
+) -> PrimExpr:
+    """The condition that a loop around a place is in its first iteration, which makes all."""
+    where = "compute_at, argument 3 'first_of'"
+    _, outer = loop_path(func, var)
+    at = next((k for k, s in enumerate(target) if s is outer), None)
+    if at is None or at == len(target) - 1:
+        raise illegal(where, f"{var.name!r} is not around the loop")
+    for s in loops_of(target[at:]):
+        if s.kind not in ("serial", "unrolled"):
+            raise illegal(where, f"{s.var.name!r} is {s.kind}: its iterations are in no order")
+    if any(var in variables(e) for r in need for e in (r.begin, r.extent)):
+        why = f"what is read of {buffer.name!r} is not the same in each iteration of {var.name!r}"
+        raise illegal(where, why)
+    return Compare("lt", var, Binary("add", outer.begin, imm(1)))
 
 
 def made_by(where: str, block: Block) -> Buffer:
@@ -155,7 +180,11 @@ def _needed(readers: list[Site], buffer: Buffer) -> list[Range]:
 
 
 def nest_over(
-    func: PrimFunc, block: Block, ranges: dict[PrimVar, Range], known: Analyzer
+    func: PrimFunc,
+    block: Block,
+    ranges: dict[PrimVar, Range],
+    known: Analyzer,
+    conditions: Sequence[PrimExpr] = (),
 ) -> For | Block:
     """A block in a nest of its own: over these ranges of its axes, over all of the others.
 
@@ -165,7 +194,7 @@ def nest_over(
     taken = {s.var.name for s in walk_stmt(func.body) if isinstance(s, For)}
     loops: list[For] = []
     axes: list[BlockAxis] = []
-    inside: list[PrimExpr] = []
+    inside = [known.simplify(c) for c in conditions]
     for axis in block.axes:
         r = ranges.get(axis.var, axis.domain)
         var = PrimVar(unique(f"{axis.var.name.removeprefix('v')}_at", taken))

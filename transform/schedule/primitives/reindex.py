@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith.iter_map import detect
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
-from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Stmt, Store
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Block, BlockAxis, Buffer, IfThen, PrimFunc, PrimWhile, Stmt, Store
 from unity.ir.visit import rewrite_stmt, stmt_exprs, substitute_prim, walk_prim, walk_stmt
 
 from ..flow import allocated, checked, copy_nest, site_of, top_of
@@ -77,7 +77,7 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
     if not 0 <= index < len(regions):
         raise illegal(where, f"{name!r} has {len(regions)} {kind}s, got {index}")
     buffer = regions[index].buffer
-    place = _place(where, block, buffer)
+    place = _place(where, func, block, buffer)
     axes = [a for a in block.axes if any(a.var in variables(i) for i in place)]
     top = top_of(path)
     if kind == "read":
@@ -106,7 +106,7 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
     return Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
 
 
-def _place(where: str, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:
+def _place(where: str, func: PrimFunc, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:
     found: dict[tuple[PrimExpr, ...], None] = {}
     for s in walk_stmt(block):
         if isinstance(s, Store) and s.buffer is buffer:
@@ -119,9 +119,9 @@ def _place(where: str, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:
                     if isinstance(x, Load) and x.buffer is buffer
                 }
             )
-    axes = {a.var for a in block.axes}
+    known = {a.var for a in block.axes} | {p for p in func.params if isinstance(p, PrimVar)}
     places = list(found)
-    if len(places) != 1 or any(variables(i) - axes for i in places[0]):
+    if len(places) != 1 or any(variables(i) - known for i in places[0]):
         raise illegal(where, f"{buffer.name!r} is not accessed at one place over the axes")
     return places[0]
 
@@ -130,8 +130,17 @@ def _refuse_outside(where: str, place: Sequence[PrimExpr], buffer: Buffer, path:
     known = known_at(path)
     for i, n in zip(place, buffer.shape, strict=True):
         inside = (Compare("le", imm(0), i), Compare("lt", i, n))
-        if not all(known.prove(c) for c in inside):
+        if not all(known.prove(c) for c in inside) and not _reads_anyway(path):
             raise illegal(where, f"{buffer.name!r} is not known to be read within its bounds")
+
+
+def _reads_anyway(path: Path) -> bool:
+    """Whether a block reads, at every point of its domain, what it reads at all."""
+    block = path[-1]
+    exprs = [e for s in walk_stmt(block) for e in stmt_exprs(s)]
+    chosen = any(isinstance(x, Select) for e in exprs for x in walk_prim(e))
+    chosen = chosen or any(isinstance(s, IfThen | PrimWhile) for s in walk_stmt(block))
+    return not chosen and site_of(path).covers_domain()
 
 
 def _refuse_write(

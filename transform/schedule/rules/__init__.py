@@ -3,11 +3,9 @@
 A rule takes a stage and the target and gives a statement, or None where it does not apply; the
 first that applies wins. Better rules go before more general ones.
 
-Elementwise stages are laid out by steps of a `Schedule` (`default_schedule` shows them). The others
-write their loops at once: they choose among whole nests (strips of several widths, tails of several
-heights, panels packed or not, a test at run time between two of them), a choice that steps with
-one outcome each cannot express without being taken many times over. What they make can be
-made by hand as well: tutorial 3 reaches the speed of `contraction`.
+Elementwise stages and contractions are laid out by steps of a `Schedule` (`default_schedule` shows
+them): tails, masks and transposes are the affair of the lowering, which treats schedules made by
+hand alike. The others write their loops at once.
 """
 
 from __future__ import annotations

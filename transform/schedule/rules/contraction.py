@@ -8,57 +8,52 @@ strips, and pieces of them where they are few.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
-from unity.arith import simplify
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, For, IfThen, Let, Stmt
+from unity.errors import UnityError
+from unity.ir.prim_expr import Compare, PrimVar, imm
+from unity.ir.stmt import IfThen, Stmt
 from unity.ir.target import Target
-from unity.ir.visit import substitute_prim, substitute_stmt
 
 from ..access import collapsed, may_trap
+from ..index_map import IndexMap
 from ..layout import Layout, columns_of, layout_of, rows_of
-from ..loops import (
-    Tier,
-    ceildiv,
-    column_tiers,
-    number,
-    parallel,
-    product,
-    row_tiers,
-    sequence,
-    tile_tiers,
-)
-from ..micro_kernel import Before, micro_kernel, steps_in_row
-from ..nest import Axis, Nest, Reduction
+from ..loops import ceildiv, number, product, tile_size, tile_tiers
+from ..micro_kernel import steps_in_row
+from ..nest import Nest, Reduction
 from ..packing import REPACK, Packing, packing_of
-from ..tile import Tile, Values
+from ..refs import LoopRef
+from ..schedule import Schedule
+from ..stage import stage_of
+from ..tree import block_path
 from .dot_products import dot_products
-from .result import GRAIN, with_init
+from .result import GRAIN
 
 PIECES = 4
 """Pieces of work a thread should have, so that the last ones end together."""
+FEW = 2
+"""Steps in a row of an unknown number."""
+MANY = 64
+"""What an unknown extent is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
-    """Tiles of some columns, with tiles of one size after another along the rows."""
+class Tiling:
+    """How many of each axis a register tile has.
 
-    column: Tier
-    beside: Tier
-    rows: tuple[Tier, ...]
+    Attributes:
+        rows: Of the axis of rows.
+        beside: Of the second axis of columns.
+        vectors: Vectors of the first.
+        steps: Steps of the innermost reduced axis in a row.
+        piece: Tiles of rows that a task has; None for all.
+    """
 
-    @property
-    def count(self) -> PrimExpr:
-        """How many strips of this width there are."""
-        return multiply(self.column.count, self.beside.count)
-
-    @property
-    def width(self) -> int:
-        """Vectors in a row of the tile."""
-        return self.column.size * self.beside.size
+    rows: int
+    beside: int
+    vectors: int
+    steps: int
+    piece: int | None
 
 
 def contraction(nest: Nest, target: Target) -> Stmt | None:
@@ -71,231 +66,169 @@ def contraction(nest: Nest, target: Target) -> Stmt | None:
     layout = layout_of(nest, reduction, target, strided=True)
     if layout is None:
         return None
-    strips = _strips(layout, target)
-    found = packing_of(reduction, layout)
-    few: Stmt | None = None
-    if layout_of(nest, reduction, target) is not None:
-        few = _laid_out(_Plan(nest, reduction, layout, strips, target))
-    elif found is not None and layout.row is not None and number(layout.row.extent) is None:
-        few = dot_products(nest, target)
-    if found is None or layout.row is None:
-        return few
-    over_panels = _laid_out(_Plan(nest, reduction, layout, strips, target, found))
-    if number(layout.row.extent) is not None or few is None:
-        return over_panels
-    return IfThen(Compare("ge", layout.row.extent, imm(found.rows)), over_panels, few)
+    packing = packing_of(reduction, layout)
+    plain = layout_of(nest, reduction, target) is not None
+    if packing is None or layout.row is None:
+        return _laid_out(nest, layout, None, target) if plain else None
+    packed = _laid_out(nest, layout, packing, target)
+    if number(layout.row.extent) is not None:
+        return packed
+    few = _laid_out(nest, layout, None, target) if plain else dot_products(nest, target)
+    if few is None or packed is None:
+        return packed or few
+    return IfThen(Compare("ge", layout.row.extent, imm(packing.rows)), packed, few)
 
 
-def _strips(layout: Layout, target: Target) -> list[Strip]:
-    """All widths of strips, the most common first."""
-    largest = 2 * columns_of(target) if layout.row is None else columns_of(target)
-    one = imm(1)
-    strips: list[Strip] = []
-    for column in column_tiers(layout.column.extent, layout.lanes, largest):
-        extent = one if layout.beside is None else layout.beside.extent
-        for beside in row_tiers(extent, max(1, largest // column.size)):
-            width = column.size * beside.size
-            most = max(1, min(8, rows_of(width, target)))
-            extent = one if layout.row is None else layout.row.extent
-            strips.append(Strip(column, beside, tuple(tile_tiers(extent, most, width))))
-    return strips
+def _laid_out(nest: Nest, layout: Layout, packing: Packing | None, target: Target) -> Stmt | None:
+    """The stage by steps of a schedule; None where one of them is not known to be legal."""
+    stage = stage_of(nest)
+    sch = Schedule(stage.func, target)
+    try:
+        schedule_contraction(sch, nest, layout, packing)
+    except UnityError:
+        return None
+    return stage.around(sch.func.body)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is laid out, and over what.
+def schedule_contraction(
+    sch: Schedule, nest: Nest, layout: Layout, packing: Packing | None
+) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    target, reduction, sums, result = sch.target, nest.reduction, nest.name, f"{nest.name}_result"
+    assert target is not None
+    assert reduction is not None
+    tiling = tiling_of(layout, reduction, target, packing)
+    at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
+    inner: list[LoopRef] = []
+    tasks: list[LoopRef] = [at[a] for a in layout.outer]
+    strip, vector, lane = sch.split(at[layout.column], [None, tiling.vectors, layout.lanes])
+    tasks.append(strip)
+    if layout.beside is not None:
+        several, line = sch.split(at[layout.beside], [None, tiling.beside])
+        tasks.append(several)
+        inner.append(line)
+    tiles: list[LoopRef] = []
+    if layout.row is not None:
+        piece = [] if tiling.piece is None else [tiling.piece]
+        *outside, tile, row = sch.split(at[layout.row], [None, *piece, tiling.rows])
+        tasks += outside
+        tiles = [tile]
+        inner.insert(0, row)
+    *others, last = [at[a] for a in reduction.axes]
+    steps, each = [*others, last], last
+    if tiling.steps > 1:
+        step, each = sch.split(last, [None, tiling.steps])
+        steps = [*others, step]
+        inner.insert(0, each)
+    sch.reorder(*tasks, *tiles, *steps, *inner, vector, lane)
+    sch.reverse_compute_at(result, [*tasks, *tiles][-1])
+    sch.store_at(sums, 0, [*tasks, *tiles][-1])
+    init = sch.decompose_reduction(sums, steps[0])
+    sch.vectorize(sch.get_loops(init)[-1])
+    if packing is not None:
+        _packed(sch, sums, packing, (tasks[-1], tiles[0], each), layout)
+    _, wide = sch.split(sch.get_loops(result)[-1], [None, layout.lanes])
+    for loop in (wide, lane):
+        sch.vectorize(loop)
+    for loop in (*inner, vector):
+        sch.unroll(loop)
+    _on_threads(sch, tasks, layout, tiling, reduction)
 
-    Attributes:
-        packed: How each strip's columns are copied to a panel first, None where they are not.
+
+def _packed(
+    sch: Schedule, sums: str, packing: Packing, at: tuple[LoopRef, LoopRef, LoopRef], layout: Layout
+) -> None:
+    """The columns of a task in a panel, in the order of steps.
+
+    Args:
+        sch: The schedule.
+        sums: The block that reads them.
+        packing: What they are.
+        at: The loops over tasks, tiles of rows, and steps.
+        layout: The roles of the axes.
     """
-
-    nest: Nest
-    reduction: Reduction
-    layout: Layout
-    strips: Sequence[Strip]
-    target: Target
-    packed: Packing | None = None
-
-
-def _laid_out(plan: _Plan) -> Stmt:
-    """The parallel loop over all strips."""
-    layout, reduction = plan.layout, plan.reduction
-    count = product_sum([strip.count for strip in plan.strips])
-    piece = _tiles_in_piece(plan, count)
-    pieces = imm(1) if piece is None else _pieces(plan, piece)
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in layout.outer]
-    domain += [("strip", count), ("piece", pieces)]
-    domain = [(name, extent) for name, extent in domain if number(extent) != 1]
-
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        at = iter(point)
-
-        def coordinate(extent: PrimExpr) -> PrimExpr:
-            return imm(0) if number(extent) == 1 else next(at)
-
-        outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
-        place = coordinate(count)
-        here = coordinate(pieces)
-        return _strip_at(plan, outer, place, None if piece is None else (here, piece, pieces))
-
-    widest = plan.strips[0]
-    rows = imm(1) if layout.row is None else layout.row.extent
-    if piece is not None:
-        rows = Binary("min", rows, imm(piece * widest.rows[0].size))
-    steps = product([a.extent for a in reduction.axes])
-    work = multiply(multiply(steps, rows), imm(widest.width * layout.lanes))
-    return parallel(domain, work, GRAIN, body)
+    task, tile, steps = at
+    fused = (
+        not packing.transposed and layout.row is not None and number(layout.row.extent) is not None
+    )
+    lanes = layout.lanes
+    _, block = block_path(sch.func, sums)
+    index = next(i for i, r in enumerate(block.reads) if r.buffer is packing.load.buffer)
+    panel = sch.reindex(sums, "read", index)
+    axes = [PrimVar(f"x{k}") for k in range(len(sch.get_loops(panel)))]
+    sch.transform_layout(panel, 0, IndexMap(tuple(axes), (*axes[:-2], axes[-1], axes[-2])))
+    if fused:  # the first tile leaves what it reads in the panel
+        sch.compute_at(panel, steps, tile)
+    else:
+        sch.compute_at(panel, task)
+    sch.store_at(panel, 0, task)
+    *_, column, step = sch.get_loops(panel)
+    strip, lane = sch.split(column, [None, lanes])
+    if not packing.transposed:
+        sch.reorder(step, strip, lane)
+        sch.unroll(strip)
+    else:  # squares, which are turned in registers
+        several, few = sch.split(step, [None, lanes])
+        sch.reorder(several, strip, few, lane)
+        sch.unroll(few)
+    sch.vectorize(lane)
 
 
-def _tiles_in_piece(plan: _Plan, strips: PrimExpr) -> int | None:
-    """How many whole tiles of rows make a piece of a strip; None for all of them."""
-    target, layout, strip = plan.target, plan.layout, plan.strips[0]
-    tasks = 1
-    for extent in (strips, *(a.extent for a in layout.outer)):
-        tasks *= number(extent) or 1
+def tiling_of(
+    layout: Layout, reduction: Reduction, target: Target, packing: Packing | None
+) -> Tiling:
+    """The tile that keeps the multipliers busy, from registers and extents."""
+    most = 2 * columns_of(target) if layout.row is None else columns_of(target)
+    vectors = tile_size(ceildiv(layout.column.extent, imm(layout.lanes)), most)
+    beside = 1
+    if layout.beside is not None:
+        beside = tile_size(layout.beside.extent, max(1, most // vectors))
+    width, rows = vectors * beside, 1
+    if layout.row is not None:
+        rows = tile_tiers(layout.row.extent, max(1, min(8, rows_of(width, target))), width)[0].size
+    axes = tuple(a for a in (layout.row, layout.beside) if a is not None)
+    steps = steps_in_row(reduction, axes)
+    if number(reduction.axes[-1].extent) is None:
+        steps = min(steps, FEW)  # each tile is written twice, also for the rest
+    piece = _piece(layout, reduction, target, packing, rows, beside, vectors)
+    return Tiling(rows, beside, vectors, steps, piece)
+
+
+def _piece(
+    layout: Layout,
+    reduction: Reduction,
+    target: Target,
+    packing: Packing | None,
+    rows: int,
+    beside: int,
+    vectors: int,
+) -> int | None:
+    """How many tiles of rows make a piece of a strip; None for all of them."""
+    tasks = -(-(number(layout.column.extent) or 1) // (vectors * layout.lanes))
+    if layout.beside is not None:
+        tasks *= -(-(number(layout.beside.extent) or 1) // beside)
+    for axis in layout.outer:
+        tasks *= number(axis.extent) or 1
     wanted = PIECES * target.threads
     if layout.row is None or target.threads == 1 or tasks >= wanted:
         return None
-    tile = strip.rows[0]
-    least = 1 if plan.packed is None else -(-REPACK // tile.size)
-    whole = number(tile.count)
-    if whole is None:
-        steps = number(product([a.extent for a in plan.reduction.axes])) or 64
-        return max(least, -(-GRAIN // (steps * tile.size * strip.width * layout.lanes)))
+    least = 1 if packing is None else -(-REPACK // rows)
+    known = number(layout.row.extent)
+    if known is None:
+        steps = number(product([a.extent for a in reduction.axes])) or MANY
+        return max(least, -(-GRAIN // (steps * rows * vectors * beside * layout.lanes)))
+    whole = -(-known // rows)
     each = max(least, -(-whole * tasks // wanted))
     return each if each < whole else None
 
 
-def _pieces(plan: _Plan, piece: int) -> PrimExpr:
-    """How many pieces the strips have: one at least, which has the rows that fill no tile."""
-    most = [ceildiv(strip.rows[0].count, imm(piece)) for strip in plan.strips]
-    longest = most[0]
-    for other in most[1:]:
-        longest = longest if other == longest else Binary("max", longest, other)
-    known = number(longest)
-    return Binary("max", longest, imm(1)) if known is None else imm(max(known, 1))
-
-
-Piece = tuple[PrimExpr, int, PrimExpr]
-"""Which piece of a strip, how many tiles each has, and how many pieces there are."""
-
-
-def _strip_at(plan: _Plan, outer: Values, place: PrimExpr, piece: Piece | None) -> Stmt:
-    """The strip at a place in the order of all of them."""
-    begins: list[PrimExpr] = [imm(0)]
-    for strip in plan.strips:
-        begins.append(add(begins[-1], strip.count))
-    result: Stmt | None = None
-    for begin, end, strip in reversed(list(zip(begins, begins[1:], plan.strips, strict=False))):
-        index = PrimVar("tile")
-        value = place if begin == imm(0) else Binary("sub", place, begin)
-        this = Let(index, value, _strip(plan, strip, outer, index, piece))
-        result = this if result is None else IfThen(Compare("lt", place, end), this, result)
-    assert result is not None
-    return result
-
-
-def _strip(plan: _Plan, strip: Strip, outer: Values, index: PrimExpr, piece: Piece | None) -> Stmt:
-    layout, reduction = plan.layout, plan.reduction
-    column: PrimExpr = index
-    beside: PrimExpr = imm(0)
-    if number(strip.beside.count) != 1:
-        column = Binary("floordiv", index, strip.beside.count)
-        beside = Binary("floormod", index, strip.beside.count)
-    outer = dict(outer)
-    value = reduction.value
-    finish = substitute_stmt(with_init(reduction, plan.nest.finish), outer)
-    panel = None
-    if plan.packed is not None:
-        width = strip.column.size * layout.lanes
-        panel = plan.packed.panel(width)
-        first = _at(strip.column, column, 0, layout.lanes)
-        value = plan.packed.from_panel(value, panel, width, first)
-    reduction = replace(reduction, value=substitute_prim(value, outer))
-    count = steps_in_row(plan.reduction, _tile_axes(layout))
-
-    def kernel(row: Tier, at: PrimExpr, before: Before | None = None) -> Stmt:
-        tile = _tile(layout, strip, row, column, beside, at)
-        reading = tile if panel is None else replace(tile, masked=frozenset())  # it has no end
-        return micro_kernel(reduction, finish, tile, reading, count, before)
-
-    parts: list[Stmt] = []
-    whole, *rest = strip.rows
-    row = PrimVar("row")
-    begin: PrimExpr = imm(0)
-    tiles = whole.count
-    if piece is not None:
-        here, most, _ = piece
-        begin = multiply(here, imm(most))
-        tiles = Binary("min", Binary("sub", whole.count, begin), imm(most))
-    if panel is not None and plan.packed is not None:
-        packed = plan.packed
-        copied = _tile(layout, strip, Tier(imm(0), imm(1), 1), column, imm(0), imm(0))
-        if packed.transposed or not _has_tiles(whole, piece):
-            parts.append(packed.fill(panel, copied, outer))
-        else:  # the first tile leaves what it reads in the panel
-            step = partial(packed.copied, panel, copied, outer)
-            parts.append(kernel(whole, begin, step))
-            begin, tiles = add(begin, imm(1)), Binary("sub", tiles, imm(1))
-    parts.append(For(row, begin, simplify(tiles), kernel(whole, row)))
-    ends: list[Stmt] = []
-    for tier in rest:
-        row = PrimVar("row")
-        ends.append(For(row, imm(0), tier.count, kernel(tier, row)))
-    if ends and piece is not None:
-        here, _, pieces = piece
-        last = Compare("eq", here, Binary("sub", pieces, imm(1)))
-        ends = [IfThen(last, sequence(ends))]
-    body = sequence(parts + ends)
-    return body if panel is None else Allocate(panel, body)
-
-
-def _has_tiles(whole: Tier, piece: Piece | None) -> bool:
-    """Whether there is a tile of rows for certain, in each piece of a strip."""
-    tiles = number(whole.count)
-    if tiles is None or piece is None:
-        return tiles is not None and tiles > 0
-    _, each, pieces = piece
-    count = number(pieces)
-    return count is not None and (count - 1) * each < tiles
-
-
-def _tile_axes(layout: Layout) -> tuple[Axis, ...]:
-    return tuple(a for a in (layout.row, layout.beside) if a is not None)
-
-
-def product_sum(counts: Sequence[PrimExpr]) -> PrimExpr:
-    """Their sum."""
-    total: PrimExpr = imm(0)
-    for count in counts:
-        total = add(total, count)
-    return total
-
-
-def _tile(
-    layout: Layout, strip: Strip, of_row: Tier, column: PrimExpr, beside: PrimExpr, row: PrimExpr
-) -> Tile:
-    lane, lanes = PrimVar("lane"), layout.lanes
-    vectors = [
-        add(_at(strip.column, column, v * lanes, lanes), lane) for v in range(strip.column.size)
-    ]
-    lines = [_at(strip.beside, beside, i) for i in range(strip.beside.size)]
-    last = len(vectors) - 1
-    both = layout.beside is not None
-    columns = [(v, line) if both else (v,) for line in lines for v in vectors]
-    masked = [line * len(vectors) + last for line in range(len(lines)) if strip.column.masked]
-    return Tile(
-        row=None if layout.row is None else layout.row.var,
-        rows=tuple(_at(of_row, row, r) for r in range(of_row.size)),
-        column=tuple(axis.var for axis in layout.columns),
-        columns=tuple(columns),
-        lane=lane,
-        lanes=lanes,
-        limit=layout.column.extent,
-        masked=frozenset(masked),
-    )
-
-
-def _at(tier: Tier, tile: PrimExpr, offset: int, lanes: int = 1) -> PrimExpr:
-    """The value of an axis at an offset in a tile of a tier."""
-    return add(add(tier.begin, multiply(tile, imm(tier.size * lanes))), imm(offset))
+def _on_threads(
+    sch: Schedule, tasks: Sequence[LoopRef], layout: Layout, tiling: Tiling, reduction: Reduction
+) -> None:
+    """Tasks shared among the threads where there is more than `GRAIN` multiply-adds to do."""
+    every = (*layout.outer, *layout.columns, *reduction.axes)
+    work = number(product([a.extent for a in every]))
+    rows = 1 if layout.row is None else number(layout.row.extent)
+    if work is not None and rows is not None and work * rows <= GRAIN:
+        return
+    sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])

@@ -1,0 +1,110 @@
+"""A stage as blocks: what the rules read into a `Nest`, written as a schedule takes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.regions import block_regions
+from unity.ir.signature import size_params
+from unity.ir.stmt import (
+    Allocate,
+    AxisKind,
+    Block,
+    BlockAxis,
+    Buffer,
+    For,
+    Let,
+    Param,
+    PrimFunc,
+    Range,
+    Seq,
+    Stmt,
+    Store,
+)
+from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+
+from .nest import Axis, Nest, block_of
+from .tree import NOTHING, around
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage as a prim func of its own.
+
+    Attributes:
+        func: Two nests: one block sums into a temporary, ``_result`` takes the sums.
+        extents: What variables stand for that are extents in it: those that are no plain sizes.
+    """
+
+    func: PrimFunc
+    extents: tuple[tuple[PrimVar, PrimExpr], ...]
+
+    def around(self, body: Stmt) -> Stmt:
+        """What was made of the func's body, in place of the stage."""
+        for var, extent in reversed(self.extents):
+            body = Let(var, extent, body)
+        return body
+
+
+def stage_of(nest: Nest) -> Stage:
+    """A reduction as blocks."""
+    reduction = nest.reduction
+    assert reduction is not None
+    extents: list[tuple[PrimVar, PrimExpr]] = []
+
+    def plain(axis: Axis) -> Axis:
+        if not any(isinstance(x, PrimVar) for x in walk_prim(axis.extent)):
+            return axis
+        size = PrimVar(f"{axis.var.name}_size")
+        extents.append((size, axis.extent))
+        return replace(axis, extent=size)
+
+    axes, reduced = tuple(map(plain, nest.axes)), tuple(map(plain, reduction.axes))
+    sums = Buffer(
+        f"{nest.name}_sums", tuple(a.extent for a in axes), reduction.value.dtype, scope="local"
+    )
+    at = tuple(a.var for a in axes)
+    init = Store(sums, at, reduction.init)
+    update = Store(sums, at, Binary(reduction.op, Load(sums, at), reduction.value))
+    first = _nest(nest.name, axes, reduced, init, update)
+    fresh = tuple(replace(a, var=PrimVar(a.var.name, a.var.dtype)) for a in axes)
+    values: dict[PrimVar | SizeVar, PrimExpr] = {
+        a.var: b.var for a, b in zip(axes, fresh, strict=True)
+    }
+    values[reduction.result] = Load(sums, tuple(a.var for a in fresh))
+    finish = substitute_stmt(nest.finish, values)
+    result = Nest(f"{nest.name}_result", fresh, None, finish, nest.output)
+    body = Allocate(sums, Seq((first, block_of(result))))
+    return Stage(PrimFunc(_params(body, sums), body), tuple(extents))
+
+
+def _params(body: Stmt, own: Buffer) -> tuple[Param, ...]:
+    """The buffers of a stage, the sizes that no shape of them gives, and other free variables."""
+    exprs = [e for s in walk_stmt(body) for e in stmt_exprs(s)]
+    parts = [x for e in exprs for x in walk_prim(e)]
+    found = [x.buffer for x in parts if isinstance(x, Load)]
+    found += [s.buffer for s in walk_stmt(body) if isinstance(s, Store)]
+    buffers = tuple(b for b in dict.fromkeys(found) if b is not own)
+    known: set[PrimVar | SizeVar] = set(size_params(PrimFunc(buffers, NOTHING)))
+    for s in walk_stmt(body):
+        known |= {s.var} if isinstance(s, For | Let) else set[PrimVar | SizeVar]()
+        known |= {a.var for a in s.axes} if isinstance(s, Block) else set[PrimVar | SizeVar]()
+    free = {x: None for x in parts if isinstance(x, PrimVar | SizeVar) and x not in known}
+    return (*buffers, *free)
+
+
+def _nest(
+    name: str, spatial: tuple[Axis, ...], reduced: tuple[Axis, ...], init: Stmt | None, body: Stmt
+) -> Stmt:
+    every: list[tuple[Axis, AxisKind]] = [(a, "S") for a in spatial]
+    every += [(a, "R") for a in reduced]
+    loops = [
+        For(PrimVar(a.var.name.removeprefix("v")), imm(0), a.extent, NOTHING) for a, _ in every
+    ]
+    axes = tuple(
+        BlockAxis(a.var, kind, Range(imm(0), a.extent), loop.var)
+        for (a, kind), loop in zip(every, loops, strict=True)
+    )
+    reads, writes = block_regions(body, init, [a.var for a in axes])
+    return around(loops, Block(name, axes, reads, writes, body, init))

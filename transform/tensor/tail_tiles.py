@@ -1,0 +1,220 @@
+"""What is left of an unknown extent in smaller tiles, each of which knows its size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unity.arith import Analyzer
+from unity.arith.polynomial import as_constant, from_expr, split_linear
+from unity.ir.empty_reduction import conjuncts
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Allocate, Block, Buffer, For, Let, Stmt, Store
+from unity.ir.visit import (
+    map_prim,
+    map_stmt,
+    rewrite_prim,
+    stmt_exprs,
+    substitute_prim,
+    walk_prim,
+    walk_stmt,
+)
+
+from ..schedule.tree import (
+    Path,
+    Values,
+    all_blocks,
+    conjunction,
+    constant,
+    driven,
+    renewed,
+    sequence,
+    variables,
+    with_regions,
+)
+from .conditions import Condition, conditions_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """The loops that are written out in a tile of which only a part lies inside.
+
+    Attributes:
+        loops: Their variables: one around each block.
+        size: How many iterations each has.
+        count: How many of those lie inside.
+        parts: The parts of predicates that say so.
+        is_sum: Whether they are steps of a sum: these go one by one.
+    """
+
+    loops: frozenset[PrimVar]
+    size: int
+    count: PrimExpr
+    parts: tuple[PrimExpr, ...]
+    is_sum: bool
+
+
+def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
+    """The body of a loop over tiles in whose iterations only some rows lie inside.
+
+    A condition on each row of a tile would be asked at every step. Instead, four rows are done
+    together where there are so many, then two, then one.
+
+    Args:
+        loop: The loop.
+        above: What is around it.
+        known: What is known inside.
+
+    Returns:
+        None where the tile is no such.
+    """
+    tail = _tail_of(loop, above, known)
+    registers = None if tail is None else _registers(loop.body, tail)
+    if tail is None or registers is None:
+        return None
+    parts: list[Stmt] = []
+    names = {b.name for b in all_blocks(loop.body)}
+    bound: set[PrimVar] = set()
+    renewed(loop.body, set(), bound)
+    size, left = 1 << (tail.size - 1).bit_length() - 1, tail.count
+    if tail.is_sum:
+        size = 1
+    while size:
+        begin, nth = PrimVar("done"), PrimVar("tile")
+        done = known.simplify(Binary("sub", tail.count, left))
+        many = known.simplify(Binary("floordiv", left, imm(size)))
+        part = Let(
+            begin,
+            Binary("add", done, Binary("mul", nth, imm(size))),
+            _Part(tail, size, begin, registers).stmt(loop.body),
+        )
+        parts.append(renewed(For(nth, imm(0), many, part), names, bound))
+        left = known.simplify(Binary("floormod", left, imm(size)))
+        size //= 2
+    return sequence(*parts)
+
+
+def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
+    """The tail that all blocks below a loop agree on."""
+    conditions = [c for c in conditions_of(loop, above) if c.is_hot]
+    if not conditions or [id(c.block) for c in conditions] != [
+        id(b) for b in all_blocks(loop.body)
+    ]:
+        return None
+    found = [_rows(c, known) for c in conditions]
+    whole = [x for x in found if x is not None]
+    if len(whole) < len(found):
+        return None
+    first, count = whole[0]
+    size = constant(first.extent)
+    if size is None or size < 2:
+        return None
+    for other, n in whole:
+        if other.extent != first.extent or other.begin != imm(0) or not known.equal(n, count):
+            return None
+    rows = frozenset(x.var for x, _ in whole)
+    is_sum = any("R" in driven(c.block, v) for c in conditions for v in rows)
+    return _Tail(rows, size, count, tuple(c.part for c in conditions), is_sum)
+
+
+def _rows(c: Condition, known: Analyzer) -> tuple[For, PrimExpr] | None:
+    """The one loop that a condition depends on, written out, and how far it goes under it."""
+    if len(c.inner) != 1 or c.inner[0].kind != "unrolled" or not isinstance(c.part, Compare):
+        return None
+    (row,) = c.inner
+    _, by = split_linear(from_expr(known.simplify(c.part.a)), row.var)
+    if by is None or as_constant(by) != 1:
+        return None
+    room = Binary("sub", c.part.b, substitute_prim(c.part.a, {row.var: imm(0)}))
+    return row, known.simplify(room)
+
+
+def _registers(body: Stmt, tail: _Tail) -> frozenset[Buffer] | None:
+    """Temporaries of a tile, whose places all move along with its loops; None if some do not."""
+    inside = [s.buffer for s in walk_stmt(body) if isinstance(s, Allocate)]
+    moved: dict[Buffer, list[int | None]] = {}
+    for block in all_blocks(body):
+        values = _values(block)
+        for access in _accesses(block):
+            if not any(access.buffer is b for b in inside):
+                continue
+            steps = [_step(substitute_prim(i, values), tail.loops) for i in access.indices]
+            if None in steps or moved.setdefault(access.buffer, steps) != steps:
+                return None
+    return frozenset(moved)
+
+
+def _values(block: Block) -> Values:
+    return {a.var: a.value for a in block.axes}
+
+
+def _accesses(block: Block) -> Sequence[Load | Store]:
+    found: list[Load | Store] = []
+    for s in walk_stmt(block):
+        found += [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+        found += [s] if isinstance(s, Store) else []
+    return found
+
+
+def _step(index: PrimExpr, loops: frozenset[PrimVar]) -> int | None:
+    """How far an index moves along with the one of some loops that it depends on."""
+    used = variables(index) & loops
+    if not used:
+        return 0
+    _, by = split_linear(from_expr(index), next(iter(used)))
+    return None if by is None or len(used) > 1 else as_constant(by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A tile of `size` rows of the tail, from the row `begin` on."""
+
+    tail: _Tail
+    size: int
+    begin: PrimVar
+    registers: frozenset[Buffer]
+
+    def stmt(self, s: Stmt) -> Stmt:
+        """The tile's body for these rows."""
+        match s:
+            case For() if s.var in self.tail.loops:
+                return replace(s, extent=imm(self.size), body=self.stmt(s.body))
+            case Block():
+                kept = [
+                    p
+                    for p in (() if s.predicate is None else conjuncts(s.predicate))
+                    if not any(p is x for x in self.tail.parts)
+                ]
+                return self._block(replace(s, predicate=conjunction(kept)))
+            case _:
+                return map_stmt(s, self.stmt, self._moved)
+
+    def _block(self, block: Block) -> Stmt:
+        """The block over rows that count from `begin`, temporaries over those of the tile."""
+        values = _values(block)
+
+        def own(e: PrimExpr) -> PrimExpr | None:
+            if not isinstance(e, Load) or e.buffer not in self.registers:
+                return None
+            return replace(e, indices=tuple(substitute_prim(i, values) for i in e.indices))
+
+        def inside(e: PrimExpr) -> PrimExpr:
+            return rewrite_prim(self._moved(e), own)
+
+        def below(s: Stmt) -> Stmt:
+            if isinstance(s, Store) and s.buffer in self.registers:
+                places = tuple(substitute_prim(i, values) for i in s.indices)
+                return replace(s, indices=places, value=inside(s.value))
+            return map_stmt(s, below, inside)
+
+        made = map_stmt(block, below, self._moved)
+        assert isinstance(made, Block)
+        return with_regions(made)
+
+    def _moved(self, e: PrimExpr) -> PrimExpr:
+        """With the tile's rows counting from `begin`, but where temporaries are indexed."""
+        if isinstance(e, PrimVar) and e in self.tail.loops:
+            return Binary("add", self.begin, e)
+        if isinstance(e, Load) and e.buffer in self.registers:
+            return e
+        return map_prim(e, self._moved)
