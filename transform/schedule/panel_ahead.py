@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from unity.arith import simplify
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, PrimExpr, PrimVar, Select, imm
+from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Evaluate, For, ForKind, Let, Stmt
 from unity.ir.target import Target
@@ -44,6 +44,7 @@ class PanelAhead:
         once: Whether there is one tile of rows only.
         each: Fetches before each few steps.
         share: What `each` is, where it is a variable.
+        rows: How many rows there are; where there are less than `LEAST_ROWS`, nothing is fetched.
     """
 
     layout: PanelLayout
@@ -51,6 +52,7 @@ class PanelAhead:
     once: bool
     each: PrimExpr
     share: PrimExpr
+    rows: PrimExpr
 
     def around(self, tiles: Stmt) -> Stmt:
         """All tiles of a task."""
@@ -104,6 +106,5 @@ def panel_ahead(
     line = max(1, LINE // load.dtype.bytes)
     share = simplify(ceildiv(imm(-(-UNROLL * layout.width // line)), tiles))
     if count is not None:
-        return PanelAhead(layout, line, count == 1, share, share)
-    share = Select(Compare("lt", rows, imm(LEAST_ROWS)), imm(0), share)
-    return PanelAhead(layout, line, False, PrimVar("each"), share)
+        return PanelAhead(layout, line, count == 1, share, share, rows)
+    return PanelAhead(layout, line, False, PrimVar("each"), share, rows)

@@ -16,8 +16,8 @@ from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.graph import Call, Op, Var
-from unity.ir.prim_expr import Imm
-from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
+from unity.ir.prim_expr import Compare, Imm, imm
+from unity.ir.stmt import Allocate, Evaluate, For, IfThen, PrimFunc, Stmt
 from unity.ir.target import Target
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
@@ -137,6 +137,18 @@ def test_tiles_fetch_the_next_panel_together(rows: int, each: int | None) -> Non
     little = replace(WIDE, l2_bytes=64 << 10)
     assert fetches(schedule(func, little)) == ({each} if each else set())
     assert not fetches(schedule(func, WIDE))  # all of it stays in the cache
+
+
+def test_of_unknown_rows_few_alone_fetch_nothing() -> None:
+    func = schedule(kernel((ROWS, 64), (3, 64, 64), 192), replace(WIDE, l2_bytes=64 << 10))
+    few = Compare("lt", size_var(ROWS), imm(4))
+    apart = [s for s in walk_stmt(func.body) if isinstance(s, IfThen) and s.condition == few]
+    assert len(apart) == 3  # tails of one, two, three rows
+
+    def asks(s: Stmt | None) -> bool:
+        return s is not None and any(isinstance(x, Evaluate) for x in walk_stmt(s))
+
+    assert all(not asks(s.then) and asks(s.orelse) for s in apart)
 
 
 @pytest.mark.parametrize(("depth", "runs"), [(64, 1), (256, 1), (512, 4), (509, 1)])

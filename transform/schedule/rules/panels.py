@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
-from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, Stmt
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, Stmt
 from unity.ir.target import Target
 
 from ..access import collapsed, may_trap
@@ -23,7 +23,7 @@ from ..layout import rows_of
 from ..loops import number, parallel, product, sequence
 from ..micro_kernel import UNROLL
 from ..nest import Nest, Reduction
-from ..panel_ahead import PanelAhead, panel_ahead
+from ..panel_ahead import LEAST_ROWS, PanelAhead, panel_ahead
 from ..panel_layout import PanelLayout, panel_layout
 from ..panel_tile import PanelTile, Run, micro_kernel
 from ..row_blocks import RowBlocks, row_blocks
@@ -174,7 +174,12 @@ def _block(
             fetch = ahead.of(index, outer, begin, taken)
         rows = [add(first, imm(r)) for r in range(size)]
         at = PanelTile(outer, rows, part.vectors, part.masked, fetch, run)
-        return micro_kernel(layout, plan.reduction, plan.finish, at)
+        done = micro_kernel(layout, plan.reduction, plan.finish, at)
+        if ahead is None or fetch is None or size >= LEAST_ROWS or number(ahead.rows) is not None:
+            return done
+        # Alone, so few rows fetch nothing: asking before each step would cost a twentieth of it.
+        alone = micro_kernel(layout, plan.reduction, plan.finish, replace(at, ahead=None))
+        return IfThen(Compare("lt", ahead.rows, imm(LEAST_ROWS)), alone, done)
 
     tiles = blocks.at(block, tile)
     if plan.runs == 1:
