@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> R
         "min_ms": {road: round(t * 1e3, 4) for road, t in times.items()},
         "slower_ms": {road: round(max(pair) * 1e3, 4) for road, pair in both.items()},
         "best_road": best,
-        "ratio": round(times[best] / times[MEASURED], 3),
+        "ratio": ratio(times, best, same[0] if same else None),
         "same_as": same[0] if same else None,
         "taken": next(r.name for r in table.roads if r.taken),
         "sites": table.counts(),
@@ -117,6 +118,12 @@ def row(name: str, length: int, threads: int, seconds: float, folder: Path) -> R
         "again_s": took[1][0],
         "again_cpu_s": took[1][1],
     }
+
+
+def ratio(times: Mapping[str, float], best: str, same_as: str | None) -> float:
+    """The best single road's time by the chosen program's, by whichever name that was fastest."""
+    chosen = min(times[n] for n in (MEASURED, same_as) if n is not None)
+    return round(times[best] / chosen, 3)
 
 
 def line(r: Row) -> str:
