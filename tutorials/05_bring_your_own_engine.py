@@ -153,7 +153,7 @@ with tempfile.TemporaryDirectory() as folder:
 # %% It takes part in every policy: here the clock decides between it and what else there is.
 measured = unity.compile(main, resolve="measure", sizes={"n": 100})
 check(measured)
-print([f"{road.name} {road.seconds:.6f} s" for road in measured.explain().roads])
+print([f"{road.name} {road.text}" for road in measured.explain().roads])
 
 # %% What it raises becomes an error that names it; nothing is computed wrongly instead.
 TAKES["add"] = lambda x, y: 1 / 0
