@@ -12,9 +12,16 @@ import numpy as np
 
 import unity
 from unity import script
+from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.script import Buffer, R, T, Tensor, dim, f32
-from unity.transform.schedule import Schedule, TensorIntrinsic, Trace, register_intrinsic
+from unity.transform.schedule import (
+    Schedule,
+    TensorIntrinsic,
+    Trace,
+    default_schedule,
+    register_intrinsic,
+)
 
 n = dim("n")
 
@@ -86,6 +93,14 @@ def milliseconds(executable: unity.Executable) -> float:
 
 
 print(f"by hand {milliseconds(ours):.2f} ms, by rule {milliseconds(default):.2f} ms")
+
+# %% What the rule does is made of such steps: a program to start from.
+target = host_target(threads=2)
+rule = default_schedule(module.prim_funcs()["product"], target)
+print(rule.trace.to_python())
+by_rule = unity.compile(module.with_({"product": rule.kernel()}))
+np.testing.assert_allclose(by_rule(x, w), x @ w, rtol=1e-3, atol=1e-3)
+print(f"by the rule's steps {milliseconds(by_rule):.2f} ms")
 
 # %% The steps are data: they can be stored, and done again, on other shapes as well.
 text = by_hand.trace.to_json()

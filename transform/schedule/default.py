@@ -20,24 +20,30 @@ from .padding import unpadded
 from .row_chain import row_chain
 from .row_group import row_group
 from .rows import rows
-from .rules import laid_out
+from .rules import laid_out, rule_of
 from .rules.blocked import blocked
+from .rules.contraction import steps_of_contraction
 from .rules.elementwise import schedule_elementwise
 from .rules.fallback import fallback
 from .schedule import Schedule
 from .tile_group import tile_group
 from .tiles import tiles
 
+CONTRACTIONS = ("contraction", "packed_columns")
+"""Rules whose tiles, panels and tasks steps of a schedule make."""
+
 
 def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     """What the default rule does to a kernel, as a schedule: to be read, changed, done again.
 
     Args:
-        func: A kernel of one stage, as `pipeline().until(ScheduleDefault)` leaves it.
+        func: A kernel of one stage, as `pipeline().until(ScheduleDefault)` leaves it: elementwise,
+            or a contraction with what transforms its result. Where columns are packed, the rule
+            fetches those of the next strip as well, which no step says.
         target: The machine.
 
     Raises:
-        UnityError: The kernel's rule is not made of steps of a schedule; elementwise ones are.
+        UnityError: The kernel's rule is not made of steps of a schedule.
 
     >>> from unity.script import parse
     >>> func = parse('''
@@ -51,15 +57,20 @@ def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     >>> [step.name for step in default_schedule(func, Target("cpu", "", "", ())).trace]
     ['get_loops', 'split', 'vectorize']
     """
-    _, stages = _opened(func.body)
-    nest = nest_of(stages[0]) if len(stages) == 1 else None
-    if nest is None or nest.reduction is not None or not nest.axes:
+    sch = Schedule(func, target)
+    temporaries, stages = _opened(sch.func.body)
+    nests = [nest_of(s) or s for s in stages]
+    joined = _fused(nests, set(temporaries))
+    nest = joined[0] if len(joined) == 1 else None
+    if isinstance(nest, Nest) and nest.axes and nest.reduction is None:
+        schedule_elementwise(sch, nest)
+    elif isinstance(nest, Nest) and rule_of(nest, target) in CONTRACTIONS:
+        steps_of_contraction(sch, nest, [n.name for n in nests[1:] if isinstance(n, Nest)])
+    else:
         raise UnityError(
             "the rule for this kernel lays it out at once, not by steps of a schedule",
             hint="Schedule(func) starts from the kernel as it is",
         )
-    sch = Schedule(func, target)
-    schedule_elementwise(sch, nest)
     return sch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -63,6 +64,19 @@ class Trace:
         steps = [[i.name, i.args, i.outputs, i.decision] for i in self.instructions]
         return json.dumps({"version": VERSION, "steps": steps})
 
+    def to_python(self) -> str:
+        """As a Python function that does the same to a schedule, to be changed.
+
+        >>> step = Instruction("split", ({"loop": "l0"}, [None, 4]), ("l1", "l2"))
+        >>> loops = Instruction("get_loops", ({"block": "copy"},), ("l0",))
+        >>> print(Trace((loops, step)).to_python(), end="")
+        def steps(sch: Schedule) -> None:
+            (l0,) = sch.get_loops("copy")
+            l1, l2 = sch.split(l0, [None, 4])
+        """
+        lines = [f"    {_python_step(i)}\n" for i in self.instructions] or ["    pass\n"]
+        return "".join(["def steps(sch: Schedule) -> None:\n", *lines])
+
     @staticmethod
     def from_json(text: str) -> Trace:
         """The trace that `to_json` wrote.
@@ -77,6 +91,43 @@ class Trace:
             return Trace(tuple(_instruction(*step) for step in data["steps"]))
         except (ValueError, TypeError, KeyError) as error:
             raise UnityError(f"this is no trace: {error}") from None
+
+
+_ONE = ("fuse", "add_unit_loop", "sample_categorical", "sample_compute_location")
+"""Instructions that give one thing, not a tuple."""
+
+
+def _python_step(i: Instruction) -> str:
+    args = [_python(a) for a in i.args]
+    loops = [o for o in i.outputs if re.fullmatch(r"[lv]\d+", o)]
+    if i.decision is not None:
+        args.append(f"decision={_python(i.decision)}")
+    call = f"sch.{i.name}({', '.join(args)})"
+    if not loops:
+        return call
+    if i.name in _ONE:
+        return f"{loops[0]} = {call}"
+    made = ", ".join(loops) if len(loops) > 1 else f"({loops[0]},)"
+    return f"{made} = {call}"
+
+
+def _python(value: Json) -> str:
+    """An argument as Python; blocks go by their names."""
+    match value:
+        case {"loop": str(token)} | {"decision": str(token)}:
+            return token
+        case {"block": str(name)}:
+            return json.dumps(name)
+        case {"map": text}:
+            return f"IndexMap.from_json({text!r})"
+        case str():
+            return json.dumps(value)
+        case None | bool() | int() | float():
+            return repr(value)
+        case Mapping():
+            raise AssertionError(value)
+        case _:
+            return f"[{', '.join(_python(v) for v in value)}]"
 
 
 def _instruction(name: str, args: list[Json], outputs: list[str], decision: Json) -> Instruction:

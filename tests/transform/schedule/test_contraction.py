@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.transform.schedule.test_by_hand import AVX2, AVX512, lowered
 from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
+from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import walk_prim, walk_stmt
 from unity.script import parse
-from unity.transform.schedule import Schedule, packing
+from unity.transform.schedule import Schedule, Trace, default_schedule, packing
 from unity.transform.schedule.default import schedule
+from unity.transform.schedule.index_map import IndexMap
 from unity.transform.schedule.tree import all_blocks
 from unity.transform.tensor import lowering
 
@@ -202,3 +205,18 @@ def test_random_tails() -> None:
         before = product(m, n, k, random.choice(["", "a", "b"]))
         target = random.choice(list(TARGETS.values()))
         assert_same(before, lowered(schedule(before, target), target), {})
+
+
+@pytest.mark.parametrize("case", [("13", "37", "9", ""), ("6", "70", "k", "a")], ids="-".join)
+def test_the_steps_are_a_trace_and_a_program(case: tuple[str, str, str, str]) -> None:
+    before = product(*case)
+    sch = default_schedule(before, AVX512)
+    again = Schedule(before, AVX512).replay(Trace.from_json(sch.trace.to_json()))
+    assert first_difference(again.func, sch.func) is None
+    names: dict[str, Any] = {"Schedule": Schedule, "IndexMap": IndexMap}
+    exec(sch.trace.to_python(), names)
+    written = Schedule(before, AVX512)
+    names["steps"](written)
+    assert first_difference(written.func, sch.func) is None
+    for sizes in SIZES if "k" in case else ({},):
+        assert_same(before, lowered(sch.func, AVX512), sizes)

@@ -76,3 +76,12 @@ def laid_out(nest: Nest, target: Target) -> Stmt:
         if result is not None:
             return result
     raise AssertionError(f"no rule applies to {nest.name}")
+
+
+def rule_of(nest: Nest, target: Target) -> str:
+    """The name of the first rule that applies."""
+    parts = parted(nest)
+    for rule in RULES:
+        if rule.apply(parts if rule.of_parts else nest, target) is not None:
+            return rule.name
+    raise AssertionError(f"no rule applies to {nest.name}")

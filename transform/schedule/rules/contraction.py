@@ -84,17 +84,48 @@ def _laid_out(nest: Nest, layout: Layout, packing: Packing | None, target: Targe
     stage = stage_of(nest)
     sch = Schedule(stage.func, target)
     try:
-        schedule_contraction(sch, nest, layout, packing)
+        schedule_contraction(sch, nest, layout, packing, f"{nest.name}_result")
     except UnityError:
         return None
     return stage.around(sch.func.body)
 
 
+def steps_of_contraction(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
+    """Lay out a block as it was written, and those behind it that transform its result.
+
+    Args:
+        sch: A schedule for a target.
+        nest: The stage that they are.
+        behind: The names of the blocks behind.
+
+    Raises:
+        UnityError: The rule joins axes first, or lays out twice what a size decides at run time.
+    """
+    target, reduction = sch.target, nest.reduction
+    assert target is not None
+    assert reduction is not None
+    joined = collapsed(nest)
+    packing, layout = None, layout_of(joined, reduction, target, strided=True)
+    if layout is not None:
+        packing = packing_of(reduction, layout)
+    known = layout is not None and layout.row is not None and number(layout.row.extent) is not None
+    if joined.axes != nest.axes or layout is None or (packing is not None and not known):
+        raise UnityError(
+            "the rule joins axes of this kernel first, or lays it out twice, for few and many rows",
+            hint="Schedule(func) starts from the kernel as it is",
+        )
+    result = sch.reindex(nest.name, "write", 0)
+    sch.set_scope(nest.name, 0, "local")
+    for name in behind:
+        sch.reverse_compute_inline(name)
+    schedule_contraction(sch, joined, layout, packing, result.name)
+
+
 def schedule_contraction(
-    sch: Schedule, nest: Nest, layout: Layout, packing: Packing | None
+    sch: Schedule, nest: Nest, layout: Layout, packing: Packing | None, result: str
 ) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
-    target, reduction, sums, result = sch.target, nest.reduction, nest.name, f"{nest.name}_result"
+    target, reduction, sums = sch.target, nest.reduction, nest.name
     assert target is not None
     assert reduction is not None
     tiling = tiling_of(layout, reduction, target, packing)
