@@ -289,3 +289,28 @@ def main(x: f32[Tensor, 4, 2]) -> f32[Tensor, 8]:
     row = unity.compile(module, resolve="static").explain()["y"]
     assert row.place.endswith(":5:13")
     assert row.shapes == "float32(4, 2), shape(8) -> float32(8,)"
+
+
+def test_a_region_does_not_reach_across_what_stands_between_two_blocks() -> None:
+    """`early` and `late` meet in `both`, but `late` comes of a scan, which comes of `early`."""
+    module = parse("""
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 4]) -> f32[Tensor, 8]:
+    with R.dataflow():
+        early = R.exp(R.sum(x, axis=0))
+
+
+    def step(state: Tensor, row: Tensor):
+        new = R.tanh(R.add(state, row))
+        return new, new
+
+    last, rows = R.scan(step, init=(early,), inputs=(x,))
+    with R.dataflow():
+        late = R.sqrt(R.abs(last))
+        both = R.concat((early, late), axis=0)
+    return both
+""")
+    exe = unity.compile(module, resolve={"*": "engine:onnxruntime"})
+    x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
+    np.testing.assert_allclose(exe(x), np.asarray(interpret(module, "main", [x])), rtol=1e-5)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from unity.ir.graph import Var
 
 
 def regions(
-    order: Sequence[Var], operands: Mapping[Var, Sequence[Var]], label: Mapping[Var, str]
+    order: Sequence[Var], operands: Mapping[Var, Sequence[Var]], label: Mapping[Var, Hashable]
 ) -> list[list[Var]]:
     """Maximal sets of connected variables of one label whose outlining makes no cycle.
 
@@ -19,7 +19,8 @@ def regions(
     Args:
         order: All variables, operands before what uses them.
         operands: What each is computed from.
-        label: What those that belong to a region are labelled; the others are outside.
+        label: What those that belong to a region are labelled: its engine and its block, because
+            what happens between two blocks is not in `operands`. The others are outside.
     """
     groups = _Groups(order, operands)
     for i, var in enumerate(order):

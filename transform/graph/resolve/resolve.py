@@ -210,7 +210,11 @@ class _Resolver:
         order = list(self.graph.values)
         operands = {v: list(free_vars(e)) for v, e in self.graph.values.items()}
         kept: list[tuple[str, list[Var]]] = []
-        for members in regions(order, operands, labels):
+        places = {
+            b.var: i for i, block in enumerate(self.function.body.blocks) for b in block.bindings
+        }
+        where = {v: (engine, places[v]) for v, engine in labels.items()}
+        for members in regions(order, operands, where):
             why = self.declined(members)
             if why is None:
                 kept.append((labels[members[0]], members))
