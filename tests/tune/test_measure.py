@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -315,3 +316,10 @@ def test_the_clock_does_not_count_waiting_for_a_cpu_but_counts_sleep() -> None:
         time.sleep(0.02)
         passed, whole = clock.since(begin), time.perf_counter() - plain
     assert 0 < passed <= whole
+
+
+@pytest.mark.parametrize("wrong", [(), -3, 3.5, "3", (4, "8"), True, None])
+def test_sizes_that_are_none_are_refused(wrong: object) -> None:
+    sizes: dict[str, Any] = {"n": wrong}
+    with pytest.raises(UnityError, match="sizes: 'n' is"):
+        assignments(sizes)

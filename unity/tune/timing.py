@@ -165,13 +165,27 @@ def assignments(sizes: Mapping[str, int | Sequence[int]]) -> list[dict[str, int]
     """The assignments of symbols to measure at: the i-th values together, one value for all.
 
     Raises:
-        UnityError: Symbols are given different numbers of values.
+        UnityError: What is given are no sizes, or symbols are given different numbers of them.
 
     >>> assignments({"n": (16, 128), "batch": 1})
     [{'n': 16, 'batch': 1}, {'n': 128, 'batch': 1}]
     """
+    for name, given in sizes.items():
+        values = (given,) if isinstance(given, int) else given
+        if not _are_sizes(values):
+            raise UnityError(
+                f"sizes: {name!r} is {given!r}, not a size or a sequence of sizes",
+                hint='sizes are integers from 0 on: {"n": 128}, or {"n": (16, 128)}',
+            )
     several = {len(v) for v in sizes.values() if not isinstance(v, int)}
     if len(several) > 1:
         raise UnityError(f"sizes has symbols of {sorted(several)} values: give each as many")
     count = several.pop() if several else 1
     return [{k: v if isinstance(v, int) else v[i] for k, v in sizes.items()} for i in range(count)]
+
+
+def _are_sizes(values: object) -> bool:
+    """Whether something is a sequence of sizes, at least one."""
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes) or not values:
+        return False
+    return all(type(v) is int and v >= 0 for v in values)
