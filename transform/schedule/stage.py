@@ -97,8 +97,9 @@ def _params(body: Stmt, own: Buffer) -> tuple[Param, ...]:
 def _nest(
     name: str, spatial: tuple[Axis, ...], reduced: tuple[Axis, ...], init: Stmt | None, body: Stmt
 ) -> Stmt:
-    every: list[tuple[Axis, AxisKind]] = [(a, "S") for a in spatial]
-    every += [(a, "R") for a in reduced]
+    every: list[tuple[Axis, AxisKind]] = []
+    every.extend((a, "S") for a in spatial)
+    every.extend((a, "R") for a in reduced)
     loops = [
         For(PrimVar(a.var.name.removeprefix("v")), imm(0), a.extent, NOTHING) for a, _ in every
     ]
