@@ -45,7 +45,9 @@ class Form:
     why_not: str | None = None
 
 
-def forms_of(call: Call, var: Var, alone: Collection[Var], target: Target) -> list[Form]:
+def forms_of(
+    call: Call, var: Var, alone: Collection[Var], target: Target, errors: bool = True
+) -> list[Form]:
     """The forms of a call, the one that our own passes prefer first; empty where there is one way.
 
     Args:
@@ -53,10 +55,11 @@ def forms_of(call: Call, var: Var, alone: Collection[Var], target: Target) -> li
         var: What it computes.
         alone: Convolutions of single pixels that no other one is near.
         target: The machine.
+        errors: Whether to look at rounding errors already: `ConvertWinograd` does in any case.
     """
     match call:
         case Call(Op("nn.conv2d"), (_, Constant() as weight)):
-            found = _convolution(call, weight, var, alone, target)
+            found = _convolution(call, weight, var, alone, target, errors)
         case Call(Op("matmul"), (x, Constant() as weight)):
             found = _product(call, x.type if isinstance(x, Var) else None, weight, target)
         case _:
@@ -66,7 +69,7 @@ def forms_of(call: Call, var: Var, alone: Collection[Var], target: Target) -> li
 
 
 def _convolution(
-    call: Call, weight: Constant, var: Var, alone: Collection[Var], target: Target
+    call: Call, weight: Constant, var: Var, alone: Collection[Var], target: Target, errors: bool
 ) -> list[Form]:
     lanes = target.vector_bits // FLOAT32.bits
     out, image = image_of(var), image_of(call.args[0])
@@ -86,15 +89,18 @@ def _convolution(
     cycles = winograd_cycles(*blocks, batch, height, width, lanes, target)
     why = _no_winograd(call, weight, image.channels, lanes)
     tiles: list[Form] = []
-    for tile in sorted((4, 2), key=lambda t: cycles[t]):
+    exact = not errors  # a smaller tile than one that is exact enough is so, too
+    for tile in (4, 2):
         reason = why
         if reason is None and cycles[tile] < MARGIN * cycles[0]:
-            error = _error(weight, tile)
-            if not error <= _TOLERANCE:
+            error = 0.0 if exact else _error(weight, tile)
+            exact = error <= _TOLERANCE
+            if not exact:
                 reason = f"its rounding errors would be {error:.1g}"
         elif reason is None:
             reason = "it would take longer for certain"
         tiles.append(Form(f"winograd.{tile}", cycles[tile] / cycles[0], reason))
+    tiles.sort(key=lambda f: f.share)
     if gemm.why_not is None and var in alone:
         return [gemm, direct, *tiles]
     best = worth(cycles)

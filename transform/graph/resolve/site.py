@@ -122,7 +122,9 @@ def is_ours(implementation: str) -> bool:
     return implementation == TIR or implementation.startswith(OURS)
 
 
-def sites_of(name: str, function: Function, target: Target, forms: bool = True) -> list[Site]:
+def sites_of(
+    name: str, function: Function, target: Target, forms: bool = True, errors: bool = True
+) -> list[Site]:
     """The call sites of a function with their candidates, in order.
 
     Args:
@@ -130,6 +132,7 @@ def sites_of(name: str, function: Function, target: Target, forms: bool = True) 
         function: The function.
         target: The machine.
         forms: Whether the passes to come know several forms of our kernels.
+        errors: Whether to rule out forms whose rounding errors are too large.
     """
     graph = Graph.of(function)
     backend = backend_of(target.kind)
@@ -149,7 +152,7 @@ def sites_of(name: str, function: Function, target: Target, forms: bool = True) 
         candidates: list[Candidate] = []
         if all(t is not None for t in types):
             candidates = [
-                *_ours(site, forms_of(value, var, alone, target) if forms else [], target),
+                *_ours(site, forms_of(value, var, alone, target, errors) if forms else [], target),
                 *(_library(f, why, site, graph, var, target) for f, why in libraries),
                 *(_engine(e, why, site, target) for e, why in engines),
             ]
