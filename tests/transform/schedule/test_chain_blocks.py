@@ -77,7 +77,8 @@ def lowered(func: PrimFunc, target: Target) -> PrimFunc:
 def in_blocks(func: PrimFunc) -> bool:
     """Whether every temporary belongs to a block of rows."""
     allocated = [s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate)]
-    return all(b.scope == "local" or b.name == "panel" for b in allocated)
+    panels = ("panel", "v_reindex")
+    return all(b.scope == "local" or b.name in panels for b in allocated)
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=["avx2", "avx512", "sse"])
