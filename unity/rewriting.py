@@ -10,10 +10,11 @@ from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Dim, Symbol, dim, evaluate, symbols_of
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
-from unity.ir.graph import BindingBlock, Body, Function, Var
+from unity.ir.graph import BindingBlock, Body, Function, Tuple, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType
+from unity.ir.types import TensorType, TupleType
+from unity.ir.visit_graph import walk_bindings
 from unity.script import ScriptFunction
 from unity.transform.graph.rewrite_rule import RewriteRule, instantiate
 from unity.transform.instruments.numeric import difference
@@ -23,6 +24,15 @@ ENOUGH, LEAST = 40, 5
 """Trials that fit: how many are made, and how many there must be."""
 RTOL = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-9}
 """How far results may differ, relative to the largest number; other types must be equal."""
+MAGNITUDES = (60.0, 1e3, 1e20, 1e-20)
+"""Numbers far from one that both sides are tried with, besides ordinary ones."""
+RANGES = {
+    "float16": (2.0**-14, 65504.0),
+    "bfloat16": (2.0**-126, 3.3e38),
+    "float32": (2.0**-126, 3.4e38),
+    "float64": (2.0**-1022, 1.7e308),
+}
+"""The smallest normal number of a dtype, and about the largest one."""
 DTYPES = (FLOAT32, FLOAT32, FLOAT64, INT64, INT32, BOOL)
 """What parameters without a dtype are tried with, all of them alike."""
 
@@ -42,6 +52,9 @@ def rewrite_rule(
     types: ``f32[Tensor, n, 4]`` for matrices of four columns, ``f32[Tensor, ...]`` for any shape,
     ``R.any_dtype[Tensor, ...]`` for any dtype as well. Constants of one element and attributes must
     be as written; a Python value from around the function makes a rule for each: see tutorial 7.
+
+    The inputs are ordinary numbers, and large and tiny ones (`MAGNITUDES`). Of the latter it does
+    not count against a rule if `before` itself overflows or gets subnormal numbers on the way.
 
     Args:
         before: What is looked for.
@@ -74,6 +87,7 @@ def _check(rule: RewriteRule, tries: int, rng: np.random.Generator) -> None:
     """
     fitting = 0
     reason = ""
+    far = rng.spawn(1)[0]
     for types in _samples(rule, tries, rng):
         inputs = [_values(t, rng) for t in types]
         try:
@@ -85,12 +99,9 @@ def _check(rule: RewriteRule, tries: int, rng: np.random.Generator) -> None:
         if not same_type(second.result, first.result):  # where it is not applied
             reason = f"what takes its place is {second.result}, not {first.result}"
             continue
-        shown = ", ".join(f"{p.name}: {p.type}" for p in first.params)
-        try:
-            wrong = _difference(expected, _run(second, inputs), first.result)
-        except UnityError as error:
-            wrong = error.message
+        wrong = _compare(expected, second, inputs) or _compare_far(first, second, types, far)
         if wrong is not None:
+            shown = ", ".join(f"{p.name}: {p.type}" for p in first.params)
             raise UnityError(
                 f"the rule {rule.name!r} changes what is computed, for {shown}: {wrong}",
                 rule.after.span,
@@ -105,6 +116,56 @@ def _check(rule: RewriteRule, tries: int, rng: np.random.Generator) -> None:
             rule.before.span,
             f"give its parameters shapes and dtypes; the last did not fit because {reason}",
         )
+
+
+def _compare(expected: object, after: Function, inputs: Sequence[Array]) -> str | None:
+    """How what takes the place differs on given inputs, an error included; None if it does not."""
+    try:
+        return _difference(expected, _run(after, inputs), after.result)
+    except UnityError as error:
+        return error.message
+
+
+def _compare_far(
+    before: Function, after: Function, types: Sequence[TensorType], rng: np.random.Generator
+) -> str | None:
+    """How both differ on large and tiny numbers where `before` stays within its dtypes."""
+    magnitude = float(rng.choice(MAGNITUDES))
+    inputs = [_far_values(t, magnitude, rng) for t in types]
+    try:
+        expected = _run(before, inputs)
+    except UnityError:  # a number is too large for an index, say
+        return None
+    wrong = _compare(expected, after, inputs)
+    if wrong is None or _leaves_its_range(before, inputs):
+        return None
+    return f"with numbers about {magnitude:g}, {wrong}"
+
+
+def _leaves_its_range(function: Function, inputs: Sequence[Array]) -> bool:
+    """Whether something that a function computes on the way is not finite, or subnormal."""
+    made = tuple(b.var for b in walk_bindings(function))
+    every = Var("every", TupleType(tuple(v.type for v in made)))
+    last = BindingBlock((VarBinding(every, Tuple(made)),))
+    body = Body((*function.body.blocks, last), every)
+    every_value = Function(function.params, body, every.type)
+    return any(map(_is_out_of_range, _arrays(_run(every_value, inputs))))
+
+
+def _arrays(value: object) -> Iterator[Array]:
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _arrays(part)
+    elif isinstance(value, np.ndarray | np.generic):
+        yield np.asarray(value)
+
+
+def _is_out_of_range(array: Array) -> bool:
+    if array.dtype.name not in RANGES:
+        return False
+    wide = np.abs(array.astype(np.float64))
+    least, _ = RANGES[array.dtype.name]
+    return not bool(np.all(np.isfinite(wide) & ((wide == 0.0) | (wide >= least))))
 
 
 def _run(function: Function, inputs: Sequence[Array]) -> object:
@@ -122,7 +183,8 @@ def _difference(expected: object, got: object, of: object) -> str | None:
     a, b = np.asarray(expected, np.float64), np.asarray(got, np.float64)
     if a.shape != b.shape:
         return wrong
-    apart = np.abs(a - b)[np.isfinite(a) & np.isfinite(b)]
+    both = np.isfinite(a) & np.isfinite(b)
+    apart = np.abs(a[both] - b[both])
     most = float(apart.max(initial=0.0))
     return f"{wrong} (largest difference {most:.3g})" if most else wrong
 
@@ -212,3 +274,26 @@ def _values(t: TensorType, rng: np.random.Generator) -> Array:
         case 2:
             drawn = drawn * 10
     return np.asarray(drawn).astype(t.dtype.numpy)
+
+
+def _far_values(t: TensorType, magnitude: float, rng: np.random.Generator) -> Array:
+    """An array of numbers about as large as asked, or as the dtype has them; ordinary ones between.
+
+    All are negative at times.
+    """
+    assert t.dtype is not None
+    ordinary = _values(t, rng)
+    if t.dtype.kind == "bool":
+        return ordinary
+    drawn = rng.standard_normal(ordinary.shape)
+    if rng.random() < 0.3:
+        drawn = -np.abs(drawn)
+    if t.dtype.is_float:
+        _, most = RANGES.get(t.dtype.name, (0.0, 200.0))
+        far = np.clip(drawn * min(magnitude, most / 8), -most, most)
+    else:
+        signed = t.dtype.kind == "int"
+        most = 2.0 ** (t.dtype.bits - signed) - 1
+        far = np.clip(np.round(drawn * min(magnitude, 1e3)), -most if signed else 0.0, most)
+    between = rng.random(ordinary.shape) < (0.3 if rng.random() < 0.5 else 0.0)
+    return np.where(between, ordinary, far.astype(t.dtype.numpy))

@@ -25,11 +25,23 @@ def test_rules_that_hold(name: str) -> None:
     assert unity.rewrite_rule(*TRUE[name], seed=1) == rule
 
 
+def test_a_rule_that_overflows_less_holds() -> None:
+    """sqrt(x * x) is infinite for 1e20, which does not speak against abs(x)."""
+    sides = (user_rules.root_of_square, user_rules.magnitude)
+    for seed in range(5):
+        assert unity.rewrite_rule(*sides, seed=seed).name == "root_of_square"
+    with pytest.raises(UnityError, match=r"with numbers about 1e\+20, at .*, got inf"):
+        unity.rewrite_rule(*reversed(sides))
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
         ("order", r"difference' changes what is computed, for x: float32\(.*largest difference"),
         ("zero", r"for x: float32\(.*expected nan, got 1"),
+        ("clip", r"for x: float32\(.*with numbers about .*, at .* expected -?50, got"),
+        ("overflow", r"with numbers about .*, at \[\d, \d\] expected .*, got (nan|0)"),
+        ("tiny", r"for x: float32\(\d,\)"),
         ("axis", r"for x: float32\(\d, \d\): at \[\d, \d\] expected"),
         ("rounding", r"for x: int\d\d\(.*\(largest difference 1\)"),
         ("operand", r"for x: float32\(.*y: float32\("),

@@ -188,7 +188,45 @@ def summed_kept(x: f32[Tensor, n]) -> f32[Tensor, ...]:
     return R.sum(x, axis=0, keepdims=True)
 
 
+@script.function
+def clipped(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
+    return R.maximum(R.minimum(x, 50.0), -50.0)
+
+
+@script.function
+def unclipped(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
+    return x
+
+
+@script.function
+def softmax_by_hand(x: f32[Tensor, n, m]) -> f32[Tensor, n, m]:
+    return R.divide(R.exp(x), R.sum(R.exp(x), axis=1, keepdims=True))
+
+
+@script.function
+def held_away_from_zero(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    return R.divide(x, R.maximum(R.abs(x), 1e-12))
+
+
+@script.function
+def sign(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    return R.divide(x, R.abs(x))
+
+
+@script.function
+def root_of_square(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
+    return R.sqrt(R.multiply(x, x))
+
+
+@script.function
+def magnitude(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
+    return R.abs(x)
+
+
 FALSE: dict[str, Pair] = {
+    "clip": (clipped, unclipped),
+    "overflow": (last_axis, softmax_by_hand),
+    "tiny": (held_away_from_zero, sign),
     "order": (difference, other_way),
     "zero": (quotient, ones),
     "axis": (last_axis, first_axis),
