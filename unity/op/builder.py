@@ -73,6 +73,12 @@ class GraphBuilder:
         inner._names, inner._symbols = self._names, self._symbols
         return inner
 
+    def trial(self) -> GraphBuilder:
+        """A builder of a nested body that is thrown away: the names it gives out stay free."""
+        inner = self.child()
+        inner._names, inner._symbols = set(self._names), set(self._symbols)
+        return inner
+
     def param(self, name: str, kind: Type, span: Span | None = None) -> Var:
         """A parameter, in order."""
         var = self.new_var(name, kind, span)

@@ -139,8 +139,60 @@ def test_what_is_missing_is_said() -> None:
         from_onnx(model("times", "", body("on")))
     with pytest.raises(UnsupportedError, match="outputs of each step"):
         from_onnx(model("three", "", body("small")))
-    with pytest.raises(UnsupportedError, match="a state whose shape changes"):
-        from_onnx(model("three", "", body("on", stacked=False, grows=True)))
+    grows = r"node 'last' \(Loop\).*: the state 'total' whose shape changes from \(3,\) to \(6,\)"
+    with pytest.raises(UnsupportedError, match=grows):
+        from_onnx(model("three", "", body("on", grows=True)))
+
+
+def greedy(ends: bool, extent: int | str) -> onnx.ModelProto:
+    """Decoding: each step appends the best next id; it may end early, at the id 7."""
+    rng = np.random.default_rng(1)
+    nodes = [
+        helper.make_node("Gather", ["table", "last"], ["row"]),
+        helper.make_node("ArgMax", ["row"], ["best"], axis=-1, keepdims=0),
+        helper.make_node("Unsqueeze", ["best", "one"], ["column"]),
+        helper.make_node("Concat", ["ids", "column"], ["longer"], axis=1),
+        helper.make_node("Equal", ["best", "seven"], ["is_end"]),
+        helper.make_node("Not", ["is_end"], ["is_other"]),
+        helper.make_node("Cast", ["is_other"], ["other"], to=INT),
+        helper.make_node("ReduceMax", ["other"], ["any"], keepdims=0),
+        helper.make_node("Cast", ["any"], ["on"], to=BOOL),
+        helper.make_node("Identity", ["go"], ["same"]),
+    ]
+    inputs = [info("i", INT), info("go", BOOL), info("last", INT, "b"), info("ids", INT, "b", "t")]
+    outputs = [info("on" if ends else "same", BOOL), info("best", INT, "b")]
+    step = helper.make_graph(nodes, "step", inputs, [*outputs, info("longer", INT, "b", "t")])
+    outer = [
+        helper.make_node("Gather", ["prompt", "minus"], ["first"], axis=1),
+        helper.make_node("Loop", ["most", "yes", "first", "prompt"], ["end", "out"], body=step),
+        helper.make_node("Add", ["out", "one"], ["more"]),
+    ]
+    constants = [
+        number("table", rng.standard_normal((20, 20)).astype(np.float32)),
+        *(number(n, np.int64(v)) for n, v in (("seven", 7), ("most", 9), ("minus", -1))),
+        number("one", np.array([1])),
+        number("yes", True),
+    ]
+    found = [info("more", INT, "b", "all"), info("end", INT, "b")]
+    graph = helper.make_graph(outer, "g", [info("prompt", INT, "b", extent)], found, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("extent", ["s", 3])
+def test_a_state_that_grows_has_another_size_in_each_step(ends: bool, extent: int | str) -> None:
+    of = greedy(ends, extent)
+    assert loops(of) == [While]
+    module, executable = from_onnx(of), unity.compile(of)
+    session = ort.InferenceSession(of.SerializeToString())
+    for rows in (1, 3):
+        ids = np.random.default_rng(rows).integers(0, 20, (rows, 3))
+        want = session.run(None, {"prompt": ids})
+        interpreted = interpret(module, "main", [ids])
+        assert isinstance(interpreted, tuple)
+        for found in (list(executable.run({"prompt": ids}).values()), interpreted):
+            for w, g in zip(want, found, strict=True):
+                np.testing.assert_array_equal(np.asarray(g), w)
 
 
 def test_a_loop_without_an_end_is_refused() -> None:

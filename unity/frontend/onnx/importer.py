@@ -206,6 +206,12 @@ class GraphImporter:
         """The importer of a nested graph, which grows a nested body."""
         return GraphImporter(self.model, self.builder.child(), self)
 
+    def trial(self) -> GraphImporter:
+        """The importer of a nested graph that is thrown away: its gaps and names are its own."""
+        found = GraphImporter(self.model, self.builder.trial(), self)
+        found.gaps = []
+        return found
+
     def value(self, name: str) -> Value:
         """What a name stands for.
 

@@ -3,29 +3,36 @@
 Where the number of steps is a size and no step can end the loop early, it is the IR's scan over the
 numbers of the steps, and what each step gives is stacked. Else it is a while loop; what its steps
 give could then be of any number, which is not implemented.
+
+A state may grow: an axis that a step changes has another size in each step. A scan's states keep
+their shapes, so such a loop is a while loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, as_dim, dim_max
+from unity.ir.dims import Dim, as_dim, bounds, dim_max, equal
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
 from unity.ir.types import TensorType
+from unity.op.argument import shape_text
 
-from .node import Converter, Node, Value
+from .node import Converter, Gap, Node, Value
 from .scan import kept
 from .sizes import Sizes
 
 if TYPE_CHECKING:
     from .importer import GraphImporter
+
+Axes: TypeAlias = "frozenset[int]"
+"""The axes of a state that steps change."""
 
 
 def _loop(node: Node) -> list[Value]:
@@ -39,12 +46,42 @@ def _loop(node: Node) -> list[Value]:
         raise UnityError(f"has {len(node.proto.output)} outputs, the body {len(body.g.output)}")
     init = [node.tensor(2 + k) for k in range(states)]
     steps = node.sizes(0) if node.has(0) else None
-    if steps is not None and _goes_on(node, body.g):
+    loose = _changing(node, body.g, init)
+    stacks = len(body.g.output) > states + 1
+    if steps is not None and _goes_on(node, body.g) and (stacks or not any(loose)):
         (count,) = steps.flat
         return _counted(node, body.g, init, as_dim(dim_max(count, 0)))
-    if len(body.g.output) > states + 1:
+    if stacks:
         raise node.gap("outputs of each step of a number known only at run time")
-    return _checked(node, body.g, init)
+    return _checked(node, body.g, init, loose)
+
+
+def _changing(node: Node, body: onnx.GraphProto, init: Sequence[Expr]) -> list[Axes]:
+    """Which axes of each state a step may change, found by converting the body and looking.
+
+    An axis of an unknown size may make others unknown, so this is repeated. If the body can't be
+    converted with such axes, none is: what a step gives is then asserted to have the old shape.
+    """
+    found: list[Axes] = [frozenset() for _ in init]
+    while True:
+        inner = node.graph.trial()
+        inner.values[body.input[0].name] = inner.builder.new_var("nth", TensorType((), INT64))
+        inner.values[body.input[1].name] = inner.builder.new_var("going", TensorType((), BOOL))
+        within = Node(node.proto, inner, node.version)
+        _, before = _states(node, inner, body, init, found)
+        try:
+            after = [within.shape_of(v) for v in _outputs(within, body)[1 : 1 + len(init)]]
+        except (Gap, UnityError):
+            return [frozenset() for _ in init]
+        wider: list[Axes] = []
+        for old, new, axes in zip(before, after, found, strict=True):
+            shape = within.shape_of(old)
+            if len(shape) != len(new):
+                return [frozenset() for _ in init]
+            wider.append(axes | {k for k, d in enumerate(shape) if not equal(d, new[k])})
+        if wider == found:
+            return found
+        found = wider
 
 
 def _goes_on(node: Node, body: onnx.GraphProto) -> bool:
@@ -72,10 +109,10 @@ def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Expr], steps: Dim
     """A scan over the steps' numbers."""
     inner = node.graph.inner()
     nth = inner.builder.new_var(body.input[0].name, TensorType((), INT64))
-    state = _states(node, inner, body, init)
+    state, _ = _states(node, inner, body, init, [frozenset() for _ in init])
     inner.values[body.input[0].name] = nth
     inner.values[body.input[1].name] = _true()
-    after = _step(node, inner, body, state)[1:]
+    after = _step(node, inner, body, state, [frozenset() for _ in init])[1:]
     numbers = node.op("arange", 0, steps, 1, dtype=INT64)
     whole = inner.builder.body(Tuple(tuple(after)))
     scan = Scan(tuple(state), tuple(init), (nth,), (numbers,), whole)
@@ -83,7 +120,9 @@ def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Expr], steps: Dim
     return [node.field(value, k) for k in range(len(node.proto.output))]
 
 
-def _checked(node: Node, body: onnx.GraphProto, init: Sequence[Expr]) -> list[Value]:
+def _checked(
+    node: Node, body: onnx.GraphProto, init: Sequence[Expr], loose: Sequence[Axes]
+) -> list[Value]:
     """A while loop, which counts its steps and carries its condition."""
     limit = node.op("reshape", node.tensor(0), ()) if node.has(0) else None
     start = node.op("reshape", node.tensor(1), ()) if node.has(1) else _true()
@@ -92,18 +131,22 @@ def _checked(node: Node, body: onnx.GraphProto, init: Sequence[Expr]) -> list[Va
     inner = node.graph.inner()
     nth = inner.builder.new_var(body.input[0].name, TensorType((), INT64))
     going = inner.builder.new_var(body.input[1].name, TensorType((), BOOL))
-    state = _states(node, inner, body, init)
+    state, entered = _states(node, inner, body, init, loose)
     inner.values[body.input[0].name] = nth
     inner.values[body.input[1].name] = going
     condition = _condition(node, nth, going, limit)
     within = Node(node.proto, inner, node.version)
-    on, *after = _step(node, inner, body, state)
+    on, *after = _step(node, inner, body, entered, loose)
     following = within.op("add", nth, 1)
     whole = inner.builder.body(Tuple((following, within.op("reshape", on, ()), *after)))
     begin = (Constant(np.asarray(0, np.int64)), start, *init)
     loop = While((nth, going, *state), begin, condition, whole)
     value = node.graph.builder.emit(loop, node.label, node.span)
-    return [node.field(value, 2 + k) for k in range(len(node.proto.output))]
+    results: list[Value] = []
+    for k, (x, axes) in enumerate(zip(init, loose, strict=True)):
+        if k < len(node.proto.output):
+            results.append(_shaped(node, node.field(value, 2 + k), x, axes))
+    return results
 
 
 def _condition(node: Node, nth: Var, going: Var, limit: Expr | None) -> Body:
@@ -115,33 +158,76 @@ def _condition(node: Node, nth: Var, going: Var, limit: Expr | None) -> Body:
 
 
 def _states(
-    node: Node, inner: GraphImporter, body: onnx.GraphProto, init: Sequence[Expr]
-) -> list[Var]:
-    """Variables for the states, under the names that the body has for them."""
+    node: Node,
+    inner: GraphImporter,
+    body: onnx.GraphProto,
+    init: Sequence[Expr],
+    loose: Sequence[Axes],
+) -> tuple[list[Var], list[Expr]]:
+    """Variables for the states, and what the body has under its names for them.
+
+    The two differ for states with changing axes: those have a symbol of the step in the body.
+    """
+    within = Node(node.proto, inner, node.version)
     found: list[Var] = []
-    for given, x in zip(body.input[2:], init, strict=True):
-        var = inner.builder.new_var(given.name, node.type_of(x))
-        inner.values[given.name] = var
+    entered: list[Expr] = []
+    for given, x, axes in zip(body.input[2:], init, loose, strict=True):
+        of = node.type_of(x)
+        kind = TensorType(len(node.shape_of(x)), of.dtype) if axes else of
+        var = inner.builder.new_var(given.name, kind)
+        inner.values[given.name] = value = _shaped(within, var, x, axes)
         found.append(var)
+        entered.append(value)
+    return found, entered
+
+
+def _shaped(node: Node, value: Expr, init: Expr, axes: Axes) -> Expr:
+    """A state of some step: shaped as it began but for its changing axes."""
+    if not axes:
+        return value
+    fresh = node.graph.builder.fresh
+    shape = enumerate(node.shape_of(init))
+    return node.assert_shape(
+        value, tuple(fresh(f"{node.label}_size") if k in axes else d for k, d in shape)
+    )
+
+
+def _outputs(within: Node, body: onnx.GraphProto) -> list[Expr]:
+    values = within.graph.inline(body)
+    found: list[Expr] = []
+    found += [within.materialize(v) if isinstance(v, Sizes) else v for v in values]
     return found
 
 
 def _step(
-    node: Node, inner: GraphImporter, body: onnx.GraphProto, state: Sequence[Var]
+    node: Node,
+    inner: GraphImporter,
+    body: onnx.GraphProto,
+    state: Sequence[Expr],
+    loose: Sequence[Axes],
 ) -> list[Expr]:
     """The body's outputs: its condition, the next states, what it gives besides."""
     within = Node(node.proto, inner, node.version)
-    found = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body)]
-    for k, old in enumerate(state):
+    found = _outputs(within, body)
+    for k, (old, axes) in enumerate(zip(state, loose, strict=True)):
         new = found[1 + k]
-        before, after = node.shape_of(old), within.shape_of(new)
-        if len(before) != len(after) or any(
-            isinstance(a, int) and isinstance(b, int) and a != b
-            for a, b in zip(before, after, strict=True)
-        ):
-            raise node.gap(f"a state whose shape changes from {before} to {after}")
-        found[1 + k] = kept(within, new, old)
+        before, after = within.shape_of(old), within.shape_of(new)
+        pairs = list(zip(before, after, strict=False))
+        changes = any(i not in axes and _differ(a, b) for i, (a, b) in enumerate(pairs))
+        if len(before) != len(after) or changes:
+            raise node.gap(
+                f"the state {body.input[2 + k].name!r} whose shape changes from "
+                f"{shape_text(before)} to {shape_text(after)}"
+            )
+        target = tuple(b if i in axes else a for i, (a, b) in enumerate(pairs))
+        found[1 + k] = kept(within, new, TensorType(target, within.dtype_of(old)))
     return found
+
+
+def _differ(a: Dim, b: Dim) -> bool:
+    """Whether two extents are never the same."""
+    low, high = bounds(as_dim(a - b))
+    return (low is not None and low > 0) or (high is not None and high < 0)
 
 
 def _true() -> Constant:

@@ -48,7 +48,9 @@ def _scan(node: Node) -> list[Value]:
         inner.values[p.name] = var
     within = Node(node.proto, inner, node.version)
     after = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body.g)]
-    after[:states] = [kept(within, new, old) for new, old in zip(after, state, strict=False)]
+    after[:states] = [
+        kept(within, new, within.type_of(old)) for new, old in zip(after, state, strict=False)
+    ]
     whole = inner.builder.body(Tuple(tuple(after)))
     scan = Scan(tuple(state), tuple(init), tuple(elements), tuple(inputs), whole)
     value = node.graph.builder.emit(scan, node.label, node.span)
@@ -95,11 +97,12 @@ def _placed(node: Node, x: Expr, axis: int, reverse: int) -> Expr:
     return node.op("permute_dims", x, axes=tuple(order))
 
 
-def kept(node: Node, new: Expr, old: Expr) -> Expr:
+def kept(node: Node, new: Expr, old: TensorType) -> Expr:
     """A state after a step, of the type that it had before."""
-    if node.dtype_of(new) != node.dtype_of(old):
-        raise UnityError(f"a state of {node.dtype_of(old)} becomes one of {node.dtype_of(new)}")
-    before, after = node.shape_of(old), node.shape_of(new)
+    if node.dtype_of(new) != old.dtype:
+        raise UnityError(f"a state of {old.dtype} becomes one of {node.dtype_of(new)}")
+    before, after = old.shape, node.shape_of(new)
+    assert isinstance(before, tuple)
     same = len(before) == len(after) and all(map(equal, before, after))
     return new if same else node.assert_shape(new, before)
 
