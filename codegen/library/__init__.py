@@ -5,11 +5,11 @@ from unity.transform.graph.resolve import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,
     fixed_kernel,
-    register_library_function,
     sealed,
 )
 
 from . import openblas
+from .registration import register_library_function
 from .shared_library import SharedLibrary
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,6 +13,7 @@ import pytest
 
 import unity
 from unity.codegen.library import (
+    LIBRARY_FUNCTIONS,
     LibraryFunction,
     SharedLibrary,
     fixed_kernel,
@@ -19,6 +21,7 @@ from unity.codegen.library import (
 )
 from unity.errors import UnityError
 from unity.interpreter import interpret
+from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.script import parse, print_module
 from unity.transform import Context
@@ -160,6 +163,31 @@ def test_a_users_function_takes_the_place_of_an_operator() -> None:
     assert exe.explain()["cos"].choice == "library:libm.cos"
     x = np.linspace(-3, 3, 9, dtype=np.float32)
     np.testing.assert_allclose(exe(x), np.exp(np.cos(x)), rtol=1e-5)
+
+
+@pytest.mark.skipif(LIBM is None, reason="no C library of mathematics")
+@pytest.mark.parametrize(
+    ("oracle", "name", "why"),
+    [
+        (np.sin, "sin", "what it computes and its oracle differ"),
+        (np.cos, "sin", "its oracle and its pattern differ"),
+        (np.sin, "cos", "its oracle and its pattern differ"),
+    ],
+)
+def test_a_function_that_is_not_what_is_said_is_refused(
+    oracle: Callable[..., Array], name: str, why: str
+) -> None:
+    SharedLibrary("libm", lambda: [LIBM or ""]).register()
+    kernel = fixed_kernel(parse(COSINES).prim_funcs()["cosines"])
+    pattern = op(name, any_("x")) * 2.0
+    wrong = LibraryFunction("libm.wrong", kernel, lambda x: 2 * oracle(x), pattern, ("x",))
+    with pytest.raises(
+        UnityError, match=rf"libm.wrong: {why}, for x: float32\[\d+\]: at .*expected"
+    ):
+        register_library_function(wrong)
+    assert "libm.wrong" not in LIBRARY_FUNCTIONS
+    register_library_function(wrong, check=False)
+    del LIBRARY_FUNCTIONS["libm.wrong"]
 
 
 def test_inputs_that_the_pattern_does_not_capture_are_refused() -> None:

@@ -5,6 +5,7 @@ from unity.runtime.engine import Compiled
 from .engine import ENGINES, Engine, OpSite, engine_of, register_engine
 from .library import (
     LIBRARY_FUNCTIONS,
+    FixedKernel,
     LibraryFunction,
     fixed_kernel,
     library_function,
@@ -27,6 +28,7 @@ __all__ = [
     "Choice",
     "Compiled",
     "Engine",
+    "FixedKernel",
     "LibraryFunction",
     "LowerLibraryCalls",
     "OpSite",

@@ -20,7 +20,7 @@ from unity.ir.dtype import Array
 from unity.ir.lattice import unify
 from unity.ir.prim_expr import imm
 from unity.ir.stmt import Block, Buffer, PrimFunc, Range, Region
-from unity.ir.types import TensorType, Type
+from unity.ir.types import TensorType
 from unity.ir.visit_prim import walk_stmt
 from unity.script import ScriptPrimFunc
 
@@ -104,24 +104,39 @@ def _into(oracle: Callable[..., Array | tuple[Array, ...]]) -> Callable[..., Non
     return run
 
 
-def fixed_kernel(written: ScriptPrimFunc[...] | PrimFunc) -> KernelRule:
-    """The rule of a function whose kernel is one prim func, with symbols for what may differ."""
-    func = written if isinstance(written, PrimFunc) else written.func
-    func = sealed(func)
-    formal = [_type_of(func, i) for i in range(len(func.buffers))]
+@dataclass(frozen=True, slots=True)
+class FixedKernel:
+    """The rule of a function whose kernel is one prim func, for all types that it takes.
 
-    def kernel(
-        inputs: Sequence[TensorType], outputs: Sequence[TensorType], attrs: Attrs
+    Attributes:
+        func: The kernel.
+        types: Of its buffers, inputs and outputs.
+    """
+
+    func: PrimFunc
+    types: tuple[TensorType, ...]
+
+    def __call__(
+        self, inputs: Sequence[TensorType], outputs: Sequence[TensorType], attrs: Attrs
     ) -> PrimFunc:
-        given = [*inputs, *outputs]
-        if len(given) != len(formal):
-            raise UnityError(
-                f"it takes {len(formal)} tensors, inputs and outputs, not {len(given)}"
-            )
-        unify(formal, given)
-        return func
+        """The kernel.
 
-    return kernel
+        Raises:
+            UnityError: It takes other types.
+        """
+        given = [*inputs, *outputs]
+        if len(given) != len(self.types):
+            raise UnityError(
+                f"it takes {len(self.types)} tensors, inputs and outputs, not {len(given)}"
+            )
+        unify(self.types, given)
+        return self.func
+
+
+def fixed_kernel(written: ScriptPrimFunc[...] | PrimFunc) -> FixedKernel:
+    """The rule of a function whose kernel is one prim func, with symbols for what may differ."""
+    func = sealed(written if isinstance(written, PrimFunc) else written.func)
+    return FixedKernel(func, tuple(_type_of(func, i) for i in range(len(func.buffers))))
 
 
 def sealed(func: PrimFunc) -> PrimFunc:
@@ -143,7 +158,7 @@ def _whole(buffer: Buffer) -> Region:
     return Region(buffer, tuple(Range(imm(0), extent) for extent in buffer.shape))
 
 
-def _type_of(func: PrimFunc, index: int) -> Type:
+def _type_of(func: PrimFunc, index: int) -> TensorType:
     buffer = func.buffers[index]
     dims = [to_dim(extent) for extent in buffer.shape]
     return TensorType(tuple(d for d in dims if d is not None), buffer.dtype)
