@@ -15,6 +15,7 @@ from unity.codegen.vm.native import kernel_declarations, plan_text
 from unity.codegen.vm.native_body import run_text
 from unity.errors import UnityError, UnsupportedError
 from unity.runtime import program as p
+from unity.runtime.artifact.replacing import replacing
 from unity.runtime.image import Image
 
 from .constants import constant_places, constants_object
@@ -34,7 +35,7 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
         threads: How many threads it uses until it is told otherwise.
 
     Returns:
-        The header, ``NAME.h``.
+        The header, ``NAME.h``. Both take the place of older ones at once.
 
     Raises:
         UnsupportedError: The program does what C can't be given; all is listed.
@@ -57,11 +58,15 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
             constants_object(image.constants, image.target, folder),
         ]
         made = _link(linker, objects, prefix, folder)
+        told = header_text(prefix, functions, image.target, threads)
         try:
-            shutil.copyfile(made, path)
-            header.write_text(header_text(prefix, functions, image.target, threads))
+            # Beside, then in place: a process that has the old library loaded keeps it.
+            with open(made, "rb") as new, replacing(path) as file, replacing(header) as text_file:
+                shutil.copyfileobj(new, file)
+                text_file.write(told.encode())
         except OSError as error:
-            raise UnityError(f"can't write {error.filename}: {error.strerror}") from error
+            what = error.filename2 or path
+            raise UnityError(f"can't write {what}: {error.strerror}") from error
     return header
 
 

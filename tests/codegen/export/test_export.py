@@ -341,3 +341,29 @@ def test_no_linker_no_name_and_no_source(tmp_path: Path, monkeypatch: pytest.Mon
         patch.setenv("PATH", "")
         with pytest.raises(UnityError, match=r"no linker was found .*\nhint: install a C compiler"):
             exe.export_library(tmp_path / "libx.so")
+
+
+def test_a_library_in_use_is_not_written_over(tmp_path: Path) -> None:
+    path, header = tmp_path / "libmodel.so", tmp_path / "model.h"
+    unity.compile(parse(RENAMED % "first")).export_library(path)
+    before = path.read_bytes()
+    with path.open("rb") as mapped:  # as a process that has it loaded
+        unity.compile(parse(RENAMED % "second")).export_library(path)
+        assert mapped.read() == before
+    assert path.read_bytes() != before
+    assert "model_second(" in header.read_text()
+    header.unlink()
+    header.mkdir()
+    before = path.read_bytes()
+    with pytest.raises(UnityError, match=r"can't write .*model\.h: Is a directory"):
+        unity.compile(parse(RENAMED % "third")).export_library(path)
+    assert path.read_bytes() == before
+    assert sorted(tmp_path.iterdir()) == [path, header]
+
+
+RENAMED = """
+@script.function
+def %s(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    y = R.exp(x)
+    return y
+"""

@@ -11,14 +11,13 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from unity.errors import UnityError
+
+from .replacing import replacing
 
 PAGE, LINE = 4096, 64
 _LONGEST_HEADER = 100_000_000  # as safetensors has it
@@ -59,7 +58,7 @@ def write(path: Path, metadata: Mapping[str, str], pieces: Sequence[Piece]) -> N
     """
     header = _header(metadata, pieces)
     try:
-        with _replacing(path) as file:
+        with replacing(path) as file:
             file.write(len(header).to_bytes(8, "little"))
             file.write(header)
             end = 0
@@ -86,22 +85,6 @@ def _header(metadata: Mapping[str, str], pieces: Sequence[Piece]) -> bytes:
         }
     text = json.dumps(entries).encode()
     return text.ljust(-(-(len(text) + 8) // PAGE) * PAGE - 8)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes the place of another when all is written."""
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(beside, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(OSError):
-            beside.unlink()
-        raise
 
 
 def is_container(path: Path) -> bool:
