@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Literal, TypeAlias
 
-from unity.ir.dims import Dim, bounds
+from unity.ir.dims import Dim, Symbol, bounds, divisor, evaluate, symbols_of
 from unity.ir.graph import Op
 from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
@@ -22,6 +22,8 @@ from .engine import OpSite
 OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
 DEFAULT_SIZE = 64
 """What a symbol without bounds is taken to be."""
+MANY = 64
+"""A symbol's bound is what it is taken to be, unless it is so many times the default."""
 BYTES_PER_SECOND = 20e9
 CYCLES_PER_SECOND = 2.6e9
 CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5}
@@ -83,13 +85,21 @@ def _dims(t: Type) -> tuple[int, ...]:
 
 
 def size_of(d: Dim) -> int:
-    """A dim's value, a guess where it is symbolic."""
+    """A dim's value, a guess where it is symbolic.
+
+    An expression is computed from guesses of its symbols: its bounds say too little, those of
+    ``min(1000000000, n)`` for instance.
+    """
     if isinstance(d, int):
         return d
-    low, high = bounds(d)
-    if high is not None:
-        return high
-    return max(DEFAULT_SIZE, low or 0)
+    return max(0, evaluate(d, {s: _size_of_symbol(s) for s in symbols_of(d)}))
+
+
+def _size_of_symbol(symbol: Symbol) -> int:
+    low, high = bounds(symbol)
+    step = divisor(symbol)
+    least = -(-max(DEFAULT_SIZE, low or 0) // step) * step
+    return least if high is None or high > MANY * DEFAULT_SIZE else high
 
 
 def _elements(t: Type) -> int:
