@@ -45,11 +45,12 @@ Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelP
 
 
 @no_cycle_collection()
-def load(model: str | Path | ModelProto) -> IRModule:
+def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> IRModule:
     """Import a model.
 
     Args:
         model: The path of an ONNX file, or an ONNX model in memory.
+        dynamic: Dims of inputs to be changed before its nodes are converted, as in `compile`.
 
     Raises:
         UnityError: The file is missing or damaged, or the model is ill-formed.
@@ -61,7 +62,7 @@ def load(model: str | Path | ModelProto) -> IRModule:
         raise UnityError(
             f"{model} is an executable, compiled already", hint="unity.load(path) loads it"
         )
-    return from_onnx(model)
+    return from_onnx(model, dynamic=dynamic)
 
 
 @no_cycle_collection()
@@ -89,7 +90,8 @@ def compile(  # noqa: A001
         target: The name of a backend (``"cpu"``; packages add others), which means the machine
             that is there; or a machine described.
         dynamic: Dims of inputs to be changed before compiling: ``{"x": {0: "n"}}`` makes the first
-            axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8.
+            axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8. Models are imported with these dims,
+            so what can't be imported with sizes unknown can be once they are fixed.
         caches: Which outputs are caches, ``present = concat(past, new)``, and the inputs that they
             continue: ``{"present": "past"}``, or True for all. They are then written in place;
             `Executable.session` holds them from call to call.
@@ -121,9 +123,7 @@ def compile(  # noqa: A001
             the numbers differ.
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
-    module = _module(model)
-    if dynamic:
-        module = with_dynamic_dims(module, dynamic, _main_name(module))
+    module = _module(model, dynamic)
     if caches is not False:
         module = with_caches(module, caches, _main_name(module))
     verify(module)
@@ -213,11 +213,11 @@ def _without(passes: Pipeline, error: ImplementationError) -> Pipeline:
     raise error
 
 
-def _module(model: Model) -> IRModule:
-    if isinstance(model, IRModule):
-        return model
-    if isinstance(model, ScriptFunction):
-        return model.module()
+def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
+    """The module to compile: a model is imported with the dims asked for, others get them now."""
+    if isinstance(model, IRModule | ScriptFunction):
+        module = model if isinstance(model, IRModule) else model.module()
+        return with_dynamic_dims(module, dynamic, _main_name(module)) if dynamic else module
     if isinstance(model, ScriptPrimFunc):
         raise UnityError(
             f"{model.name} is a kernel, not a program",
@@ -228,7 +228,7 @@ def _module(model: Model) -> IRModule:
             f"can't compile {type(model).__name__}",
             hint="give a module, a decorated function, a path or an ONNX model",
         )
-    return load(model)
+    return load(model, dynamic=dynamic or None)
 
 
 def _main_name(module: IRModule) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 import unity
@@ -11,6 +12,7 @@ from unity.frontend.onnx import from_onnx
 from unity.ir.dims import dim
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import MatchCast
+from unity.ir.input_dims import Dynamic
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 
@@ -220,3 +222,41 @@ def test_a_squeeze_without_axes_refuses_sizes_that_would_give_another_rank() -> 
         exe(np.ones((1, 1, 3), np.float32))
     fixed = unity.compile(from_onnx(source, shapes={"x": (1, None, None)}))
     assert fixed(np.ones((1, 1, 3), np.float32)).shape == (3,)
+
+
+ENLARGED = """
+g (float[1, 2, h, w] "in:0") => (float[a, b, c, d] y)
+<float[4] scales = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">("in:0", , scales) }"""
+
+
+@pytest.mark.parametrize(
+    "fixed", [{"in:0": {2: 4, -1: 6}}, {"in_0": {2: 4, 3: 6}}, {"h": 4, "w": 6}]
+)
+def test_dims_are_fixed_before_nodes_are_converted(fixed: Dynamic) -> None:
+    of = model(ENLARGED)
+    with pytest.raises(UnityError, match="symbolic extent"):
+        unity.compile(of)
+    executable = unity.compile(of, dynamic=fixed)
+    x = np.random.default_rng(0).standard_normal((1, 2, 4, 6)).astype(f4)
+    want = ort.InferenceSession(of.SerializeToString()).run(None, {"in:0": x})[0]
+    np.testing.assert_allclose(np.asarray(executable(x)), np.asarray(want), rtol=1e-5, atol=1e-6)
+
+
+def test_dims_are_named_before_nodes_are_converted() -> None:
+    of = model("g (float[2, 3] x) => (float[a] y) <int64[1] t = {-1}> { y = Reshape(x, t) }")
+    executable = unity.compile(of, dynamic={"x": {0: "rows"}})
+    assert executable.signature == "main(x: float32[rows, 3]) -> float32[rows * 3]"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"q": {0: 1}}, "no input 'q'"),
+        ({"in:0": {7: 1}}, "has no axis 7"),
+        ({"k": 3}, "no input has a symbol 'k'"),
+        ({"h": -1}, "h cannot be -1"),
+    ],
+)
+def test_dims_that_a_model_lacks_are_refused(wrong: Dynamic, message: str) -> None:
+    with pytest.raises(UnityError, match=message):
+        unity.compile(model(ENLARGED), dynamic=wrong)

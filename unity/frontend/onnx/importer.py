@@ -18,9 +18,10 @@ from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim, equal
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr, Tuple
+from unity.ir.input_dims import Dynamic, changed_inputs, check_form
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType
-from unity.op.builder import GraphBuilder, plain_identifier
+from unity.ir.types import TensorType, Type
+from unity.op.builder import GraphBuilder, identifier, plain_identifier
 from unity.op.infer import infer_type
 
 from .expand import expand, node_types
@@ -38,6 +39,7 @@ def from_onnx(
     *,
     shapes: Mapping[str, ShapeSpec] | None = None,
     constants: Mapping[str, Array] | None = None,
+    dynamic: Dynamic | None = None,
     name: str = "main",
 ) -> IRModule:
     """The module of an ONNX model.
@@ -48,6 +50,8 @@ def from_onnx(
             names it, None leaves it as the model says.
         constants: Inputs to fix to a value: they are no parameters then. A model that takes a
             shape or axes as an input needs this.
+        dynamic: Dims to change after that: ``{"x": {2: 32}}`` makes the third axis of `x` 32,
+            ``{"n": 8}`` the symbol n everywhere. The nodes are converted with these.
         name: What the graph function is called.
 
     Returns:
@@ -69,7 +73,7 @@ def from_onnx(
     graph.add_initializers(model.proto.graph)
     for input_name, array in (constants or {}).items():
         graph.values[input_name] = Constant(np.asarray(array), input_name)
-    inputs = _add_inputs(graph, dict(shapes or {}))
+    inputs = _add_inputs(graph, dict(shapes or {}), dynamic)
     graph.convert(model.proto.graph)
     if graph.gaps:
         raise _unsupported(model, graph.gaps)
@@ -113,21 +117,29 @@ def _origin(model: Model, node: onnx.NodeProto) -> str:
     return f"domain {domain}, opset {version}"
 
 
-def _add_inputs(graph: GraphImporter, shapes: dict[str, ShapeSpec]) -> list[str]:
+def _add_inputs(
+    graph: GraphImporter, shapes: dict[str, ShapeSpec], dynamic: Dynamic | None
+) -> list[str]:
     """Parameters for the inputs that are no initializers; their names in the model."""
-    names: list[str] = []
     given = [i for i in graph.model.proto.graph.input if i.name not in graph.values]
     known = {p for i in given for p in _dim_params(i)}
     graph.builder.reserve_symbols(*known)
-    for info in given:
-        kind = _input_type(graph, info, shapes.pop(info.name, None))
-        graph.values[info.name] = graph.builder.param(info.name, kind)
-        names.append(info.name)
+    kinds: dict[str, Type] = {
+        info.name: _input_type(graph, info, shapes.pop(info.name, None)) for info in given
+    }
+    names = list(kinds)
     if shapes:
         raise UnityError(
             f"{graph.model.name} has no input {', '.join(map(repr, shapes))}",
             hint=f"its inputs are {', '.join(map(repr, names))}",
         )
+    if dynamic is not None:
+        check_form(dynamic)
+        own = {identifier(n): n for n in reversed(names)}  # parameters are called by identifiers
+        wanted = {n if n in kinds else own.get(n, n): change for n, change in dynamic.items()}
+        kinds = changed_inputs(kinds, wanted)
+    for input_name, kind in kinds.items():
+        graph.values[input_name] = graph.builder.param(input_name, kind)
     return names
 
 
