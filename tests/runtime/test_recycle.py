@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import unity
+from unity.ir.dtype import Array
 from unity.runtime.executable import Executable
 from unity.runtime.recycle import LEAST, Recycler, rounded
 from unity.script import parse
@@ -112,3 +113,43 @@ def test_no_more_is_kept_than_a_call_takes() -> None:
     held = [home.lease(LEAST, nth) for nth in range(3)]
     del held
     assert home.kept == 3 * LEAST
+
+
+class Collecting(Recycler):
+    """Garbage is collected in the middle of its work, as may happen in any call."""
+
+    __slots__ = ()
+
+    def _taken(self, room: int) -> Array:
+        gc.collect()
+        return super()._taken(room)
+
+
+class Cycle:
+    """Garbage that only the collector finds; it holds memory, and asks for some when it goes."""
+
+    def __init__(self, home: Recycler, held: Array) -> None:
+        self.home, self.held, self.me = home, held, self
+
+    def __del__(self) -> None:
+        self.home.lease(LEAST, 0)
+
+
+def test_memory_that_comes_back_amid_a_lease_waits() -> None:
+    home = Collecting()
+    small, large = home.lease(LEAST, 0), home.lease(8 * LEAST, 1)
+    cycle = Cycle(home, large)
+    del small, large
+    for nth in (0, 0):  # calls of less: no more than their results is kept
+        home.lease(LEAST // 2, nth)
+    gc.disable()
+    try:
+        del cycle
+        found = home.lease(LEAST // 2, 0)
+    finally:
+        gc.enable()
+    assert found.nbytes == LEAST // 2
+    del found
+    home.lease(LEAST, 0)
+    home.lease(LEAST, 0)
+    assert home.kept == LEAST

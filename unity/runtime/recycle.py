@@ -9,16 +9,17 @@ as the results of one call take.
 
 from __future__ import annotations
 
-from threading import RLock
+from collections import deque
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from unity.ir.aligned import LINE, aligned_empty
 from unity.ir.dtype import Array
 
 LEAST = 1 << 20
 """Bytes from which on a result's memory is worth some microseconds."""
-LINE = 64
 
 
 class Recycler:
@@ -32,10 +33,13 @@ class Recycler:
     (True, 1044480)
     """
 
-    __slots__ = ("_before", "_free", "_kept", "_last", "_lock", "_now")
+    __slots__ = ("_back", "_before", "_free", "_kept", "_last", "_lock", "_now")
 
     def __init__(self) -> None:
-        self._lock = RLock()  # reentrant: collecting garbage may bring memory back at any time
+        # Collecting garbage may bring memory back at any time, inside the lock as well: it waits
+        # here then. So nothing waits for the lock; who doesn't get it does without.
+        self._back: deque[Array] = deque()
+        self._lock = Lock()
         self._free: dict[int, list[Array]] = {}  # by size, the one that came first is the oldest
         self._kept = 0  # bytes in `_free`
         self._last = 0  # the result asked for last, by number
@@ -49,23 +53,38 @@ class Recycler:
     def lease(self, size: int, nth: int) -> Array:
         """Bytes for the nth result of a call, given back when nothing refers to them any more."""
         room = rounded(size)
-        with self._lock:
-            if nth <= self._last:
-                self._before, self._now = self._now, 0
-            self._last = nth
-            self._now += room
-            memory = self._taken(room) if room in self._free else None
+        memory = None
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sort()
+                if nth <= self._last:
+                    self._before, self._now = self._now, 0
+                self._last = nth
+                self._now += room
+                memory = self._taken(room) if room in self._free else None
+            finally:
+                self._lock.release()
         if memory is None:
-            memory = _aligned(room)
+            memory = aligned_empty((room,), np.uint8)
         return np.asarray(_Lease(memory, size, self))
 
     def take_back(self, memory: Array) -> None:
         """Keep memory for the next lease of its size, and let go what is too much."""
-        with self._lock:
+        self._back.append(memory)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sort()
+            finally:
+                self._lock.release()
+
+    def _sort(self) -> None:
+        """Put what came back in its place; the caller has the lock."""
+        while self._back:
+            memory = self._back.popleft()
             self._free.setdefault(memory.nbytes, []).append(memory)
             self._kept += memory.nbytes
-            while self._kept > max(self._before, self._now):
-                self._taken(next(iter(self._free)))
+        while self._kept > max(self._before, self._now):
+            self._taken(next(iter(self._free)))
 
     def _taken(self, room: int) -> Array:
         memory = self._free[room].pop()
@@ -101,9 +120,3 @@ def rounded(size: int) -> int:
     """
     step = max(LINE, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
-
-
-def _aligned(size: int) -> Array:
-    memory = np.empty(size + LINE, np.uint8)
-    skip = -memory.ctypes.data % LINE
-    return memory[skip : skip + size]
