@@ -260,3 +260,23 @@ def test_dims_are_named_before_nodes_are_converted() -> None:
 def test_dims_that_a_model_lacks_are_refused(wrong: Dynamic, message: str) -> None:
     with pytest.raises(UnityError, match=message):
         unity.compile(model(ENLARGED), dynamic=wrong)
+
+
+@pytest.mark.parametrize(("mode", "least"), [("reflect", 5), ("wrap", 4), ("edge", 1)])
+def test_extents_too_short_to_pad_are_refused_at_run_time(mode: str, least: int) -> None:
+    of = model(
+        f"g (float[b, n] x) => (float[b, m] y) "
+        f'<int64[4] pads = {{0, 4, 0, 2}}> {{ y = Pad<mode="{mode}">(x, pads) }}',
+        opset=19,
+    )
+    executable, session = unity.compile(of), ort.InferenceSession(of.SerializeToString())
+    for extent in (least, 9):
+        x = np.random.default_rng(extent).standard_normal((2, extent)).astype(f4)
+        np.testing.assert_array_equal(np.asarray(executable(x)), session.run(None, {"x": x})[0])
+    with pytest.raises(UnityError, match=f"y_axis_1_padded.*at least {least}"):
+        executable(np.zeros((2, least - 1), f4))
+
+
+def test_what_needs_sizes_says_how_to_fix_them() -> None:
+    with pytest.raises(UnityError, match=r'extent h resized.*dynamic=\{"h": \.\.\.\}'):
+        from_onnx(model(ENLARGED))

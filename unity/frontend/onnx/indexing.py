@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim
+from unity.ir.dims import Dim, always_ge, dim
+from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
 from .sizes import Sizes
@@ -137,7 +138,25 @@ def _pad(node: Node) -> Value:
         raise node.gap(f"mode {mode!r}")
     kind = node.dtype_of(x)
     value: float = fill if kind.is_float else int(fill)
+    if mode != "constant":
+        x = _long_enough(node, x, widths, mode)
     return node.op("nn.pad", x, tuple(widths), pad_mode=mode, pad_value=value)
+
+
+def _long_enough(node: Node, x: Expr, widths: Sequence[Dim], mode: str) -> Expr:
+    """Extents unknown here are checked at run time to have what such a padding reads."""
+    beyond = {"reflect": 1, "edge": 1, "wrap": 0}[mode]
+    target: list[Dim] = []
+    for axis, d in enumerate(node.shape_of(x)):
+        before, after = (w if isinstance(w, int) else 0 for w in widths[2 * axis : 2 * axis + 2])
+        most = max(before, after) if mode != "edge" else 0
+        padded = before != 0 or after != 0
+        short = padded and not isinstance(d, int) and not always_ge(d, most + beyond)
+        if short:
+            name = f"{node.label}_axis_{axis}_padded"
+            d = dim(node.graph.builder.fresh(name).name, min=most + beyond)
+        target.append(d)
+    return x if tuple(target) == node.shape_of(x) else node.assert_shape(x, tuple(target))
 
 
 def _non_zero(node: Node) -> Value:

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from unity.errors import Span, UnityError
-from unity.ir.dims import Dim, equal
+from unity.ir.dims import Dim, equal, symbols_of
 from unity.ir.dtype import Array, DType
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, TensorType
@@ -53,6 +53,11 @@ class Node:
     def gap(self, what: str) -> Gap:
         """That something is not implemented; to be raised."""
         return Gap(what)
+
+    def symbolic_gap(self, what: str, *sizes: Dim) -> Gap:
+        """That something is not implemented while sizes are unknown, and how to fix them."""
+        names = ", ".join(f'"{n}": ...' for n in sorted(s.name for s in symbols_of(*sizes)))
+        return Gap(f"{what}; compile with sizes: dynamic={{{names}}}" if names else what)
 
     # Inputs.
 
@@ -147,7 +152,9 @@ class Node:
         """The shape of a tensor."""
         found = self.type_of(value)
         if not isinstance(found.shape, tuple):
-            raise self.gap("an input of unknown rank; say its shape with `shapes`")
+            raise self.gap(
+                "an input of unknown rank; fix sizes it follows from with `dynamic={...}`"
+            )
         return found.shape
 
     def dtype_of(self, value: Expr) -> DType:

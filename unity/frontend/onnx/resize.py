@@ -213,11 +213,11 @@ def _repeated(
     factor = scale if size is None else floordiv(size, old)
     whole = isinstance(factor, int | float) and factor == int(factor) >= 1
     if not whole or method.mode != "nearest":
-        raise node.gap(f"the symbolic extent {old} resized other than by repetition")
+        raise node.symbolic_gap(f"the symbolic extent {old} resized other than by repetition", old)
     count = int(factor) if isinstance(factor, int | float) else 1
     probe = method.indices(PROBE, PROBE * count, float(count))
     if not np.array_equal(probe, np.repeat(np.arange(PROBE), count)):
-        raise node.gap(f"the symbolic extent {old} resized other than by repetition")
+        raise node.symbolic_gap(f"the symbolic extent {old} resized other than by repetition", old)
     return node.op("repeat", x, repeats=count, axis=axis)
 
 

@@ -228,7 +228,7 @@ def _split(node: Node) -> list[Value]:
         raise UnityError(f"num_outputs is {count}, but there are {len(node.proto.output)} outputs")
     if sizes is None:
         if not isinstance(extent, int):
-            raise node.gap(f"equal parts of the symbolic extent {extent}")
+            raise node.symbolic_gap(f"equal parts of the symbolic extent {extent}", extent)
         part = -(-extent // count)
         sizes = tuple(max(0, min(part, extent - i * part)) for i in range(count))
     if isinstance(extent, int) and sum(sizes) != extent:
