@@ -126,7 +126,12 @@ def _rows(c: Condition, known: Analyzer) -> tuple[For, PrimExpr] | None:
     if by is None or as_constant(by) != 1:
         return None
     room = Binary("sub", c.part.b, substitute_prim(c.part.a, {row.var: imm(0)}))
-    return row, known.simplify(room)
+    inside: PrimExpr = known.simplify(room)
+    if not known.prove(Compare("le", inside, row.extent)):
+        inside = Binary("min", inside, row.extent)  # further iterations come to the rest
+    if not known.prove(Compare("ge", inside, imm(0))):
+        inside = Binary("max", inside, imm(0))
+    return row, known.simplify(inside)
 
 
 def _registers(body: Stmt, tail: _Tail) -> frozenset[Buffer] | None:

@@ -11,14 +11,15 @@ import pytest
 
 from tests.transform.schedule.test_by_hand import AVX2, AVX512, lowered
 from tests.transform.tensor.kernels import after, assert_same
+from unity.arith import Analyzer
 from unity.errors import UnityError
 from unity.ir.equality import first_difference
-from unity.ir.prim_expr import Load
-from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Stmt, Store
+from unity.ir.prim_expr import Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, PrimFunc, Stmt, Store
 from unity.ir.target import Target
-from unity.ir.visit import walk_prim, walk_stmt
+from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
 from unity.script import parse
-from unity.transform.schedule import Schedule, Trace, default_schedule, packing
+from unity.transform.schedule import Schedule, Trace, default_schedule, packing, rules
 from unity.transform.schedule.default import schedule
 from unity.transform.schedule.index_map import IndexMap
 from unity.transform.schedule.tree import all_blocks
@@ -220,3 +221,42 @@ def test_the_steps_are_a_trace_and_a_program(case: tuple[str, str, str, str]) ->
     assert first_difference(written.func, sch.func) is None
     for sizes in SIZES if "k" in case else ({},):
         assert_same(before, lowered(sch.func, AVX512), sizes)
+
+
+def runs(s: Stmt, values: dict[PrimVar, int], buffer: Buffer) -> int:
+    """How many stores to a buffer are executed."""
+    match s:
+        case For():
+            begin, extent = (number_of(e, values) for e in (s.begin, s.extent))
+            return sum(
+                runs(s.body, {**values, s.var: i}, buffer) for i in range(begin, begin + extent)
+            )
+        case IfThen():
+            taken = s.then if number_of(s.condition, values) else s.orelse
+            return 0 if taken is None else runs(taken, values, buffer)
+        case Let():
+            is_place = not any(isinstance(e, Load) for e in walk_prim(s.value))
+            bound = {s.var: number_of(s.value, values)} if is_place else {}
+            return runs(s.body, {**values, **bound}, buffer)
+        case Store():
+            return int(s.buffer is buffer)
+        case _:
+            return sum(runs(x, values, buffer) for x in stmt_children(s))
+
+
+def number_of(e: PrimExpr, values: dict[PrimVar, int]) -> int:
+    known = Analyzer().simplify(substitute_prim(e, {v: imm(i) for v, i in values.items()}))
+    assert isinstance(known, Imm)
+    return int(known.value)
+
+
+@pytest.mark.usefixtures("packed")
+@pytest.mark.parametrize("rows", [66, 71, 384, 391])
+def test_threads_that_share_rows_unevenly_compute_each_once(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = tuple(r for r in rules.RULES if r.name != "packed_columns")
+    monkeypatch.setattr(rules, "RULES", others)
+    target = replace(AVX512, threads=2)
+    low = lowered(schedule(product(rows, 384, 4), target), target)
+    assert runs(low.body, {}, low.buffers[-1]) == rows * 384 // 16

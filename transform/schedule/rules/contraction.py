@@ -249,8 +249,8 @@ def _piece(
         steps = number(product([a.extent for a in reduction.axes])) or MANY
         return max(least, -(-GRAIN // (steps * rows * vectors * beside * layout.lanes)))
     whole = -(-known // rows)
-    each = max(least, -(-whole * tasks // wanted))
-    return each if each < whole else None
+    pieces = -(-whole // max(least, -(-whole * tasks // wanted)))
+    return -(-whole // pieces) if pieces > 1 else None  # even ones
 
 
 def _on_threads(
