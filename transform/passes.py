@@ -99,7 +99,7 @@ class Pipeline:
             for instrument in ctx.instruments:
                 instrument.before(step, module, ctx)
             try:
-                module = step(module, ctx)
+                module = _module(step, step(module, ctx))
             except Exception as error:
                 error.add_note(f"in the pass {step.name}")
                 raise
@@ -189,6 +189,16 @@ class Pipeline:
     def _text(self, source: Source) -> str:
         lines = "".join(f"    {source.text(p)},\n" for p in self.passes)
         return f"Pipeline((\n{lines}))" if self.passes else "Pipeline(())"
+
+
+def _module(step: Pass, given: object) -> IRModule:
+    """What a pass gave, which may be written by a user."""
+    if not isinstance(given, IRModule):
+        raise UnityError(
+            f"the pass {step.name} gave {given!r}, which is no module",
+            hint="a pass that has nothing to do returns the module it was given",
+        )
+    return given
 
 
 def map_functions(module: IRModule, rewrite: Callable[[Function], Function]) -> IRModule:

@@ -130,6 +130,7 @@ def compile(  # noqa: A001
     check_types(module)
     for name, func in module.prim_funcs().items():
         check_accesses(name, func)
+    _check_options(pipeline, trace)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
     if pipeline is not None and precision != "f32":
@@ -163,6 +164,21 @@ def compile(  # noqa: A001
         del module, lowered  # what they were read from and laid out from is free now
         trim()
     return executable
+
+
+def _check_options(pipeline: object, trace: Path | str | None) -> None:
+    """Refuse options that are something else.
+
+    Raises:
+        UnityError: The pipeline is none, or the folder of the trace is a file.
+    """
+    if pipeline is not None and not isinstance(pipeline, Pipeline):
+        raise UnityError(
+            f"pipeline={pipeline!r} is no pipeline",
+            hint='start from unity.pipeline("cpu"); target= names a backend',
+        )
+    if trace is not None and Path(trace).exists() and not Path(trace).is_dir():
+        raise UnityError(f"trace={str(trace)!r} is a file", hint="give a folder, new or not")
 
 
 def _resolved(

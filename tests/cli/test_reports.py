@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import unity.demo
 from unity.cli.app import app
+from unity.errors import UnityError
 
 TINY = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -65,6 +66,18 @@ def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:
     assert any("FuseOps" in name for name in files)
     assert "FuseOps()" in page
     assert "<span class=new>" in page
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("explain", DIGITS, "--measure", "--resolve", "static"), "--measure and --resolve static"),
+        (("run", DIGITS, "-i", f"image={__file__}"), "is neither an .npy nor an .npz file"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(args: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UnityError, match=message):
+        CliRunner().invoke(app, args, catch_exceptions=False)
 
 
 def test_doctor_tells_the_state_of_the_cache() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
@@ -12,6 +13,8 @@ import pytest
 import unity
 from unity import script
 from unity.script import Buffer, R, T, Tensor, dim, f32
+from unity.transform import Context, Pass
+from unity.transform.graph import FuseOps
 
 n = dim("n")
 
@@ -34,6 +37,12 @@ def executable() -> unity.Executable:
     return unity.compile(double)
 
 
+@dataclass(frozen=True, slots=True)
+class Lost(Pass):
+    def __call__(self, module: unity.IRModule, ctx: Context) -> unity.IRModule:
+        return cast("Any", None)
+
+
 X = np.ones((3, 4), np.float32)
 MISTYPED = """
 @script.function
@@ -49,6 +58,14 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "dynamic shape": (lambda: ANY.compile(double, dynamic={"x": [8]}), "dict"),
     "negative size": (lambda: unity.compile(double, dynamic={"x": {0: -8}}), "-8"),
     "negative symbol": (lambda: unity.compile(double, dynamic={"n": -8}), "-8"),
+    "resolve number": (lambda: ANY.compile(double, resolve=3), r"(?s)resolve=3.*choose\(site, "),
+    "resolve no pairs": (lambda: ANY.compile(double, resolve=[3]), "has 3, which is no pair"),
+    "pipeline by name": (lambda: ANY.compile(double, pipeline="cpu"), "'cpu' is no pipeline"),
+    "trace is a file": (lambda: unity.compile(double, trace=__file__), r"\.py' is a file"),
+    "nothing passed on": (
+        lambda: unity.compile(double, pipeline=unity.pipeline().insert_before(FuseOps, Lost())),
+        "the pass Lost gave None, which is no module",
+    ),
     "pipeline": (lambda: ANY.pipeline("gpu"), "gpu"),
     "run by position": (lambda: cast("Any", executable()).run((X,)), "tuple"),
     "no repeats": (lambda: executable().benchmark(X, repeat=0), "repeat=0"),

@@ -144,7 +144,7 @@ class OpCall(_Node):
 
     ops: tuple[str, ...]
     args: tuple[Pattern, ...] | None = None
-    attrs: Mapping[str, AttrTest] = dataclass_field(default_factory=dict[str, AttrTest])
+    attrs: Mapping[str, AttrTest] = dataclass_field(default_factory=dict[str, AttrTest], hash=False)
     exact: bool = False
 
 

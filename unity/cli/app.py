@@ -147,6 +147,8 @@ def explain(
     """Tell what computes each call of a model, what else could, and why."""
     from .explain import explain_model
 
+    if measure and resolve not in (None, "measure"):
+        raise UnityError(f"--measure and --resolve {resolve}", hint="give one of them")
     chosen = "measure" if measure else resolve
     explain_model(model, chosen, dim or [], json, threads, target)
 

@@ -81,6 +81,8 @@ def _read(files: list[str]) -> dict[str, Array]:
         try:
             loaded = np.load(Path(path), allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
+            if "pickled" in str(error):  # what numpy takes anything else for
+                raise UnityError(f"{path} is neither an .npy nor an .npz file") from None
             raise UnityError(f"cannot read the input file {path}: {error}") from None
         if isinstance(loaded, np.ndarray):
             if not separator:

@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,14 @@ class Explanation:
         """The row of a site by name, with or without its function.
 
         Raises:
-            KeyError: There is none.
+            KeyError: There is none; names those like it.
         """
         for row in self.sites:
-            if site in (row.site, row.site.rpartition("/")[2]):
+            if site in _names(row):
                 return row
-        raise KeyError(site)
+        near = get_close_matches(site, [n for r in self.sites for n in _names(r)], 3)
+        like = f"did you mean {', '.join(near)}?" if near else "iterate over the table for all"
+        raise KeyError(f"no call site {site!r}: {like}")
 
     def counts(self) -> dict[str, int]:
         """How many sites each implementation was chosen for."""
@@ -205,6 +208,11 @@ class Explanation:
                 roads.add_row(road.name, road.text, "taken" if road.taken else "")
             yield roads
         yield from self.notes
+
+
+def _names(row: SiteRow) -> tuple[str, str]:
+    """A site's name with and without its function."""
+    return row.site, row.site.rpartition("/")[2]
 
 
 HEADINGS = ("site", "op", "shapes", "choice", "other candidates", "why")

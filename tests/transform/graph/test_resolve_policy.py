@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ import unity
 from unity.errors import UnityError
 from unity.script import parse
 from unity.transform.graph.resolve import ResolveOption
+from unity.transform.pattern import any_, op
 
 PROGRAM = """
 @script.function
@@ -40,6 +42,27 @@ def main(x: f32[Tensor, 8, 32], w: f32[Tensor, 32, 32]) -> f32[Tensor, 8, 32]:
 def test_what_fits_nothing_is_refused(resolve: ResolveOption, message: str) -> None:
     with pytest.raises(UnityError, match=message):
         unity.compile(parse(PROGRAM), resolve=resolve)
+
+
+@pytest.mark.parametrize(("choose", "cause"), [(lambda site: "tir", TypeError), ({}.pop, KeyError)])
+def test_a_function_that_fails_is_told_with_the_call(choose: Any, cause: type[Exception]) -> None:
+    with pytest.raises(
+        UnityError, match=rf"main/hidden: the function .*{cause.__name__}"
+    ) as caught:
+        unity.compile(parse(PROGRAM), resolve=choose)
+    assert isinstance(caught.value.__cause__, cause)
+
+
+def test_a_pattern_may_be_a_key() -> None:
+    pattern = op("matmul", any_("x"), any_("w"))
+    exe = unity.compile(parse(PROGRAM), resolve={pattern: "library:openblas"})
+    assert exe.explain()["hidden"].choice == "library:openblas.gemm"
+
+
+def test_a_call_that_is_not_there_is_told_with_those_like_it() -> None:
+    table = unity.compile(parse(PROGRAM)).explain()
+    with pytest.raises(KeyError, match=r"no call site 'hiden': did you mean hidden"):
+        table["hiden"]
 
 
 def test_ops_and_stars_may_fit_nothing() -> None:

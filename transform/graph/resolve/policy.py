@@ -22,8 +22,15 @@ Chooser: TypeAlias = Callable[[Site, Sequence[Candidate]], "Candidate | str"]
 """A user's choice: the site and the candidates that can be taken -> one, or its name."""
 Base: TypeAlias = Literal["tir", "static", "measure"]
 Override: TypeAlias = "tuple[str | Pattern, str]"
-Resolve: TypeAlias = "Base | str | Chooser | Mapping[str, str] | Sequence[Override]"
+Resolve: TypeAlias = (
+    "Base | str | Chooser | Mapping[str, str] | Mapping[Pattern, str] | Sequence[Override]"
+)
 """A policy by name, one implementation for all, a function, or overrides: see `policy_of`."""
+ACCEPTED = (
+    '"tir", "static", "measure", an implementation ("engine:onnxruntime"), a function '
+    'choose(site, candidates), or overrides: {"main/conv1": "tir"} or a list of pairs'
+)
+"""What `policy_of` takes, in a hint."""
 ESTIMATED = "least estimated time"
 
 
@@ -62,7 +69,7 @@ class Policy:
             return said
         legal = site.legal()
         if self.chooser is not None:
-            given = self.chooser(site, legal)
+            given = self._chosen(site, legal)
             name = given if isinstance(given, str) else getattr(given, "implementation", given)
             taken = next((c for c in legal if c.implementation == name), None)
             if taken is None:
@@ -75,6 +82,22 @@ class Policy:
         if self.base == "static":
             return self.estimated(site)
         return Choice(first, "our own kernel is the default")
+
+    def _chosen(self, site: Site, legal: Sequence[Candidate]) -> object:
+        """What a user's function gives for a site.
+
+        Raises:
+            UnityError: It raised.
+        """
+        assert self.chooser is not None
+        try:
+            return self.chooser(site, legal)
+        except Exception as error:  # whatever a user's code raises
+            what = f"{type(error).__name__}: {error}"
+            raise UnityError(
+                f"{site.name}: the function given to resolve failed: {what}",
+                hint="it is called as choose(site, candidates)",
+            ) from error
 
     def estimated(self, site: Site, refused: Collection[str] = ()) -> Choice:
         """The choice by estimate.
@@ -172,8 +195,11 @@ def policy_of(resolve: Resolve | None) -> Policy:
     if callable(resolve):
         return Policy(chooser=resolve)
     if not isinstance(resolve, Mapping | Sequence):
-        raise UnityError(f"resolve={resolve!r}", hint="see unity.transform.graph.resolve.policy_of")
+        raise UnityError(f"resolve={resolve!r}", hint=ACCEPTED)
     pairs: list[Override] = [*(resolve.items() if isinstance(resolve, Mapping) else resolve)]
+    for pair in pairs:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise UnityError(f"resolve has {pair!r}, which is no pair", hint=ACCEPTED)
     base: Base = "tir"
     overrides: list[Override] = []
     for key, value in pairs:
