@@ -40,7 +40,7 @@ def executable() -> unity.Executable:
 @dataclass(frozen=True, slots=True)
 class Lost(Pass):
     def __call__(self, module: unity.IRModule, ctx: Context) -> unity.IRModule:
-        return cast("Any", None)
+        return cast("unity.IRModule", None)
 
 
 X = np.ones((3, 4), np.float32)

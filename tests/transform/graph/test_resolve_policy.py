@@ -11,7 +11,7 @@ import unity
 from unity.errors import UnityError
 from unity.script import parse
 from unity.transform.graph.resolve import ResolveOption
-from unity.transform.pattern import any_, op
+from unity.transform.pattern import Pattern, any_, op
 
 PROGRAM = """
 @script.function
@@ -44,18 +44,21 @@ def test_what_fits_nothing_is_refused(resolve: ResolveOption, message: str) -> N
         unity.compile(parse(PROGRAM), resolve=resolve)
 
 
-@pytest.mark.parametrize(("choose", "cause"), [(lambda site: "tir", TypeError), ({}.pop, KeyError)])
+@pytest.mark.parametrize(
+    ("choose", "cause"),
+    [(lambda site: "tir", TypeError), (lambda site, found: {}[site.name], KeyError)],
+)
 def test_a_function_that_fails_is_told_with_the_call(choose: Any, cause: type[Exception]) -> None:
     with pytest.raises(
-        UnityError, match=rf"main/hidden: the function .*{cause.__name__}"
+        UnityError, match=rf"main/hidden: the function given .*{cause.__name__}"
     ) as caught:
         unity.compile(parse(PROGRAM), resolve=choose)
     assert isinstance(caught.value.__cause__, cause)
 
 
 def test_a_pattern_may_be_a_key() -> None:
-    pattern = op("matmul", any_("x"), any_("w"))
-    exe = unity.compile(parse(PROGRAM), resolve={pattern: "library:openblas"})
+    said: dict[Pattern, str] = {op("matmul", any_("x"), any_("w")): "library:openblas"}
+    exe = unity.compile(parse(PROGRAM), resolve=said)
     assert exe.explain()["hidden"].choice == "library:openblas.gemm"
 
 
