@@ -199,7 +199,7 @@ class _Matcher:
         if value.data.size != 1:
             return False
         number = float(np.asarray(value.data, np.float64).reshape(()))
-        return abs(number - p.value) <= p.tolerance * max(1.0, abs(p.value))
+        return number == p.value or abs(number - p.value) <= p.tolerance * abs(p.value)
 
     def call(self, p: OpCall, e: Expr, found: _Found) -> Iterator[_Found]:
         """All ways in which an expression is the call wanted."""

@@ -201,7 +201,7 @@ def scalar(value: float, tolerance: float = 1e-4) -> Const:
 
     Args:
         value: About what it holds.
-        tolerance: Relative, absolute near zero.
+        tolerance: Relative: zero is matched by zero alone.
     """
     return Const(value, tolerance)
 

@@ -429,3 +429,31 @@ def test_operands_and_attributes_are_as_written() -> None:
     assert not applies(doubled, "x: f32[Tensor, n]", "R.multiply(x, 2.001)")
     assert not applies(doubled, "x: f64[Tensor, n]", "R.multiply(x, 2.0)")
     assert not applies(doubled, "x: f32[Tensor, n, 1]", "R.multiply(x, 2.0)")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "fits"),
+    [
+        ("0.0", "0.0", True),
+        ("0.0", "1e-6", False),
+        ("1e-6", "1e-6", True),
+        ("1e-6", "2e-6", False),
+        ("1e-6", "0.0", False),
+        ("3e20", "3e20", True),
+    ],
+)
+def test_small_constants_are_told_apart(ours: str, theirs: str, fits: bool) -> None:
+    def less(number: str) -> str:
+        return f'R.subtract(x, R.const({number}, "float32"))'
+
+    texts = [
+        f"""
+@script.function
+def main(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
+    return {body}
+"""
+        for body in (less(ours), "R.exp(x)")
+    ]
+    before, after = (parse(t).graph_functions()["main"] for t in texts)
+    step = Rewrite((RewriteRule("less", before, after),))
+    assert applies(step, "x: f32[Tensor, 4]", less(theirs)) == fits
