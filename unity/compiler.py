@@ -34,6 +34,7 @@ from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
+from unity.transform.graph.check_indices import CheckIndices
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.instruments import Trace
 
@@ -99,7 +100,8 @@ def compile(  # noqa: A001
         check: Whether to compare the result with the interpreter on generated inputs; if it
             differs, the error names the pass that is to blame.
         check_bounds: Whether every access of a kernel asserts at run time that it lies within its
-            buffer: for kernels written by hand. What is certain to leave it is refused in any case.
+            buffer, for kernels written by hand, and every gather that its indices are in range:
+            else those are clamped. What is certain to leave a buffer is refused in any case.
         threads: How many threads kernels may use; as many as there are cpus if not given.
         precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
             that type and sum in float32 (in f16 not convolutions that are laid out in blocks of
@@ -133,6 +135,8 @@ def compile(  # noqa: A001
     _check_options(pipeline, trace)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
+    if check_bounds:
+        module = CheckIndices()(module, context)
     if pipeline is not None and precision != "f32":
         raise UnityError(
             f"a pipeline and precision={precision!r}",

@@ -131,3 +131,52 @@ def main(x: f32[Tensor, n, 50], w: f32[Tensor, 50, 37]) -> f32[Tensor, n, 37]:
     for n in (0, 1, 7, 33):
         x = rng.standard_normal((n, 50), np.float32)
         np.testing.assert_allclose(exe(x, w), plain(x, w), rtol=1e-5)
+
+
+PICKING = """
+n = dim("n")
+m = dim("m")
+
+@script.function
+def take(x: f32[Tensor, n, 3], i: i64[Tensor, m]) -> f32[Tensor, m, 3]:
+    return R.take(x, i, axis=0)
+
+@script.function
+def along(x: f32[Tensor, 2, n], i: i64[Tensor, ()]) -> f32[Tensor, 2]:
+    return R.take(x, i, axis=-1)
+
+@script.function
+def elements(x: f32[Tensor, 2, n], i: i32[Tensor, 2, m]) -> f32[Tensor, 2, m]:
+    return R.gather_elements(x, i, axis=1)
+
+@script.function
+def nd(x: f32[Tensor, n, 4], i: i64[Tensor, m, 2]) -> f32[Tensor, m]:
+    return R.gather_nd(x, i)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "shape", "right", "wrong"),
+    [
+        ("take", (5, 3), [4, -5], [[0, 5], [-6, 1]]),
+        ("along", (2, 5), -5, [5, -6]),
+        ("elements", (2, 5), [[0, 4], [-5, 1]], [[[0, 5], [0, 0]], [[0, 0], [-6, 1]]]),
+        ("nd", (5, 4), [[4, 3], [-5, -4]], [[[4, 4]], [[-6, 0]]]),
+    ],
+)
+def test_indices_out_of_range_are_clamped_or_with_checks_refused(
+    function: str, shape: tuple[int, ...], right: object, wrong: list[object]
+) -> None:
+    program = parse(PICKING)
+    plain, checked = (
+        unity.compile(program, check_bounds=c, cache=None)[function] for c in (False, True)
+    )
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    dtype = np.int32 if function == "elements" else np.int64
+    inside = np.asarray(right, dtype)
+    np.testing.assert_array_equal(np.asarray(checked(x, inside)), np.asarray(plain(x, inside)))
+    for indices in wrong:
+        outside = np.asarray(indices, dtype)
+        assert np.isin(np.asarray(plain(x, outside)), x).all()
+        with pytest.raises(UnityError, match=r"index_out_of_range.* expected 0, got 1"):
+            checked(x, outside)

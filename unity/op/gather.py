@@ -264,7 +264,8 @@ OPS: tuple[OpDef, ...] = (
         """Slices of x at `indices` along `axis`, which then has the shape of the indices.
 
         Result: ``(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])``. A negative index counts
-        from the end; one out of range takes the nearest in range (R.take, ONNX Gather).
+        from the end; one out of range takes the nearest in range, without an error unless compiled
+        with ``check_bounds=True`` (R.take, ONNX Gather).
         """,
         compute=_take_compute,
         pattern="injective",
