@@ -15,6 +15,7 @@ from pathlib import Path
 from unity.codegen.kernel_cache import CachedKernel, KernelCache, setting_of
 from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import KernelCode
+from unity.codegen.llvm.cache import key_of
 from unity.ir.fingerprint import fingerprint
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
@@ -172,9 +173,12 @@ class Kernels:
         return None if known is None else known.code
 
     def _symbol(self, name: str, func: PrimFunc) -> str:
-        """What a kernel's function is called: the same in every module."""
+        """What a kernel's function is called: the same in every module if kernels are looked up.
+
+        Its own name could be one that the libraries linked with it have.
+        """
         if self.lookup is None or name not in self.lookup.identities:
-            return name
+            return f"kernel_{key_of(name)[:32]}"
         end = "_aliased" if _may_alias(func) else ""
         return f"kernel_{self.lookup.identities[name][:32]}{end}"
 

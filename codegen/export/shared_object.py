@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from .constants import constant_places, constants_object
 from .dlpack import type_word
 from .entry import Messages, entry_text, messages_text, prelude
 from .header import header_text
+from .names import name_gaps, prefix_of
 
 _LINKERS = ("cc", "gcc", "clang")
 
@@ -43,8 +43,8 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
     """
     if "linux" not in image.target.triple:
         raise UnsupportedError(f"libraries are exported for Linux alone, not {image.target.triple}")
-    prefix = _prefix(path)
-    layouts = _layouts(image)
+    prefix = prefix_of(path)
+    layouts = _layouts(image, prefix)
     functions = [layout.code for layout in layouts.values()]
     header = path.with_name(f"{prefix}.h")
     linker = _linker()
@@ -70,16 +70,7 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
     return header
 
 
-def _prefix(path: Path) -> str:
-    name = re.sub(r"\W", "_", path.name.partition(".")[0].removeprefix("lib"), flags=re.ASCII)
-    if not name or name[0].isdigit() or name.startswith("unity_"):
-        raise UnityError(
-            f"{path.name} gives no name to C's functions", hint="call it libmodel.so, for instance"
-        )
-    return name
-
-
-def _layouts(image: Image) -> dict[int, Layout]:
+def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
     """How the functions keep their tensors, by index.
 
     Raises:
@@ -98,14 +89,14 @@ def _layouts(image: Image) -> dict[int, Layout]:
             continue
         gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
         found[index] = layout
+    gaps += name_gaps(prefix, [layout.code.name for layout in found.values()])
     if gaps:
         raise UnsupportedError("the program can't be exported as a library for C", gaps)
     return found
 
 
 def _gaps(layout: Layout) -> list[str]:
-    name = layout.code.name
-    gaps = [] if name.isascii() and name.isidentifier() else ["C has no such names"]
+    gaps: list[str] = []
     for spec in (*layout.inputs, *layout.outputs):
         if isinstance(spec, p.TensorSpec) and (spec.dtype is None or type_word(spec.dtype) is None):
             gaps.append(f"DLPack has no {spec.dtype} of a byte an element")

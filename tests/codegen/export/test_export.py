@@ -367,3 +367,37 @@ def %s(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
     y = R.exp(x)
     return y
 """
+
+
+def test_functions_that_want_one_name_in_c_are_listed(tmp_path: Path) -> None:
+    names = ("f", "f_shapes", "message", "set_threads")
+    exe = unity.compile(parse("".join(RENAMED % name for name in names)))
+    with pytest.raises(UnityError) as error:
+        exe.export_library(tmp_path / "libm.so")
+    text = str(error.value)
+    assert "\n  - f_shapes would be m_f_shapes in C, as the shapes of f are: rename one" in text
+    assert "\n  - message would be m_message in C, as" in text
+    assert "\n  - set_threads would be m_set_threads in C, as" in text
+    with pytest.raises(UnityError, match=r"libunity\.so gives no name"):
+        exe.export_library(tmp_path / "libunity.so")
+
+
+def test_kernels_called_as_functions_of_c(tmp_path: Path) -> None:
+    exe = unity.compile(parse(KERNEL), cache=None)
+    x, y = np.arange(4, dtype=np.float32), np.empty(4, np.float32)
+    exported(exe, tmp_path).run([x], [y])
+    np.testing.assert_array_equal(y, x * 2)
+
+
+KERNEL = """
+@script.prim_func
+def model_main(a: f32[Buffer, 4], c: f32[Buffer, 4]) -> None:
+    for i in range(4):
+        with T.block("t"):
+            vi = T.axis.spatial(4, i)
+            c[vi] = a[vi] * 2.0
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    y = R.call_tir(model_main, (x,), out=f32[Tensor, 4])
+    return y
+"""
