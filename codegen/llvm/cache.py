@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ _MAGIC = b"UNITYOBJ2\n"
 _DIGEST = 32
 LIMIT = 1 << 30
 """Bytes the folder may take."""
+_ABANDONED = 3600.0  # seconds after which nobody is writing a file any more
 FOLDER = "objects"
 """Where object code lies within the folder of all caches."""
 
@@ -88,7 +90,14 @@ class ObjectCache:
                 raise
 
     def trim(self) -> None:
-        """Remove the entries used longest ago until the folder is within its limit."""
+        """Remove the entries used longest ago until the folder is within its limit.
+
+        What writers left behind that were killed goes, too.
+        """
+        for path in self.folder.glob("*/*.tmp"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - _ABANDONED:
+                    path.unlink()
         entries: list[tuple[float, int, Path]] = []
         for path in self.folder.glob(f"*/*{self.suffix}"):
             with contextlib.suppress(OSError):

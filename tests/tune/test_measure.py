@@ -140,6 +140,24 @@ def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
     assert len(again) == 1
 
 
+def test_the_oldest_measurements_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unity.tune.database.LIMIT", 4000)
+    file = tmp_path / "resolve.jsonl"
+    first = Database(tmp_path)
+    for k in range(100):
+        first.put(f"key {k}", float(k), "about")
+    first.decide("program", "all of it", "about")
+    assert file.stat().st_size > 4000
+    again = Database(tmp_path)
+    assert 1000 < file.stat().st_size <= 2000
+    assert again.get("key 0") is None
+    assert again.get("key 99") == 99.0
+    assert again.decision("program") == "all of it"
+    kept = file.read_text()
+    assert Database(tmp_path).get("key 99") == 99.0
+    assert file.read_text() == kept  # within the limit it stays as it is
+
+
 def test_a_program_with_kernels_of_its_own_is_measured(tmp_path: Path) -> None:
     exe = unity.compile(parse(KERNEL), resolve="measure", sizes={"n": 8}, cache=tmp_path)
     assert {road.name for road in exe.explain().roads} >= {"tir", "library:openblas"}

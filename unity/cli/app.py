@@ -185,12 +185,17 @@ def bisect(
 
 @app.command()
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove everything.")] = False,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Remove all compiled code; measurements stay.")
+    ] = False,
+    clear_measurements: Annotated[
+        bool, typer.Option("--clear-measurements", help="Remove the times that were measured.")
+    ] = False,
 ) -> None:
     """Tell what the disk cache of compiled kernels holds; UNITY_CACHE_DIR=off turns it off."""
     from .cache import show_cache
 
-    show_cache(clear)
+    show_cache(clear, clear_measurements)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from rich.table import Table
 from unity.codegen.kernel_cache import FOLDER as KERNELS
 from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
+from unity.tune.database import FILE as MEASUREMENTS
 
 KINDS = ((OBJECTS, "object code, by the LLVM text it was made from"),
          (KERNELS, "kernels, by what they were before their schedule"))  # fmt: skip
@@ -28,16 +29,19 @@ def summary(folder: Path) -> str:
     return f"{folder}: {', '.join(counts)}, {total >> 10} KiB"
 
 
-def show_cache(clear: bool) -> None:
-    """Print what there is; remove it first if asked to."""
+def show_cache(clear: bool, clear_measurements: bool) -> None:
+    """Print what there is; remove compiled code, or what was measured, first if asked to."""
     console = Console(highlight=False)
     folder = default_folder()
     if folder is None:
         console.print("no cache: UNITY_CACHE_DIR is off")
         return
-    if clear:
+    measured = folder / MEASUREMENTS
+    if clear or clear_measurements:
+        files = [f for kind, _ in KINDS for f in entries(folder, kind)] if clear else []
+        files += [measured] if clear_measurements and measured.exists() else []
         removed = 0
-        for file in (f for kind, _ in KINDS for f in entries(folder, kind)):
+        for file in files:
             with contextlib.suppress(OSError):
                 file.unlink()
                 removed += 1
@@ -47,4 +51,8 @@ def show_cache(clear: bool) -> None:
         found = entries(folder, kind)
         size = sum(file.stat().st_size for file in found)
         table.add_row(str(len(found)), str(size >> 10), what)
+    if measured.exists():
+        data = measured.read_bytes()
+        what = "measurements, by what was measured (removed by --clear-measurements)"
+        table.add_row(str(data.count(b"\n")), str(len(data) >> 10), what)
     console.print(table)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,9 +15,12 @@ import numpy as np
 
 from unity.ir.module import IRModule
 from unity.ir.target import Target
+from unity.runtime.artifact.replacing import replacing
 from unity.script import constants_of, print_module
 
 FILE = "resolve.jsonl"
+LIMIT = 16 << 20
+"""Bytes the file may take: beyond, the older half goes when it is read."""
 
 
 class Database:
@@ -31,7 +35,12 @@ class Database:
         self._known: dict[str, float] = {}
         self._decided: dict[str, str] = {}
         if self._path is not None and self._path.exists():
-            for line in self._path.read_text().splitlines():
+            lines = self._path.read_text().splitlines()
+            if self._path.stat().st_size > LIMIT:
+                lines = _latest(lines, LIMIT // 2)
+                with suppress(OSError), replacing(self._path) as file:
+                    file.writelines(f"{line}\n".encode() for line in lines)
+            for line in lines:
                 try:
                     row = json.loads(line)
                     if "decision" in row:
@@ -86,6 +95,17 @@ class Database:
             os.write(file, line.encode())
         finally:
             os.close(file)
+
+
+def _latest(lines: Sequence[str], size: int) -> list[str]:
+    """The last lines, of so many bytes at most."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        size -= len(line.encode()) + 1
+        if size < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
 
 
 @lru_cache(maxsize=1)

@@ -135,6 +135,20 @@ def test_the_cache_drops_what_was_used_longest_ago(tmp_path: Path) -> None:
     assert store.get("cc3") is not None
 
 
+def test_what_killed_writers_left_goes(tmp_path: Path) -> None:
+    store = ObjectCache(tmp_path)
+    store.put("aa1", bytes(100))
+    left, written = tmp_path / "aa" / "tmpx.tmp", tmp_path / "aa" / "tmpy.tmp"
+    for path in (left, written):
+        path.write_bytes(b"half")
+    hours_ago = written.stat().st_mtime - 7200
+    os.utime(left, (hours_ago, hours_ago))
+    store.trim()
+    assert not left.exists()
+    assert written.exists()
+    assert store.get("aa1") == bytes(100)
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
