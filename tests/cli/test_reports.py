@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +62,7 @@ def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:
     text = printed("bisect", str(tmp_path / "tiny.onnx"), "--trace", str(tmp_path))
     text = text.replace("\n", " ")
     assert "every pass keeps the numbers" in text
+    assert " s  Normalize " in text
     page = (tmp_path / "index.html").read_text()
     files = sorted(p.name for p in tmp_path.glob("*.py"))
     assert files[0] == "000_input.py"
@@ -78,6 +81,18 @@ def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:
 def test_what_makes_no_sense_is_refused(args: tuple[str, ...], message: str) -> None:
     with pytest.raises(UnityError, match=message):
         CliRunner().invoke(app, args, catch_exceptions=False)
+
+
+def test_explain_cuts_nothing_where_there_is_no_terminal() -> None:
+    text = printed("explain", DIGITS)
+    for row in json.loads(printed("explain", DIGITS, "--json"))["sites"]:
+        assert row["shapes"] in text
+        assert row["place"] in text
+
+
+def test_the_package_is_a_command() -> None:
+    command = [sys.executable, "-m", "unity", "--help"]
+    assert "bisect" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_doctor_tells_the_state_of_the_cache() -> None:

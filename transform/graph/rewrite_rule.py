@@ -33,6 +33,7 @@ from unity.ir.visit_graph import (
 )
 from unity.op.infer import Fresh, infer_type
 from unity.op.table import OPS
+from unity.script.printer.module import text
 
 from ..pattern import Match, Pattern
 from ..pattern.bind import bind, same_type
@@ -65,6 +66,10 @@ class RewriteRule(Held):
         object.__setattr__(self, "pattern", pattern)
         object.__setattr__(self, "formal", formal)
         _check_symbols(self)
+
+    def __repr__(self) -> str:
+        """Both functions as they are written."""
+        return f"{self.name}:\n{text(self.before, 'before')}{text(self.after, 'after')}".rstrip()
 
     def replacement(self, match: Match, fresh: Fresh) -> tuple[tuple[VarBinding, ...], Expr] | None:
         """What stands for a match: bindings, and the atom that is the result.

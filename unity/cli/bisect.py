@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 
 from rich.console import Console
 
 from unity.checking import watched
 from unity.compiler import compile as unity_compile
 from unity.compiler import load
-from unity.transform import Precision
+from unity.ir.module import IRModule
+from unity.transform import Context, Pass, Precision
 from unity.transform.instruments import Trace
+
+
+@dataclass(slots=True)
+class Progress:
+    """Prints every pass that the watch before it let go, and how long both took."""
+
+    console: Console
+    start: float = field(default_factory=perf_counter)
+
+    def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
+        """Nothing yet."""
+
+    def after(self, step: Pass, module: IRModule, ctx: Context) -> None:
+        """Tell."""
+        self.console.print(f"{perf_counter() - self.start:6.1f} s  {step.name}", highlight=False)
 
 
 def bisect_model(
@@ -24,6 +42,7 @@ def bisect_model(
     module = load(model)
     watch = watched(module, tolerance)
     extra = () if trace is None else (Trace(trace),)
-    looking = (*extra, watch)
+    console = Console()
+    looking = (*extra, watch, Progress(console))
     unity_compile(module, target, precision=precision, instruments=looking, check=True)
-    Console().print("every pass keeps the numbers, and so does the compiled code")
+    console.print("every pass keeps the numbers, and so does the compiled code")

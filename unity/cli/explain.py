@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,9 @@ from unity.runtime.explanation import Explanation
 
 from .feeds import sizes_of
 from .source import is_artifact
+
+WHOLE = 10_000
+"""Columns where there is no terminal: a table is as wide as what is in it."""
 
 
 def explain_model(
@@ -29,7 +33,7 @@ def explain_model(
     if json:
         print(found.to_json())
     else:
-        Console().print(found)
+        Console(width=None if sys.stdout.isatty() else WHOLE).print(found)
 
 
 def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:

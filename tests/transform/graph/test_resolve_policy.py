@@ -68,6 +68,30 @@ def test_a_call_that_is_not_there_is_told_with_those_like_it() -> None:
         table["hiden"]
 
 
+TURNED = """
+@script.function
+def main(x: f32[Tensor, 8, 32], w: f32[Tensor, 16, 32]) -> f32[Tensor, 8, 16]:
+    with R.dataflow():
+        turned = R.permute_dims(w, (1, 0))
+        out = R.matmul(x, turned)
+        act = R.nn.relu(out)
+    return act
+"""
+
+
+def test_what_a_library_call_takes_in_is_counted_as_its_own() -> None:
+    exe = unity.compile(parse(TURNED), resolve={"matmul": "library:openblas"})
+    table = exe.explain()
+    assert table.counts() == {"library:openblas.gemm": 2, "tir": 1}
+    assert table["turned"].reason == "part of the library call out"
+    assert "3 call sites (tir with overrides)" in table.summary()
+
+
+def test_one_implementation_for_all_is_the_policy_that_is_told() -> None:
+    table = unity.compile(parse(TURNED), resolve="library:openblas").explain()
+    assert "3 call sites (library:openblas)" in table.summary()
+
+
 def test_ops_and_stars_may_fit_nothing() -> None:
     exe = unity.compile(parse(PROGRAM), resolve={"nn.conv2d": "library:openblas", "conv*": "tir"})
     assert exe.explain().counts() == {"tir": 3}

@@ -34,6 +34,14 @@ def test_a_rule_that_overflows_less_holds() -> None:
         unity.rewrite_rule(*reversed(sides))
 
 
+def test_a_rule_is_printed_as_its_two_functions() -> None:
+    shown = str(RULES["silu"])
+    assert shown.startswith("silu:\n@script.function\ndef before(x: f32[Tensor, ...])")
+    assert "def after(x" in shown
+    assert "R.nn.silu(x)" in shown
+    assert "Function(" not in shown
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

@@ -107,7 +107,12 @@ class Resolve(Pass):
         """What the explanation calls the policy."""
         if self.roads:
             return "measure"
-        return "function" if self.policy.chooser is not None else self.policy.base
+        if self.policy.chooser is not None:
+            return "function"
+        base, said = self.policy.base, self.policy.overrides
+        if said and said[0][0] == "*":
+            return said[0][1]
+        return f"{base} with overrides" if said else base
 
 
 class _Resolver:
@@ -291,7 +296,8 @@ class _Resolver:
             if choice is None:
                 implementation, reason = TIR, "its types are not known well enough to choose"
             else:
-                implementation, reason = choice.candidate.implementation, choice.reason
+                of = self.choices[self.covered.get(site.var, site.var)]
+                implementation, reason = of.candidate.implementation, choice.reason
             self.rows.append(
                 SiteRow(
                     site.name,
