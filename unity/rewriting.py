@@ -9,7 +9,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Dim, Symbol, dim, evaluate, symbols_of
-from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
+from unity.ir.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, Array, DType
 from unity.ir.graph import BindingBlock, Body, Function, Tuple, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -33,7 +33,7 @@ RANGES = {
     "float64": (2.0**-1022, 1.7e308),
 }
 """The smallest normal number of a dtype, and about the largest one."""
-DTYPES = (FLOAT32, FLOAT32, FLOAT64, INT64, INT32, BOOL)
+DTYPES = (FLOAT32, FLOAT32, FLOAT64, FLOAT16, INT64, INT32, INT8, UINT8, BOOL)
 """What parameters without a dtype are tried with, all of them alike."""
 
 
@@ -293,7 +293,7 @@ def _far_values(t: TensorType, magnitude: float, rng: np.random.Generator) -> Ar
         far = np.clip(drawn * min(magnitude, most / 8), -most, most)
     else:
         signed = t.dtype.kind == "int"
-        most = 2.0 ** (t.dtype.bits - signed) - 1
-        far = np.clip(np.round(drawn * min(magnitude, 1e3)), -most if signed else 0.0, most)
+        most = np.floor(2.0 ** (t.dtype.bits - signed) * 0.99)  # sums and products wrap around
+        far = np.clip(np.round(drawn * min(magnitude, most)), -most if signed else 0.0, most)
     between = rng.random(ordinary.shape) < (0.3 if rng.random() < 0.5 else 0.0)
     return np.where(between, ordinary, far.astype(t.dtype.numpy))

@@ -11,7 +11,7 @@ from tests.transform.graph import user_rules
 from tests.transform.graph.user_rules import FALSE, TRUE
 from unity import script
 from unity.errors import UnityError
-from unity.script import R, Tensor, dim, f32
+from unity.script import R, Tensor, dim, f32, i32
 from unity.transform.graph import Rewrite, RewriteRule
 
 n, m = dim("n"), dim("m")
@@ -125,3 +125,30 @@ def test_what_rules_are_made_of_is_told() -> None:
     rule = RULES["silu"]
     assert Rewrite([rule]) == Rewrite((rule,))
     assert hash(Rewrite([rule])) == hash(Rewrite((rule,)))
+
+
+def test_integers_that_wrap_around_are_tried() -> None:
+    @script.function
+    def by_differences(
+        x: R.any_dtype[Tensor, ...], y: R.any_dtype[Tensor, ...]
+    ) -> R.any_dtype[Tensor, ...]:
+        return R.less(R.subtract(x, y), R.subtract(y, x))
+
+    @script.function
+    def by_themselves(
+        x: R.any_dtype[Tensor, ...], y: R.any_dtype[Tensor, ...]
+    ) -> R.any_dtype[Tensor, ...]:
+        return R.less(x, y)
+
+    @script.function
+    def there_and_back(x: i32[Tensor, ...]) -> i32[Tensor, ...]:
+        return R.floor_divide(R.multiply(x, 1000000), 1000000)
+
+    @script.function
+    def unchanged(x: i32[Tensor, ...]) -> i32[Tensor, ...]:
+        return x
+
+    with pytest.raises(UnityError, match=r"changes what is computed, for x: u?int"):
+        unity.rewrite_rule(by_differences, by_themselves)
+    with pytest.raises(UnityError, match=r"changes what is computed, for x: int32"):
+        unity.rewrite_rule(there_and_back, unchanged)
