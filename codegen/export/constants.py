@@ -8,20 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from unity.codegen.llvm.machine import compile_text
+from unity.ir.aligned import places
 from unity.ir.dtype import Array
 from unity.ir.target import Target
 
-_LINE = 64
-
 
 def constant_places(constants: Sequence[Array]) -> list[int]:
-    """Where each constant begins in the data, on a cache line."""
-    places: list[int] = []
-    end = 0
-    for constant in constants:
-        places.append(-(-end // _LINE) * _LINE)
-        end = places[-1] + constant.nbytes
-    return places
+    """Where each constant begins in the data."""
+    return places(constant.nbytes for constant in constants)
 
 
 def constants_object(constants: Sequence[Array], target: Target, folder: Path) -> bytes:

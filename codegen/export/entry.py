@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unity.codegen.vm.layout import Layout
-from unity.codegen.vm.native import ALIGNMENT
 from unity.codegen.vm.native_body import fact_conditions
 from unity.codegen.vm.native_text import Text
+from unity.ir.aligned import LINE
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, size_text
@@ -248,7 +248,7 @@ def _call(prefix: str, index: int, layout: Layout, m: Messages) -> str:
     f.require(t.let(f"icmp ne ptr {arena}, null"), "there is no memory")
     run = t.let(
         f"call i64 @unity_run_{index}(ptr %data, ptr %outs, ptr %slots, "
-        f"ptr {t.at(arena, ALIGNMENT)}, ptr null)"
+        f"ptr {t.at(arena, LINE)}, ptr null)"
     )
     t.do(f"call void @unity_c_give(ptr {arena})")
     f.require(t.let(f"icmp eq i64 {run}, 0"), "a check inside the program failed")
@@ -270,7 +270,7 @@ def prelude(prefix: str, threads: int, constants: Sequence[int], tiles: bool) ->
     asked = "call i64 (i64, ...) @syscall(i64 158, i64 4131, i64 18)" if tiles else "add i64 0, 0"
     return _PRELUDE.format(
         prefix=prefix, threads=threads, count=max(len(constants), 1), table=table, asked=asked,
-        line=ALIGNMENT, twice=2 * ALIGNMENT, less=ALIGNMENT - 1,
+        line=LINE, twice=2 * LINE, less=LINE - 1,
         ndim=dlpack.NDIM, device=dlpack.DEVICE, dtype=dlpack.DTYPE, shape=dlpack.SHAPE,
         strides=dlpack.STRIDES, offset=dlpack.BYTE_OFFSET, cpu=dlpack.CPU,
     )  # fmt: skip

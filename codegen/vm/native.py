@@ -18,11 +18,10 @@ from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.new_array import new_array_text
 from unity.codegen.vm.prelude import prelude_text
+from unity.ir.aligned import LINE
 from unity.runtime.native_info import NativeFunction, NativeInfo
 from unity.runtime.program import FunctionCode, LoadConst, Program
 from unity.runtime.sizes import Size
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,8 @@ def plan_text(index: int, layout: Layout) -> str:
     total = "0"
     for place, size in layout.places.items():
         t.store("i64", total, "%slots", layout.offset_slot(place))
-        up = t.let(f"add i64 {t.size(size)}, {ALIGNMENT - 1}")
-        total = t.let(f"add i64 {total}, {t.let(f'and i64 {up}, {-ALIGNMENT}')}")
+        up = t.let(f"add i64 {t.size(size)}, {LINE - 1}")
+        total = t.let(f"add i64 {total}, {t.let(f'and i64 {up}, {-LINE}')}")
     for k, size in enumerate(_dims(layout)):
         t.store("i64", t.size(size), "%dims", k)
     if layout.lengths:

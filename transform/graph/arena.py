@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+from unity.ir.aligned import LINE
 from unity.ir.dims import Dim, as_dim, ceildiv, dim_text, divisor, product
 
-ALIGNMENT = 64
+ALIGNMENT = LINE
 """Every offset is a multiple of this many bytes, a cache line."""
 
 ROUNDING = 1 / 16

@@ -6,6 +6,7 @@ need not be moved once more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 import numpy as np
@@ -15,6 +16,20 @@ from unity.ir.dtype import Array
 
 LINE = 64
 """Bytes of a cache line, and of the widest register."""
+
+
+def places(sizes: Iterable[int]) -> list[int]:
+    """Where pieces begin that lie behind each other, each on a cache line.
+
+    >>> places([100, 64, 0, 1])
+    [0, 128, 192, 192]
+    """
+    found: list[int] = []
+    end = 0
+    for size in sizes:
+        found.append(-(-end // LINE) * LINE)
+        end = found[-1] + size
+    return found
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

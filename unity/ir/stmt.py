@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from unity.errors import Span
+from unity.ir.aligned import LINE
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.display import Displayed
 from unity.ir.dtype import DType
@@ -33,7 +34,7 @@ class Buffer:
     dtype: DType
     strides: tuple[PrimExpr, ...] | None = None
     scope: Scope = "global"
-    align: int = 64
+    align: int = LINE
     span: Span | None = field(default=None, repr=False)
     separators: tuple[int, ...] = ()
 

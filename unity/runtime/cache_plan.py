@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unity.errors import UnityError
+from unity.ir.aligned import aligned_empty, places
 from unity.ir.dtype import Array, dtype
 from unity.runtime.program import FunctionCode, ShapeSpec, TensorSpec
 from unity.runtime.sizes import Size, Slot, evaluate, slots_of
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +119,16 @@ class CachePlan:
             int(np.prod(shape, dtype=np.int64)) * kind.itemsize
             for shape, kind in zip(shapes, kinds, strict=True)
         ]
-        spans = [-(-n // ALIGNMENT) * ALIGNMENT for n in counts]
+        begins = places(counts)
+        total = begins[-1] + counts[-1] if counts else 0
         try:
-            whole = np.empty(sum(spans) + ALIGNMENT, np.uint8)
+            whole = aligned_empty((total,), np.uint8)
         except (MemoryError, ValueError):
-            size = sum(spans) / 2**30
+            size = total / 2**30
             raise UnityError(f"no memory for caches of {capacity} rows: {size:,.1f} GiB") from None
-        begin = -whole.ctypes.data % ALIGNMENT
         made: list[Array] = []
-        for shape, kind, count, span in zip(shapes, kinds, counts, spans, strict=True):
+        for shape, kind, count, begin in zip(shapes, kinds, counts, begins, strict=True):
             made.append(whole[begin : begin + count].view(kind).reshape(shape))
-            begin += span
         return tuple(made)
 
     def accepted(

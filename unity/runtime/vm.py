@@ -14,6 +14,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from unity.errors import UnityError
+from unity.ir.aligned import aligned_empty
 from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
 from unity.runtime.check import Binder, Value
@@ -22,7 +23,6 @@ from unity.runtime.sizes import Size, evaluate
 Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
 """Runs a kernel on tensors and sizes; 0, or 1 + the index of the assert that failed."""
 Host: TypeAlias = Callable[..., object]
-ALIGNMENT = 64
 _FAILURES = {-1: "out of memory", -2: "an access is out of bounds"}
 
 
@@ -340,13 +340,11 @@ def _hosted(value: Value) -> Value:
 
 def _aligned(size: int) -> Array:
     try:
-        raw = np.empty(size + ALIGNMENT, np.uint8)
+        return aligned_empty((size,), np.uint8)
     except (MemoryError, ValueError):
         raise UnityError(
             f"no memory for the intermediate results: they take {_bytes_text(size)}"
         ) from None
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size]
 
 
 def _view(arena: Array, offset: int, shape: tuple[int, ...], name: str) -> Array:

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unity.errors import UnityError
+from unity.ir.aligned import places
 
 from .replacing import replacing
 
-PAGE, LINE = 4096, 64
+PAGE = 4096
 _LONGEST_HEADER = 100_000_000  # as safetensors has it
 
 
@@ -42,12 +43,7 @@ class Piece:
 
 def offsets(pieces: Sequence[Piece]) -> list[int]:
     """Where each piece begins, counted from the first."""
-    places: list[int] = []
-    end = 0
-    for piece in pieces:
-        places.append(-(-end // LINE) * LINE)
-        end = places[-1] + piece.data.nbytes
-    return places
+    return places(piece.data.nbytes for piece in pieces)
 
 
 def write(path: Path, metadata: Mapping[str, str], pieces: Sequence[Piece]) -> None:
