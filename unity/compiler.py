@@ -35,6 +35,7 @@ from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
 from unity.transform.graph.check_indices import CheckIndices
+from unity.transform.graph.convert_precision import ConvertPrecision
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.instruments import Trace
 
@@ -217,6 +218,7 @@ def _resolved(
         given,
         policy,
         assignments(sizes or {}),
+        narrow=any(isinstance(p, ConvertPrecision) for p in passes.passes),
     )
     step = measured_resolution(program, Database(where), repr(passes))
     return passes.replace(Resolve, step)

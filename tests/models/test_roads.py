@@ -20,7 +20,7 @@ from tests.bench.work import Feeds
 from unity.transform.graph.resolve import ENGINES
 
 ROADS = ("library:openblas", "engine:onnxruntime", "engine:openvino", "static")
-FORMS = {"resnet18": ("tir:direct", "tir:winograd", "tir:gemm"), "mlp": ("tir:unpacked",)}
+FORMS = {"resnet18": ("tir:direct", "tir:winograd"), "mlp": ("tir:unpacked",)}
 
 
 def small_image() -> Feeds:
@@ -59,4 +59,7 @@ def test_forced_roads_give_equal_numbers(name: str) -> None:
         errors = [relative_error(got[k], want[k]) for k in want]
         assert max(errors) < 1e-4, (road, errors)
         taken = [c for c in other.explain().counts() if c.startswith(road)]
-        assert taken or not road.startswith("engine:"), road
+        if road == "static":  # by estimate: whatever it takes
+            assert other.explain().policy == "static"
+        else:
+            assert taken, road

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import numpy as np
 import pytest
 
 import unity
-from unity.codegen.engine import register_engine
+from unity.codegen.engine import InterpreterEngine, register_engine
+from unity.codegen.engine.interpreter import InterpretedModule
 from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.ir.dtype import Array
@@ -26,6 +28,8 @@ from unity.tune import Database, Program, assignments, measured_resolution
 from unity.tune.chain import cheapest, savings
 from unity.tune.clock import Clock
 from unity.tune.database import key_of
+from unity.tune.decision import MIXED
+from unity.tune.plan import MARGIN
 from unity.tune.segments import segments_of
 
 CHAIN = """
@@ -58,31 +62,22 @@ def main(x: f32[Tensor, n, 16], w: f32[Tensor, 16, 16]) -> f32[Tensor, n, 16]:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Slow:
-    """An engine that computes nothing right, but so slowly that it must never be chosen."""
-
-    name: str = "slow"
-
-    def missing(self) -> str | None:
-        return None
-
-    def supports(self, site: OpSite) -> str | None:
-        return None
-
-    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Slow:
-        return self
+class SlowModule(InterpretedModule):
+    """Computes what it should, so slowly that it must never be chosen."""
 
     def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         time.sleep(0.02)
-        for y in outputs:
-            y.fill(0)
+        super().__call__(inputs, outputs)
 
-    def save(self) -> bytes:
-        return b""
 
-    def load(self, data: bytes, target: Target, threads: int) -> Slow:
-        return self
+@dataclass(frozen=True, slots=True)
+class Slow(InterpreterEngine):
+    """An engine that is slow."""
+
+    name: str = "slow"
+
+    def compile(self, subgraph: IRModule, target: Target, threads: int) -> SlowModule:
+        return SlowModule(subgraph)
 
 
 def test_a_slow_engine_is_not_taken_and_the_explanation_says_so(tmp_path: Path) -> None:
@@ -278,7 +273,76 @@ def test_forms_of_ours_are_measured_and_shown(tmp_path: Path) -> None:
     for name in ("conv2d", "z"):
         measured = {c.implementation for c in table[name].candidates if c.measured}
         assert len(measured & {"tir:direct", "tir:winograd.2", "tir:winograd.4"}) > 1
-        assert table[name].choice.startswith(("tir:", "engine:"))
+    times = {road.name: road.seconds for road in table.roads if road.seconds is not None}
+    (taken,) = (road for road in table.roads if road.taken)
+    least = min(times, key=lambda r: times[r] / (MARGIN if r.startswith(MIXED) else 1.0))
+    assert taken.name == least
+    if not taken.name.startswith(MIXED):
+        assert all(table[name].choice.startswith(taken.name) for name in ("conv2d", "z"))
+
+
+WRONG = ((lambda y: y + 1, "differs"), (lambda y: y * np.nan, "finite, infinite or no number"))
+
+
+@pytest.mark.parametrize(("change", "why"), WRONG)
+def test_an_engine_that_is_wrong_and_fast_is_closed(
+    change: Callable[[Array], Array], why: str, tmp_path: Path
+) -> None:
+    class WrongModule(InterpretedModule):
+        def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            super().__call__(inputs, outputs)
+            for y in outputs:
+                y[...] = change(y)
+
+    @dataclass(frozen=True, slots=True)
+    class Wrong(InterpreterEngine):
+        name: str = "wrong"
+
+        def compile(self, subgraph: IRModule, target: Target, threads: int) -> WrongModule:
+            return WrongModule(subgraph)
+
+    before = dict(ENGINES)
+    ENGINES.clear()
+    register_engine(Wrong())
+    try:
+        module = parse(CHAIN.replace("R.exp(R.negative(c))", "R.tanh(R.negative(c))"))
+        table = unity.compile(module, resolve="measure", sizes={"n": 8}, cache=tmp_path).explain()
+    finally:
+        ENGINES.clear()
+        ENGINES.update(before)
+    (closed,) = (road for road in table.roads if road.name == "engine:wrong")
+    assert closed.why_not is not None
+    assert why in closed.why_not
+    assert "engine:wrong" not in table.counts()
+
+
+@pytest.mark.parametrize("spiked", ["conv2d", "z"])
+def test_a_decision_that_is_not_legal_for_these_weights_is_made_anew(
+    spiked: str, tmp_path: Path
+) -> None:
+    def two(name: str) -> IRModule:
+        rng = np.random.default_rng(0)
+        good = rng.standard_normal((64, 64, 3, 3)).astype(np.float32) / 24
+        bad = good.copy()
+        bad[0, 0, 0, 0], bad[0, 1] = 3e38, 3e38
+        weights = {"v": good, "w": bad} if name == "z" else {"v": bad, "w": good}
+        return parse(FORMS.replace('"w"', '"v"', 1), weights)
+
+    unity.compile(two("z"), resolve="measure", cache=tmp_path, threads=1)
+    path = tmp_path / "resolve.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        if "decision" in row:  # legal for the site that is not spiked, or was before
+            decided = json.loads(row["decision"])
+            decided["overrides"] = [["main/z", "tir:winograd.4"]]
+            row["decision"] = json.dumps(decided)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    table = unity.compile(two(spiked), resolve="measure", cache=tmp_path, threads=1).explain()
+    ruled = {c.implementation: c.why_not for c in table[spiked].candidates}
+    assert ruled["tir:winograd.4"] is not None
+    assert table[spiked].choice != "tir:winograd.4"
+    decisions = [x for x in path.read_text().splitlines() if '"decision"' in x]
+    assert len(decisions) == 2
 
 
 def test_where_our_own_kernels_fail_another_road_is_taken_and_said(tmp_path: Path) -> None:
@@ -333,7 +397,7 @@ def test_the_clock_does_not_count_waiting_for_a_cpu_but_counts_sleep() -> None:
         begin, plain = clock.mark(), time.perf_counter()
         time.sleep(0.02)
         passed, whole = clock.since(begin), time.perf_counter() - plain
-    assert 0 < passed <= whole
+    assert 0.019 <= passed <= whole
 
 
 @pytest.mark.parametrize("wrong", [(), -3, 3.5, "3", (4, "8"), True, None])
@@ -341,3 +405,19 @@ def test_sizes_that_are_none_are_refused(wrong: object) -> None:
     sizes: dict[str, Any] = {"n": wrong}
     with pytest.raises(UnityError, match="sizes: 'n' is"):
         assignments(sizes)
+
+
+def test_rounding_to_16_bits_is_no_wrong_result() -> None:
+    module = parse(CHAIN.replace("R.exp(R.negative(c))", "R.negative(c)"))
+    target = host_target(1)
+
+    def tolerates(narrow: bool) -> bool:
+        def build(part: IRModule, step: Resolve) -> Executable:
+            return unity.compile(part, precision="bf16" if step.policy.overrides else "f32")
+
+        policy, sizes = policy_of("measure"), ({"n": 8},)
+        given = Program(module, "main", target, build, Resolve(), policy, sizes, narrow)
+        return given.compile("tir", []) and given.compile("other", [("*", "tir")])
+
+    assert tolerates(True)
+    assert not tolerates(False)

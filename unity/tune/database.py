@@ -7,12 +7,12 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
 
 import llvmlite
 import numpy as np
 
+from unity.codegen.sources import source_digest
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.runtime.artifact.replacing import replacing
@@ -108,20 +108,6 @@ def _latest(lines: Sequence[str], size: int) -> list[str]:
     return kept[::-1]
 
 
-@lru_cache(maxsize=1)
-def _sources() -> str:
-    """A stamp of the compiler's own files: other kernels take other times."""
-    root = Path(__file__).resolve().parents[1]
-    files = sorted(root.rglob("*.py")) + sorted(
-        f for link in root.iterdir() if link.is_symlink() for f in link.resolve().rglob("*.py")
-    )
-    stamp = hashlib.sha256()
-    for file in files:
-        state = file.stat()
-        stamp.update(f"{file.name} {state.st_size} {state.st_mtime_ns};".encode())
-    return stamp.hexdigest()
-
-
 def key_of(
     module: IRModule, road: str, target: Target, sizes: Sequence[tuple[str, int]], versions: str
 ) -> str:
@@ -130,12 +116,13 @@ def key_of(
     parts = (
         print_module(module),
         ", ".join(constants),
-        _sources(),
+        source_digest(),
         road,
         target.triple,
         target.cpu,
         ",".join(target.features),
         str(target.threads),
+        f"caches {target.l1_bytes} {target.l2_bytes} {target.l3_bytes}",
         str(sorted(sizes)),
         versions,
         llvmlite.__version__,

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from unity.errors import UnityError
 from unity.runtime.explanation import RoadRow
-from unity.transform.graph.resolve import Resolve, sites_of
+from unity.transform.graph.resolve import ENGINES, Resolve, sites_of
 from unity.transform.graph.resolve.site import ENGINE, TIR, is_ours
 
 from .database import Database, key_of
@@ -57,7 +57,7 @@ def measured_resolution(program: Program, database: Database, passes: str = "") 
     key = _key(program, passes)
     known = database.decision(key)
     decision = None if known is None else decoded(known)
-    if decision is None:
+    if decision is None or not _holds(program, decision):
         decision = _decided(program, database)
         if program.base.chooser is None:
             database.decide(key, encoded(decision), f"{program.name}: {decision.road}")
@@ -68,6 +68,17 @@ def measured_resolution(program: Program, database: Database, passes: str = "") 
         measured=decision.measured,
         partial=False,
     )
+
+
+def _holds(program: Program, decision: Decision) -> bool:
+    """Whether each site may still become what was decided."""
+    sites = {s.name: s for s in program.sites}
+    for name, implementation in decision.overrides:
+        site = sites.get(name)
+        candidate = None if site is None else site.candidate(implementation)
+        if name != "*" and (candidate is None or not candidate.legal):
+            return False
+    return True
 
 
 def _decided(program: Program, database: Database) -> Decision:
@@ -172,13 +183,14 @@ def _key(program: Program, passes: str) -> str:
     """What a decision depends on besides what `key_of` knows: overrides, sizes, all versions."""
     sizes = [(f"{name}/{i}", n) for i, s in enumerate(program.sizes) for name, n in s.items()]
     said = "".join(f" {key!r}={value}" for key, value in program.base.overrides)
-    candidates = sorted(
-        {f"{c.implementation} {c.legal}" for s in program.sites for c in s.candidates}
-    )
+    candidates = [
+        f"{s.name} {c.implementation} {c.legal}" for s in program.sites for c in s.candidates
+    ]
+    packages = {type(e).__module__.partition(".")[0] for e in ENGINES.values()}
     return key_of(
         program.module,
         f"decision{said} {passes} {' '.join(candidates)}",
         program.target,
         sizes,
-        versions("onnxruntime", "openvino"),
+        versions("onnxruntime", "openvino", *(packages - {"unity"})),
     )

@@ -11,8 +11,10 @@ from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.runtime.executable import Executable
 from unity.transform.graph.resolve import Policy, Resolve, Site, sites_of
+from unity.transform.graph.resolve.site import TIR
 from unity.transform.pattern import Graph
 
+from .agreement import NARROW_TOLERANCE, disagreement, tolerance_of
 from .kernel_times import KernelTimes, kernel_times
 from .timing import inputs_for, interleaved, sizes_for
 
@@ -33,6 +35,7 @@ class Program:
         step: How its sites are resolved, but for the policy.
         base: What the user said besides ``"measure"``.
         sizes: Values of symbols to measure at; times are added up.
+        narrow: Whether products round their operands to 16 bits, so that results may differ more.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Program:
         step: Resolve,
         base: Policy,
         sizes: Sequence[Mapping[str, int]],
+        narrow: bool = False,
     ) -> None:
         self.module = module
         self.name = name
@@ -58,6 +62,8 @@ class Program:
         self.free = {s.name for s in self.sites if self._is_free(s)}
         self.compiled: dict[str, Executable] = {}
         self.closed: dict[str, str] = {}
+        self._tolerance = NARROW_TOLERANCE if narrow else tolerance_of(self.function)
+        self._expected: list[object] | None = None
 
     @cached_property
     def inputs(self) -> list[list[object]]:
@@ -84,14 +90,20 @@ class Program:
         }
 
     def compile(self, name: str, overrides: Sequence[Said]) -> bool:
-        """Compile it one way and run it once; if that fails, note why."""
+        """Compile it one way and run it once; if that fails or differs from ours, note why."""
         try:
             made = self._build(self.module, self.resolved(overrides))
-            for args in self.inputs:
-                made(*args)
+            results: list[object] = [made(*args) for args in self.inputs]
         except UnityError as error:
             self.closed[name] = error.message
             return False
+        if self._expected is not None:
+            why = disagreement(results, self._expected, self._tolerance)
+            if why is not None:
+                self.closed[name] = why
+                return False
+        elif name == TIR:
+            self._expected = results
         self.compiled[name] = made
         return True
 

@@ -123,7 +123,8 @@ class _Resolver:
         self.function = function
         self.step = step
         self.graph = Graph.of(function)
-        errors = step.policy != Policy()  # by default `ConvertWinograd` looks at them alone
+        by_default = step.policy == Policy() and not step.roads
+        errors = not by_default  # then `ConvertWinograd` looks at them alone
         sites = sites_of(name, function, ctx.target, step.forms, errors)
         self.sites = [s.without(step.failed) for s in sites]
         self.by_var = {s.var: s for s in self.sites}
