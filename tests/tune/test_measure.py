@@ -421,3 +421,33 @@ def test_rounding_to_16_bits_is_no_wrong_result() -> None:
 
     assert tolerates(True)
     assert not tolerates(False)
+
+
+CACHED = """
+p = dim("p")
+n = dim("n")
+@script.function
+def main(
+    x: f32[Tensor, n, 8], past: f32[Tensor, p, 8]
+) -> R.Tuple(f32[Tensor, n, 8], f32[Tensor, p + n, 8]):
+    with R.dataflow():
+        y = R.add(x, 1.0)
+        present = R.concat((past, y), axis=0)
+        s = R.matmul(y, R.permute_dims(present))
+        o = R.matmul(s, present)
+        out = (o, present)
+    return out
+"""
+
+
+def test_a_program_with_caches_is_measured(tmp_path: Path) -> None:
+    exe = unity.compile(parse(CACHED), resolve="measure", cache=tmp_path, threads=1, caches=True)
+    (ours,) = (road for road in exe.explain().roads if road.name == "tir")
+    assert ours.seconds is not None
+    rng = np.random.default_rng(0)
+    x, room = rng.standard_normal((2, 8), np.float32), np.zeros((9, 8), np.float32)
+    room[:3] = rng.standard_normal((3, 8), np.float32)
+    present = np.concatenate((room[:3], x + 1))
+    got, kept = exe(x, room, (3, 4))
+    np.testing.assert_allclose(kept[:5], present)
+    np.testing.assert_allclose(got, (x + 1) @ present.T @ present, rtol=1e-4)

@@ -29,6 +29,13 @@ def _is_narrow(t: Type) -> bool:
     return kind != np.dtype(bool) and np.dtype(kind).itemsize < 4
 
 
+def copied(result: object) -> object:
+    """Results that stay as they are: a cache is written in place by the next run."""
+    if isinstance(result, np.ndarray):
+        return result.copy()
+    return tuple(map(copied, result)) if isinstance(result, tuple | list) else result
+
+
 def disagreement(got: object, want: object, tolerance: float) -> str | None:
     """How results differ from those expected; None if they don't.
 

@@ -14,7 +14,7 @@ from unity.transform.graph.resolve import Policy, Resolve, Site, sites_of
 from unity.transform.graph.resolve.site import TIR
 from unity.transform.pattern import Graph
 
-from .agreement import NARROW_TOLERANCE, disagreement, tolerance_of
+from .agreement import NARROW_TOLERANCE, copied, disagreement, tolerance_of
 from .kernel_times import KernelTimes, kernel_times
 from .timing import inputs_for, interleaved, sizes_for
 
@@ -63,7 +63,7 @@ class Program:
         self.compiled: dict[str, Executable] = {}
         self.closed: dict[str, str] = {}
         self._tolerance = NARROW_TOLERANCE if narrow else tolerance_of(self.function)
-        self._expected: list[object] | None = None
+        self._expected: Sequence[object] | None = None
 
     @cached_property
     def inputs(self) -> list[list[object]]:
@@ -93,7 +93,7 @@ class Program:
         """Compile it one way and run it once; if that fails or differs from ours, note why."""
         try:
             made = self._build(self.module, self.resolved(overrides))
-            results: list[object] = [made(*args) for args in self.inputs]
+            results = [copied(made(*args)) for args in self.inputs]
         except UnityError as error:
             self.closed[name] = error.message
             return False

@@ -11,7 +11,7 @@ from unity.errors import UnityError
 from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
 from unity.ir.dtype import Array
 from unity.ir.graph import Function
-from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
 from unity.transform.graph.resolve.cost import size_of
 
@@ -63,10 +63,12 @@ def inputs_for(function: Function, sizes: Mapping[Symbol, int]) -> list[object]:
 def _value(t: Type, sizes: Mapping[Symbol, int], rng: np.random.Generator) -> object:
     if isinstance(t, TupleType):
         return tuple(_value(f, sizes, rng) for f in t.fields)
+    if isinstance(t, ShapeType) and isinstance(t.dims, tuple):
+        return tuple(_number(d, sizes) for d in t.dims)
     if not isinstance(t, TensorType):
         raise UnityError(
             f"measuring takes tensors of known rank and dtype, not {t}",
-            hint='resolve="static", or overrides; a program with caches is not measured',
+            hint='resolve="static", or overrides',
         )
     return array_of(t, sizes, rng)
 
@@ -85,7 +87,7 @@ def array_of(t: TensorType, sizes: Mapping[Symbol, int], rng: np.random.Generato
     if not isinstance(t.shape, tuple) or t.dtype is None:
         raise UnityError(
             f"measuring takes tensors of known rank and dtype, not {t}",
-            hint='resolve="static", or overrides; a program with caches is not measured',
+            hint='resolve="static", or overrides',
         )
     shape = [_number(d, sizes) for d in t.shape]
     made: Array = np.zeros(shape, t.dtype.numpy)
