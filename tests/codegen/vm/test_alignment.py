@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from unity.codegen.vm.alignment import LINE, with_aligned_constants
+from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
+from unity.ir.aligned import LINE
 from unity.ir.equality import structural_equal
 from unity.ir.target import Target
 from unity.script import constants_of, parse
