@@ -180,7 +180,9 @@ def test_a_function_that_is_not_what_is_said_is_refused(
     SharedLibrary("libm", lambda: [LIBM or ""]).register()
     kernel = fixed_kernel(parse(COSINES).prim_funcs()["cosines"])
     pattern = op(name, any_("x")) * 2.0
-    wrong = LibraryFunction("libm.wrong", kernel, lambda x: 2 * oracle(x), pattern, ("x",))
+    wrong = LibraryFunction(
+        "libm.wrong", kernel, lambda x: np.multiply(2, oracle(x)), pattern, ("x",)
+    )
     with pytest.raises(
         UnityError, match=rf"libm.wrong: {why}, for x: float32\[\d+\]: at .*expected"
     ):

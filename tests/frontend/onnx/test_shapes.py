@@ -239,7 +239,9 @@ def test_dims_are_fixed_before_nodes_are_converted(fixed: Dynamic) -> None:
     executable = unity.compile(of, dynamic=fixed)
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 6)).astype(f4)
     want = ort.InferenceSession(of.SerializeToString()).run(None, {"in:0": x})[0]
-    np.testing.assert_allclose(np.asarray(executable(x)), np.asarray(want), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        np.asarray(executable(x)), np.asarray(want, f4), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_dims_are_named_before_nodes_are_converted() -> None:
