@@ -9,7 +9,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Dim, Symbol, dim, evaluate, symbols_of
-from unity.ir.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, Array, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, Array, DType
 from unity.ir.graph import BindingBlock, Body, Function, Tuple, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -33,7 +33,7 @@ RANGES = {
     "float64": (2.0**-1022, 1.7e308),
 }
 """The smallest normal number of a dtype, and about the largest one."""
-DTYPES = (FLOAT32, FLOAT32, FLOAT64, FLOAT16, INT64, INT32, INT8, UINT8, BOOL)
+DTYPES = (FLOAT32, FLOAT32, FLOAT64, INT64, INT32, INT8, UINT8, BOOL)
 """What parameters without a dtype are tried with, all of them alike."""
 
 
