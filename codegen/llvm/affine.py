@@ -1,4 +1,4 @@
-"""Facts about index expressions that choose an instruction: ramps, values not negative."""
+"""Facts about index expressions that choose an instruction: ramps, signs, places in a buffer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unity.ir.prim_expr import (
     Cast,
     Imm,
     Intrinsic,
+    Load,
     PrimExpr,
     PrimVar,
     Ramp,
@@ -161,5 +162,16 @@ def is_nonnegative(e: PrimExpr, variables: AbstractSet[PrimVar]) -> bool:
             return value.dtype.kind in ("uint", "bool") and e.dtype.bits > value.dtype.bits
         case Intrinsic("popcount", _):
             return True
+        case _:
+            return False
+
+
+def is_within(e: Load) -> bool:
+    """Whether what is read lies at constant places inside its buffer."""
+    match e.buffer.shape, e.indices:
+        case (Imm(int() as size),), (Imm(int() as at),):
+            return 0 <= at < size
+        case (Imm(int() as size),), (Ramp(Imm(int() as at), Imm(int() as by), lanes),):
+            return 0 <= at < size and 0 <= at + by * (lanes - 1) < size
         case _:
             return False

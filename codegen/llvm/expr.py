@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from unity.ir.dtype import INT64, DType
 from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
@@ -30,13 +30,24 @@ from unity.ir.prim_expr import (
 from unity.ir.stmt import Buffer
 from unity.ir.visit_prim import prim_children
 
-from .affine import as_near, as_ramp, is_nonnegative
+from .affine import as_near, as_ramp, is_nonnegative, is_within
 from .arithmetic import bool_binary, compare, float_binary, int_binary
 from .cast import cast
 from .emitter import Emitter, float_text, int_text
 from .math.table import intrinsic
-from .memory import At, Place, Run, Scattered, all_lanes, any_lane, both, load, load_near
+from .memory import (
+    At,
+    Place,
+    Run,
+    Scattered,
+    all_lanes,
+    any_lane,
+    both,
+    load,
+    load_near,
+)
 from .narrow import round_to
+from .scope import Scope
 from .types import I64, Ty, is_narrow, memory_type, value_type
 
 OUT_OF_BOUNDS = -2
@@ -44,22 +55,6 @@ OUT_OF_BOUNDS = -2
 
 CONTRACT = "contract "
 REASSOCIATE = "reassoc contract "
-
-
-Key = TypeVar("Key")
-
-
-class Scope(dict[Key, str]):
-    """Registers of what is in scope; what is not, is asked for from the function around."""
-
-    enclosing: Callable[[Key], str] | None = None
-
-    def __missing__(self, key: Key) -> str:
-        """Bring something in from outside."""
-        if self.enclosing is None:
-            raise KeyError(key)
-        self[key] = value = self.enclosing(key)
-        return value
 
 
 class Expressions:
@@ -346,7 +341,7 @@ class Expressions:
         if e.predicate is not None:
             self._narrow_mask(self.expr(e.predicate), e.predicate.dtype.lanes)
         place = self.place(e.indices, lanes)
-        lies_inside = e.predicate is None and _lies_inside(e)  # registers are not read under masks
+        lies_inside = e.predicate is None and is_within(e)  # registers are not read under masks
         mask = None if lies_inside else self.mask_of(1 if isinstance(place, At) else lanes)
         self._mask, self._mask_lanes = outer
         if self.checks:
@@ -498,14 +493,3 @@ class Expressions:
         em.label(after)
         (a, a_end), (b, b_end) = ends
         return em.effect(f"phi {t.text} [ {a}, %{a_end} ], [ {b}, %{b_end} ]")
-
-
-def _lies_inside(e: Load) -> bool:
-    """Whether what is read lies at constant places inside its buffer."""
-    match e.buffer.shape, e.indices:
-        case (Imm(int() as size),), (Imm(int() as at),):
-            return 0 <= at < size
-        case (Imm(int() as size),), (Ramp(Imm(int() as at), Imm(int() as by), lanes),):
-            return 0 <= at < size and 0 <= at + by * (lanes - 1) < size
-        case _:
-            return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from logging import getLogger
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from .segments import Segment
 from .timing import array_of, inputs_for, sizes_for
 from .versions import versions
 
+log = getLogger("unity")
 _SECONDS = 0.06
 _LEAST_RUNS = 5
 _PAUSE = 2e-3
@@ -53,7 +55,9 @@ def engine_seconds(
                     threads = program.target.threads
                     compiled = engine_of(name).compile(module, program.target, threads)
                 known = _timed(compiled, segment.function, given)
-            except Exception:  # whatever an engine raises: it can't have this segment
+            except Exception as error:  # whatever an engine raises: it can't have this segment
+                last = segment.members[-1].name
+                log.info("%s can't have the segment up to %s: %s", name, last, error)
                 return None
             database.put(key, known, f"{name}: {segment.members[-1].name}")
         total += known

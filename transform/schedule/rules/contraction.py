@@ -27,10 +27,8 @@ from ..schedule import Schedule
 from ..stage import stage_of
 from ..tree import block_path
 from .dot_products import dot_products
-from .result import GRAIN
+from .result import GRAIN, PIECES
 
-PIECES = 4
-"""Pieces of work a thread should have, so that the last ones end together."""
 FEW = 2
 """Steps in a row of an unknown number."""
 MANY = 64

@@ -26,10 +26,8 @@ from ..micro_kernel import Before, micro_kernel, steps_in_row
 from ..nest import Axis, Nest, Reduction
 from ..packing import REPACK, Packing, packing_of
 from ..tile import Tile, Values
-from .result import GRAIN, with_init
+from .result import GRAIN, PIECES, with_init
 
-PIECES = 4
-"""Pieces of work a thread should have, so that the last ones end together."""
 MOST_ROWS = 8
 """Rows of a tile, at most."""
 STEP = 0.5, 1.0

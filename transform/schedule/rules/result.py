@@ -10,6 +10,8 @@ from ..nest import Reduction
 
 GRAIN = 60_000
 """Multiply-adds that are worth a thread's waking."""
+PIECES = 4
+"""Pieces of work a thread should have, so that the last ones end together."""
 
 
 def with_init(reduction: Reduction, finish: Stmt) -> Stmt:
