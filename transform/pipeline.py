@@ -58,6 +58,7 @@ GRAPH = Pipeline(
         MergeParallel(),  # before anything is made of constant weights
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
+        EliminateDeadCode(),  # convolutions as they were, lest their weights be laid out, too
         ConvertLayout(),  # after all that looks for plain convolutions
         EliminateCommonSubexpr(),
         EliminateDeadCode(),

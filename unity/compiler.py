@@ -21,9 +21,11 @@ from unity.codegen.lower import lower
 from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
+from unity.ir.mapped import require_unchanged
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.verify import verify
+from unity.ir.visit import walk_constants
 from unity.op.check import check_types
 from unity.runtime.artifact.container import is_container
 from unity.runtime.executable import Executable
@@ -51,7 +53,8 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
     """Import a model.
 
     Args:
-        model: The path of an ONNX file, or an ONNX model in memory.
+        model: The path of an ONNX file, or an ONNX model in memory. Large weights stay in the file,
+            which must not be written to while the module is in use; executables do without it.
         dynamic: Dims of inputs to be changed before its nodes are converted, as in `compile`.
 
     Raises:
@@ -127,6 +130,7 @@ def compile(  # noqa: A001
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
     module = _module(model, dynamic)
+    _require_files(module)
     if caches is not False:
         module = with_caches(module, caches, _main_name(module))
     verify(module)
@@ -165,10 +169,21 @@ def compile(  # noqa: A001
         from unity.checking import check_executable
 
         check_executable(executable, module, passes, context, precision)
+    _require_files(module)
     if sum(c.nbytes for c in executable.constants) > MUCH:
         del module, lowered  # what they were read from and laid out from is free now
         trim()
     return executable
+
+
+def _require_files(module: IRModule) -> None:
+    """Refuse weights whose files were written to since they were mapped.
+
+    Raises:
+        UnityError: There are such.
+    """
+    functions = module.graph_functions().values()
+    require_unchanged(c.data for f in functions for c in walk_constants(f))
 
 
 def _check_options(pipeline: object, trace: Path | str | None) -> None:

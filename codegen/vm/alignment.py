@@ -1,7 +1,8 @@
-"""Constants on cache lines: a vector load that crosses a line costs two.
+"""Constants on cache lines, in memory of their own: a vector load that crosses a line costs two.
 
 Arrays come from files and from numpy, which place them anywhere. Those that do not begin on a line
-are copied to one piece of memory; the others stay where they are.
+are copied to one piece of memory, and so are those that lie in a model's file or bytes, so that an
+executable needs neither; the others stay where they are.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ import numpy as np
 from unity.ir.aligned import LINE
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr, Var
+from unity.ir.mapped import MappedFile, evict, owner_of
 from unity.ir.module import IRModule
-from unity.ir.visit import graph_children, map_expr, walk_bindings
+from unity.ir.visit import map_expr, walk_constants
 from unity.transform.graph.rewriter import BodyRewriter
 from unity.transform.passes import map_functions
 
+_PIECE = 1 << 22
+"""Bytes of a file that are in memory at once while they are copied."""
+
 
 def on_lines(constants: Sequence[Array]) -> tuple[Array, ...]:
-    """The constants, each that is as long as a line beginning on one.
+    """The constants, each that is as long as a line beginning on one, none in a file.
 
     >>> odd = np.zeros(65, np.float32)[1:]
     >>> [c.ctypes.data % LINE for c in on_lines([odd, odd + 1])]
@@ -39,30 +44,32 @@ def on_lines(constants: Sequence[Array]) -> tuple[Array, ...]:
     for k, place in places.items():
         c = constants[k]
         moved = room[first + place : first + place + c.nbytes].view(c.dtype).reshape(c.shape)
-        moved[...] = c
+        _copy(moved, c)
         moved.flags.writeable = c.flags.writeable
         result[k] = moved
     return tuple(result)
 
 
+def _copy(to: Array, c: Array) -> None:
+    """Copy an array piece by piece, each of which is then let go where it lies in a file."""
+    target, source = to.reshape(-1), c.reshape(-1)
+    step = max(_PIECE // c.itemsize, 1)
+    for at in range(0, c.size, step):
+        target[at : at + step] = source[at : at + step]
+        evict(source[at : at + step])
+
+
 def _moves(c: Array) -> bool:
-    plain = type(c) is np.ndarray and c.flags.c_contiguous and not c.dtype.hasobject
-    return plain and c.nbytes >= LINE and c.ctypes.data % LINE != 0
+    if type(c) is not np.ndarray or not c.flags.c_contiguous or c.dtype.hasobject:
+        return False
+    misaligned = c.nbytes >= LINE and c.ctypes.data % LINE != 0
+    return misaligned or isinstance(owner_of(c), MappedFile | bytes)
 
 
 def with_aligned_constants(module: IRModule) -> IRModule:
     """The module with its constants on cache lines, so that nothing keeps them elsewhere, too."""
-    found: dict[int, Array] = {}
-
-    def note(e: Expr) -> None:
-        if isinstance(e, Constant):
-            found[id(e.data)] = e.data
-        for child in graph_children(e):
-            note(child)
-
-    for function in module.graph_functions().values():
-        for binding in walk_bindings(function):
-            note(binding.value)
+    functions = module.graph_functions().values()
+    found = {id(c.data): c.data for f in functions for c in walk_constants(f)}
     moved = dict(zip(found, on_lines(tuple(found.values())), strict=True))
     if all(moved[k] is found[k] for k in found):
         return module

@@ -173,7 +173,7 @@ def test_a_trace_of_a_model(tmp_path: Path) -> None:
     assert linked == {p.name for p in tmp_path.iterdir()}
     largest = max(len(p.read_text().splitlines()) for p in tmp_path.glob("*.html"))
     assert largest < 4000 + 1000
-    layout = (tmp_path / "009_ConvertLayout.html").read_text()
+    layout = next(tmp_path.glob("*_ConvertLayout.html")).read_text()
     assert "<details open><summary>main <span class=new>+" in layout
     assert "R.nn.conv2d_blocked" in layout
     module = unity.load(digits)

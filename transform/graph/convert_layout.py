@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.aligned import aligned_copy
+from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array, DType
@@ -29,6 +29,7 @@ from unity.op.call import call_op
 from unity.op.window import paddings, per_axis
 
 from ..passes import Context, Pass, map_functions
+from .derived import derived
 from .interleave import Interleave, interleave_for
 from .lone_convolutions import lone_products
 from .rewriter import BodyRewriter
@@ -382,7 +383,7 @@ class _Converter(BodyRewriter):
             b, (o, c, kh, kw) = self.lanes, weight.data.shape
             taken = 1 if depthwise else lanes
             missing = ((0, -o % b), (0, -c % taken), (0, 0), (0, 0))
-            data = np.pad(weight.data, missing)
+            data = np.pad(weight.data, missing) if np.any(missing) else weight.data
             data = data.reshape(-1, b, data.shape[1] // taken, taken, kh, kw)
             self.packed[key] = _laid_out(weight, data.transpose(0, 2, 4, 5, 3, 1))
         return self.packed[key]
@@ -448,5 +449,4 @@ def image_of(e: Expr) -> Image | None:
 
 
 def _laid_out(c: Constant, data: Array) -> Constant:
-    name = None if c.name is None else f"{c.name}_blocked"
-    return Constant(aligned_copy(data), name, c.span)
+    return derived(c, paged_copy(data), "blocked")

@@ -22,6 +22,7 @@ from unity.op.table import OPS
 
 from ..passes import Context, Pass, map_functions
 from ..schedule.tile_sums import has_tiles
+from .derived import derived
 from .rewriter import BodyRewriter
 from .stored_anyway import stored_anyway
 
@@ -290,8 +291,7 @@ class _Converter(BodyRewriter):
         if c not in self.rounded:
             with np.errstate(over="ignore"):
                 data = c.data.astype(self.dtype.numpy)
-            name = None if c.name is None else f"{c.name}_{self.dtype}"
-            self.rounded[c] = Constant(data, name, c.span)
+            self.rounded[c] = derived(c, data, str(self.dtype))
         return self.rounded[c]
 
 

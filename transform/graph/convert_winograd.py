@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.aligned import aligned_copy
+from unity.ir.aligned import paged_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Call, Constant, Expr, Op, Var
@@ -19,6 +19,7 @@ from unity.op.conv_winograd import sampled_error, transformed_weights
 from unity.op.window import per_axis
 
 from ..passes import Context, Pass, map_functions
+from .derived import derived
 from .rewriter import BodyRewriter
 from .winograd_estimate import TAPS, winograd_cycles, worth
 
@@ -128,16 +129,16 @@ class _Converter(BodyRewriter):
         return self.made[key]
 
     def transform(self, weight: Constant, tile: int) -> Constant | None:
-        plain = _plain(weight.data)
-        error = sampled_error(plain, tile)
+        error = sampled_error(_plain(weight.data), tile)
         if not error <= self.options.tolerance:
             return None
         o, c, _, _, b, d = weight.data.shape
         size = tile + TAPS - 1
-        data = transformed_weights(plain, tile).reshape(size, size, o, d, c, b)
-        name = None if weight.name is None else f"{weight.name}_winograd"
-        laid_out = aligned_copy(data.transpose(0, 1, 2, 4, 5, 3), np.float32)
-        return Constant(laid_out, name, weight.span)
+        laid_out = paged_empty((size, size, o, c, b, d), np.float32)
+        for i in range(o):  # one block at a time: they are computed in float64
+            block = transformed_weights(_plain(weight.data[i : i + 1]), tile)
+            laid_out[:, :, i] = block.reshape(size, size, d, c, b).transpose(0, 1, 3, 4, 2)
+        return derived(weight, laid_out, "winograd")
 
 
 def _plain(weight: Array) -> Array:

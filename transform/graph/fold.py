@@ -11,6 +11,7 @@ from unity.ir.dims import SymDim
 from unity.ir.dtype import INT64, Array
 from unity.ir.graph import Call, Constant, Expr, If, Op, ShapeValue, Tuple, Var
 from unity.ir.lattice import atom_type
+from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, Type
 from unity.op.registry import OpDef, RefArg
@@ -102,8 +103,13 @@ class _Folder(BodyRewriter):
             return ShapeValue(tuple(int(d) for d in result))
         if isinstance(result, tuple):
             arrays = tuple(np.asarray(a) for a in result)
-            return Tuple(tuple(_constant(a, op, call) for a in arrays), call.span)
-        return _constant(result, op, call)
+            found: Expr = Tuple(tuple(_constant(a, op, call) for a in arrays), call.span)
+        else:
+            found = _constant(result, op, call)
+        for array in known:
+            if isinstance(array, np.ndarray):
+                evict(array)
+        return found
 
     def fits(self, call: Call, args: list[RefArg], out: Type) -> bool:
         """Whether the result is small enough to be kept."""

@@ -15,6 +15,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 
 from ..passes import Context, Pass, map_functions
+from .derived import derived
 from .rewriter import BodyRewriter
 from .uses import count_uses
 
@@ -100,14 +101,14 @@ class _Folder(BodyRewriter):
             return None
         rank = weight.data.ndim
         scaled = _scaled(weight.data, scale.reshape((-1,) + (1,) * (rank - 1)))
-        folded = Constant(scaled, _named(weight, "folded"), weight.span)
+        folded = derived(weight, scaled, "folded")
         shape = (1, -1) + (1,) * (rank - 2)
         moved = shift.reshape(shape)
         if bias is not None:
             moved = moved + bias * scale.reshape(shape)
         new = Call(made.callee, (made.args[0], folded), made.attrs, made.span)
         y = self.emit(new, x.name if isinstance(x, Var) else "conv", made.span)
-        offset = Constant(moved.astype(weight.data.dtype), _named(weight, "bias"), call.span)
+        offset = derived(weight, moved.astype(weight.data.dtype), "bias")
         return Call(Op("add"), (y, offset), span=call.span)
 
     def only_use(self, x: Expr) -> Call | None:
@@ -142,7 +143,3 @@ def _scaled(weights: Array, scale: _Real) -> Array:
     wide = np.float32 if weights.dtype == np.float32 else np.float64
     product: Array = weights.astype(wide, copy=False) * scale.astype(wide)
     return product.astype(weights.dtype, copy=False)
-
-
-def _named(weight: Constant, suffix: str) -> str | None:
-    return None if weight.name is None else f"{weight.name}_{suffix}"

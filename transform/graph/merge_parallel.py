@@ -11,6 +11,7 @@ import numpy as np
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array
 from unity.ir.graph import Body, Call, Constant, Expr, Function, Op, Var, VarBinding
+from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 
@@ -186,6 +187,8 @@ class _Merger(BodyRewriter):
         first = group[0]
         name = "_".join(p.weight.name or "weight" for p in group)
         weight = Constant(np.concatenate([p.weight.data for p in group], axis=1), name)
+        for p in group:
+            evict(p.weight.data)
         x = self.atom(first.x)
         y = self.emit(
             Call(Op("matmul"), (x, weight), Attrs(out_dtype=None, algorithm=None)), "merged"

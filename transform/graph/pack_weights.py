@@ -18,6 +18,7 @@ from ..passes import Context, Pass, map_functions
 from ..schedule.lane_sums import has_lanes
 from ..schedule.marked import group_of
 from ..schedule.tile_sums import SIDE, has_tiles
+from .derived import derived
 from .rewriter import BodyRewriter
 
 DEPTH = 4
@@ -102,8 +103,7 @@ class _Packer(BodyRewriter):
             *batch, k, columns = weight.data.shape
             alone = all(e == 1 for e in batch)
             data = weight.data.reshape(k, columns) if alone else weight.data
-            name = None if weight.name is None else f"{weight.name}_packed"
-            self.packed[key] = Constant(panels(data, width), name, weight.span)
+            self.packed[key] = derived(weight, panels(data, width), "packed")
         return self.packed[key]
 
     def groups(self, weight: Constant, width: int) -> Constant:
@@ -112,9 +112,8 @@ class _Packer(BodyRewriter):
         if key not in self.packed:
             data = weight.data.reshape(weight.data.shape[-2:])
             group = group_of(dtype(data.dtype))
-            name = None if weight.name is None else f"{weight.name}_interleaved"
             groups = interleaved(data, width, group, SIDE)
-            self.packed[key] = Constant(groups, name, weight.span)
+            self.packed[key] = derived(weight, groups, "interleaved")
         return self.packed[key]
 
 

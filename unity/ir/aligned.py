@@ -6,7 +6,9 @@ need not be moved once more.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable
+from contextlib import suppress
 from math import prod
 
 import numpy as np
@@ -16,6 +18,12 @@ from unity.ir.dtype import Array
 
 LINE = 64
 """Bytes of a cache line, and of the widest register."""
+
+PAGED = 1 << 17
+"""Bytes from which on a constant has pages of its own."""
+
+HUGE_PAGE = 1 << 21
+"""Bytes of a large page, of which fewer are looked up."""
 
 
 def places(sizes: Iterable[int]) -> list[int]:
@@ -45,8 +53,25 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     return room[first : first + size].view(kind).reshape(shape)
 
 
-def aligned_copy(data: Array, dtype: npt.DTypeLike | None = None) -> Array:
-    """The array in row-major order on a cache line, in another dtype if one is given."""
-    made = aligned_empty(data.shape, data.dtype if dtype is None else dtype)
+def paged_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """An array for a constant, on a cache line, its elements not set.
+
+    A large one has pages of its own, which go back to the system as soon as it is freed: among what
+    else is allocated while compiling, weights would leave holes that the next ones do not fit in.
+    """
+    kind: np.dtype[np.generic] = np.dtype(dtype)
+    size = prod(shape) * kind.itemsize
+    if size < PAGED or not hasattr(mmap, "MAP_PRIVATE"):
+        return aligned_empty(shape, kind)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        with suppress(OSError):  # the system has none
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(pages, kind).reshape(shape)
+
+
+def paged_copy(data: Array) -> Array:
+    """The array in row-major order, as `paged_empty` places it."""
+    made = paged_empty(data.shape, data.dtype)
     made[...] = data
     return made

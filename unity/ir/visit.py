@@ -12,6 +12,7 @@ from .visit_graph import (
     substitute_vars,
     type_symbols,
     walk_bindings,
+    walk_constants,
 )
 from .visit_prim import (
     map_prim,
@@ -48,6 +49,7 @@ __all__ = [
     "substitute_vars",
     "type_symbols",
     "walk_bindings",
+    "walk_constants",
     "walk_prim",
     "walk_stmt",
 ]

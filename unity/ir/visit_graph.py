@@ -102,6 +102,20 @@ def _nested(e: Expr) -> Iterator[Body]:
         yield from _nested(child)
 
 
+def walk_constants(of: Expr | Body) -> Iterator[Constant]:
+    """All constants, nested bodies included, each as often as it stands there."""
+    if isinstance(of, Constant):
+        yield of
+    elif isinstance(of, Body):
+        for block in of.blocks:
+            for binding in block.bindings:
+                yield from walk_constants(binding.value)
+        yield from walk_constants(of.result)
+    else:
+        for part in (*graph_children(of), *bodies_of(of)):
+            yield from walk_constants(part)
+
+
 def _inner_vars(e: Expr) -> tuple[Var, ...]:
     match e:
         case While():

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from unity import te
-from unity.ir.aligned import aligned_copy
+from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, Array, DType, dtype
@@ -43,7 +43,7 @@ def interleaved(weight: Array, group: int) -> Array:
     """Weights ``(o, c, kh, kw, b, d)`` as ``(o, c, kh, kw, b / group, d, group)``."""
     *taps, b, d = weight.shape
     parts = weight.reshape(*taps, b // group, group, d)
-    return aligned_copy(parts.swapaxes(-1, -2))
+    return paged_copy(parts.swapaxes(-1, -2))
 
 
 def interleaved_lines(weight: Array, group: int, step: int) -> Array:

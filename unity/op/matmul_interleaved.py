@@ -8,7 +8,7 @@ import numpy as np
 
 from unity import te
 from unity.arith import simplify
-from unity.ir.aligned import aligned_copy
+from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
@@ -35,7 +35,7 @@ def interleaved(weight: Array, width: int, group: int, step: int = 1) -> Array:
     k, n = weight.shape
     padded = np.pad(weight, ((0, -k % (group * step)), (0, -n % width)))
     parts = padded.reshape(-1, group, padded.shape[1] // width, width)
-    return aligned_copy(parts.transpose(2, 0, 3, 1))
+    return paged_copy(parts.transpose(2, 0, 3, 1))
 
 
 def _matrix(weight: Array, columns: int) -> Array:

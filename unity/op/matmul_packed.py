@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity import te
-from unity.ir.aligned import aligned_empty
+from unity.ir.aligned import paged_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, Array, DType, dtype
@@ -33,7 +33,7 @@ def panels(weight: Array, width: int) -> Array:
     *batch, k, n = weight.shape
     count = -(-n // width)
     whole = n // width
-    packed = aligned_empty((*batch, count, k, width), weight.dtype)
+    packed = paged_empty((*batch, count, k, width), weight.dtype)
     parts = weight[..., : whole * width].reshape(*batch, k, whole, width)
     packed[..., :whole, :, :] = np.swapaxes(parts, -3, -2)
     if whole < count:

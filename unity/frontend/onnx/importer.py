@@ -46,6 +46,8 @@ def from_onnx(
 
     Args:
         source: A path, the bytes of a file, or a model. External data is read only beside a path.
+            Large weights are mapped, not copied: the files must not be written to while the module
+            is in use (`unity.ir.mapped`); replacing or deleting them is fine.
         shapes: Shapes to take for some inputs in place of the model's: an int fixes a dim, a string
             names it, None leaves it as the model says.
         constants: Inputs to fix to a value: they are no parameters then. A model that takes a
@@ -59,7 +61,7 @@ def from_onnx(
         the model's own names.
 
     Raises:
-        UnityError: The model is damaged or ill-formed.
+        UnityError: The model is damaged or ill-formed, or was written to while it was read.
         UnsupportedError: It needs what Unity lacks; lists every gap.
     """
     model = load_model(source)
@@ -78,6 +80,7 @@ def from_onnx(
     if graph.gaps:
         raise _unsupported(model, graph.gaps)
     outputs = [graph.output(o) for o in model.proto.graph.output]
+    model.storage.require_unchanged()
     attrs = Attrs(
         source=model.name,
         input_names=tuple(inputs),
@@ -243,7 +246,7 @@ class GraphImporter:
         if graph.sparse_initializer:
             raise UnsupportedError(f"{self.model.name} has", ["sparse initializers"])
         for tensor in graph.initializer:
-            data = array_of(tensor, self.model.folder)
+            data = array_of(tensor, self.model.storage)
             self.values[tensor.name] = Constant(data, tensor.name)
 
     def convert(self, graph: onnx.GraphProto) -> None:

@@ -10,6 +10,10 @@ import onnx
 from onnx import inliner
 
 from unity.errors import UnityError, UnsupportedError
+from unity.ir.mapped import MappedFile
+
+from .outline import outlined
+from .storage import Storage, contents
 
 OLDEST_OPSET = 7
 DEFAULT_DOMAINS = ("", "ai.onnx")
@@ -21,13 +25,13 @@ class Model:
 
     Attributes:
         proto: The model, its local functions inlined.
-        folder: Where its external data may lie.
+        storage: Where its weights lie.
         opsets: The version of each domain; the default domain is ``""``.
         name: What to call it.
     """
 
     proto: onnx.ModelProto
-    folder: Path | None
+    storage: Storage
     opsets: dict[str, int]
     name: str
 
@@ -39,35 +43,33 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> Model:
         UnityError: It is no ONNX model, or its form is wrong.
         UnsupportedError: It needs an opset that Unity does not know.
     """
-    proto, folder, name = _parse(source)
+    proto, storage, name = _parse(source)
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise UnityError(f"{name} holds no graph", hint="the file may be empty or cut short")
     if proto.functions:
         proto = inliner.inline_local_functions(proto)
     opsets = _opsets(proto, name)
     check_names(proto.graph, frozenset(), name)
-    return Model(proto, folder, opsets, name)
+    return Model(proto, storage, opsets, name)
 
 
 def _parse(
     source: str | Path | bytes | onnx.ModelProto,
-) -> tuple[onnx.ModelProto, Path | None, str]:
+) -> tuple[onnx.ModelProto, Storage, str]:
     if isinstance(source, onnx.ModelProto):
-        return source, None, source.graph.name or "the model"
+        return source, Storage(), source.graph.name or "the model"
     if isinstance(source, bytes):
-        return _decode(source, "the model"), None, "the model"
+        return _decode(source, "the model"), Storage(source), "the model"
     path = Path(source)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UnityError(f"can't read {str(path)!r}: {error.strerror}") from None
-    return _decode(data, path.name), path.parent, path.name
+    data = contents(path)
+    return _decode(data, path.name), Storage(data, path.parent), path.name
 
 
-def _decode(data: bytes, name: str) -> onnx.ModelProto:
+def _decode(data: bytes | MappedFile, name: str) -> onnx.ModelProto:
+    """The message in a file, the data of large tensors left where it is."""
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(data)
+        proto.ParseFromString(outlined(data))
     except Exception:  # protobuf's DecodeError, which has no types to name it by
         raise UnityError(
             f"{name} is no ONNX model ({len(data)} bytes read)",

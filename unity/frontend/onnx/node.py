@@ -219,7 +219,7 @@ class Node:
         found = self._typed(name, onnx.AttributeProto.TENSOR)
         if found is None:
             return None
-        return array_of(found.t, self.graph.model.folder, f"the attribute {name!r}")
+        return array_of(found.t, self.graph.model.storage, f"the attribute {name!r}")
 
     def _typed(self, name: str, kind: int) -> onnx.AttributeProto | None:
         found = self.attribute(name)

@@ -1,14 +1,13 @@
 """ONNX tensors into numpy arrays, distrusting every number in them.
 
-Sizes are checked against the bytes that are there before anything is allocated; external data must
-lie inside the model's folder.
+Sizes are checked against the bytes that are there before anything is allocated. What is large and
+lies in a file stays there (`storage`).
 """
 
 from __future__ import annotations
 
 import sys
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -16,6 +15,9 @@ from onnx import numpy_helper
 
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.dtype import Array, DType
+
+from .outline import LEAST
+from .storage import Storage
 
 DTYPES: dict[int, str] = {
     onnx.TensorProto.FLOAT: "float32",
@@ -53,12 +55,12 @@ def dtype_of(code: int, what: str) -> DType:
     raise UnsupportedError(f"{what} has a type that Unity lacks", [f"the element type {found}"])
 
 
-def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str | None = None) -> Array:
-    """The array of a tensor.
+def array_of(tensor: onnx.TensorProto, storage: Storage, what: str | None = None) -> Array:
+    """The array of a tensor; read-only, and mapped where its data is large and lies in a file.
 
     Args:
         tensor: The tensor.
-        folder: Where external data may lie; None for nowhere.
+        storage: Where data lies that is not in it.
         what: What to call it in messages.
 
     Raises:
@@ -71,32 +73,27 @@ def array_of(tensor: onnx.TensorProto, folder: Path | None, what: str | None = N
         raise UnityError(f"{name} declares the shape {shape}")
     if tensor.HasField("segment"):
         raise UnityError(f"{name} is stored in segments, which Unity lacks")
-    count = prod(shape)
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        return _external(tensor, folder, name, kind, shape)
-    if tensor.HasField("raw_data"):
-        raw = tensor.raw_data  # a copy each time it is asked for
-        _require_bytes(name, shape, kind, len(raw))
-        if kind.bits >= 8 and sys.byteorder == "little":
-            return np.frombuffer(raw, kind.numpy).reshape(shape)
-    else:
-        found = _typed_length(tensor)
-        packed = kind.bits == 4
-        if found != (-(-count // 2) if packed else count):
-            raise UnityError(f"{name} declares the shape {shape}, but holds {found} elements")
-    return np.asarray(numpy_helper.to_array(tensor)).reshape(shape)
-
-
-def _require_bytes(name: str, shape: tuple[int, ...], kind: DType, found: int) -> None:
     needed = -(-prod(shape) * kind.bits // 8)
-    if found != needed:
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        raw: bytes | memoryview | None = storage.external(tensor, name, needed)
+    else:
+        raw = tensor.raw_data if tensor.HasField("raw_data") else None
+    if raw is None:
+        return _typed(tensor, name, kind, shape)
+    if len(raw) != needed:
         raise UnityError(
-            f"{name} declares {kind}{list(shape)}, which is {needed} bytes, but holds {found}",
+            f"{name} declares {kind}{list(shape)}, which is {needed} bytes, but holds {len(raw)}",
             hint="the file is damaged or cut short",
         )
+    if kind.bits < 8 or sys.byteorder != "little":
+        copy = onnx.TensorProto(dims=tensor.dims, data_type=tensor.data_type, raw_data=bytes(raw))
+        return np.asarray(numpy_helper.to_array(copy)).reshape(shape)
+    found = np.frombuffer(raw, kind.numpy).reshape(shape)
+    return found if needed >= LEAST else found.copy()
 
 
-def _typed_length(tensor: onnx.TensorProto) -> int:
+def _typed(tensor: onnx.TensorProto, name: str, kind: DType, shape: tuple[int, ...]) -> Array:
+    """The array of a tensor whose elements stand in a field of their type."""
     fields = (
         tensor.float_data,
         tensor.int32_data,
@@ -104,60 +101,8 @@ def _typed_length(tensor: onnx.TensorProto) -> int:
         tensor.double_data,
         tensor.uint64_data,
     )
-    return max(len(f) for f in fields)
-
-
-def _external(
-    tensor: onnx.TensorProto, folder: Path | None, name: str, kind: DType, shape: tuple[int, ...]
-) -> Array:
-    entries = {e.key: e.value for e in tensor.external_data}
-    location = entries.get("location", "")
-    if folder is None:
-        raise UnityError(
-            f"{name} is stored in the file {location!r}, but the model was not read from a folder",
-            hint="pass the model's path, not its bytes",
-        )
-    path = inside(folder, location, name)
-    offset, length = _number(entries, "offset", name), _number(entries, "length", name)
-    size = path.stat().st_size
-    needed = -(-prod(shape) * kind.bits // 8)
-    start = offset or 0
-    if length is not None and length != needed:
-        raise UnityError(f"{name} declares {needed} bytes, but its external data {length}")
-    if start + needed > size:
-        raise UnityError(
-            f"{name} needs the bytes {start} to {start + needed} of {location!r}, which has {size}",
-            hint="the file is damaged or cut short",
-        )
-    if kind.bits < 8:
-        raise UnityError(f"{name}: external data of {kind} is not supported")
-    with path.open("rb") as file:
-        file.seek(start)
-        return np.fromfile(file, kind.numpy, prod(shape)).reshape(shape)
-
-
-def _number(entries: dict[str, str], key: str, name: str) -> int | None:
-    text = entries.get(key)
-    if text is None:
-        return None
-    if not text.isdigit():
-        raise UnityError(f"{name}: external data has {key} {text!r}")
-    return int(text)
-
-
-def inside(folder: Path, location: str, name: str) -> Path:
-    """The file `location` names, which must lie in `folder`, links followed.
-
-    Raises:
-        UnityError: It leads elsewhere, or is no file.
-    """
-    root = folder.resolve()
-    path = (root / location).resolve()
-    if not location or Path(location).is_absolute() or not path.is_relative_to(root):
-        raise UnityError(
-            f"{name}: external data {location!r} is outside the model's folder",
-            hint="Unity reads only files beside the model",
-        )
-    if not path.is_file():
-        raise UnityError(f"{name}: the external data file {location!r} is missing")
-    return path
+    found = max(len(f) for f in fields)
+    count = prod(shape)
+    if found != (-(-count // 2) if kind.bits == 4 else count):
+        raise UnityError(f"{name} declares the shape {shape}, but holds {found} elements")
+    return np.asarray(numpy_helper.to_array(tensor)).reshape(shape)
