@@ -15,17 +15,18 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from .chain_blocks import chain_blocks
 from .chain_tiles import chain_tiles
 from .epilogue import fused
-from .nest import Nest, nest_of
+from .long_rows import rows_on_threads
+from .nest import Nest, nest_of, opened
 from .padding import unpadded
 from .row_chain import row_chain
 from .row_group import row_group
-from .rows import rows
-from .rules import laid_out, rule_of
+from .rules import rule_of
 from .rules.blocked import blocked
 from .rules.contraction import steps_of_contraction
 from .rules.elementwise import schedule_elementwise
 from .rules.fallback import fallback
 from .schedule import Schedule
+from .split_reduction import shared
 from .tile_group import tile_group
 from .tiles import tiles
 
@@ -58,7 +59,7 @@ def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     ['get_loops', 'split', 'vectorize']
     """
     sch = Schedule(func, target)
-    temporaries, stages = _opened(sch.func.body)
+    temporaries, stages = opened(sch.func.body)
     nests = [nest_of(s) or s for s in stages]
     joined = _fused(nests, set(temporaries))
     nest = joined[0] if len(joined) == 1 else None
@@ -78,7 +79,7 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
     """The prim func laid out for a target; itself if there was nothing to do."""
     if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
         return func
-    temporaries, stages = _opened(func.body)
+    temporaries, stages = opened(func.body)
     nests = _fused([nest_of(s) or s for s in stages], set(temporaries))
     laid_out = _by_rule(nests, set(temporaries), target)
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
@@ -87,25 +88,6 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
         if buffer in used:
             body = Allocate(buffer, body)
     return replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
-
-
-def _opened(s: Stmt) -> tuple[list[Buffer], list[Stmt]]:
-    """The temporaries around a kernel's stages, and the stages."""
-    temporaries: list[Buffer] = []
-    while isinstance(s, Allocate):
-        temporaries.append(s.buffer)
-        s = s.body
-    stages: list[Stmt] = []
-
-    def note(part: Stmt) -> None:
-        if isinstance(part, Seq):
-            for each in part.stmts:
-                note(each)
-        else:
-            stages.append(part)
-
-    note(s)
-    return temporaries, stages
 
 
 def _fused(stages: list[Nest | Stmt], temporaries: set[Buffer]) -> list[Nest | Stmt]:
@@ -152,14 +134,14 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
             result.append(chain_tiles(chain, target) or chain_blocks(chain, target))
             at += len(chain.stages)
             continue
-        group = row_group(stages[at:], target)
+        group = row_group(stages[at:])
         if group is None:
             result.append(_laid_out(stages[at], target))
             at += 1
             continue
         end = at + len(group.stages)
         others = {b for s in (*stages[:at], *stages[end:]) for b in _touched(s)}
-        result.append(rows(group, temporaries - others, target))
+        result.append(rows_on_threads(group, temporaries - others, target))
         at = end
     return result
 
@@ -186,7 +168,7 @@ def _touched(stage: Nest | Stmt) -> set[Buffer]:
 
 
 def _laid_out(stage: Nest | Stmt, target: Target) -> Stmt:
-    return laid_out(stage, target) if isinstance(stage, Nest) else fallback(stage, target)
+    return shared(stage, target) if isinstance(stage, Nest) else fallback(stage, target)
 
 
 def _accessed(s: Stmt) -> list[Buffer]:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
-from unity.ir.stmt import Block, BlockAxis, Buffer, For, Let, Range, Stmt, Store
+from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Seq, Stmt, Store
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 from unity.te import max_value, min_value
 
@@ -105,6 +105,25 @@ def block_of(nest: Nest) -> Stmt:
     )
     reads, writes = block_regions(nest.finish, None, [a.var for a in axes])
     return around(loops, Block(nest.name, axes, reads, writes, nest.finish))
+
+
+def opened(s: Stmt) -> tuple[list[Buffer], list[Stmt]]:
+    """The temporaries around a kernel's stages, and the stages."""
+    temporaries: list[Buffer] = []
+    while isinstance(s, Allocate):
+        temporaries.append(s.buffer)
+        s = s.body
+    stages: list[Stmt] = []
+
+    def note(part: Stmt) -> None:
+        if isinstance(part, Seq):
+            for each in part.stmts:
+                note(each)
+        else:
+            stages.append(part)
+
+    note(s)
+    return temporaries, stages
 
 
 def nest_of(s: Stmt) -> Nest | None:

@@ -24,17 +24,17 @@ MOST = 32 << 10
 """Bytes of a row beyond which the next one would push this one out of the first cache."""
 
 
-def busiest(steps: Sequence[Nest | list[Nest]]) -> int | None:
+def busiest(steps: Sequence[Nest | tuple[Nest, ...]]) -> int | None:
     """The pass that computes most, which leaves the memory most time; None if there is only one."""
-    passes = [at for at, each in enumerate(steps) if isinstance(each, list)]
+    passes = [at for at, each in enumerate(steps) if isinstance(each, tuple)]
     if len(passes) < 2:
         return None
     return max(passes, key=lambda at: (_cost(steps[at]), -at))
 
 
-def _cost(step_: Nest | list[Nest]) -> int:
+def _cost(step_: Nest | tuple[Nest, ...]) -> int:
     exprs: list[PrimExpr] = []
-    for stage in step_ if isinstance(step_, list) else []:
+    for stage in step_ if isinstance(step_, tuple) else ():
         exprs += [s.value for s in stage.stores()]
         exprs += [] if stage.reduction is None else [stage.reduction.value]
     return costly(exprs)

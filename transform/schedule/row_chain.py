@@ -16,7 +16,7 @@ from unity.ir.target import Target
 from .access import depends
 from .loops import number
 from .nest import Axis, Nest
-from .row_group import RowGroup, row_group, substituted, without_unit_axes
+from .row_group import RowGroup, few_long_rows, row_group, substituted, without_unit_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ def row_chain(
     Args:
         stages: In order.
         private: The kernel's temporaries.
-        target: Tells whether the stages between form a group.
+        target: Tells how many threads would share the rows.
     """
     if not stages or not isinstance(stages[0], Nest) or stages[0].reduction is None:
         return None
-    group = row_group(stages[1:], target)
-    if group is None or len(group.inner) != 1:
+    group = row_group(stages[1:])
+    if group is None or len(group.inner) != 1 or few_long_rows(group, target):
         return None
     end = 1 + len(group.stages)
     last = stages[end] if end < len(stages) else None

@@ -41,7 +41,7 @@ class RowGroup:
         return stage.reduction is None and len(stage.axes) == len(self.rows)
 
 
-def row_group(stages: Sequence[Nest | Stmt], target: Target) -> RowGroup | None:
+def row_group(stages: Sequence[Nest | Stmt]) -> RowGroup | None:
     """The longest chain over the same rows that these stages begin with; None if it has no use."""
     nests: list[Nest] = []
     for stage in stages:
@@ -52,7 +52,7 @@ def row_group(stages: Sequence[Nest | Stmt], target: Target) -> RowGroup | None:
     if first is None or first.reduction is None:
         return None
     group = RowGroup(first.axes, first.reduction.axes, ())
-    if not group.inner or not _worth_fusing(group, target):
+    if not group.inner:
         return None
     for nest in nests:
         aligned = _aligned(nest, group)
@@ -67,13 +67,11 @@ def row_group(stages: Sequence[Nest | Stmt], target: Target) -> RowGroup | None:
     return group if reduces and len(over_elements) > 1 else None
 
 
-def _worth_fusing(group: RowGroup, target: Target) -> bool:
-    """Whether there are rows enough for the threads, or the rows are short."""
+def few_long_rows(group: RowGroup, target: Target) -> bool:
+    """Whether rows may be long, and there are fewer of them than threads."""
     count = number(product([a.extent for a in group.rows]))
     size = number(product([a.extent for a in group.inner]))
-    if count is not None and count < target.threads:
-        return size is not None and size <= LONG
-    return True
+    return count is not None and count < target.threads and (size is None or size > LONG)
 
 
 def without_unit_axes(nest: Nest) -> Nest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import multiply
@@ -20,6 +21,56 @@ from .row_storage import stored_in_rows
 from .rules.elementwise import GRAIN, costly
 
 
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How the rows of a group are walked.
+
+    Attributes:
+        group: The stages, their temporaries where they are kept.
+        steps: Passes over the row, and stages between them that work on one number.
+        lanes: How many.
+        local: Buffers of one row.
+        silent: Buffers that nobody reads after the pass that writes them.
+    """
+
+    group: RowGroup
+    steps: tuple[Nest | tuple[Nest, ...], ...]
+    lanes: int
+    local: tuple[Buffer, ...]
+    silent: frozenset[Buffer]
+
+    def unroll(self, stages: Sequence[Nest], extent: PrimExpr) -> int:
+        """Vectors in a step of a pass over so many elements."""
+        length = number(extent)
+        unroll = 2 if self._costly(stages) else 4 if length is None else 8
+        return unroll if length is None else max(1, min(unroll, -(-length // self.lanes)))
+
+    def cost(self, stages: Sequence[Nest]) -> int:
+        """Simple operations for each element."""
+        return sum(1 + 8 * costly(_exprs(s)) for s in stages)
+
+    def _costly(self, stages: Sequence[Nest]) -> bool:
+        return any(costly(_exprs(s)) for s in stages)
+
+
+def walk_of(group: RowGroup, private: set[Buffer], target: Target, room: bool = True) -> Walk:
+    """How to walk the rows of a group.
+
+    Args:
+        group: The stages.
+        private: Temporaries that no other stage uses.
+        target: Tells the lanes.
+        room: Whether there may be buffers of whole rows.
+    """
+    last = group.inner[-1].extent
+    lanes = lanes_for(_bits(group), target.vector_bits, last)
+    silent = private & _read_in_one_pass(group)
+    length = number(last)
+    short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
+    group, local = stored_in_rows(group, private - silent, lanes, short, room)
+    return Walk(group, tuple(_steps(group)), lanes, tuple(local), frozenset(silent))
+
+
 def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
     """The group as one loop over its rows.
 
@@ -28,29 +79,21 @@ def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
         private: Temporaries that no other stage uses.
         target: Tells the lanes, and what may be shared among threads.
     """
-    last = group.inner[-1].extent
-    lanes = lanes_for(_bits(group), target.vector_bits, last)
-    silent = private & _read_in_one_pass(group)
-    length = number(last)
-    short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
-    group, local = stored_in_rows(group, private - silent, lanes, short)
-    steps = _steps(group)
+    walk = walk_of(group, private, target)
+    group = walk.group
     stmts: list[Stmt] = []
-    fetching = busiest(steps)
-    for at, each in enumerate(steps):
+    fetching = busiest(walk.steps)
+    for at, each in enumerate(walk.steps):
         if isinstance(each, Nest):
             stmts.append(each.finish)
             continue
-        unroll = 2 if any(costly(_exprs(s)) for s in each) else 4 if length is None else 8
-        if length is not None:
-            unroll = max(1, min(unroll, -(-length // lanes)))
-        walk = RowPass(
-            group.inner, tuple(each), lanes, unroll, frozenset(local), frozenset(silent),
-            ahead=ahead(group) if at == fetching else (),
+        one = RowPass(
+            group.inner, each, walk.lanes, walk.unroll(each, group.inner[-1].extent),
+            frozenset(walk.local), walk.silent, ahead=ahead(group) if at == fetching else (),
         )  # fmt: skip
-        stmts.append(walk.stmt())
+        stmts.append(one.stmt())
     body = sequence(stmts)
-    for buffer in local:
+    for buffer in walk.local:
         body = Allocate(buffer, body)
 
     def at_row(point: Sequence[PrimExpr]) -> Stmt:
@@ -60,27 +103,27 @@ def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
         return substitute_stmt(body, values)
 
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in group.rows]
-    cost = sum(1 + 8 * costly(_exprs(s)) for s in group.stages if not group.is_scalar(s))
+    cost = walk.cost([s for s in group.stages if not group.is_scalar(s)])
     work = multiply(product([a.extent for a in group.inner]), imm(cost))
     return parallel(domain, work, GRAIN, at_row)
 
 
-def _steps(group: RowGroup) -> list[Nest | list[Nest]]:
+def _steps(group: RowGroup) -> list[Nest | tuple[Nest, ...]]:
     """Passes over the row, and stages between them that work on one number.
 
     A stage joins the pass before it unless it needs the result of a reduction there.
     """
-    steps: list[Nest | list[Nest]] = []
+    steps: list[Nest | tuple[Nest, ...]] = []
     pending: set[Buffer] = set()
     for stage in group.stages:
         if group.is_scalar(stage):
             steps.append(stage)
             continue
         last = steps[-1] if steps else None
-        if isinstance(last, list) and not any(x.buffer in pending for x in stage.loads()):
-            last.append(stage)
+        if isinstance(last, tuple) and not any(x.buffer in pending for x in stage.loads()):
+            steps[-1] = (*last, stage)
         else:
-            steps.append([stage])
+            steps.append((stage,))
             pending = set()
         if stage.reduction is not None:
             pending |= {s.buffer for s in stage.stores()}
@@ -90,7 +133,7 @@ def _steps(group: RowGroup) -> list[Nest | list[Nest]]:
 def _read_in_one_pass(group: RowGroup) -> set[Buffer]:
     """The buffers of elements that are not read after the pass that writes them."""
     found: set[Buffer] = set()
-    steps = [s if isinstance(s, list) else [s] for s in _steps(group)]
+    steps = [s if isinstance(s, tuple) else (s,) for s in _steps(group)]
     for at, step_ in enumerate(steps):
         later = {x.buffer for s in steps[at + 1 :] for each in s for x in each.loads()}
         for stage in step_:

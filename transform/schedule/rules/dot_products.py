@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unity.arith import simplify
 from unity.arith.polynomial import Poly
 from unity.ir.dtype import BOOL
 from unity.ir.prim_expr import (
@@ -19,7 +20,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt
+from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 
@@ -29,6 +30,10 @@ from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
 from ..tile import Tile, Values, accumulate, fill, finished, joined, loops
 from .result import GRAIN, with_init
+
+CHAINS = 8
+"""Vectors of partial sums that are added to in turn: each addition takes four cycles, two may
+begin in a cycle."""
 
 
 def dot_products(nest: Nest, target: Target) -> Stmt | None:
@@ -120,32 +125,71 @@ def _run(begin: PrimExpr, at: PrimExpr, size: int) -> tuple[PrimExpr, ...]:
 
 def _micro_kernel(tile: Tile, reduction: Reduction, finish: Stmt) -> Stmt:
     *others, last = reduction.axes
-    size = len(tile.rows) * len(tile.columns) * tile.lanes
-    buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
-    steps: list[Stmt] = []
+    sums = len(tile.rows) * len(tile.columns)
     extent, lanes = number(last.extent), tile.lanes
-    if extent is None or extent >= lanes:
+    vectors = None if extent is None else extent // lanes
+    chains = max(1, CHAINS // sums)
+    while vectors is not None and chains > 1 and vectors < 2 * chains:
+        chains //= 2
+    buffers = [
+        Buffer("acc", (imm(sums * lanes),), reduction.value.dtype, scope="local")
+        for _ in range(chains)
+    ]
+    first, *more = buffers
+    whole = last.extent // lanes if vectors is None else imm(vectors)
+    together = simplify(Binary("floordiv", whole, imm(chains)))
+
+    def step(vector: PrimExpr, buffer: Buffer) -> Stmt:
+        index = add(multiply(vector, imm(lanes)), tile.lane)
+        return accumulate(
+            tile, reduction, substitute_prim(reduction.value, {last.var: index}), buffer
+        )
+
+    steps: list[Stmt] = []
+    if number(together) != 0:
         at = PrimVar(last.var.name)
-        whole = last.extent // lanes if extent is None else imm(extent // lanes)
-        index = add(multiply(at, imm(lanes)), tile.lane)
-        value = substitute_prim(reduction.value, {last.var: index})
-        steps.append(For(at, imm(0), whole, accumulate(tile, reduction, value, buffer)))
+        several = [step(add(multiply(at, imm(chains)), imm(j)), b) for j, b in enumerate(buffers)]
+        steps.append(For(at, imm(0), together, sequence(several)))
+    done = multiply(together, imm(chains))
+    single = simplify(Binary("sub", whole, done))
+    if more and number(single) != 0:
+        at = PrimVar(last.var.name)
+        steps.append(For(at, imm(0), single, step(add(done, at), first)))
     if extent is None or extent % lanes:
-        done = multiply(last.extent // lanes, imm(lanes))
-        begin = done if extent is None else imm(extent - extent % lanes)
-        tail = _tail(tile, reduction, add(begin, tile.lane), buffer)
+        begin = multiply(whole, imm(lanes)) if extent is None else imm(extent - extent % lanes)
+        tail = _tail(tile, reduction, add(begin, tile.lane), first)
         if extent is None:  # a loop of one iteration or none, so that nothing is loaded in vain
             some = Binary("min", last.extent % lanes, imm(1))
             tail = For(PrimVar("tail"), imm(0), some, tail)
         steps.append(tail)
-    body = [fill(tile, reduction.identity, buffer), loops(others, sequence(steps))]
+    body = [fill(tile, reduction.identity, b) for b in buffers]
+    body.append(loops(others, sequence(steps)))
+    body += _added_up(reduction, buffers, sums * lanes, lanes)
     for r in range(len(tile.rows)):
         for c in range(len(tile.columns)):
-            first = imm((r * len(tile.columns) + c) * lanes)
-            body += joined(reduction, buffer, first, lanes)
+            slot = imm((r * len(tile.columns) + c) * lanes)
+            body += joined(reduction, first, slot, lanes)
             values = tile.values(r, c)
-            body.append(finished(reduction, Load(buffer, (first,)), finish, values))
-    return Allocate(buffer, Seq(tuple(body)))
+            body.append(finished(reduction, Load(first, (slot,)), finish, values))
+    result: Stmt = Seq(tuple(body))
+    for buffer in reversed(buffers):
+        result = Allocate(buffer, result)
+    return result
+
+
+def _added_up(reduction: Reduction, buffers: Sequence[Buffer], size: int, lanes: int) -> list[Stmt]:
+    """The chains joined by pairs in the first one."""
+    stmts: list[Stmt] = []
+    left = list(buffers)
+    while len(left) > 1:
+        for a, b in zip(left[::2], left[1::2], strict=False):
+            for begin in range(0, size, lanes):
+                lane = PrimVar("lane")
+                at = (add(imm(begin), lane),)
+                both = Binary(reduction.op, Load(a, at), Load(b, at))
+                stmts.append(For(lane, imm(0), imm(lanes), Store(a, at, both), "vectorized"))
+        left = left[::2]
+    return stmts
 
 
 def _tail(tile: Tile, reduction: Reduction, index: PrimExpr, buffer: Buffer) -> Stmt:
