@@ -15,6 +15,7 @@ from unity.ir.types import TensorType, Type
 from .argument import common_dtype, tensor
 from .broadcast import broadcast_types, read_broadcast
 from .elementwise import accepts_dtype
+from .position import BLOCK, LEAST, Extreme, long_row, same
 from .reduce import Reduction, infer_reduced, known, tensor_of
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, flag_attr
 from .sampling import Sampler, sample
@@ -61,7 +62,7 @@ def _infer_arg(site: Site) -> Type:
 
 def _arg(
     name: str,
-    extreme: Callable[[PrimExpr, Sequence[te.ReduceAxis]], te.Reduce],
+    extreme: Extreme,
     reference: Callable[..., Array],
     doc: str,
 ) -> OpDef:
@@ -73,10 +74,15 @@ def _arg(
         if not reduced:
             return te.compute(shape, lambda *_: imm(0), name)
 
+        of = _position_dtype(reduced)
+        row = long_row(x, r, shape) if of == INT32 else None
+        if row is not None:
+            first = row.position(extreme, name)
+            return te.compute(shape, lambda *out: te.cast(first[out], INT64), name)
+
         def best(*out: PrimExpr) -> te.Reduce:
             return extreme(x[r.index(out, reduced)], reduced)
 
-        of = _position_dtype(reduced)
         found = te.compute(shape, best, f"{name}_value")
         again = r.axes()
 
@@ -84,10 +90,7 @@ def _arg(
             at: PrimExpr = imm(0)
             for axis in again:
                 at = at * axis.domain.extent + axis.var
-            here, wanted = x[r.index(out, again)], found[out]
-            hit: PrimExpr = te.eq(here, wanted)
-            if here.dtype.is_float:
-                hit = te.select(te.isnan(wanted), te.isnan(here), hit)
+            hit = same(x[r.index(out, again)], found[out])
             return te.min(te.select(hit, te.cast(at, of), te.max_value(of)), again)
 
         first = te.compute(shape, position, name if of == INT64 else f"{name}_narrow")
@@ -115,6 +118,7 @@ def _arg(
             sample(_ARG, (s.array((0, 3)),), axis=1),
             sample(_ARG, (np.asarray([[1.0, np.nan, 2.0]], np.float32),), axis=1),
             sample(_ARG, (s.array((5, 2), "float16"),), axis=0),
+            *_long_samples(s),
         ]
 
     return OpDef(
@@ -127,6 +131,16 @@ def _arg(
         pattern="reduction",
         samples=samples,
     )
+
+
+def _long_samples(s: Sampler) -> list[Sample]:
+    """Rows that are searched in blocks: ties in several, in what is left, and NaN."""
+    ties = s.array((2, LEAST + 77), "int32", 0, 3)
+    late = np.zeros(LEAST + 9, np.float32)
+    late[[0, -3, -1]] = -1.0, 2.0, 2.0
+    holes = s.array((1, LEAST + BLOCK))
+    holes[0, [1500, 7000]] = np.nan
+    return [sample(_ARG, (x,), axis=-1, keepdims=x.ndim == 2) for x in (ties, late, holes)]
 
 
 def _position_dtype(axes: Sequence[te.ReduceAxis]) -> DType:
