@@ -240,7 +240,14 @@ def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
     return spec
 
 
-def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> Size:
+def dim(
+    name: str,
+    *,
+    min: int = 0,
+    max: int | None = None,
+    multiple_of: int = 1,
+    typical: int | None = None,
+) -> Size:
     """The symbol of this name: an unknown size, to be used in shapes.
 
     Args:
@@ -248,11 +255,12 @@ def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1
         min: Least value it may take.
         max: Greatest value it may take, None for no limit.
         multiple_of: A number it is always divisible by.
+        typical: What it usually is: what costs are estimated at. Any other value works as well.
 
     Raises:
         UnityError: The name is no identifier, or the facts contradict each other.
     """
-    symbol: object = _dims.dim(name, min=min, max=max, multiple_of=multiple_of)
+    symbol: object = _dims.dim(name, min=min, max=max, multiple_of=multiple_of, typical=typical)
     return cast("Size", symbol)
 
 

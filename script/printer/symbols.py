@@ -58,6 +58,8 @@ class SymbolTable:
                 parts.append(f"max={facts.max}")
             if facts.multiple_of != 1:
                 parts.append(f"multiple_of={facts.multiple_of}")
+            if facts.typical is not None:
+                parts.append(f"typical={facts.typical}")
             yield f"{variable} = dim({', '.join(parts)})"
 
     def variables_in(self, function: str) -> set[str]:

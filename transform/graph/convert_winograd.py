@@ -13,6 +13,7 @@ from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
+from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.target import Target
 from unity.ir.types import TensorType
 from unity.op.conv_winograd import sampled_error, transformed_weights
@@ -41,6 +42,8 @@ class ConvertWinograd(Pass):
     an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
     those of the actual weights are sampled, and a tile whose error is above `tolerance` is not
     used. A NaN or an infinity in the input spreads over its tile.
+    Unknown sizes are estimated as `unity.ir.representative` says: images are 224 pixels high and
+    wide unless their symbols say what is typical.
     ``pipeline().without(ConvertWinograd)`` leaves all convolutions as they are.
 
     >>> from unity.script import parse, print_module
@@ -87,8 +90,9 @@ class _Converter(BodyRewriter):
         if not self.fits(value, weight):
             return value
         match atom_type(var):
-            case TensorType((n, _, int(height), int(width), _), dtype) if dtype == FLOAT32:
-                batch = n if isinstance(n, int) else 1
+            case TensorType((n, _, h, w, _), dtype) if dtype == FLOAT32:
+                batch = representative(n, BATCH)
+                height, width = representative(h, IMAGE), representative(w, IMAGE)
             case _:
                 return value
         said = _SAID.get(str(value.attrs.get("algorithm")))

@@ -21,6 +21,7 @@ from unity.ir.graph import (
     VarBinding,
 )
 from unity.ir.module import IRModule
+from unity.ir.representative import representative
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import ObjectType, TensorType
 from unity.ir.visit import type_symbols, walk_bindings
@@ -280,9 +281,8 @@ def _fits(storage: Storage, scope: frozenset[Symbol]) -> bool:
 
 
 def _at_most(size: Dim, other: Dim) -> bool:
-    """Whether a size is no larger than another, at least where every symbol is 64."""
-    values = dict.fromkeys(symbols_of(size, other), 64)
-    return evaluate(size, values) <= evaluate(other, values)
+    """Whether a size is no larger than another, at least where symbols are what is typical."""
+    return representative(size) <= representative(other)
 
 
 def _merged(first: BindingBlock, rest: tuple[BindingBlock, ...]) -> tuple[BindingBlock, ...]:

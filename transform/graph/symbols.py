@@ -7,7 +7,17 @@ from collections.abc import Iterable, Sequence
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import size_var, to_dim
-from unity.ir.dims import Dim, Symbol, SymDim, as_dim, dim, equal, floordiv, substitute, symbols_of
+from unity.ir.dims import (
+    Dim,
+    Symbol,
+    SymDim,
+    as_dim,
+    equal,
+    floordiv,
+    substitute,
+    symbol_of_facts,
+    symbols_of,
+)
 from unity.ir.prim_expr import PrimExpr, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, PrimFunc
@@ -140,11 +150,5 @@ class Renaming:
     def _noted(self, value: Dim) -> Dim:
         new = sorted(symbols_of(value) - self.names.keys(), key=lambda s: s.name)
         for symbol in new:
-            facts = symbol.facts
-            self.names[symbol] = dim(
-                f"s{len(self.names)}",
-                min=facts.min,
-                max=facts.max,
-                multiple_of=facts.multiple_of,
-            )
+            self.names[symbol] = symbol_of_facts(f"s{len(self.names)}", symbol.facts)
         return value

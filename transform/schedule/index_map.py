@@ -57,7 +57,8 @@ class IndexMap:
             case Imm(int() as value):
                 return value
             case SizeVar(name, facts):
-                return {"size": [name, facts.min, facts.max, facts.multiple_of]}
+                known = [name, facts.min, facts.max, facts.multiple_of]
+                return {"size": known if facts.typical is None else [*known, facts.typical]}
             case Binary(op, a, b):
                 return [op, self._encode(a), self._encode(b)]
             case _:
@@ -91,6 +92,8 @@ def _decode(data: Any, inputs: Sequence[PrimVar]) -> PrimExpr:
             return inputs[k]
         case {"size": [str(name), int(low), int() | None as high, int(factor)]}:
             return SizeVar(name, Facts(low, high, factor))
+        case {"size": [str(name), int(low), int() | None as high, int(factor), int(typical)]}:
+            return SizeVar(name, Facts(low, high, factor, typical))
         case [str(op), a, b]:
             return Binary(_OPS[op], _decode(a, inputs), _decode(b, inputs))
         case _:

@@ -20,7 +20,7 @@ from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 
 from ..tensor.simplify_tir import simplified
 from .access import may_trap
-from .loops import number
+from .loops import ceildiv, number
 from .nest import Axis, Nest, Reduction
 
 MOST_CHOICES = 8
@@ -52,7 +52,7 @@ class TileGroup:
     """The stages, all over the same variables.
 
     Attributes:
-        tiles: Which tile: outer axes, then lines of tiles and tiles of a line, known.
+        tiles: Which tile: outer axes, then lines of tiles and tiles of a line.
         points: Places in a transformed tile, for each of which there is one product.
         block_in, lane_in: Input channels, which the product sums over.
         block_out, lane_out: Output channels.
@@ -161,7 +161,7 @@ def _product(nest: Nest, inputs: Buffer, target: Target) -> TileGroup | None:
     if theirs.indices[-1] is not lane_out.var or number(lane_out.extent) != lanes:
         return None
     (block_in,) = (a for a in reduction.axes if a is not lane_in)
-    known = (*tiles[-2:], *points, block_in, lane_in, outputs[0])
+    known = (*points, block_in, lane_in, outputs[0])
     if any(not number(a.extent) for a in known):
         return None
     group = TileGroup(
@@ -239,13 +239,14 @@ def _with_after(group: TileGroup, nest: Nest, source: Buffer) -> TileGroup | Non
             case PrimVar() if index in by_var and by_var[index].extent == shared.extent:
                 values[index] = place
             case Binary("floordiv", PrimVar() as var, Imm(int() as size)) if var in by_var:
-                extent = number(by_var[var].extent)
-                if extent is None or number(shared.extent) != -(-extent // size):
+                extent = by_var[var].extent
+                if not Analyzer().equal(shared.extent, ceildiv(extent, Imm(size, var.dtype))):
                     return None
                 inner = Axis(PrimVar(var.name), Imm(size, var.dtype))
                 local.append(inner)
                 values[var] = add(multiply(place, inner.extent), inner.var)
-                if extent % size:
+                whole = number(extent)
+                if whole is None or whole % size:
                     guards.append(Compare("lt", values[var], by_var[var].extent))
             case _:
                 return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from unity.ir.representative import BATCH, IMAGE, representative_extent
 from unity.ir.target import Target
 
 from .layout import rows_of
@@ -19,6 +20,8 @@ PARTS_A_THREAD = 2
 """Pieces of work for each thread, each with memory of its own."""
 MOST_ROWS = 16
 """Tiles of a register tile, at most."""
+LONGEST_RUN = 24
+"""Register tiles along a run of tiles, at most."""
 _NEAR, _FAR = 24.0, 8.0
 """Bytes a cycle from the second cache, and from what is behind it."""
 _SHOWN = 0.5
@@ -30,7 +33,8 @@ class TilePlan:
     """A way to go through the tiles.
 
     Attributes:
-        lines: Lines of tiles in a chunk.
+        tiles: Tiles of a chunk.
+        lines: The whole lines of tiles they are; None for a run of tiles, where lines are unknown.
         columns: Blocks of output channels in a register tile.
         rows: Tiles in a register tile.
         panels: Register tiles side by side that are multiplied before any is transformed back.
@@ -39,7 +43,8 @@ class TilePlan:
         prefetch: Whether weights come from far and are asked for early.
     """
 
-    lines: int
+    tiles: int
+    lines: int | None
     columns: int
     rows: int
     panels: int
@@ -49,21 +54,37 @@ class TilePlan:
 
 def plan_for(group: TileGroup, target: Target) -> TilePlan:
     """The way of fewest estimated cycles."""
-    *_, lines, line = (number(a.extent) or 1 for a in group.tiles)
     blocks = number(group.block_out.extent) or 1
     best: tuple[float, TilePlan] | None = None
     for columns in _divisors(blocks, 4):
         most = min(rows_of(columns, target), MOST_ROWS)
-        for count in _divisors(lines, lines):
-            rows = _even(count * line, most)
+        for tiles, lines, rows in _chunks(group, most):
             for panels in _divisors(blocks // columns, blocks):
                 for together in (False, True):
-                    plan = TilePlan(count, columns, rows, panels, together, prefetch=False)
+                    plan = TilePlan(tiles, lines, columns, rows, panels, together, prefetch=False)
                     cost, far = _cycles(group, plan, target)
                     if best is None or cost < best[0]:
                         best = cost, replace(plan, prefetch=far)
     assert best is not None
     return best[1]
+
+
+def _chunks(group: TileGroup, most: int) -> list[tuple[int, int | None, int]]:
+    """Tiles of a chunk, the whole lines they are, and tiles of a register tile."""
+    lines, line = (number(a.extent) for a in group.tiles[-2:])
+    if lines is None or line is None:
+        total = math.prod(_extents(group)[-2:])
+        longest = min(LONGEST_RUN, -(-total // most))
+        return [(most * n, None, most) for n in range(1, longest + 1)]
+    return [(n * line, n, _even(n * line, most)) for n in _divisors(lines, lines)]
+
+
+def _extents(group: TileGroup) -> list[int]:
+    """The extents that tell a tile, unknown ones as they are represented."""
+    *outer, lines, line = group.tiles
+    found = [representative_extent(a.extent, BATCH) for a in outer]
+    found += [representative_extent(a.extent, IMAGE) for a in (lines, line)]
+    return [n or 1 for n in found]
 
 
 def row_parts(tiles: int, rows: int) -> list[tuple[int, int, int]]:
@@ -82,12 +103,12 @@ def _divisors(n: int, most: int) -> list[int]:
 
 def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bool]:
     """Cycles, and whether weights come from behind the second cache."""
-    *outer, lines, line = (number(a.extent) or 1 for a in group.tiles)
+    *outer, lines, line = _extents(group)
     size, lanes = group.reduction.value.dtype.bytes, number(group.lane_out.extent) or 1
     points = math.prod(number(a.extent) or 1 for a in group.points)
     depth = math.prod(number(a.extent) or 1 for a in group.reduction.axes)
     c, panels = plan.columns, (number(group.block_out.extent) or 1) // plan.columns
-    tiles, chunks = plan.lines * line, lines // plan.lines * math.prod(outer)
+    tiles, chunks = plan.tiles, -(-lines * line // plan.tiles) * math.prod(outer)
     parts = row_parts(tiles, plan.rows)
     multiply = depth * panels * sum(n * (max(c * r, c + r, 8) + 1) for _, n, r in parts) / 2
     # At one point, from the second cache: weights once or for each register tile, and so on.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.arith import Analyzer
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.prim_expr import Binary, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.target import Target
@@ -31,8 +31,10 @@ from .loops import number, parallel, product, sequence
 from .nest import Axis
 from .rules.result import GRAIN, with_init
 from .tile import Tile, accumulate, fill, loops, write_back
+from .tile_border import conditions_of, settled, within
+from .tile_chunks import RowPart, chunks_of
 from .tile_group import TileGroup, TileStage, Values, known_of_tiles
-from .tile_plan import PARTS_A_THREAD, TilePlan, plan_for, row_parts
+from .tile_plan import PARTS_A_THREAD, TilePlan, plan_for
 
 LINE_BYTES = 64
 """Bytes that a prefetch brings."""
@@ -56,10 +58,11 @@ class _Writer:
     def __init__(self, group: TileGroup, plan: TilePlan, target: Target) -> None:
         self.group = group
         self.plan = plan
-        *self.outer, self.lines, self.line = group.tiles
-        self.length = plan.lines * _known(self.line)
+        *outer, _, _ = group.tiles
         self.groups = _known(group.block_out) // (plan.columns * plan.panels)
-        self.chunks = [*self.outer, Axis(PrimVar("chunk"), imm(_known(self.lines) // plan.lines))]
+        self.cut = chunks_of(group, plan, target.threads)
+        self.chunk = PrimVar("chunk")
+        self.chunks = [*outer, Axis(self.chunk, self.cut.count)]
         self.tasks = list(self.chunks)
         if plan.together:
             self.tasks.append(Axis(PrimVar("group"), imm(self.groups)))
@@ -69,7 +72,7 @@ class _Writer:
         self.parts = most if tasks is None else min(most, tasks)
         lead = [a.extent for a in self.chunks] if plan.together else [imm(self.parts)]
         dtype = group.reduction.value.dtype
-        length, lanes = imm(self.length), group.lane_out.extent
+        length, lanes = imm(plan.tiles), group.lane_out.extent
         self.inputs = Buffer(
             group.inputs.name,
             (*lead, *points, group.block_in.extent, length, group.lane_in.extent),
@@ -91,7 +94,7 @@ class _Writer:
     def in_phases(self) -> Stmt:
         """All inputs transformed by all threads, then the products' panels shared among them."""
         domain = [*self.chunks, self.group.block_in]
-        cost = self.length * _known(self.group.lane_in) * 16
+        cost = self.plan.tiles * _known(self.group.lane_in) * 16
 
         def first(at: Sequence[PrimExpr]) -> Stmt:
             values: Values = {a.var: p for a, p in zip(domain, at, strict=True)}
@@ -127,51 +130,22 @@ class _Writer:
 
     def transformed(self, stages: Sequence[TileStage]) -> Stmt:
         """Some stages for every tile of a chunk, at one block of channels."""
-        at, along = PrimVar("line"), self.line.var
-        box = self.inside(stages)
         known = known_of_tiles(self.group)
-        slow = self.each(stages, known)
-        body = slow
-        if box is not None and any(box.values()):
-            conditions: list[PrimExpr] = []
-            for axis, (low, high) in box.items():
-                last = _known(axis) - 1 - high
-                known = known.with_range(axis.var, low, last)
-                conditions += [Compare("ge", axis.var, imm(low))] if low else []
-                conditions += [Compare("le", axis.var, imm(last))] if high else []
-            inside = conditions[0]
-            for each in conditions[1:]:
-                inside = Binary("and", inside, each)
-            body = IfThen(inside, self.each(stages, known), slow)
-        body = Let(self.tile, add(multiply(at, self.line.extent), along), body)
-        body = For(along, imm(0), self.line.extent, body)
-        line = add(multiply(self.chunks[-1].var, imm(self.plan.lines)), at)
-        return For(at, imm(0), imm(self.plan.lines), Let(self.lines.var, line, body))
+        inside = self.inside(stages, known)
+        body = self.each(stages, known)
+        if inside is not None:
+            body = IfThen(inside, self.each(stages, known, inside=True), body)
+        return self.cut.each(self.chunk, self.tile, body)
 
-    def inside(self, stages: Sequence[TileStage]) -> dict[Axis, tuple[int, int]] | None:
-        """How many tiles from each edge all conditions hold, by axis; None if there are none."""
-        conditions = [c for s in stages for c in _conditions(s)]
-        known = known_of_tiles(self.group)
-        for stage in stages:
-            for axis in (*stage.walked, *([stage.chosen] if stage.chosen else [])):
-                known = known.with_extent(axis.var, imm(0), axis.extent)
-        found: dict[Axis, tuple[int, int]] = {}
-        for axis in (self.lines, self.line):
-            ours = [c for c in conditions if any(x is axis.var for x in walk_prim(c))]
-            margins = ((0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2))
-            for low, high in margins:
-                last = _known(axis) - 1 - high
-                inner = known.with_range(axis.var, low, last)
-                if low <= last and all(inner.prove(c) for c in ours):
-                    found[axis] = low, high
-                    break
-            else:
-                return None
-        both = (self.lines.var, self.line.var)
-        others = [c for c in conditions if not any(x in both for x in walk_prim(c))]
-        return None if others else {a: m for a, m in found.items() if any(m)}
+    def inside(self, stages: Sequence[TileStage], known: Analyzer) -> PrimExpr | None:
+        """What tells a tile that lies within the image, where that is worth asking."""
+        local = [a for s in stages for a in (*s.walked, s.chosen) if a is not None]
+        for axis in local:
+            known = known.with_extent(axis.var, imm(0), axis.extent)
+        conditions = [c for s in stages for c in conditions_of(s)]
+        return within(conditions, local, self.group.tiles, known)
 
-    def each(self, stages: Sequence[TileStage], known: Analyzer) -> Stmt:
+    def each(self, stages: Sequence[TileStage], known: Analyzer, inside: bool = False) -> Stmt:
         """The stages at a tile, what lies between them in a buffer of the tile's size."""
         moved: dict[Buffer, Buffer] = {}
         stmts: list[Stmt] = []
@@ -186,13 +160,16 @@ class _Writer:
                     store.buffer.name, (*local, lane), store.buffer.dtype, scope="local"
                 )
         for stage in stages:
-            stmts.append(self.stage(stage, known, moved))
+            channels = self.group.lane_in if stage in self.group.before else self.group.lane_out
+            stmts.append(self.stage(settled(stage) if inside else stage, channels, known, moved))
         body = sequence(stmts)
         for buffer in moved.values():
             body = Allocate(buffer, body)
         return body
 
-    def stage(self, stage: TileStage, known: Analyzer, moved: dict[Buffer, Buffer]) -> Stmt:
+    def stage(
+        self, stage: TileStage, channels: Axis, known: Analyzer, moved: dict[Buffer, Buffer]
+    ) -> Stmt:
         """One stage at a tile: loops within the tile, all choices in a row, lanes."""
         for axis in stage.walked:
             known = known.with_extent(axis.var, imm(0), axis.extent)
@@ -217,10 +194,9 @@ class _Writer:
         )
         for value, var in named.items():
             body = Let(var, value, body)
-        lane_axis = self.group.lane_in if stage in self.group.before else self.group.lane_out
         lane = PrimVar("lane")
-        body = substitute_stmt(body, {lane_axis.var: lane})
-        body = For(lane, imm(0), lane_axis.extent, body, "vectorized")
+        body = substitute_stmt(body, {channels.var: lane})
+        body = For(lane, imm(0), channels.extent, body, "vectorized")
         return loops(stage.walked, body)
 
     # Temporaries
@@ -279,20 +255,17 @@ class _Writer:
         group, count = self.group, self.plan.columns * self.plan.panels
         first = multiply(at, imm(count))
         panel = PrimVar("panel")
-        parts = row_parts(self.length, self.plan.rows)
-        kernels = [self.micro_kernel(i, first, panel) for i in range(len(parts))]
+        kernels = [self.micro_kernel(p, first, panel) for p in self.cut.parts(self.chunk)]
         products = For(panel, imm(0), imm(self.plan.panels), sequence(kernels))
         out = add(first, self.block)
         after = substitute_stmt(self.transformed(group.after), {group.block_out.var: out})
         return Seq((loops(group.points, products), For(self.block, imm(0), imm(count), after)))
 
-    def micro_kernel(self, part: int, first: PrimExpr, panel: PrimVar) -> Stmt:
+    def micro_kernel(self, part: RowPart, first: PrimExpr, panel: PrimVar) -> Stmt:
         """Register tiles of one size along the tiles of a chunk."""
-        group, parts = self.group, row_parts(self.length, self.plan.rows)
-        begin, count, size = parts[part]
-        columns = self.plan.columns
+        group, size, columns = self.group, part.size, self.plan.columns
         row, lane, lanes = PrimVar("row"), PrimVar("lane"), _known(group.lane_out)
-        base = add(imm(begin), multiply(row, imm(size)))
+        base = add(part.begin, multiply(row, imm(size)))
         tile = Tile(
             row=self.block,
             rows=tuple(add(multiply(panel, imm(columns)), imm(i)) for i in range(columns)),
@@ -323,15 +296,15 @@ class _Writer:
         body: Stmt = inner
         if self.plan.prefetch:
             column = add(first, multiply(panel, imm(columns)))
-            earlier = add(imm(sum(n for _, n, _ in parts[:part])), row)
-            rows = sum(n for _, n, _ in parts)
-            asked = self.prefetches(column, multiply(at, imm(unroll)), unroll, earlier, rows)
+            turn, turns = add(part.turn, row), -(-self.plan.tiles // self.plan.rows)
+            asked = self.prefetches(column, multiply(at, imm(unroll)), unroll, turn, turns)
             body = Seq((*asked, inner))
         steps = For(at, imm(0), imm(extent // unroll), body)
         start = fill(tile, reduction.identity, acc)
         done = write_back(tile, reduction, finish, acc)
         kernel = Allocate(acc, Seq((start, loops([group.block_in], steps), done)))
-        return For(row, imm(0), imm(count), kernel)
+        every = For(row, imm(0), part.count, kernel)
+        return every if part.when is None else IfThen(part.when, every)
 
     def prefetches(
         self, first: PrimExpr, begin: PrimExpr, steps: int, row: PrimExpr, rows: int
@@ -363,31 +336,6 @@ class _Writer:
 def _known(axis: Axis) -> int:
     found = number(axis.extent)
     assert found is not None
-    return found
-
-
-def _conditions(stage: TileStage) -> list[PrimExpr]:
-    """What has to hold for a stage's loads, and for its stores."""
-    found: list[PrimExpr] = []
-
-    def note(e: PrimExpr) -> None:
-        if isinstance(e, Binary) and e.op == "and":
-            note(e.a)
-            note(e.b)
-        else:
-            found.append(e)
-
-    for s in walk_stmt(stage.finish):
-        for top in stmt_exprs(s):
-            for e in walk_prim(top):
-                if not isinstance(e, Select):
-                    continue
-                inside = list(walk_prim(e.condition))
-                chooses = stage.chosen is not None and stage.chosen.var in inside
-                if not chooses and not any(isinstance(x, Load) for x in inside):
-                    note(e.condition)
-    for g in stage.guards:
-        note(g)
     return found
 
 

@@ -10,11 +10,11 @@ from unity.ir.dims import (
     Dim,
     Symbol,
     as_dim,
-    dim,
     dim_max,
     dim_min,
     floordiv,
     floormod,
+    symbol_of_facts,
 )
 from unity.ir.prim_expr import Binary, BinaryOp, Imm, PrimExpr, SizeVar, imm
 from unity.ir.sympy_nodes import DimMax, DimMin, FloorDiv, FloorMod
@@ -34,8 +34,7 @@ def size_var(symbol: Symbol) -> SizeVar:
 
 def symbol_of(var: SizeVar) -> Symbol:
     """The symbol of a size."""
-    facts = var.facts
-    return dim(var.name, min=facts.min, max=facts.max, multiple_of=facts.multiple_of)
+    return symbol_of_facts(var.name, var.facts)
 
 
 def to_prim_expr(value: Dim) -> PrimExpr:

@@ -52,7 +52,14 @@ Dim: TypeAlias = int | SymDim
 
 
 @cache
-def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1) -> Symbol:
+def dim(
+    name: str,
+    *,
+    min: int = 0,
+    max: int | None = None,
+    multiple_of: int = 1,
+    typical: int | None = None,
+) -> Symbol:
     """The symbol of this name: an unknown size.
 
     Args:
@@ -60,6 +67,7 @@ def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1
         min: Least value it may take.
         max: Greatest value it may take, None for no limit.
         multiple_of: A number it is always divisible by.
+        typical: What it usually is: what costs are estimated at. Any other value works as well.
 
     >>> dim("n") + 1
     n + 1
@@ -74,7 +82,25 @@ def dim(name: str, *, min: int = 0, max: int | None = None, multiple_of: int = 1
             f"dim {name!r}: min={min}, max={max}, multiple_of={multiple_of} contradict",
             hint="give 0 <= min <= max and multiple_of >= 1",
         )
-    return Symbol(name, Facts(min, max, multiple_of))
+    facts = Facts(min, max, multiple_of, typical)
+    if typical is not None and not may_be(facts, typical):
+        raise UnityError(
+            f"dim {name!r}: typical={typical} is no value that it may have",
+            hint=f"min={min}, max={max}, multiple_of={multiple_of}",
+        )
+    return symbol_of_facts(name, facts)
+
+
+@cache
+def symbol_of_facts(name: str, facts: Facts) -> Symbol:
+    """The symbol of a name and of facts that fit together."""
+    return Symbol(name, facts)
+
+
+def may_be(facts: Facts, value: int) -> bool:
+    """Whether a symbol of some facts may have a value."""
+    high = value if facts.max is None else facts.max
+    return facts.min <= value <= high and value % facts.multiple_of == 0
 
 
 def floordiv(a: Dim, b: Dim) -> Dim:

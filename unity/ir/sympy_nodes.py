@@ -14,11 +14,12 @@ import sympy
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a symbol: an inclusive range and a divisor."""
+    """What is known of a symbol: an inclusive range, a divisor, and what it usually is."""
 
     min: int = 0
     max: int | None = None
     multiple_of: int = 1
+    typical: int | None = None
 
 
 NO_FACTS = Facts()
@@ -40,7 +41,9 @@ class Symbol(sympy.Symbol):
         return cast("Self", obj)
 
     def _hashable_content(self) -> tuple[object, ...]:
-        return (self.name, self.facts.min, self.facts.max or -1, self.facts.multiple_of)
+        facts = self.facts
+        typical = -1 if facts.typical is None else facts.typical
+        return (self.name, facts.min, facts.max or -1, facts.multiple_of, typical)
 
     def __getnewargs_ex__(self) -> tuple[tuple[object, ...], dict[str, object]]:
         """Copy and pickle support."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from unity.ir.graph import Var
+from unity.ir.representative import representative
 from unity.ir.types import TensorType
 from unity.runtime.explanation import time_text
 from unity.transform.graph.resolve import Site
-from unity.transform.graph.resolve.cost import size_of
 from unity.transform.graph.resolve.site import ENGINE, TIR, is_ours
 
 from .chain import cheapest, savings
@@ -219,4 +219,4 @@ def _changes(segments: Sequence[Segment]) -> list[float]:
 def _bytes(t: object) -> float:
     if not isinstance(t, TensorType) or not isinstance(t.shape, tuple) or t.dtype is None:
         return 0.0
-    return 2.0 * prod(size_of(d) for d in t.shape) * t.dtype.bytes
+    return 2.0 * prod(representative(d) for d in t.shape) * t.dtype.bytes

@@ -11,9 +11,9 @@ from unity.errors import UnityError
 from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
 from unity.ir.dtype import Array
 from unity.ir.graph import Function
+from unity.ir.representative import of_symbol
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
-from unity.transform.graph.resolve.cost import size_of
 
 from .clock import Clock
 
@@ -33,7 +33,7 @@ _BATCH, _SHORT, _PAUSE = 1e-3, 1e-2, 4e-3
 def sizes_for(function: Function, given: Mapping[str, int]) -> dict[Symbol, int]:
     """A value for every symbol of a function's parameters: what is given, or a guess."""
     symbols = {s for p in function.params for s in type_symbols(p.type)}
-    return {s: given.get(s.name, size_of(s)) for s in symbols}
+    return {s: given.get(s.name, of_symbol(s)) for s in symbols}
 
 
 def check_sizes(function: Function, given: Mapping[str, int]) -> None:

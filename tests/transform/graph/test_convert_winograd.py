@@ -117,3 +117,47 @@ def main(x: f32[Tensor, 2, {channels}, {size}, {size}]) -> f32[Tensor, ...]:
     expected = np.asarray(interpret(module, "main", [x]))
     got = unity.compile(module, threads=threads)(x)
     np.testing.assert_allclose(got, expected, atol=1e-5 * float(abs(expected).max()))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_images_of_unknown_size_are_convolved_by_one_executable(threads: int) -> None:
+    rng = np.random.default_rng(3)
+    weight = rng.standard_normal((32, 32, 3, 3)).astype(np.float32)
+    module = parse(
+        """
+n = dim("n")
+h = dim("h")
+w = dim("w")
+@script.function
+def main(x: f32[Tensor, n, 32, h, w]) -> f32[Tensor, ...]:
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.nn.conv2d(x, R.const("weight"), padding=1), x))
+    return y
+""",
+        {"weight": weight},
+    )
+    exe = unity.compile(module, threads=threads)
+    assert "winograd" in " ".join(exe.kernels)
+    for shape in ((1, 32, 56, 56), (2, 32, 7, 7), (1, 32, 1, 30), (3, 32, 33, 2), (0, 32, 4, 4)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        fixed = {"x": dict(zip((0, 2, 3), (shape[0], *shape[2:]), strict=True))}
+        expected = unity.compile(module, dynamic=fixed, resolve={"main/conv2d": "tir:direct"})(x)
+        scale = float(abs(expected).max(initial=1))
+        np.testing.assert_allclose(exe(x), expected, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize(
+    ("size", "tile"), [("", 4), (", typical=3", None), (", max=2", None), (", max=64", 4)]
+)
+def test_what_is_typical_of_unknown_sizes_decides(size: str, tile: int | None) -> None:
+    (weight,) = floats(1, (4, 4, 3, 3, 4, 4))
+    module = parse(
+        f"""
+h = dim("h"{size})
+@script.function
+def main(x: f32[Tensor, 1, 4, h, h, 4]) -> f32[Tensor, ...]:
+    return R.nn.conv2d_blocked(x, R.const("weight"), padding=1)
+""",
+        {"weight": weight},
+    )
+    assert tile_of(ConvertWinograd()(module, CONTEXT)) == tile

@@ -10,6 +10,8 @@ import pytest
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Op, Var
 from unity.ir.prim_expr import Imm
@@ -32,7 +34,7 @@ TARGET = replace(Context().target, vector_bits=128, vector_registers=16, threads
 LARGE = replace(TARGET, vector_bits=512, vector_registers=32, threads=1, l2_bytes=2 << 20)
 
 
-def kernel(x: tuple[int, ...], w: tuple[int, ...], **attrs: int | tuple[int, ...]) -> PrimFunc:
+def kernel(x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | tuple[int, ...]) -> PrimFunc:
     """The unscheduled kernel of nn.conv2d_winograd."""
     types = [TensorType(shape, FLOAT32) for shape in (x, w)]
     args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
@@ -77,6 +79,54 @@ def test_laid_out_it_computes_the_same(
     (got,) = run_prim_func(schedule(before, target), arrays, {})
     scale = float(abs(np.asarray(wanted)).max())
     np.testing.assert_allclose(got.astype(float), np.asarray(wanted), atol=1e-5 * scale)
+
+
+H, W = dim("h"), dim("w")
+SMALL = dim("h", typical=12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("x", "sizes", "w", "attrs"),
+    [
+        ((1, 1, H, W, 4), (9, 6), (6, 6, 2, 1, 4, 4), {"tile": 4, "padding": 1}),
+        ((1, 2, H, W, 4), (1, 1), (6, 6, 1, 2, 4, 4), {"tile": 4, "padding": 1}),
+        ((2, 1, SMALL, 7, 4), (17, 7), (6, 6, 4, 1, 4, 4), {"tile": 4, "padding": 1}),
+        ((1, 1, 5, W, 4), (5, 14), (4, 4, 2, 1, 4, 4), {"tile": 2, "padding": (0, 1, 2, 1)}),
+        ((1, 1, H, W, 4), (13, 40), (4, 4, 1, 1, 4, 4), {"tile": 2}),
+        ((1, 1, H, W, 4), (0, 3), (6, 6, 1, 1, 4, 4), {"tile": 4, "padding": 1}),
+        (
+            (3, 1, floordiv(H - 1, 2) + 1, W, 4),
+            (15, 4),
+            (6, 6, 1, 1, 4, 4),
+            {"tile": 4, "padding": 1},
+        ),
+    ],
+)
+def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
+    x: tuple[Dim, ...],
+    sizes: tuple[int, int],
+    w: tuple[int, ...],
+    attrs: dict[str, int | tuple[int, ...]],
+    threads: int,
+) -> None:
+    before = kernel(x, w, **attrs)
+    target = replace(TARGET, threads=threads)
+    found = group_of(before, target)
+    assert found is not None
+    assert plan_for(found, target).lines is None
+    given: dict[Symbol, int] = {}
+    for size, value in zip(x[2:4], sizes, strict=True):
+        given |= {s: value for s in symbols_of(size)}
+    image = tuple(evaluate(size, given) for size in x)
+    arrays = floats(0, image, w)
+    expected = OPS["nn.conv2d_winograd"].reference
+    assert expected is not None
+    wanted = np.asarray(expected(arrays, Attrs({"padding": 0, **attrs})))
+    scheduled = schedule(before, target)
+    (got,) = run_prim_func(scheduled, arrays, {size_var(s): n for s, n in given.items()})
+    scale = float(abs(wanted).max(initial=0))
+    np.testing.assert_allclose(got.astype(float), wanted, atol=1e-5 * scale)
 
 
 def test_other_stages_are_no_tile_group() -> None:

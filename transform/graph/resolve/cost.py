@@ -10,8 +10,8 @@ from __future__ import annotations
 from math import prod
 from typing import Literal, TypeAlias
 
-from unity.ir.dims import Dim, Symbol, bounds, divisor, evaluate, symbols_of
 from unity.ir.graph import Op
+from unity.ir.representative import representative
 from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
 from unity.op.table import OPS
@@ -20,10 +20,6 @@ from ...backend import backend_of
 from .engine import OpSite
 
 OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
-DEFAULT_SIZE = 64
-"""What a symbol without bounds is taken to be."""
-MANY = 64
-"""A symbol's bound is what it is taken to be, unless it is so many times the default."""
 BYTES_PER_SECOND = 20e9
 CYCLES_PER_SECOND = 2.6e9
 CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5}
@@ -81,25 +77,7 @@ def flops(site: OpSite) -> float:
 def _dims(t: Type) -> tuple[int, ...]:
     if not isinstance(t, TensorType) or not isinstance(t.shape, tuple):
         return ()
-    return tuple(size_of(d) for d in t.shape)
-
-
-def size_of(d: Dim) -> int:
-    """A dim's value, a guess where it is symbolic.
-
-    An expression is computed from guesses of its symbols: its bounds say too little, those of
-    ``min(1000000000, n)`` for instance.
-    """
-    if isinstance(d, int):
-        return d
-    return max(0, evaluate(d, {s: _size_of_symbol(s) for s in symbols_of(d)}))
-
-
-def _size_of_symbol(symbol: Symbol) -> int:
-    low, high = bounds(symbol)
-    step = divisor(symbol)
-    least = -(-max(DEFAULT_SIZE, low or 0) // step) * step
-    return least if high is None or high > MANY * DEFAULT_SIZE else high
+    return tuple(representative(d) for d in t.shape)
 
 
 def _elements(t: Type) -> int:

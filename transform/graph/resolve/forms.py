@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from unity.ir.dtype import FLOAT32, dtype
 from unity.ir.graph import Call, Constant, Op, Var
+from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.target import Target
 from unity.ir.types import TensorType, Type
 from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
@@ -79,13 +80,9 @@ def _convolution(
         return []
     direct = Form("direct")
     gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
-    match out.height, out.width:
-        case int(height), int(width):
-            pass
-        case _:  # Winograd's tiles are of known images
-            return [gemm, direct] if gemm.why_not is None and var in alone else [direct, gemm]
+    height, width = representative(out.height, IMAGE), representative(out.width, IMAGE)
     blocks = (-(-out.channels // lanes), -(-image.channels // lanes))
-    batch = out.batch if isinstance(out.batch, int) else 1
+    batch = max(1, representative(out.batch, BATCH))
     cycles = winograd_cycles(*blocks, batch, height, width, lanes, target)
     why = _no_winograd(call, weight, image.channels, lanes)
     tiles: list[Form] = []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
+from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import For, Stmt
 from unity.ir.target import Target
 
@@ -18,8 +19,6 @@ from ..loops import number, parallel
 from ..nest import Axis
 from .result import GRAIN
 
-LONG = 64
-"""What an unknown extent is taken for where it is long."""
 UNEVEN = 1.1
 """How many times its fair part the thread that has most may have."""
 
@@ -63,7 +62,10 @@ def shared(
     """
     threads, points = target.threads, work
     for axis in domain:
-        points *= number(axis.extent) or (LONG if axis in unknown else 1)
+        known = (
+            representative_extent(axis.extent, IMAGE) if axis in unknown else number(axis.extent)
+        )
+        points *= known or 1
     cut = next((a for a in preferred if a in unknown or _is_fair(a, threads)), None)
     if cut is None or threads == 1 or points < GRAIN * threads:
         named = [(_name(a), a.extent) for a in domain]

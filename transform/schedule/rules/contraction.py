@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from unity.errors import UnityError
 from unity.ir.prim_expr import Compare, PrimVar, imm
+from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import IfThen, Stmt
 from unity.ir.target import Target
 
@@ -31,8 +32,6 @@ from .result import GRAIN, PIECES
 
 FEW = 2
 """Steps in a row of an unknown number."""
-MANY = 64
-"""What an unknown extent is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +243,7 @@ def _piece(
     least = 1 if packing is None else -(-REPACK // rows)
     known = number(layout.row.extent)
     if known is None:
-        steps = number(product([a.extent for a in reduction.axes])) or MANY
+        steps = representative_extent(product([a.extent for a in reduction.axes])) or LENGTH
         return max(least, -(-GRAIN // (steps * rows * vectors * beside * layout.lanes)))
     whole = -(-known // rows)
     pieces = -(-whole // max(least, -(-whole * tasks // wanted)))

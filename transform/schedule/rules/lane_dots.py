@@ -12,6 +12,7 @@ from dataclasses import replace
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.regions import add
+from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import Stmt
 from unity.ir.target import Target
 
@@ -26,8 +27,6 @@ from .result import GRAIN, with_init
 
 MOST_ROWS = 12
 """Rows of a tile, at most."""
-MANY = 99
-"""What an unknown extent is taken for."""
 
 
 def lane_dots(nest: Nest, target: Target) -> Stmt | None:
@@ -63,7 +62,7 @@ def _tasks(
     begin, count = panels
     extent = imm(1) if layout.row is None else layout.row.extent
     most = min((target.vector_registers - 1 - vectors) // vectors, MOST_ROWS)
-    others = count * math.prod(number(a.extent) or MANY for a in layout.outer)
+    others = count * math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
     blocks = row_blocks(extent, most, others, target.threads)
     names = [a.var.name.removeprefix("v") for a in layout.outer]
     domain = [

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
+from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Stmt
 from unity.ir.target import Target
 
@@ -32,9 +33,6 @@ from .result import GRAIN, with_init
 
 MOST_ROWS = 14
 """Rows of a tile, at most."""
-
-MANY = 99
-"""What an unknown extent is taken for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
     layout = plan.layout
     most = min(rows_of(part.vectors, target), MOST_ROWS)
     extent = imm(1) if layout.row is None else layout.row.extent
-    others = part.count * math.prod(number(a.extent) or MANY for a in layout.outer)
+    others = part.count * math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
     blocks = row_blocks(extent, most, others, target.threads)
     ahead = panel_ahead(layout, part.count, blocks.total, extent, target)
     names = [a.var.name.removeprefix("v") for a in layout.outer]
