@@ -9,37 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from unity.arith import simplify
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import For, Let, Stmt
 
-from .loops import ceildiv, number, product
+from .loops import number, product
 from .nest import Axis
+from .runs import RowPart, Runs
 from .tile_group import TileGroup
 from .tile_plan import TilePlan, row_parts
-
-SMALLEST = 2
-"""Tiles of the smallest register tile at the end of a run."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowPart:
-    """Register tiles of one size along the tiles of a chunk.
-
-    Attributes:
-        begin: The first tile.
-        count: How many register tiles there are.
-        size: Tiles in each.
-        turn: How many register tiles come before, in a whole chunk.
-        when: When there are any; None for always.
-    """
-
-    begin: PrimExpr
-    count: PrimExpr
-    size: int
-    turn: PrimExpr
-    when: PrimExpr | None = None
 
 
 class Chunks(Protocol):
@@ -63,7 +41,9 @@ def chunks_of(group: TileGroup, plan: TilePlan, threads: int) -> Chunks:
     """The chunks that a plan says."""
     *_, lines, line = group.tiles
     if plan.lines is None:
-        return _Runs(lines, line, plan, threads)
+        shared = 1 if plan.together else threads
+        total = product([lines.extent, line.extent])
+        return _Runs(lines, line, Runs(total, plan.tiles, plan.rows, shared))
     return _Lines(lines, line, plan, plan.lines)
 
 
@@ -97,54 +77,22 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Runs of as many tiles as there is room for, or fewer: the same for each, and for threads."""
+    """Runs of as many tiles as there is room for, or fewer."""
 
     lines: Axis
     line: Axis
-    plan: TilePlan
-    threads: int
-
-    @property
-    def _total(self) -> PrimExpr:
-        return product([self.lines.extent, self.line.extent])
-
-    @property
-    def length(self) -> PrimExpr:
-        """Tiles of a run, in whole register tiles."""
-        some: PrimExpr = Binary("max", self._total, imm(1))
-        runs = ceildiv(some, imm(self.plan.tiles))
-        if self.threads > 1 and not self.plan.together:
-            runs = multiply(ceildiv(runs, imm(self.threads)), imm(self.threads))
-        rows = imm(self.plan.rows)
-        return simplify(multiply(ceildiv(ceildiv(some, runs), rows), rows))
+    runs: Runs
 
     @property
     def count(self) -> PrimExpr:
-        return ceildiv(self._total, self.length)
-
-    def _tiles(self, chunk: PrimVar) -> PrimExpr:
-        """How many tiles a run has."""
-        left = Binary("sub", self._total, multiply(chunk, self.length))
-        return Binary("min", self.length, left)
+        return self.runs.count
 
     def each(self, chunk: PrimVar, tile: PrimVar, body: Stmt) -> Stmt:
         at, width = PrimVar("at"), self.line.extent
         body = Let(self.line.var, Binary("floormod", at, width), body)
         body = Let(self.lines.var, Binary("floordiv", at, width), body)
-        body = Let(at, add(multiply(chunk, self.length), tile), body)
-        return For(tile, imm(0), self._tiles(chunk), body)
+        body = Let(at, add(multiply(chunk, self.runs.length), tile), body)
+        return For(tile, imm(0), self.runs.of(chunk), body)
 
     def parts(self, chunk: PrimVar) -> list[RowPart]:
-        """Full register tiles, and at the end the smallest that holds the tiles left."""
-        rows, tiles = self.plan.rows, self._tiles(chunk)
-        whole, rest = Binary("floordiv", tiles, imm(rows)), Binary("floormod", tiles, imm(rows))
-        begin = multiply(whole, imm(rows))
-        parts = [RowPart(imm(0), whole, rows, imm(0))]
-        sizes = [rows]
-        while sizes[-1] > SMALLEST:
-            sizes.append(max(SMALLEST, -(-sizes[-1] // 2)))
-        for size, smaller in zip(sizes, [*sizes[1:], 0], strict=True):
-            fits = Compare("gt", rest, imm(smaller))
-            when = fits if size == rows else Binary("and", fits, Compare("le", rest, imm(size)))
-            parts.append(RowPart(begin, imm(1), size, whole, when))
-        return parts
+        return self.runs.parts(chunk)

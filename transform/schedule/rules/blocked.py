@@ -25,6 +25,7 @@ from ..wide_lanes import in_wide_lanes
 from .blocked_parts import UNKNOWN, Part, cut, parts_of, tile_size, unknown_parts
 from .blocked_roles import Roles, length_of, roles_of
 from .blocked_share import Coordinate, shared
+from .gathered import gathered, gathering_of, pays
 from .result import with_init
 from .taps import Ahead, Seen, Taps
 
@@ -36,7 +37,8 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     """Applies where lanes lie innermost, just as many as a register holds, and pixels are known."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    bare = without_padding(collapsed(nest))
+    padded = collapsed(nest)
+    bare = without_padding(padded)
     if bare is None:
         return None
     nest, edges = bare
@@ -52,6 +54,9 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     columns, rows = tile_size(blocks, pixels or UNKNOWN, roles, target)
     if pixels is None:
         parts = unknown_parts(roles, rows, edges)
+        found = gathering_of(padded, target)
+        if found is not None and pays(found, parts, columns, rows):
+            return gathered(padded, found, (columns, rows), target)
         longest = next(i for i, part in enumerate(parts) if part.size == rows)
         apart = [[parts[longest]], parts[:longest] + parts[longest + 1 :]]
     else:

@@ -57,7 +57,7 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
             if rows > 1 and not _fits(roles.flat, rows, width, target):
                 break
             cost = sum(
-                c * r * _cost(wide, high * width, roles.flat)
+                c * r * tile_cost(wide, high * width, roles.flat)
                 for c, wide in _counts(blocks, columns)
                 for r, high in _counts(pixels, rows)
             )
@@ -74,7 +74,7 @@ def _fits(flat: Flat | None, rows: int, width: int, target: Target) -> bool:
     return rows * width + loads + weights <= target.vector_registers
 
 
-def _cost(columns: int, pixels: int, flat: Flat | None) -> float:
+def tile_cost(columns: int, pixels: int, flat: Flat | None = None) -> float:
     """Half cycles of a step: two multiplications or loads a cycle, four cycles of latency."""
     if flat is not None:
         return max(flat.taps * max(pixels, 8), flat.loads(pixels) + flat.taps) + 4
