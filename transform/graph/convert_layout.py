@@ -15,6 +15,7 @@ from unity.ir.graph import (
     Constant,
     Expr,
     Function,
+    MatchCast,
     Op,
     ShapeValue,
     Tuple,
@@ -174,6 +175,22 @@ class _Converter(BodyRewriter):
 
     def leave(self) -> None:
         self.blocked = self._outer.pop()
+
+    def cast(self, binding: MatchCast) -> Expr | None:
+        """An image's sizes are asserted where it lies in blocks, which goes on."""
+        var, known, out = binding.var, self.blocked.get(binding.value), image_of(binding.var)
+        seen = image_of(binding.value)
+        if known is None or out is None or seen is None or seen.channels != out.channels:
+            return None
+        assert isinstance(known.type, TensorType)
+        assert isinstance(known.type.shape, tuple)
+        _, blocks, _, _, lanes = known.type.shape
+        of = TensorType((out.batch, blocks, out.height, out.width, lanes), known.type.dtype)
+        made = Var(var.name, of, var.span)  # which errors name
+        self._add(MatchCast(made, known, of, binding.span))
+        plain = self.emit(self.plain(made, out), var.name, var.span)
+        self.blocked[plain] = made
+        return plain
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         out = image_of(var)

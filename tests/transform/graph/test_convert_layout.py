@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.transform.cases import floats
+from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dtype import BFLOAT16, Array
 from unity.ir.graph import Call, Op
@@ -173,3 +174,27 @@ def test_what_does_not_repay_it_stays(line: str) -> None:
 def test_short_registers_have_no_blocks() -> None:
     before = program(CHAINS["pools"])
     assert ops(converted(before, vector_bits=128)) == ops(before)
+
+
+def test_sizes_are_asserted_in_blocks() -> None:
+    before = parse(
+        """
+n = dim("n")
+h = dim("h")
+@script.function
+def main(x: f32[Tensor, n, 8, h, h]) -> f32[Tensor, ...]:
+    a = R.nn.conv2d(x, R.const("w3"), padding=1)
+    b = R.nn.conv2d(a, R.const("w3"), padding=1, strides=2)
+    c = R.repeat(R.repeat(b, repeats=2, axis=2), repeats=2, axis=3)
+    d = R.match_cast(c, f32[Tensor, n, 8, h, h])
+    y = R.nn.relu(R.add(a, d))
+    return y
+""",
+        {"w3": floats(0, (8, 8, 3, 3))[0]},
+    )
+    after = converted(before)
+    assert ops(after).count(TRANSPOSE) == 2, "one to come in, one to go out"
+    same(before, after, floats(1, (2, 8, 6, 6))[0])
+    for module in (before, after):
+        with pytest.raises(UnityError, match=r"'d', dim 2, is h, which is 5 .*got 6"):
+            interpret(module, "main", floats(1, (2, 8, 5, 5)))

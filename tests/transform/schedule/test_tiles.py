@@ -117,7 +117,7 @@ def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
     assert plan_for(found, target).lines is None
     given: dict[Symbol, int] = {}
     for size, value in zip(x[2:4], sizes, strict=True):
-        given |= {s: value for s in symbols_of(size)}
+        given |= dict.fromkeys(symbols_of(size), value)
     image = tuple(evaluate(size, given) for size in x)
     arrays = floats(0, image, w)
     expected = OPS["nn.conv2d_winograd"].reference
