@@ -24,6 +24,7 @@ from .graph import (
     LowerCalls,
     MarkCopies,
     MarkInPlace,
+    MergeConvolutions,
     MergeParallel,
     MultiplyByReciprocals,
     Normalize,
@@ -56,8 +57,10 @@ GRAPH = Pipeline(
         SimplifyOps(),
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights
+        SimplifyOps(),  # parts of products, and the views of them
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
+        MergeConvolutions(),  # after biases are there; before layouts, which keep parts in place
         EliminateDeadCode(),  # convolutions as they were, lest their weights be laid out, too
         ConvertLayout(),  # after all that looks for plain convolutions
         EliminateCommonSubexpr(),
@@ -141,7 +144,7 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
     # After all that looks for plain float32 ops and weights.
     # Winograd's transforms would lose too much of a narrow float.
     narrow = NARROW[precision]
-    found = found.without(ConvertWinograd, PackWeights)
+    found = found.without(ConvertWinograd, PackWeights, MergeConvolutions)
     found = found.replace(Resolve, Resolve(policy_of(backend.resolve), forms=False))
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(
         LegalizeOps,

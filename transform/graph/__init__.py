@@ -16,6 +16,7 @@ from .lift_temporaries import LiftTemporaries
 from .lower_calls import LowerCalls
 from .mark_copies import MarkCopies
 from .mark_in_place import MarkInPlace
+from .merge_convolutions import MergeConvolutions
 from .merge_parallel import MergeParallel
 from .normalize import Normalize
 from .pack_weights import PackWeights
@@ -43,6 +44,7 @@ __all__ = [
     "LowerCalls",
     "MarkCopies",
     "MarkInPlace",
+    "MergeConvolutions",
     "MergeParallel",
     "MultiplyByReciprocals",
     "Normalize",

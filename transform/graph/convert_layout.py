@@ -34,8 +34,9 @@ from .derived import derived
 from .interleave import Interleave, interleave_for
 from .lone_convolutions import lone_products
 from .rewriter import BodyRewriter
+from .slices import begin_of, stretch
 
-_POINTWISE = frozenset(
+POINTWISE = frozenset(
     {
         "abs",
         "add",
@@ -201,7 +202,7 @@ class _Converter(BodyRewriter):
             return value
         if name == "nn.conv2d":
             new = self.convolution(value, out)
-        elif name in _POINTWISE:
+        elif name in POINTWISE:
             new = self.pointwise(value, out)
         elif name in _POOLS:
             new = self.pool(value, _POOLS[name])
@@ -211,6 +212,8 @@ class _Converter(BodyRewriter):
             new = self.concat(value)
         elif name == "repeat":
             new = self.repeat(value)
+        elif name == "strided_slice":
+            new = self.slice(value, out)
         else:
             return value
         if new is None:
@@ -349,6 +352,17 @@ class _Converter(BodyRewriter):
             return None
         return Call(call.callee, (x,), call.attrs.with_(axis=axis % 4), call.span)
 
+    def slice(self, call: Call, out: Image) -> Call | None:
+        """Channels from the first of a block on; those behind them in the last are others."""
+        x, image = self.blocked.get(call.args[0]), image_of(call.args[0])
+        begin = None if image is None else begin_of(call, 1, image.shape)
+        if x is None or image is None or begin is None:
+            return None
+        if begin % self.lanes:
+            return None
+        first, count = begin // self.lanes, self.padded(out.channels) // self.lanes
+        return stretch(x, 1, first, first + count, call)
+
     def concat(self, call: Call) -> Call | None:
         (parts,) = call.args
         fields = parts.fields if isinstance(parts, Tuple) else ()
@@ -435,7 +449,7 @@ def standing_alone(f: Function) -> frozenset[Var]:
 
     Batch normalization counts as what it is folded into.
     """
-    return lone_products(f, _POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat", "repeat"})
+    return lone_products(f, POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat", "repeat"})
 
 
 def plain_products(f: Function) -> frozenset[Var]:

@@ -18,6 +18,7 @@ from unity.ir.types import TensorType, Type
 
 from ..passes import Context, Pass, map_functions
 from .rewriter import BodyRewriter
+from .slices import begin_of, part_of_split
 from .uses import count_uses
 
 
@@ -279,6 +280,11 @@ class _Fuser(BodyRewriter):
     def part(self, x: Expr, letters: str) -> _Operand | None:
         """The whole that an operand is some heads of: one product gives q, k and v."""
         view = self.values.get(x) if isinstance(x, Var) else None
+        if isinstance(view, Call) and view.callee == Op("strided_slice"):
+            base, axis = view.args[0], letters.index("H")
+            shape = _shape(base)
+            begin = None if shape is None else begin_of(view, axis, shape)
+            return None if begin is None else _Operand(base, letters, begin)
         if letters != "BLHD" or not isinstance(view, Call) or view.callee != Op("reshape"):
             return None
         found = self.sliced(view.args[0])
@@ -313,8 +319,11 @@ class _Fuser(BodyRewriter):
                 split = self.values.get(parts)
                 if not isinstance(split, Call) or split.callee != Op("split"):
                     return None
-                start = _start(split, index)
-                return None if start is None else (split.args[0], start)
+                shape = _shape(split.args[0])
+                bounds = None if shape is None else part_of_split(split, shape, index)
+                if shape is None or bounds is None or bounds[0] != len(shape) - 1:
+                    return None
+                return split.args[0], bounds[1]
             case _:
                 return None
 
@@ -445,21 +454,6 @@ def _first_rows(cut: Call, x: Expr, layout: str) -> Dim | None:
     if cut.attrs["begin"] != (0,) or cut.attrs["strides"] not in (None, (1,)):
         return None
     return shape[layout.index("L")]
-
-
-def _start(split: Call, index: int) -> int | None:
-    """Where a part of a tensor split along its last axis begins."""
-    shape = _shape(split.args[0])
-    cuts, axis = split.attrs["indices_or_sections"], split.attrs["axis"]
-    if shape is None or axis not in (-1, len(shape) - 1):
-        return None
-    if isinstance(cuts, int):
-        width = shape[-1]
-        return width // cuts * index if isinstance(width, int) else None
-    if not isinstance(cuts, tuple):
-        return None
-    start = 0 if index == 0 else cuts[index - 1]
-    return start if isinstance(start, int) else None
 
 
 def _zero(like: Var) -> Array:

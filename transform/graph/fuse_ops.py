@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -32,8 +32,10 @@ from unity.ir.visit_graph import map_bodies
 from unity.op.registry import Pattern
 
 from ..passes import Context, Pass
-from .groups import BROADCAST, ELEMENTWISE, LEVELS, OPAQUE, OUT_FUSABLE, Node, group
+from .arena import ALIGNMENT
+from .groups import BROADCAST, ELEMENTWISE, INJECTIVE, LEVELS, OPAQUE, OUT_FUSABLE, Node, group
 from .inline import is_costly, is_transposition, reads_along_axes, reads_once, widens
+from .mark_copies import copies
 from .names import Names
 from .symbols import Renaming, hidden_symbols
 from .uses import count_uses
@@ -185,7 +187,33 @@ class _Fuser:
             node.transposes = is_transposition(self.kernel(calls[i])) and all(
                 self.contracts(*user) for user in users[i]
             )
+        self.mark_gathering(nodes, members, index)
         return nodes
+
+    def mark_gathering(
+        self, nodes: Sequence[Node], members: Sequence[VarBinding], index: Mapping[Var, int]
+    ) -> None:
+        """Mark what puts together tensors made here, each of which can lie in the whole."""
+        wholes = {
+            i: [a for a in _call(b).args if isinstance(a, Var) and a in index]
+            for i, b in enumerate(members)
+            if nodes[i].level == INJECTIVE and self.gathers(_call(b))
+        }
+        places = Counter(a for args in wholes.values() for a in args)
+        for i, args in wholes.items():
+            alone = len(args) == len(_call(members[i]).args) and all(places[a] == 1 for a in args)
+            # Where all of them would be computed in its place, nothing is moved either.
+            nodes[i].gathers = alone and any(_is_anchored(index[a], nodes) for a in args)
+
+    def gathers(self, call: CallTir) -> bool:
+        """Whether a kernel puts tensors together, each on whole lines of the cache."""
+        kernel = self.kernel(call)
+        if len(kernel.buffers) < 3:
+            return False
+        found, whole = copies(kernel), kernel.buffers[-1]
+        return len(found) == len(kernel.buffers) - 1 and all(
+            begin * whole.dtype.bytes % ALIGNMENT == 0 for _, _, begin in found
+        )
 
     def edge(self, source: CallTir, value: Var, user: CallTir, result: Var, place: int) -> int:
         """The pattern of an edge: that of the user, better or worse where shapes tell."""
@@ -277,6 +305,14 @@ class _Fuser:
         )
         numbers = [renaming.names[s] for s in hidden]
         return _Primitive(name, tuple(s for s in numbers if isinstance(s, Symbol)))
+
+
+def _is_anchored(i: int, nodes: Sequence[Node]) -> bool:
+    """Whether a node is more than what may be computed where it is used, or follows such a one."""
+    if nodes[i].level > INJECTIVE:
+        return True
+    before = [j for j, n in enumerate(nodes[:i]) if (i, ELEMENTWISE) in n.uses]
+    return any(_is_anchored(j, nodes) for j in before)
 
 
 def _call(binding: VarBinding) -> CallTir:

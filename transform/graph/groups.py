@@ -35,6 +35,8 @@ class Node:
         escapes: Whether something that is no node uses it too.
         transposes: Whether it reorders axes only, for contractions that can read the other order.
         widens: Whether it makes more of each element than was in memory: its user does that.
+        gathers: Whether it only puts together what can lie in the whole from the start: nothing is
+            to join it, unless it joins what uses the whole.
     """
 
     level: int
@@ -42,6 +44,7 @@ class Node:
     escapes: bool = False
     transposes: bool = False
     widens: bool = False
+    gathers: bool = False
 
 
 @dataclass(slots=True)
@@ -75,11 +78,14 @@ class _Grouping:
     def run(self) -> list[int]:
         """Anchors take their epilogues first, then injective chains join what they can.
 
-        But before all, what widens joins the one that wants it wide.
+        But before all, what widens joins the one that wants it wide, and what gathers its user.
         """
         for i, node in enumerate(self.nodes):
             if node.widens and self.dominators[i].level <= BROADCAST:
                 self.consider(i, node, 0)
+        for i in reversed(range(len(self.nodes))):
+            if self.nodes[i].gathers:
+                self.consider(i, self.nodes[i], 1)
         for phase in (0, 1):
             for i, node in enumerate(self.nodes):
                 self.consider(i, node, phase)
@@ -112,7 +118,7 @@ class _Grouping:
             i = todo.pop()
             if i in between:
                 continue
-            if not allowed(self.level[self.find(i)], i == sink):
+            if not allowed(self.level[self.find(i)], i == sink) or self.stays(i):
                 return
             between[i] = None
             if i != sink:
@@ -122,6 +128,10 @@ class _Grouping:
             for i in between:
                 self.merge(i, sink)
             self.merge(source, sink)
+
+    def stays(self, i: int) -> bool:
+        """Whether a node is to stay by itself."""
+        return self.nodes[i].gathers and self.size[self.find(i)] == 1
 
     def merge(self, i: int, into: int) -> None:
         """Join two groups; an anchor gives the whole its pattern."""

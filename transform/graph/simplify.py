@@ -11,13 +11,14 @@ import numpy as np
 
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import equal
-from unity.ir.graph import Call, Constant, Expr, Op, ShapeValue, Tuple, Var
+from unity.ir.graph import Call, Constant, Expr, Op, ShapeValue, Tuple, TupleGet, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType, Type
 
 from ..passes import Context, Pass, map_functions
 from .rewriter import BodyRewriter
+from .slices import begin_of, part_of_split, stretch, view_in_front
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,43 @@ class _Simplifier(BodyRewriter):
     """Carries what variables are bound to, which the rules look up."""
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
+        if isinstance(value, TupleGet):
+            value = self.part(value)
         while isinstance(value, Call) and isinstance(value.callee, Op):
             rule = RULES.get(value.callee.name)
             instead = None if rule is None else rule(Match(value, var.type, self.values))
+            if instead is None and value.callee.name in _VIEWS:
+                instead = self.stretch_of_view(value, var.type)
             if instead is None:
                 return value
             value = instead
         return value
+
+    def part(self, value: TupleGet) -> Expr:
+        """A part of a split by itself: a slice, which may join what uses it."""
+        split = self.values.get(value.value) if isinstance(value.value, Var) else None
+        if not isinstance(split, Call) or split.callee != Op("split"):
+            return value
+        shape = _shape(atom_type(split.args[0]))
+        bounds = None if shape is None else part_of_split(split, shape, value.index)
+        return value if bounds is None else stretch(split.args[0], *bounds, split)
+
+    def stretch_of_view(self, value: Call, type: Type) -> Call | None:
+        """reshape(slice(x)) -> slice(reshape(x)), so that nothing parts a slice from its use."""
+        made = self.values.get(value.args[0]) if isinstance(value.args[0], Var) else None
+        view = _shape(type)
+        if not isinstance(made, Call) or made.callee != Op("strided_slice") or view is None:
+            return None
+        whole, cut = _shape(atom_type(made.args[0])), _shape(atom_type(value.args[0]))
+        if not whole or cut is None or not isinstance(cut[-1], int):
+            return None
+        begin = begin_of(made, len(whole) - 1, whole)
+        found = None if begin is None else view_in_front(whole, begin, cut[-1], view)
+        if found is None:
+            return None
+        shape, axis, begin, end = found
+        viewed = self.emit(_reshape(made.args[0], shape, value), "viewed", value.span)
+        return stretch(viewed, axis, begin, end, value)
 
 
 @dataclass(frozen=True, slots=True)

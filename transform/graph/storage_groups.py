@@ -12,35 +12,45 @@ from .arena import ALIGNMENT, Piece
 from .liveness import Storage
 from .symbols import shape_of
 
+Copy = tuple[Storage, Storage, int]
+"""A part, the whole that it is a stretch of, and the bytes before it."""
+
 
 @dataclass(slots=True, eq=False)
 class Group:
     """Storages with one place in the arena.
 
     Attributes:
-        whole: The one within which all others lie.
-        places: Where each begins, in bytes from the start of `whole`.
+        dims: As of a tensor that takes all of the memory.
+        item: Bytes of an element of it.
+        places: Where each storage begins, in bytes from the start.
         start: When the first is allocated.
         end: When the last was used.
     """
 
-    whole: Storage
+    dims: tuple[Dim, ...]
+    item: int
     places: dict[Var, int]
     start: int
     end: int
 
     def piece(self) -> Piece:
         """What is asked of the arena."""
-        dtype = self.whole.type.dtype
-        assert dtype is not None
-        return Piece(shape_of(self.whole.type), dtype.bytes, self.start, self.end)
+        return Piece(self.dims, self.item, self.start, self.end)
+
+    @property
+    def size(self) -> Dim:
+        """Bytes."""
+        return product(self.dims) * self.item
 
 
 class Groups:
     """Which group each storage is in; groups are joined and never parted."""
 
     def __init__(self, storages: Sequence[Storage]) -> None:
-        self._of = {s.var: Group(s, {s.var: 0}, s.start, s.end) for s in storages}
+        self._of = {
+            s.var: Group(shape_of(s.type), _item(s), {s.var: 0}, s.start, s.end) for s in storages
+        }
 
     def __contains__(self, var: Var) -> bool:
         return var in self._of
@@ -54,43 +64,86 @@ class Groups:
         return list(dict.fromkeys(self._of.values()))
 
     def put(self, part: Storage, within: Storage, offset: int) -> None:
-        """Let a storage, with all of its group, lie in another from so many bytes on."""
+        """Let a storage, with all of its group, lie in another from so many bytes on.
+
+        What the part lies in itself may reach out of the other at one end.
+        """
         inner, outer = self.of(part), self.of(within)
-        first = outer.places[within.var] + offset
+        if inner is outer:  # along with another part
+            return
+        first = outer.places[within.var] + offset - inner.places[part.var]
+        low, high = _reach(inner, outer, first)
+        if low or high:
+            assert isinstance(outer.size, int)
+            outer.dims, outer.item = (outer.size + low + high,), 1
+        for var in outer.places:
+            outer.places[var] += low
         for var, place in inner.places.items():
-            outer.places[var] = first + place
+            outer.places[var] = first + low + place
             self._of[var] = outer
         outer.start, outer.end = min(outer.start, inner.start), max(outer.end, inner.end)
 
-    def may_put(self, part: Storage, within: Storage, offset: int) -> bool:
-        """Whether that is possible: nothing of the part's group is outside of it."""
+    def may_put(self, copies: Sequence[Copy]) -> bool:
+        """Whether parts, all of one group, may lie in a whole: only they are where both groups are.
+
+        Args:
+            copies: Each part, the whole and the bytes before the part.
+        """
+        part, within, _ = copies[0]
         inner, outer = self.of(part), self.of(within)
-        if inner is outer or offset % ALIGNMENT:
+        base = outer.places[within.var]
+        shifts = {base + o - inner.places[p.var] for p, _, o in copies}
+        if inner is outer or len(shifts) > 1 or any(o % ALIGNMENT for _, _, o in copies):
             return False
-        return inner.places[part.var] == 0 and _bytes(inner.whole) == _bytes(part)
+        (shift,) = shifts
+        size = _bytes(part)
+        if len(copies) == 1 and inner.places[part.var] == 0 and inner.size == size:
+            return True
+        if not isinstance(inner.size, int) or not isinstance(outer.size, int):
+            return False
+        covered, end = max(0, shift), min(outer.size, shift + inner.size)
+        for p, _, o in sorted(copies, key=lambda c: c[2]):
+            length = _bytes(p)
+            if not isinstance(length, int) or base + o > covered:
+                return False
+            covered = max(covered, base + o + length)
+        return covered >= end
+
+
+def _reach(inner: Group, outer: Group, first: int) -> tuple[int, int]:
+    """How many bytes a group that begins at `first` reaches out of another, at either end."""
+    if not isinstance(inner.size, int) or not isinstance(outer.size, int):
+        return 0, 0
+    return max(0, -first), max(0, first + inner.size - outer.size)
+
+
+def _item(storage: Storage) -> int:
+    dtype = storage.type.dtype
+    assert dtype is not None
+    return dtype.bytes
 
 
 def _bytes(storage: Storage) -> Dim:
-    dtype = storage.type.dtype
-    assert dtype is not None
-    return product(shape_of(storage.type)) * dtype.bytes
+    return product(shape_of(storage.type)) * _item(storage)
 
 
-def put_copies(groups: Groups, copies: Sequence[tuple[Storage, Storage, int]]) -> bool:
+def put_copies(groups: Groups, copies: Sequence[Copy]) -> bool:
     """Let parts lie in wholes, all of them or none; whether that was done.
 
     Args:
         groups: Changed where it can be done.
-        copies: Part, whole and the bytes before the part, as a kernel copies them.
+        copies: As a kernel copies them.
     """
-    parts = {part.var for part, _, _ in copies}
-    inner = {id(groups.of(part)) for part, _, _ in copies}
-    outer = {id(groups.of(whole)) for _, whole, _ in copies}
-    if not copies or len(parts) < len(copies) or len(inner) < len(copies) or inner & outer:
-        return False
-    if not all(groups.may_put(*copy) for copy in copies):
-        return False
+    together: dict[tuple[int, int], list[Copy]] = {}
     for copy in copies:
+        key = id(groups.of(copy[0])), id(groups.of(copy[1]))
+        together.setdefault(key, []).append(copy)
+    inner, outer = {a for a, _ in together}, {b for _, b in together}
+    if not copies or len(inner) < len(together) or inner & outer:
+        return False
+    if not all(map(groups.may_put, together.values())):
+        return False
+    for copy in copies:  # each of those that reach out does so at an end of its own
         groups.put(*copy)
     return True
 

@@ -49,20 +49,32 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
 
     ``blocks * (pixels + 1) + 1`` registers have to do.
     """
+    best = _best_tile(blocks, pixels, roles.width, roles.flat, target)
+    return best[1], best[2]
+
+
+def line_cycles(blocks: int, pixels: int, target: Target) -> float:
+    """Cycles of a step of all products of a line, in the tiles that cost least."""
+    return _best_tile(blocks, pixels, 1, None, target)[0] / 2
+
+
+def _best_tile(
+    blocks: int, pixels: int, width: int, flat: Flat | None, target: Target
+) -> tuple[float, int, int]:
+    """What it costs, its blocks and its rows."""
     best: tuple[float, int, int] = math.inf, 1, 1
-    width = roles.width
     for columns in range(1, min(blocks, 4) + 1):
         most = min(rows_of(columns, target), MOST_PIXELS)
         for rows in range(1, min(most // width, pixels) + 1):
-            if rows > 1 and not _fits(roles.flat, rows, width, target):
+            if rows > 1 and not _fits(flat, rows, width, target):
                 break
             cost = sum(
-                c * r * tile_cost(wide, high * width, roles.flat)
+                c * r * tile_cost(wide, high * width, flat)
                 for c, wide in _counts(blocks, columns)
                 for r, high in _counts(pixels, rows)
             )
             best = min(best, (cost, columns, rows))
-    return best[1], best[2]
+    return best
 
 
 def _fits(flat: Flat | None, rows: int, width: int, target: Target) -> bool:
