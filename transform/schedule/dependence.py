@@ -1,170 +1,21 @@
 """What blocks under a loop need of one another: may its iterations run in any order, or at once?
 
-A block's spatial axes are independent by its signature, so what is left to ask is whether the loops
-reach each point once, and whether a block takes what another makes from its own iteration.
+Points of a block's spatial axes are independent if it keeps its word (`promise.py`), so what is
+left to ask is whether the loops reach each point once, and whether a block takes what another makes
+from its own iteration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from unity.arith import Analyzer
-from unity.arith.iter_map import IterMap, detect
-from unity.arith.region import covers, end, intersection, lesser, relaxed
-from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, imm
-from unity.ir.stmt import (
-    Allocate,
-    Block,
-    Buffer,
-    For,
-    IfThen,
-    PrimWhile,
-    Range,
-    Seq,
-    Stmt,
-    Store,
-)
-from unity.ir.visit import stmt_children, substitute_prim, walk_stmt
+from unity.arith.region import covers
+from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt
+from unity.ir.visit import stmt_children, walk_stmt
 
-from .tree import Path, Values, bound_to, driven, is_zero, known_at, loops_of, path_to, variables
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A block and the loops between some statement above and it."""
-
-    block: Block
-    loops: tuple[For, ...]
-    known: Analyzer
-
-    def names(self, buffer: Buffer, *, writes_only: bool = False) -> bool:
-        """Whether the block touches a buffer."""
-        regions = self.block.writes if writes_only else (*self.block.reads, *self.block.writes)
-        return any(r.buffer is buffer for r in regions)
-
-    def touched(self, buffer: Buffer, *, writes_only: bool = False) -> tuple[Range, ...] | None:
-        """A rectangle that holds what the block touches of a buffer while the loops run."""
-        found: tuple[Range, ...] | None = None
-        regions = self.block.writes if writes_only else (*self.block.reads, *self.block.writes)
-        for region in regions:
-            if region.buffer is not buffer:
-                continue
-            ranges = tuple(self._outside(r) for r in region.ranges)
-            for loops in self._levels():
-                over = {x.var: Range(x.begin, x.extent) for x in loops}
-                ranges = relaxed(ranges, buffer.shape, over, self.known)
-            whole = [Range(imm(0), n) for n in buffer.shape]
-            ranges = tuple(
-                intersection(r, w, self.known) for r, w in zip(ranges, whole, strict=True)
-            )
-            if found is not None and found != ranges:
-                return tuple(whole)
-            found = ranges
-        return found
-
-    def _levels(self) -> Sequence[Sequence[For]]:
-        """The loops, innermost first; all together where no bound depends on another loop."""
-        inside = {x.var for x in self.loops}
-        if any((variables(x.begin) | variables(x.extent)) & inside for x in self.loops):
-            return [[x] for x in reversed(self.loops)]
-        return [self.loops] if self.loops else []
-
-    def _outside(self, r: Range) -> Range:
-        return Range(bound_to(r.begin, self.block.axes), bound_to(r.extent, self.block.axes))
-
-    def fills(self, buffer: Buffer) -> tuple[Range, ...] | None:
-        """The rectangle that the block provably writes all of while the loops run."""
-        region = next((r for r in self.block.writes if r.buffer is buffer), None)
-        if region is None or not _stores_always(self.block.body):
-            return None
-        if any(r.extent != imm(1) for r in region.ranges):
-            return None
-        return self._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
-
-    def covers_domain(self) -> bool:
-        """Whether the loops provably take the block to every point of its axes' domains."""
-        box = self._box([a.value for a in self.block.axes])
-        return box is not None and covers(box, [a.domain for a in self.block.axes], self.known)
-
-    def _box(self, indices: Sequence[PrimExpr]) -> tuple[Range, ...] | None:
-        """The box that indices take every point of while the loops run."""
-        used = {v for i in indices for v in variables(i)}
-        m = iteration_map(indices, [x for x in self.loops if x.var in used], self.known)
-        if m is None or not m.is_bijective():
-            return None
-        box: list[Range] = []
-        for s in m.sums:
-            extent = m.compact_extent(s)
-            assert extent is not None
-            box.append(Range(s.base, extent))
-        return self._clipped(tuple(box), indices)
-
-    def _clipped(
-        self, box: tuple[Range, ...], indices: Sequence[PrimExpr]
-    ) -> tuple[Range, ...] | None:
-        """What is left of a box under the block's predicate: upper limits of indices only.
-
-        Conditions on other loops, those that reduce, must hold where these begin.
-        """
-        result = list(box)
-        for part in () if self.block.predicate is None else conjuncts(self.block.predicate):
-            if not isinstance(part, Compare) or part.op != "lt":
-                return None
-            place = next((k for k, i in enumerate(indices) if self.known.equal(i, part.a)), None)
-            if place is None:
-                if not self._holds_first(part, indices):
-                    return None
-                continue
-            r = result[place]
-            last = lesser(end(r), part.b, self.known)
-            extent = self.known.simplify(Binary("sub", last, r.begin))
-            result[place] = Range(r.begin, extent)
-        return tuple(result)
-
-    def _holds_first(self, part: Compare, indices: Sequence[PrimExpr]) -> bool:
-        """Whether a condition that has nothing to do with indices holds where loops begin."""
-        used = {v for i in indices for v in variables(i)}
-        if variables(part) & used:
-            return False
-        first: Values = {x.var: x.begin for x in self.loops}
-        return self.known.prove(substitute_prim(part, first))
-
-
-def _stores_always(s: Stmt) -> bool:
-    return not any(
-        isinstance(x, IfThen | PrimWhile | Block) or (isinstance(x, Store) and x.predicate)
-        for x in walk_stmt(s)
-    )
-
-
-def iteration_map(
-    values: Sequence[PrimExpr], loops: Sequence[For], known: Analyzer
-) -> IterMap | None:
-    """Values over loops as an iteration map, the loops counting from 0."""
-    inside = {x.var for x in loops}
-    if any(variables(x.extent) & inside or variables(x.begin) & inside for x in loops):
-        return None
-    shift: Values = {x.var: Binary("add", x.var, x.begin) for x in loops if not is_zero(x.begin)}
-    moved = [substitute_prim(v, shift) for v in values]
-    return detect(moved, {x.var: x.extent for x in loops}, known)
-
-
-def sites(top: Stmt, path: Path) -> list[Site]:
-    """The blocks of the scope below a statement at the end of a path, in order."""
-    found: list[Site] = []
-
-    def go(s: Stmt, above: tuple[Stmt, ...]) -> None:
-        if isinstance(s, Block):
-            known = known_at((*path, *above))
-            found.append(Site(s, loops_of(above), known))
-            return
-        for child in stmt_children(s):
-            go(child, (*above, s))
-
-    go(top, ())
-    return found
+from .promise import breach, commutes, late_init, reaches_once
+from .site import Site, iteration_map, sites
+from .tree import Path, driven, path_to, variables
 
 
 def loose_statement(s: Stmt) -> Stmt | None:
@@ -186,7 +37,7 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
         return None
     for k, later in enumerate(found):
         written = {r.buffer for r in later.block.writes} - private
-        for buffer in {r.buffer for r in (*later.block.reads, *later.block.writes)} - private:
+        for buffer in _touched(later) - private:
             before = [s for s in found[:k] if s.names(buffer)]
             makers = [s for s in before if s.names(buffer, writes_only=True)]
             if not makers and not any(s.names(buffer, writes_only=True) for s in found[k:]):
@@ -203,7 +54,7 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
                     f"{other!r} touches in other iterations"
                 )
             after = [s for s in found[k + 1 :] if s.names(buffer, writes_only=True)]
-            if buffer not in {r.buffer for r in later.block.reads}:  # it may only set it anew
+            if buffer not in _touched(later, reads_only=True):  # it may only set it anew
                 box = later.fills(buffer)
                 after = [s for s in after if box is None or not _within(s, buffer, box)]
             if after:
@@ -214,30 +65,57 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
     return None
 
 
+def _touched(site: Site, *, reads_only: bool = False) -> set[Buffer]:
+    regions = (*site.block.reads, *(() if reads_only else site.block.writes))
+    return {r.buffer for r in regions} | site.decides_by()
+
+
 def _within(site: Site, buffer: Buffer, box: Sequence[Range]) -> bool:
     """Whether all that a block touches of a buffer lies in a box."""
     touched = site.touched(buffer)
     return touched is not None and covers(box, touched, site.known)
 
 
-def may_reorder(loops: Sequence[For], path: Path) -> str | None:
-    """Why perfectly nested loops (outermost first, `path` to it) need their order."""
+def may_reorder(loops: Sequence[For], order: Sequence[For], path: Path) -> str | None:
+    """Why perfectly nested loops (outermost first, `path` to it) may not have another order."""
     inner = loops[-1].body
     loose = loose_statement(inner)
     if loose is not None:
         return f"a {type(loose).__name__} stands outside any block"
-    for site in sites(loops[0], path[:-1]):
+    found = sites(loops[0], path[:-1])
+    for site in found:
         block = site.block
         kinds = {k for loop in loops for k in driven(block, loop.var)}
         if "O" in kinds:
             return f"it drives an opaque axis of block {block.name!r}"
+        why = breach(site)
+        if why is not None:
+            return why
         if any(axis.kind == "R" for axis in block.axes):
-            m = iteration_map([a.value for a in block.axes], site.loops, site.known)
-            if m is None or not m.is_injective():
-                return f"the loops reach points of the reduction {block.name!r} more than once"
+            why = _may_reorder_steps(site, found, loops, order)
+            if why is not None:
+                return why
     below = path_to(loops[0], lambda s: s is inner)
     assert below is not None
     return shares_iterations(inner, (*path[:-1], *below[:-1]))
+
+
+def _may_reorder_steps(
+    site: Site, others: Sequence[Site], loops: Sequence[For], order: Sequence[For]
+) -> str | None:
+    """Why a reduction's loops may not have another order."""
+    block = site.block
+    if not reaches_once(site):
+        return f"the loops reach points of the reduction {block.name!r} more than once"
+    before, now = ([x for x in each if "R" in driven(block, x.var)] for each in (loops, order))
+    if all(a is b for a, b in zip(before, now, strict=True)):
+        return None
+    if not commutes(block):
+        return f"the steps of the reduction {block.name!r} are not known to come in any order"
+    for other in others:
+        if other is not site and any(other.names(r.buffer) for r in block.writes):
+            return f"block {other.block.name!r} touches what single steps of {block.name!r} make"
+    return late_init(site) if block.init is not None else None
 
 
 def may_run_at_once(loop: For, path: Path) -> str | None:
@@ -260,4 +138,7 @@ def may_run_at_once(loop: For, path: Path) -> str | None:
         m = iteration_map(values, over, site.known)
         if m is None or not m.is_injective():
             return f"different iterations reach one point of block {block.name!r}"
+        why = breach(site)
+        if why is not None:
+            return why
     return shares_iterations(loop.body, path)

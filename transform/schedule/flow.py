@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from unity.arith import Analyzer
 from unity.errors import UnityError
-from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.foreign import addressed
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
     Allocate,
     Block,
@@ -31,13 +32,13 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from .dependence import Site, may_run_at_once
+from .dependence import may_run_at_once
+from .site import Site
 from .tree import (
     NOTHING,
     Path,
     around,
     blocks_below,
-    driven,
     illegal,
     known_at,
     loops_of,
@@ -70,9 +71,10 @@ def accesses(func: PrimFunc, buffer: Buffer) -> tuple[list[Access], list[Access]
         nonlocal count
         count += 1
         here = Access(count, (*above, s))
-        if isinstance(s, Store) and s.buffer is buffer:
+        given = buffer in _addressed(s)
+        if given or (isinstance(s, Store) and s.buffer is buffer):
             stores.append(here)
-        if any(_loads(e, buffer) for e in _own_exprs(s)):
+        if given or any(_loads(e, buffer) for e in _own_exprs(s)):
             loads.append(here)
         for child in stmt_children(s):
             go(child, (*above, s))
@@ -100,41 +102,30 @@ def _loads(e: PrimExpr, buffer: Buffer) -> bool:
     return any(isinstance(x, Load) and x.buffer is buffer for x in walk_prim(e))
 
 
-def loaded(block: Block) -> set[Buffer]:
-    """The buffers that a block's statements load."""
+def loaded(s: Stmt) -> set[Buffer]:
+    """The buffers that a statement and those in it load."""
     return {
         e.buffer
-        for s in walk_stmt(block)
-        for x in _own_exprs(s)
+        for each in walk_stmt(s)
+        for x in _own_exprs(each)
         for e in walk_prim(x)
         if isinstance(e, Load)
     }
 
 
-def stored(block: Block) -> set[Buffer]:
-    """The buffers that a block's statements store to."""
-    return {s.buffer for s in walk_stmt(block) if isinstance(s, Store)}
+def stored(s: Stmt) -> set[Buffer]:
+    """The buffers that a statement and those in it store to, or give the addresses of."""
+    found = {x.buffer for x in walk_stmt(s) if isinstance(x, Store)}
+    return found | addressed_in(s)
 
 
-def unsettled(func: PrimFunc, block: Block, path: Path, until: int) -> str | None:
-    """Why what a block loads may differ later, up to a place in the order; None if it does not."""
-    start, _ = order_of(func, block)
-    for buffer in loaded(block) - stored(block):
-        for access in accesses(func, buffer)[0]:
-            maker = access.block
-            if access.order > start:
-                if access.order <= until or any(isinstance(s, For) for s in _shared(access, path)):
-                    return f"{buffer.name!r}, which it reads, is stored to behind it"
-                continue
-            for loop in _shared(access, path):
-                if isinstance(loop, For) and (maker is None or driven(maker, loop.var) - {"S"}):
-                    name = loop.var.name
-                    return f"{buffer.name!r}, which it reads, is complete only after {name!r}"
-    return None
+def addressed_in(s: Stmt) -> set[Buffer]:
+    """The buffers whose addresses foreign functions get."""
+    return {buffer for x in walk_stmt(s) for buffer in _addressed(x)}
 
 
-def _shared(access: Access, path: Path) -> list[Stmt]:
-    return [s for s in access.path if any(s is x for x in path)]
+def _addressed(s: Stmt) -> tuple[Buffer, ...]:
+    return tuple(b for e in _own_exprs(s) for b in addressed(e))
 
 
 def top_of(path: Path) -> Stmt:
@@ -151,7 +142,8 @@ def site_of(path: Path) -> Site:
     """A block at the end of a path with all loops of its scope."""
     block = path[-1]
     assert isinstance(block, Block)
-    return Site(block, loops_of(scope_path(path)), known_at(path[:-1]))
+    above = scope_path(path)[:-1]
+    return Site(block, above, loops_of(above), known_at(path[:-1]))
 
 
 def sole_store(block: Block, buffer: Buffer, func: PrimFunc) -> bool:
@@ -270,16 +262,3 @@ def allocated(func: PrimFunc, path: Path, buffer: Buffer, old: Stmt, new: Stmt) 
     root = scope_path(path)[0]
     inner = replaced(replace(func, body=root), [(old, new)]).body
     return replaced(func, [(root, Allocate(buffer, inner))])
-
-
-def may_skip(path: Path) -> str | None:
-    """Why a statement put into the loop at the end of a path might change an empty reduction."""
-    for k, loop in enumerate(path):
-        if not isinstance(loop, For):
-            continue
-        known = known_at(path[:k])
-        for block in blocks_below(loop):
-            empty = not known.prove(Compare("ge", loop.extent, imm(1)))
-            if block.init is not None and "R" in driven(block, loop.var) and empty:
-                return f"{loop.var.name!r} may be empty and drives the reduction {block.name!r}"
-    return None

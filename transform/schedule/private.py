@@ -5,7 +5,7 @@ from __future__ import annotations
 from unity.arith.region import covers
 from unity.ir.stmt import Allocate, Block, Buffer, For, Range
 
-from .dependence import sites
+from .site import sites
 from .tree import Path, driven, loops_of
 
 

@@ -25,6 +25,7 @@ from .tree import (
     block_path,
     blocks_below,
     distinct,
+    honest,
     loop_path,
     loops_of,
     scope_path,
@@ -51,7 +52,7 @@ class Schedule:
     def __init__(
         self, func: PrimFunc, target: Target | None = None, seed: int | None = None
     ) -> None:
-        self.func = distinct(func)
+        self.func = honest(distinct(func))
         self.target = target
         self.trace = Trace()
         self._random = Random(seed)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import Analyzer
+from unity.arith.region import covers
 from unity.errors import UnityError
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.dtype import BOOL
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import (
     Allocate,
@@ -207,12 +209,20 @@ def guarded(s: Stmt, condition: PrimExpr) -> Stmt:
     """The statement where a condition holds: blocks take it as their predicate."""
     match s:
         case Block():
-            both = condition if s.predicate is None else Binary("and", s.predicate, condition)
-            return replace(s, predicate=both)
+            return replace(s, predicate=_both(s.predicate, condition))
         case For() | Allocate() | Seq() if not any(_loads(e) for e in stmt_exprs(s)):
             return map_stmt(s, lambda x: guarded(x, condition), lambda e: e)
         case _:
             return IfThen(condition, s)
+
+
+def _both(given: PrimExpr | None, condition: PrimExpr) -> PrimExpr:
+    """Both conditions; what the given one loads, only where the other holds."""
+    if given is None:
+        return condition
+    if _loads(given):
+        return Select(condition, given, imm(False, BOOL))
+    return Binary("and", given, condition)
 
 
 def _loads(e: PrimExpr) -> bool:
@@ -288,6 +298,26 @@ def copied(s: Stmt, func: PrimFunc) -> Stmt:
     names = {b.name for b in all_blocks(func.body)}
     bound = {v for x in walk_stmt(s) for v in _binds(x)}
     return renewed(s, names, bound)
+
+
+def honest(func: PrimFunc) -> PrimFunc:
+    """The prim func with the regions of blocks that say too little found anew."""
+
+    def go(s: Stmt) -> Stmt:
+        s = map_stmt(s, go, lambda e: e)
+        if not isinstance(s, Block):
+            return s
+        found = with_regions(s)
+        known = Analyzer()
+        told = all(
+            any(r.buffer is f.buffer and covers(r.ranges, f.ranges, known) for r in given)
+            for given, regions in ((s.reads, found.reads), (s.writes, found.writes))
+            for f in regions
+        )
+        return s if told else found
+
+    body = go(func.body)
+    return func if body is func.body else replace(func, body=body)
 
 
 def with_regions(block: Block) -> Block:

@@ -23,9 +23,9 @@ from unity.ir.visit import (
 )
 
 from ..passes import Context, Pass, Sight
-from ..schedule.dependence import Site, sites
 from ..schedule.primitives.compute_at import cut_short
 from ..schedule.private import is_private
+from ..schedule.site import Site, sites
 from ..schedule.tree import (
     Path,
     Values,

@@ -13,7 +13,8 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.stmt import Block, For, Range
 from unity.ir.visit import walk_prim
 
-from ..schedule.dependence import loose_statement, sites
+from ..schedule.dependence import loose_statement
+from ..schedule.site import sites
 from ..schedule.tree import Path, variables
 
 TILE = ("vectorized", "unrolled")

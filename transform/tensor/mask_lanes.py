@@ -22,7 +22,7 @@ from unity.ir.visit import (
 )
 
 from ..passes import Context, Pass, Sight
-from ..schedule.dependence import iteration_map
+from ..schedule.site import iteration_map
 from ..schedule.tree import (
     Path,
     Values,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import gcd
 from typing import TypeAlias
 
 from unity.ir.dtype import INT64
@@ -64,7 +65,9 @@ class Analyzer:
         p = self._rewriter.poly(e)
         if (self._known.poly_bounds(p)[0] or 0) >= 1 or p.get((), 0):
             return self
-        return Analyzer(replace(self._known, positive=self._known.positive | {terms(p)}))
+        common = gcd(*p.values())  # what is positive stays so when it is divided by a number
+        least = terms({monomial: c // common for monomial, c in p.items()})
+        return Analyzer(replace(self._known, positive=self._known.positive | {terms(p), least}))
 
     def with_value(self, var: PrimVar, value: PrimExpr) -> Analyzer:
         """Knowing the value that a variable is bound to, as inside a `Let`."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from unity.ir.foreign import addressed
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -87,6 +88,10 @@ class _Access:
         for expr in exprs:
             if expr is not None:
                 self.reads += [_point(load.buffer, load.indices) for load in _loads(expr)]
+                for buffer in addressed(expr):  # who has an address may touch all behind it
+                    whole = Region(buffer, tuple(Range(imm(0), n) for n in buffer.shape))
+                    self.reads.append(whole)
+                    self.writes.append(whole)
 
 
 def _accesses(stmt: Stmt) -> _Access:

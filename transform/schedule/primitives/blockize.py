@@ -8,7 +8,8 @@ from unity.ir.prim_expr import Binary, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt
 from unity.ir.visit import substitute_stmt
 
-from ..dependence import iteration_map, sites
+from ..promise import breach
+from ..site import iteration_map, sites
 from ..tree import (
     Outcome,
     Values,
@@ -84,6 +85,9 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
         raise illegal(where, "it holds more than loops and a block without a predicate")
     if any(a.kind == "O" for a in block.axes) or any(x.kind == "thread" for x in site.loops):
         raise illegal(where, f"{block.name!r} has opaque axes or loops bound to threads")
+    why = breach(site)
+    if why is not None:
+        raise illegal(where, why)
     inner = [x for x in site.loops if driven(block, x.var)]
     m = iteration_map([a.value for a in block.axes], inner, site.known)
     if m is None or not m.is_bijective():

@@ -10,6 +10,8 @@ from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt
 from unity.ir.visit import walk_stmt
 
 from ..flow import accesses, allocated, checked, copy_nest, loaded, site_of, sole_store, top_of
+from ..moving import refuse_shifting
+from ..promise import breach
 from ..tree import (
     Outcome,
     all_blocks,
@@ -86,8 +88,14 @@ def refuse_if_shared(where: str, func: PrimFunc, block: Block, buffer: Buffer, t
     """Refuse where others store to a buffer, or touch it within a nest."""
     if not sole_store(block, buffer, func):
         raise illegal(where, f"others store to {buffer.name!r} too")
-    if block.init is None and buffer in loaded(block):
+    begins = block.init is not None and buffer not in loaded(block.init)
+    if buffer in loaded(block) and not begins:
         raise illegal(where, f"the block starts from what {buffer.name!r} holds before")
+    path, _ = block_path(func, block.name)
+    why = breach(site_of(path))
+    if why is not None:
+        raise illegal(where, why)
+    refuse_shifting(where, func, path)
     within = list(walk_stmt(top))
     for access in accesses(func, buffer)[1]:
         if access.block is not block and any(access.path[-1] is s for s in within):

@@ -11,20 +11,19 @@ from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range
 from unity.ir.visit import walk_stmt
 
-from ..dependence import Site, sites
 from ..flow import (
     accesses,
     axes_of_index,
     checked,
     is_param,
-    may_skip,
     order_of,
     site_of,
     sole_store,
     spans,
     stored,
-    unsettled,
 )
+from ..moving import may_skip, refuse_moved, unsettled
+from ..site import Site, sites
 from ..tree import (
     NOTHING,
     Outcome,
@@ -113,7 +112,8 @@ def compute_at(func: PrimFunc, name: str, var: PrimVar, first_of: PrimVar | None
     readers = [a for a in accesses(func, buffer)[1] if a.block is not block]
     if any(not first < a.order <= last or a.block is None for a in readers) or not readers:
         raise illegal(where, f"{buffer.name!r} is read outside the loop")
-    why = unsettled(func, block, path, last) or may_skip(scope_path(target))
+    refuse_moved(where, func, path, target)
+    why = unsettled(func, block, path, [target]) or may_skip(scope_path(target))
     if why is not None:
         raise illegal(where, why)
     need = _needed([s for s in sites(loop.body, target) if s.block is not block], buffer)
@@ -130,10 +130,11 @@ def _first(
     """The condition that a loop around a place is in its first iteration, which makes all."""
     where = "compute_at, argument 3 'first_of'"
     _, outer = loop_path(func, var)
-    at = next((k for k, s in enumerate(target) if s is outer), None)
-    if at is None or at == len(target) - 1:
+    scope = scope_path(target)
+    at = next((k for k, s in enumerate(scope) if s is outer), None)
+    if at is None or at == len(scope) - 1:
         raise illegal(where, f"{var.name!r} is not around the loop")
-    for s in loops_of(target[at:]):
+    for s in loops_of(scope[at:]):
         if s.kind not in ("serial", "unrolled"):
             raise illegal(where, f"{s.var.name!r} is {s.kind}: its iterations are in no order")
     if any(var in variables(e) for r in need for e in (r.begin, r.extent)):

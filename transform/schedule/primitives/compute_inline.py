@@ -18,10 +18,12 @@ from ..flow import (
     order_of,
     plain_store,
     replaced_loads,
+    site_of,
     sole_store,
-    unsettled,
     without_unused,
 )
+from ..moving import unsettled
+from ..promise import uses_loop
 from ..tree import NOTHING, Outcome, Values, block_path, illegal, replaced
 
 
@@ -77,7 +79,10 @@ def compute_inline(func: PrimFunc, name: str) -> Outcome:
     start, _ = order_of(func, block)
     if any(a.order < start for a in loads):
         raise illegal(where, f"{buffer.name!r} is read before it")
-    why = unsettled(func, block, path, max((a.order for a in loads), default=start))
+    name_used = uses_loop(site_of(path))
+    if name_used is not None:
+        raise illegal(where, f"it uses {name_used!r} other than by an axis")
+    why = unsettled(func, block, path, [a.path for a in loads])
     if why is not None:
         raise illegal(where, why)
 

@@ -10,6 +10,8 @@ from unity.ir.stmt import Block, BlockAxis, PrimFunc
 from unity.ir.visit import substitute_stmt
 
 from ..flow import checked
+from ..promise import breach, late_init
+from ..site import Site
 from ..tree import (
     Outcome,
     Values,
@@ -20,6 +22,7 @@ from ..tree import (
     conjunction,
     driven,
     illegal,
+    known_at,
     loop_path,
     loops_of,
     replaced,
@@ -94,6 +97,11 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
         raise illegal(where, "bounds of loops in it depend on loops that reduce")
     if len(blocks_below(loop)) > 1:
         raise illegal(where, "it holds other blocks as well")
+    at = next(k for k, s in enumerate(path) if s is loop)
+    site = Site(block, path[at:-1], inside, known_at(path[:-1]))
+    why = breach(site) or late_init(site)
+    if why is not None:
+        raise illegal(where, why)
     parts = conjuncts(block.predicate) if block.predicate is not None else ()
     if any(variables(p) & gone and variables(p) - gone & {x.var for x in kept} for p in parts):
         raise illegal(where, "its predicate joins spatial and reduce loops")

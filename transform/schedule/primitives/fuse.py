@@ -8,6 +8,7 @@ from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import substitute_stmt
 
+from ..moving import shifting_bounds
 from ..tree import (
     Outcome,
     Values,
@@ -68,6 +69,9 @@ def fuse(func: PrimFunc, vars: Sequence[PrimVar]) -> Outcome:
             name = loops[-1].var.name
             raise illegal(where, f"{var.name!r} does not stand directly in {name!r}")
         loops.append(inner)
+    shifting = shifting_bounds(loops)
+    if shifting is not None:
+        raise illegal(where, shifting)
     known = known_at(path[:-1])
     above: set[PrimVar] = set()
     for loop in loops:

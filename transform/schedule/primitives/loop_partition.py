@@ -10,9 +10,11 @@ from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt
 
+from ..moving import shifting_bounds
+from ..promise import late_init
+from ..site import sites
 from ..tree import (
     Outcome,
-    blocks_below,
     copied,
     driven,
     illegal,
@@ -64,11 +66,15 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
     path, loop = loop_path(func, var)
     if loop.kind != "serial":
         raise illegal("loop_partition, argument 1 'loop'", f"it is {loop.kind} already")
+    shifting = shifting_bounds([loop])
+    if shifting is not None:
+        raise illegal("loop_partition, argument 1 'loop'", shifting)
     if not extents or any(n < 1 for n in extents):
         why = f"they must be positive, got {list(extents)}"
         raise illegal("loop_partition, argument 2 'extents'", why)
     known = known_at(path[:-1])
-    reduces = [b for b in blocks_below(loop) if driven(b, var) - {"S"}]
+    inside = [s for s in sites(loop, path[:-1]) if s.block.init is not None]
+    reduces = [s.block for s in inside if driven(s.block, var) - {"S"}]
     if reduces and not known.prove(Compare("ge", loop.extent, imm(1))):
         raise illegal(
             "loop_partition, argument 1 'loop'",
@@ -80,6 +86,10 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
             "loop_partition, argument 1 'loop'",
             f"it drives other axes of the reduction {mixed[0].name!r} as well",
         )
+    for site in inside:
+        late = late_init(site) if site.block in reduces else None
+        if late is not None:
+            raise illegal("loop_partition, argument 1 'loop'", late)
     parts: list[Stmt] = []
     made_vars: list[PrimVar] = []
     begin: PrimExpr = imm(0)

@@ -10,7 +10,6 @@ from unity.ir.prim_expr import imm
 from unity.ir.stmt import PrimFunc, Range, Store
 from unity.ir.visit import substitute_stmt
 
-from ..dependence import iteration_map
 from ..flow import (
     accesses,
     axes_of_index,
@@ -20,6 +19,7 @@ from ..flow import (
     plain_store,
     site_of,
 )
+from ..promise import breach, late_init
 from ..tree import (
     NOTHING,
     Outcome,
@@ -102,9 +102,9 @@ def merge_reduction(func: PrimFunc, init: str, update: str) -> Outcome:
         raise illegal(where, f"{buffer.name!r} is read before it")
     shared = [s for s in loops_of(path) if any(s is x for x in first_path)]
     site = site_of(path)
-    m = iteration_map([a.value for a in block.axes], site.loops, site.known)
-    if shared or m is None or not m.is_injective() or not site.covers_domain():
-        raise illegal(where, "it is not known to reach each point once, behind all of the init")
+    why = breach(site) or late_init(site)
+    if shared or why is not None or not site.covers_domain():
+        raise illegal(where, why or "it is not known to reach each point, behind all of the init")
     if not structural_equal(tuple(a.domain for a in axes), tuple(a.domain for a in places)):
         raise illegal(where, "its spatial axes run over something else")
     values: Values = {a.var: p.var for a, p in zip(axes, places, strict=True)}

@@ -11,6 +11,8 @@ from unity.ir.stmt import Block, BlockAxis, Buffer, IfThen, PrimFunc, PrimWhile,
 from unity.ir.visit import rewrite_stmt, stmt_exprs, substitute_prim, walk_prim, walk_stmt
 
 from ..flow import allocated, checked, copy_nest, site_of, top_of
+from ..moving import refuse_shifting
+from ..site import stores_always
 from ..tree import (
     Outcome,
     Path,
@@ -80,6 +82,7 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
     place = _place(where, func, block, buffer)
     axes = [a for a in block.axes if any(a.var in variables(i) for i in place)]
     top = top_of(path)
+    refuse_shifting(where, func, path)
     if kind == "read":
         refuse_if_made_inside(where, top, buffer)
         _refuse_outside(where, place, buffer, path)
@@ -160,8 +163,8 @@ def _refuse_write(
     m = detect(place, {a.var: a.domain.extent for a in axes}, known_at(path[:-1]))
     if m is None or not m.is_injective():
         raise illegal(where, f"the block is not known to write {buffer.name!r} once at each place")
-    if not site_of(path).covers_domain():
-        raise illegal(where, f"{block.name!r} is not known to run over its whole domain")
+    if not site_of(path).covers_domain() or not stores_always(block.body):
+        raise illegal(where, f"{block.name!r} is not known to store at each point of its domain")
 
 
 def _moved(block: Block, buffer: Buffer, new: Buffer, at: tuple[PrimExpr, ...]) -> Block:

@@ -8,6 +8,7 @@ from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import For, PrimFunc
 
 from ..dependence import may_reorder
+from ..moving import shifting_bounds
 from ..tree import Outcome, around, illegal, loop_path, replaced, variables
 
 
@@ -73,7 +74,7 @@ def reorder(func: PrimFunc, vars: Sequence[PrimVar]) -> Outcome:
             name = next(iter(needs)).name
             raise illegal(where, f"the bounds of {loop.var.name!r} depend on {name!r}")
         seen.discard(loop.var)
-    why = may_reorder(chain, first)
+    why = shifting_bounds(chain) or may_reorder(chain, order, first)
     if why is not None:
         raise illegal(where, why)
     return Outcome(replaced(func, [(chain[0], around(order, last.body))]))

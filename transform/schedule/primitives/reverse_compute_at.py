@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from unity.arith.region import covers
 from unity.ir.prim_expr import PrimVar, imm
 from unity.ir.stmt import Block, Buffer, PrimFunc, Range
 
-from ..dependence import Site, sites
 from ..flow import (
     accesses,
     axes_of_index,
     checked,
     loaded,
-    may_skip,
     order_of,
     site_of,
     sole_store,
     spans,
 )
+from ..moving import may_skip, refuse_moved
+from ..site import Site, sites
 from ..tree import (
     NOTHING,
     Outcome,
+    Path,
     block_path,
     driven,
     illegal,
@@ -32,6 +34,7 @@ from ..tree import (
     replaced,
     scope_path,
     sequence,
+    variables,
 )
 from .compute_at import made_by, nest_over, refuse_scope
 
@@ -119,13 +122,32 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     full = [Range(imm(0), n) for n in buffer.shape]
     if box is None or whole is None or not covers(whole, full, site.known):
         raise illegal(where, f"what {maker.block.name!r} makes in an iteration is no known box")
+    refuse_moved(where, func, path, target)
     why = may_skip(scope_path(target))
     if why is not None:
         raise illegal(where, why)
     ranges = dict(zip([a.var for a in axes], box, strict=True))
+    ranges |= _kept(where, block, path, target, ranges)
     nest = nest_over(func, block, ranges, known_at(target))
     inner = replace(loop, body=sequence(loop.body, nest))
     return Outcome(checked(replaced(func, [(block, NOTHING), (loop, inner)]), where))
+
+
+def _kept(
+    where: str, block: Block, path: Path, target: Path, given: Mapping[PrimVar, Range]
+) -> dict[PrimVar, Range]:
+    """Axes that loops around both drive, where they are."""
+    stays = {x.var for x in loops_of(target) if any(x is s for s in path)}
+    own = {x.var for x in loops_of(scope_path(path))} - stays
+    found: dict[PrimVar, Range] = {}
+    for axis in block.axes:
+        driving = variables(axis.value)
+        if axis.var in given or not driving & stays:
+            continue
+        if driving & own:
+            raise illegal(where, f"{axis.var.name!r} is driven by loops that stay and others")
+        found[axis.var] = Range(axis.value, imm(1))
+    return found
 
 
 def _source(where: str, func: PrimFunc, block: Block, inside: list[Site]) -> tuple[Site, Buffer]:

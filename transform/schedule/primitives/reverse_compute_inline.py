@@ -21,6 +21,7 @@ from ..flow import (
     spans,
     without_unused,
 )
+from ..promise import reaches_once, uses_loop
 from ..tree import NOTHING, Outcome, Values, all_blocks, block_path, illegal, replaced, with_regions
 
 
@@ -90,6 +91,13 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
     here, _ = order_of(func, block)
     if any(a.block is not block for a in stores) or any(a.order <= here for a in loads):
         raise illegal(where, f"{store.buffer.name!r} is touched before it")
+    maker_site = site_of(block_path(func, maker.name)[0])
+    if store.buffer in loaded(block) and not reaches_once(maker_site):
+        raise illegal(where, f"the loops may reach points of {maker.name!r} more than once")
+    for each in (site, maker_site):
+        used = uses_loop(each)
+        if used is not None:
+            raise illegal(where, f"{each.block.name!r} uses {used!r} other than by an axis")
     values: Values = {a.var: i for a, i in zip(axes, made.indices, strict=True)}
 
     def taken(e: PrimExpr) -> PrimExpr | None:

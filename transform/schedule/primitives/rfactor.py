@@ -9,9 +9,9 @@ from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range, Store
 from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
 
-from ..dependence import iteration_map
 from ..flow import accesses, allocated, checked, order_of, site_of, top_of
 from ..nest import Reduction
+from ..promise import breach, late_init
 from ..tree import (
     Outcome,
     Path,
@@ -100,10 +100,10 @@ def rfactor(func: PrimFunc, var: PrimVar, factor_axis: int = 0) -> Outcome:
     reduces = [x for x in loops if "R" in driven(block, x.var)]
     if any(driven(block, x.var) != {"R"} or not is_zero(x.begin) for x in reduces):
         raise illegal(where, f"loops of {block.name!r} drive spatial and reduce axes")
-    known = site_of(path).known
-    m = iteration_map([a.value for a in block.axes], loops, known)
-    if m is None or not m.is_injective():
-        raise illegal(where, f"the loops are not known to reach each point of {block.name!r} once")
+    site = site_of(path)
+    why = breach(site) or late_init(site)
+    if why is not None:
+        raise illegal(where, why)
     if any(variables(x.extent) & {y.var for y in loops} for x in loops):
         raise illegal(where, "bounds of loops depend on other loops")
     top = top_of(path)

@@ -10,6 +10,7 @@ from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import substitute_stmt
 from unity.script.printer import text
 
+from ..moving import shifting_bounds
 from ..tree import Outcome, guarded, illegal, known_at, loop_path, replaced
 
 
@@ -52,6 +53,9 @@ def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcom
     path, loop = loop_path(func, var)
     if loop.kind != "serial":
         raise illegal("split, argument 1 'loop'", f"it is {loop.kind} already", "split it before")
+    shifting = shifting_bounds([loop])
+    if shifting is not None:
+        raise illegal("split, argument 1 'loop'", shifting)
     where = "split, argument 2 'factors'"
     if not factors or sum(f is None for f in factors) > 1:
         raise illegal(where, f"one of them may be None, got {list(factors)}")

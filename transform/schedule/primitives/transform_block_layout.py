@@ -10,6 +10,8 @@ from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range
 from unity.ir.visit import substitute_stmt
 
 from ..index_map import IndexMap
+from ..promise import breach, commutes, late_init
+from ..site import Site
 from ..tree import (
     NOTHING,
     Outcome,
@@ -71,6 +73,10 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
             raise illegal(where, f"{loop.var.name!r} is no serial loop over a whole axis")
     if block.predicate is not None:
         raise illegal(where, f"{name!r} has a predicate")
+    site = Site(block, tuple(nest), tuple(loops), known_at(path[:-1]))
+    why = breach(site) or (late_init(site) if block.init is not None else None)
+    if why is not None:
+        raise illegal(where, why)
     where = "transform_block_layout, argument 2 'index_map'"
     if len(index_map.inputs) != len(block.axes):
         raise illegal(where, f"it takes {len(index_map.inputs)} axes, not {len(block.axes)}")
@@ -79,6 +85,10 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
     m = detect(outputs, {a.var: a.domain.extent for a in block.axes}, known_at(path[:-1]))
     if m is None or not m.is_bijective() or any(s.base != imm(0) for s in m.sums):
         raise illegal(where, "it is not known to be a bijection onto boxes from 0")
+    reduces = [a.var for a in block.axes if a.kind == "R"]
+    moved = [e for e in outputs if variables(e) & set(reduces)]
+    if moved != reduces and not commutes(block):
+        raise illegal(where, f"the steps of {name!r} are not known to come in any order")
     made: list[For] = []
     axes: list[BlockAxis] = []
     for k, (e, s) in enumerate(zip(outputs, m.sums, strict=True)):

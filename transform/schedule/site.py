@@ -1,0 +1,177 @@
+"""A block and what stands between it and a loop: what it touches and fills while the loops run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unity.arith import Analyzer
+from unity.arith.iter_map import IterMap, detect
+from unity.arith.region import covers, end, intersection, lesser, relaxed
+from unity.ir.empty_reduction import conjuncts
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
+from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Stmt, Store
+from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
+
+from .tree import Path, Values, bound_to, is_zero, known_at, loops_of, variables
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A block and what stands between some statement above and it.
+
+    Attributes:
+        block: The block.
+        above: The statements from that one down to the block, without it.
+        loops: Those of them that are loops.
+        known: What is known of variables at the block.
+    """
+
+    block: Block
+    above: Path
+    loops: tuple[For, ...]
+    known: Analyzer
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing but loops and the block's predicate decides that it runs."""
+        return not any(isinstance(s, IfThen | PrimWhile) for s in self.above)
+
+    def decides_by(self) -> set[Buffer]:
+        """The buffers that bounds of the loops, the predicate and the axes' values load."""
+        block = self.block
+        exprs = [e for x in self.loops for e in (x.begin, x.extent)]
+        exprs += [e for a in block.axes for e in (a.value, a.domain.begin, a.domain.extent)]
+        exprs += [] if block.predicate is None else [block.predicate]
+        return {x.buffer for e in exprs for x in walk_prim(e) if isinstance(x, Load)}
+
+    def names(self, buffer: Buffer, *, writes_only: bool = False) -> bool:
+        """Whether the block touches a buffer."""
+        regions = self.block.writes if writes_only else (*self.block.reads, *self.block.writes)
+        found = any(r.buffer is buffer for r in regions)
+        return found or (not writes_only and buffer in self.decides_by())
+
+    def touched(self, buffer: Buffer, *, writes_only: bool = False) -> tuple[Range, ...] | None:
+        """A rectangle that holds what the block touches of a buffer while the loops run."""
+        found: tuple[Range, ...] | None = None
+        if not writes_only and buffer in self.decides_by():
+            return tuple(Range(imm(0), n) for n in buffer.shape)
+        regions = self.block.writes if writes_only else (*self.block.reads, *self.block.writes)
+        for region in regions:
+            if region.buffer is not buffer:
+                continue
+            ranges = tuple(self._outside(r) for r in region.ranges)
+            for loops in self._levels():
+                over = {x.var: Range(x.begin, x.extent) for x in loops}
+                ranges = relaxed(ranges, buffer.shape, over, self.known)
+            whole = [Range(imm(0), n) for n in buffer.shape]
+            ranges = tuple(
+                intersection(r, w, self.known) for r, w in zip(ranges, whole, strict=True)
+            )
+            if found is not None and found != ranges:
+                return tuple(whole)
+            found = ranges
+        return found
+
+    def _levels(self) -> Sequence[Sequence[For]]:
+        """The loops, innermost first; all together where no bound depends on another loop."""
+        inside = {x.var for x in self.loops}
+        if any((variables(x.begin) | variables(x.extent)) & inside for x in self.loops):
+            return [[x] for x in reversed(self.loops)]
+        return [self.loops] if self.loops else []
+
+    def _outside(self, r: Range) -> Range:
+        return Range(bound_to(r.begin, self.block.axes), bound_to(r.extent, self.block.axes))
+
+    def fills(self, buffer: Buffer) -> tuple[Range, ...] | None:
+        """The rectangle that the block provably writes all of while the loops run."""
+        region = next((r for r in self.block.writes if r.buffer is buffer), None)
+        if region is None or not self.is_certain or not stores_always(self.block.body):
+            return None
+        if any(r.extent != imm(1) for r in region.ranges):
+            return None
+        return self._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
+
+    def covers_domain(self) -> bool:
+        """Whether the loops provably take the block to every point of its axes' domains."""
+        box = self._box([a.value for a in self.block.axes]) if self.is_certain else None
+        return box is not None and covers(box, [a.domain for a in self.block.axes], self.known)
+
+    def _box(self, indices: Sequence[PrimExpr]) -> tuple[Range, ...] | None:
+        """The box that indices take every point of while the loops run."""
+        used = {v for i in indices for v in variables(i)}
+        m = iteration_map(indices, [x for x in self.loops if x.var in used], self.known)
+        if m is None or not m.is_bijective():
+            return None
+        box: list[Range] = []
+        for s in m.sums:
+            extent = m.compact_extent(s)
+            assert extent is not None
+            box.append(Range(s.base, extent))
+        return self._clipped(tuple(box), indices)
+
+    def _clipped(
+        self, box: tuple[Range, ...], indices: Sequence[PrimExpr]
+    ) -> tuple[Range, ...] | None:
+        """What is left of a box under the block's predicate: upper limits of indices only.
+
+        Conditions on other loops, those that reduce, must hold where these begin.
+        """
+        result = list(box)
+        for part in () if self.block.predicate is None else conjuncts(self.block.predicate):
+            if not isinstance(part, Compare) or part.op != "lt":
+                return None
+            place = next((k for k, i in enumerate(indices) if self.known.equal(i, part.a)), None)
+            if place is None:
+                if not self._holds_first(part, indices):
+                    return None
+                continue
+            r = result[place]
+            last = lesser(end(r), part.b, self.known)
+            extent = self.known.simplify(Binary("sub", last, r.begin))
+            result[place] = Range(r.begin, extent)
+        return tuple(result)
+
+    def _holds_first(self, part: Compare, indices: Sequence[PrimExpr]) -> bool:
+        """Whether a condition that has nothing to do with indices holds where loops begin."""
+        used = {v for i in indices for v in variables(i)}
+        if variables(part) & used:
+            return False
+        first: Values = {x.var: x.begin for x in self.loops}
+        return self.known.prove(substitute_prim(part, first))
+
+
+def stores_always(s: Stmt) -> bool:
+    """Whether nothing in a block decides whether it stores."""
+    return not any(
+        isinstance(x, IfThen | PrimWhile | Block) or (isinstance(x, Store) and x.predicate)
+        for x in walk_stmt(s)
+    )
+
+
+def iteration_map(
+    values: Sequence[PrimExpr], loops: Sequence[For], known: Analyzer
+) -> IterMap | None:
+    """Values over loops as an iteration map, the loops counting from 0."""
+    inside = {x.var for x in loops}
+    if any(variables(x.extent) & inside or variables(x.begin) & inside for x in loops):
+        return None
+    shift: Values = {x.var: Binary("add", x.var, x.begin) for x in loops if not is_zero(x.begin)}
+    moved = [substitute_prim(v, shift) for v in values]
+    return detect(moved, {x.var: x.extent for x in loops}, known)
+
+
+def sites(top: Stmt, path: Path) -> list[Site]:
+    """The blocks of the scope below a statement at the end of a path, in order."""
+    found: list[Site] = []
+
+    def go(s: Stmt, above: tuple[Stmt, ...]) -> None:
+        if isinstance(s, Block):
+            known = known_at((*path, *above))
+            found.append(Site(s, above, loops_of(above), known))
+            return
+        for child in stmt_children(s):
+            go(child, (*above, s))
+
+    go(top, ())
+    return found
