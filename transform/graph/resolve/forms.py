@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from weakref import ReferenceType, ref
 
-from unity.ir.dtype import FLOAT32, dtype
+from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.graph import Call, Constant, Op, Var
 from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.target import Target
@@ -28,7 +29,7 @@ _UNPACKED = 1.3
 _BYTES_PER_SECOND = 8e9
 """At what speed images get from one layout to the other."""
 _TOLERANCE = 1e-4
-_errors: dict[tuple[int, int], tuple[Constant, float]] = {}
+_errors: dict[tuple[int, int], tuple[ReferenceType[Array], float]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +126,10 @@ def _error(weight: Constant, tile: int) -> float:
     """The sampled error of a tile on some weights, computed once."""
     key = (id(weight.data), tile)
     known = _errors.get(key)
-    if known is None or known[0].data is not weight.data:
+    if known is None or known[0]() is not weight.data:
         if len(_errors) > 256:
             _errors.clear()
-        known = _errors[key] = (weight, float(sampled_error(weight.data, tile)))
+        known = _errors[key] = (ref(weight.data), float(sampled_error(weight.data, tile)))
     return known[1]
 
 
