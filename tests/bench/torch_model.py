@@ -152,7 +152,7 @@ class OnnxModule(torch.nn.Module):
                 self.register_buffer(f"weight{at}", torch.from_numpy(array.copy()))
 
     def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        """The outputs."""
+        """The outputs, in memory as ONNX has them: a view is no transposed copy."""
         env: dict[str, Value] = {k: getattr(self, v) for k, v in self.index.items()}
         env |= self.fixed
         env |= zip(self.names, inputs, strict=True)
@@ -164,7 +164,7 @@ class OnnxModule(torch.nn.Module):
             out = OPS[node.op_type](attrs, *args)
             outs = out if isinstance(out, tuple | list) else (out,)
             env |= zip(node.output, outs, strict=False)
-        return tuple(_tensor(env[name]) for name in self.results)
+        return tuple(_tensor(env[name]).contiguous() for name in self.results)
 
 
 def _float(x: Value) -> Value:

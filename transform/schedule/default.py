@@ -26,6 +26,7 @@ from .rules.contraction import steps_of_contraction
 from .rules.elementwise import schedule_elementwise
 from .rules.fallback import fallback
 from .schedule import Schedule
+from .slabs import slab_by_slab, slabs
 from .split_reduction import shared
 from .tile_group import tile_group
 from .tiles import tiles
@@ -149,7 +150,10 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
 def _without_copy(
     stages: Sequence[Nest | Stmt], at: int, temporaries: set[Buffer], target: Target
 ) -> Stmt | None:
-    """A stage that pads and the one that reads the copy, laid out without it where a rule can."""
+    """A stage that pads and the one that reads the copy, laid out without it where a rule can.
+
+    Else with one of a slab that stays in a cache, where the stages go over the same slabs.
+    """
     pad, *after = stages[at : at + 2]
     if not isinstance(pad, Nest) or pad.output not in temporaries or not after:
         return None
@@ -158,7 +162,9 @@ def _without_copy(
     if not isinstance(stage, Nest) or any(pad.output in _touched(s) for s in others):
         return None
     joined = unpadded(pad, stage)
-    return None if joined is None else blocked(joined, target)
+    through = None if joined is None else blocked(joined, target)
+    found = slabs(pad, stage, target) if through is None else None
+    return through if found is None else slab_by_slab(found, target)
 
 
 def _touched(stage: Nest | Stmt) -> set[Buffer]:
