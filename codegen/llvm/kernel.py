@@ -13,6 +13,7 @@ from .analysis import Analysis
 from .emitter import Emitter, Unit
 from .memory import At, load
 from .stmt import Facts, Key, Statements
+from .streaming import at_lines, streamed_of
 from .types import memory_type, value_type
 
 
@@ -32,22 +33,27 @@ def emit_kernel(
         What each assert says: the kernel's result ``k > 0`` means the k-th, counted from 1.
     """
     messages: list[str] = []
-    facts = Facts(analysis, checks, may_alias=func.attrs.get("noalias", True) is False)
-    body = Statements(unit, f"{name}.body", messages, facts)
     keys: list[Key] = [*func.buffers, *size_params(func), *scalar_params(func)]
-    params: list[str] = []
-    for k, key in enumerate(keys):
-        body.bind(key, f"%p{k}")
-        params.append(f"{body.parameter(key)} %p{k}")
-    body.stmt(func.body)
-    body.finish()
-    header = f"define internal i32 @{name}.body({', '.join(params)}) {unit.attributes}"
-    unit.functions[f"{name}.body"] = body.em.function(header)
-    unit.functions[name] = _entry(unit, name, keys)
+    streamed = streamed_of(func)
+    for suffix, past in (("body", streamed), ("cached", frozenset[Buffer]())):
+        if suffix == "cached" and not streamed:
+            break
+        alias = func.attrs.get("noalias", True) is False
+        facts = Facts(analysis, checks, may_alias=alias, streamed=past)
+        body = Statements(unit, f"{name}.{suffix}", messages, facts)
+        params: list[str] = []
+        for k, key in enumerate(keys):
+            body.bind(key, f"%p{k}")
+            params.append(f"{body.parameter(key)} %p{k}")
+        body.stmt(func.body)
+        body.finish()
+        header = f"define internal i32 @{name}.{suffix}({', '.join(params)}) {unit.attributes}"
+        unit.functions[f"{name}.{suffix}"] = body.em.function(header)
+    unit.functions[name] = _entry(unit, name, keys, streamed)
     return tuple(messages)
 
 
-def _entry(unit: Unit, name: str, keys: list[Key]) -> str:
+def _entry(unit: Unit, name: str, keys: list[Key], streamed: frozenset[Buffer]) -> str:
     """The exported function: scalars come as they lie in memory, a bool as a byte."""
     em = Emitter(unit)
     params: list[str] = []
@@ -65,6 +71,14 @@ def _entry(unit: Unit, name: str, keys: list[Key]) -> str:
             em.do(f"store {m.text} {value}, ptr {slot}, align {key.dtype.bytes}")
             value = load(em, slot, key.dtype, At("0"), None)
         args.append(f"{t.text} {value}")
+    if streamed:
+        pointers = [f"%a{k}" for k, key in enumerate(keys) if key in streamed]
+        then, orelse = em.new_label("lines"), em.new_label("cached")
+        em.branch_if(at_lines(em, pointers), then, orelse)
+        em.label(orelse)
+        code = em.effect(f"call i32 @{name}.cached({', '.join(args)})")
+        em.do(f"ret i32 {code}")
+        em.label(then)
     code = em.effect(f"call i32 @{name}.body({', '.join(args)})")
     em.do(f"ret i32 {code}")
     return em.function(f"define i32 @{name}({', '.join(params)}) {unit.attributes}")

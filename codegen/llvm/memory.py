@@ -99,9 +99,18 @@ def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tupl
 
 
 def store(
-    em: Emitter, pointer: str, dtype: DType, place: Place, value: str, mask: str | None
+    em: Emitter,
+    pointer: str,
+    dtype: DType,
+    place: Place,
+    value: str,
+    mask: str | None,
+    streaming: bool = False,
 ) -> None:
-    """Write a register's value; masked lanes write nothing."""
+    """Write a register's value; masked lanes write nothing.
+
+    With `streaming`, past the caches, to a multiple of the register's size.
+    """
     element, m = memory_type(dtype.element), memory_type(dtype)
     raw = _encode(em, dtype, value)
     match place:
@@ -122,7 +131,10 @@ def store(
             address = em.address(pointer, first, element, inbounds=mask is None)
             ordered = _reversed(em, raw, m) if backwards else raw
             if mask is None:
-                em.do(f"store {m.text} {ordered}, ptr {address}, align {dtype.bytes}")
+                how = f"align {dtype.bytes}"
+                if streaming:
+                    how = f"align {dtype.lanes * dtype.bits // 8}, !nontemporal !{{i32 1}}"
+                em.do(f"store {m.text} {ordered}, ptr {address}, {how}")
                 return
             lanes = _reversed(em, mask, m.mask) if backwards else mask
             em.do(

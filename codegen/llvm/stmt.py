@@ -29,6 +29,7 @@ from .emitter import Emitter, Unit
 from .expr import Expressions
 from .instructions import Instructions, marked
 from .memory import At, store
+from .streaming import streams
 from .types import I64, PTR, Ty, memory_type, value_type
 
 OUT_OF_MEMORY = -1
@@ -50,11 +51,13 @@ class Facts:
         analysis: What is found in it.
         checks: Whether each access asserts that its index lies within the buffer.
         may_alias: Whether its buffers may overlap.
+        streamed: Parameters that are written past the caches, which begin with a line of memory.
     """
 
     analysis: Analysis
     checks: bool = False
     may_alias: bool = False
+    streamed: frozenset[Buffer] = frozenset()
 
 
 Key: TypeAlias = Buffer | PrimVar | SizeVar
@@ -137,6 +140,8 @@ class Statements:
 
     def finish(self) -> None:
         """End the function: success."""
+        if self.facts.streamed:  # such stores are seen in order by other threads only behind it
+            self.em.do("fence seq_cst")
         self.em.do("ret i32 0")
 
     def _leave(self, code: str) -> None:
@@ -169,7 +174,8 @@ class Statements:
             raise AssertionError("a store of several lanes to one element")
         if x.checks:
             x.check(s.buffer, place, lanes, mask)
-        store(self.em, x.pointers[s.buffer], dtype, place, value, mask)
+        past = streams(s, self.facts.streamed, dtype)
+        store(self.em, x.pointers[s.buffer], dtype, place, value, mask, past)
 
     def _let(self, s: Let) -> None:
         body: Stmt = s

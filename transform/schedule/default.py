@@ -18,6 +18,7 @@ from .epilogue import fused
 from .long_rows import rows_on_threads
 from .nest import Nest, nest_of, opened
 from .padding import unpadded
+from .past_caches import past_caches
 from .row_chain import row_chain
 from .row_group import row_group
 from .rules import rule_of
@@ -88,7 +89,9 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
     for buffer in reversed(temporaries):
         if buffer in used:
             body = Allocate(buffer, body)
-    return replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
+    done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
+    past = past_caches(done, target)
+    return replace(done, attrs=done.attrs.with_(nontemporal=past)) if past else done
 
 
 def _fused(stages: list[Nest | Stmt], temporaries: set[Buffer]) -> list[Nest | Stmt]:
