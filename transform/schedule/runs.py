@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from unity.arith import simplify
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import multiply
+from unity.ir.stmt import Let, Stmt
 
 from .loops import ceildiv
-
-SMALLEST = 2
-"""Rows of the smallest register tile at the end of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,49 +35,64 @@ class RowPart:
 class Runs:
     """Runs of at most `most` rows, as many for each thread, as long as each other.
 
+    What is computed of sizes is bound once: around all runs, and within each.
+
     Attributes:
         total: All rows.
         most: Rows that there is room for, a multiple of `rows`.
         rows: Rows of a register tile.
         threads: Among how many the runs are shared.
+        all_rows, length, count: What `around` binds: the rows, those of a run, how many runs.
+        here, whole, rest: What `within` binds: the run's rows, its full tiles, the rows left.
     """
 
     total: PrimExpr
     most: int
     rows: int
     threads: int
+    all_rows: PrimVar = field(default_factory=lambda: PrimVar("all_rows"))
+    length: PrimVar = field(default_factory=lambda: PrimVar("length"))
+    count: PrimVar = field(default_factory=lambda: PrimVar("runs"))
+    here: PrimVar = field(default_factory=lambda: PrimVar("here"))
+    whole: PrimVar = field(default_factory=lambda: PrimVar("whole"))
+    rest: PrimVar = field(default_factory=lambda: PrimVar("rest"))
 
-    @property
-    def length(self) -> PrimExpr:
+    def around(self, body: Stmt) -> Stmt:
+        """All runs, for which their number and length are computed."""
+        body = Let(self.count, ceildiv(self.all_rows, self.length), body)
+        return Let(self.all_rows, self.total, Let(self.length, self._length(self.all_rows), body))
+
+    def counted(self) -> PrimExpr:
+        """How many runs there are, computed of sizes: for the shape of what all of them fill."""
+        return ceildiv(self.total, self._length(self.total))
+
+    def _length(self, total: PrimExpr) -> PrimExpr:
         """Rows of a run, in whole register tiles."""
-        some: PrimExpr = Binary("max", self.total, imm(1))
+        some: PrimExpr = Binary("max", total, imm(1))
         runs = ceildiv(some, imm(self.most))
         if self.threads > 1:
             runs = multiply(ceildiv(runs, imm(self.threads)), imm(self.threads))
         rows = imm(self.rows)
         return simplify(multiply(ceildiv(ceildiv(some, runs), rows), rows))
 
-    @property
-    def count(self) -> PrimExpr:
-        """How many runs there are."""
-        return ceildiv(self.total, self.length)
+    def within(self, run: PrimExpr, body: Stmt) -> Stmt:
+        """A run, of which it is computed how many rows it has: the last may have fewer."""
+        rows = imm(self.rows)
+        body = Let(self.rest, Binary("floormod", self.here, rows), body)
+        body = Let(self.whole, Binary("floordiv", self.here, rows), body)
+        left = Binary("sub", self.all_rows, multiply(run, self.length))
+        return Let(self.here, Binary("min", self.length, left), body)
 
-    def of(self, run: PrimExpr) -> PrimExpr:
-        """How many rows a run has: the last may have fewer."""
-        left = Binary("sub", self.total, multiply(run, self.length))
-        return Binary("min", self.length, left)
-
-    def parts(self, run: PrimExpr) -> list[RowPart]:
-        """Full register tiles, and at the end the smallest that holds the rows left."""
-        rows, here = self.rows, self.of(run)
-        whole, rest = Binary("floordiv", here, imm(rows)), Binary("floormod", here, imm(rows))
-        begin = multiply(whole, imm(rows))
-        parts = [RowPart(imm(0), whole, rows, imm(0))]
-        sizes = [rows]
-        while sizes[-1] > SMALLEST:
-            sizes.append(max(SMALLEST, -(-sizes[-1] // 2)))
-        for size, smaller in zip(sizes, [*sizes[1:], 0], strict=True):
-            fits = Compare("gt", rest, imm(smaller))
-            when = fits if size == rows else Binary("and", fits, Compare("le", rest, imm(size)))
-            parts.append(RowPart(begin, imm(1), size, whole, when))
+    def parts(self) -> list[RowPart]:
+        """Full register tiles, and one of half or full size at the end for the rows left."""
+        rows, half = self.rows, -(-self.rows // 2)
+        begin = multiply(self.whole, imm(rows))
+        parts = [RowPart(imm(0), self.whole, rows, imm(0))]
+        if rows == 1:
+            return parts
+        few = Binary("and", Compare("gt", self.rest, imm(0)), Compare("le", self.rest, imm(half)))
+        parts.append(RowPart(begin, imm(1), half, self.whole, few))
+        if half < rows - 1:
+            many = Compare("gt", self.rest, imm(half))
+            parts.append(RowPart(begin, imm(1), rows, self.whole, many))
         return parts

@@ -28,11 +28,23 @@ class Chunks(Protocol):
         """How many chunks an image has."""
         ...
 
+    def counted(self) -> PrimExpr:
+        """The same, computed of sizes."""
+        ...
+
+    def around(self, body: Stmt) -> Stmt:
+        """All chunks, for which is computed what they have in common."""
+        ...
+
+    def within(self, chunk: PrimVar, body: Stmt) -> Stmt:
+        """A chunk, for which is computed what is its own."""
+        ...
+
     def each(self, chunk: PrimVar, tile: PrimVar, body: Stmt) -> Stmt:
         """A statement for every tile of a chunk, `tile` counting them."""
         ...
 
-    def parts(self, chunk: PrimVar) -> list[RowPart]:
+    def parts(self) -> list[RowPart]:
         """The register tiles along a chunk's tiles."""
         ...
 
@@ -43,7 +55,7 @@ def chunks_of(group: TileGroup, plan: TilePlan, threads: int) -> Chunks:
     if plan.lines is None:
         shared = 1 if plan.together else threads
         total = product([lines.extent, line.extent])
-        return _Runs(lines, line, Runs(total, plan.tiles, plan.rows, shared))
+        return _Runs(lines, line, Runs(total, plan.tiles, plan.rows, shared), PrimVar("width"))
     return _Lines(lines, line, plan, plan.lines)
 
 
@@ -60,6 +72,15 @@ class _Lines:
     def count(self) -> PrimExpr:
         return imm((number(self.lines.extent) or 0) // self.together)
 
+    def counted(self) -> PrimExpr:
+        return self.count
+
+    def around(self, body: Stmt) -> Stmt:
+        return body
+
+    def within(self, chunk: PrimVar, body: Stmt) -> Stmt:
+        return body
+
     def each(self, chunk: PrimVar, tile: PrimVar, body: Stmt) -> Stmt:
         at, along = PrimVar("line"), self.line.var
         body = Let(tile, add(multiply(at, self.line.extent), along), body)
@@ -67,7 +88,7 @@ class _Lines:
         line = add(multiply(chunk, imm(self.together)), at)
         return For(at, imm(0), imm(self.together), Let(self.lines.var, line, body))
 
-    def parts(self, chunk: PrimVar) -> list[RowPart]:
+    def parts(self) -> list[RowPart]:
         parts, turn = list[RowPart](), 0
         for begin, count, size in row_parts(self.plan.tiles, self.plan.rows):
             parts.append(RowPart(imm(begin), imm(count), size, imm(turn)))
@@ -82,17 +103,27 @@ class _Runs:
     lines: Axis
     line: Axis
     runs: Runs
+    width: PrimVar
 
     @property
     def count(self) -> PrimExpr:
         return self.runs.count
 
-    def each(self, chunk: PrimVar, tile: PrimVar, body: Stmt) -> Stmt:
-        at, width = PrimVar("at"), self.line.extent
-        body = Let(self.line.var, Binary("floormod", at, width), body)
-        body = Let(self.lines.var, Binary("floordiv", at, width), body)
-        body = Let(at, add(multiply(chunk, self.runs.length), tile), body)
-        return For(tile, imm(0), self.runs.of(chunk), body)
+    def counted(self) -> PrimExpr:
+        return self.runs.counted()
 
-    def parts(self, chunk: PrimVar) -> list[RowPart]:
-        return self.runs.parts(chunk)
+    def around(self, body: Stmt) -> Stmt:
+        return Let(self.width, self.line.extent, self.runs.around(body))
+
+    def within(self, chunk: PrimVar, body: Stmt) -> Stmt:
+        return self.runs.within(chunk, body)
+
+    def each(self, chunk: PrimVar, tile: PrimVar, body: Stmt) -> Stmt:
+        at = PrimVar("at")
+        body = Let(self.line.var, Binary("floormod", at, self.width), body)
+        body = Let(self.lines.var, Binary("floordiv", at, self.width), body)
+        body = Let(at, add(multiply(chunk, self.runs.length), tile), body)
+        return For(tile, imm(0), self.runs.here, body)
+
+    def parts(self) -> list[RowPart]:
+        return self.runs.parts()

@@ -39,8 +39,8 @@ from .tile_plan import PARTS_A_THREAD, TilePlan, plan_for
 
 LINE_BYTES = 64
 """Bytes that a prefetch brings."""
-UNROLL = 8
-"""Steps of the product's innermost loop in a row, at most."""
+UNROLL, UNROLL_RARE = 8, 2
+"""Steps of the product's innermost loop in a row, at most; where a tile comes once in a chunk."""
 
 
 def tiles(group: TileGroup, target: Target) -> Stmt:
@@ -67,11 +67,12 @@ class _Writer:
         self.tasks = list(self.chunks)
         if plan.together:
             self.tasks.append(Axis(PrimVar("group"), imm(self.groups)))
+        rooms = [*(a.extent for a in outer), self.cut.counted()]
         points = [a.extent for a in group.points]
         tasks = number(product([a.extent for a in self.tasks]))
         most = 1 if target.threads == 1 else target.threads * PARTS_A_THREAD
         self.parts = most if tasks is None else min(most, tasks)
-        lead = [a.extent for a in self.chunks] if plan.together else [imm(self.parts)]
+        lead = rooms if plan.together else [imm(self.parts)]
         dtype = group.reduction.value.dtype
         length, lanes = imm(plan.tiles), group.lane_out.extent
         self.inputs = Buffer(
@@ -90,7 +91,7 @@ class _Writer:
     def stmt(self) -> Stmt:
         """All of it, with its memory."""
         body = self.in_phases() if self.plan.together else self.by_chunks()
-        return Allocate(self.inputs, Allocate(self.products, body))
+        return Allocate(self.inputs, Allocate(self.products, self.cut.around(body)))
 
     def in_phases(self) -> Stmt:
         """All inputs transformed by all threads, then the products' panels shared among them."""
@@ -99,7 +100,8 @@ class _Writer:
 
         def first(at: Sequence[PrimExpr]) -> Stmt:
             values: Values = {a.var: p for a, p in zip(domain, at, strict=True)}
-            return substitute_stmt(self.transformed(self.group.before), values)
+            body = self.cut.within(self.chunk, self.transformed(self.group.before))
+            return substitute_stmt(body, values)
 
         named = [(a.var.name.removeprefix("v"), a.extent) for a in domain]
         before = parallel(named, imm(cost), GRAIN, first)
@@ -114,6 +116,7 @@ class _Writer:
 
     def shared(self, body: Stmt) -> Stmt:
         """Something for each task, the tasks dealt out in parts."""
+        body = self.cut.within(self.chunk, body)
         count = product([a.extent for a in self.tasks])
         task = PrimVar("task")
         rest: PrimExpr = task
@@ -256,7 +259,7 @@ class _Writer:
         group, count = self.group, self.plan.columns * self.plan.panels
         first = multiply(at, imm(count))
         panel = PrimVar("panel")
-        kernels = [self.micro_kernel(p, first, panel) for p in self.cut.parts(self.chunk)]
+        kernels = [self.micro_kernel(p, first, panel) for p in self.cut.parts()]
         products = For(panel, imm(0), imm(self.plan.panels), sequence(kernels))
         out = add(first, self.block)
         after = substitute_stmt(self.transformed(group.after), {group.block_out.var: out})
@@ -289,7 +292,8 @@ class _Writer:
         acc = Buffer("acc", (imm(size * columns * lanes),), value.dtype, scope="local")
         reduction = group.reduction
         extent = _known(group.lane_in)
-        unroll = max(u for u in range(1, UNROLL + 1) if extent % u == 0)
+        most = UNROLL if part.when is None else UNROLL_RARE
+        unroll = max(u for u in range(1, most + 1) if extent % u == 0)
         at, step = PrimVar(group.lane_in.var.name), PrimVar("step")
         index = add(multiply(at, imm(unroll)), step)
         each = accumulate(tile, reduction, substitute_prim(value, {group.lane_in.var: index}), acc)

@@ -31,8 +31,8 @@ PARTS_A_THREAD = 2
 """Pieces of work for each thread, each with a panel of its own."""
 MOST_TILES = 16
 """Register tiles of a panel, at most."""
-UNROLL = 8
-"""Steps of the innermost loop in a row, at most."""
+UNROLL, UNROLL_RARE = 8, 2
+"""Steps of the innermost loop in a row, at most; where a tile comes once in a run."""
 COPIED = 4
 """Half cycles that a vector of pixels takes to be copied."""
 LINE_BITS = 512
@@ -157,23 +157,27 @@ class _Writer:
         shape = (self.parts, self.tiles, *extents[:-1], self.rows, extents[-1])
         self.panel = Buffer("gathered", tuple(map(imm, shape)), value)
         self.part, self.run = PrimVar("part"), PrimVar("run")
+        self.sizes = {a: PrimVar(a.var.name.removeprefix("v")) for a in found.pixels}
 
     def stmt(self) -> Stmt:
         """All runs, shared among threads."""
         parts, count = imm(self.parts), self.runs.count
         begin = Binary("floordiv", multiply(self.part, count), parts)
         end = Binary("floordiv", multiply(add(self.part, imm(1)), count), parts)
-        body = Seq((self.copy(), *self.products()))
+        body = self.runs.within(self.run, Seq((self.copy(), *self.products())))
         each = For(self.run, begin, Binary("sub", end, begin), body)
-        return Allocate(self.panel, For(self.part, imm(0), parts, each, "parallel"))
+        every = self.runs.around(For(self.part, imm(0), parts, each, "parallel"))
+        for axis, size in self.sizes.items():
+            every = Let(size, axis.extent, every)
+        return Allocate(self.panel, every)
 
     def pixel(self, row: PrimExpr) -> Values:
         """Which pixel a row of the run is."""
         rest = add(multiply(self.run, self.runs.length), row)
         values: Values = {}
         for axis in reversed(self.found.pixels[1:]):
-            values[axis.var] = Binary("floormod", rest, axis.extent)
-            rest = Binary("floordiv", rest, axis.extent)
+            values[axis.var] = Binary("floormod", rest, self.sizes[axis])
+            rest = Binary("floordiv", rest, self.sizes[axis])
         return {self.found.pixels[0].var: rest, **values}
 
     def copy(self) -> Stmt:
@@ -200,14 +204,14 @@ class _Writer:
         for var, value in self.pixel(row).items():
             assert isinstance(var, PrimVar)
             body = Let(var, value, body)
-        return For(row, imm(0), self.runs.of(self.run), body)
+        return For(row, imm(0), self.runs.here, body)
 
     def products(self) -> list[Stmt]:
         """All blocks, over each of which all tiles of the run pass."""
         stmts: list[Stmt] = []
         for column in parts_of(_length(self.found.block), self.columns):
             at = PrimVar("column")
-            kernels = [self.micro_kernel(column, at, p) for p in self.runs.parts(self.run)]
+            kernels = [self.micro_kernel(column, at, p) for p in self.runs.parts()]
             stmts.append(For(at, imm(0), column.count, sequence(kernels)))
         return stmts
 
@@ -229,7 +233,8 @@ class _Writer:
         here: Values = {found.lane.var: lane}
         value = Binary("mul", Load(self.panel, place), substitute_prim(found.weight, here))
         inner = found.order[-1]
-        unroll = max(u for u in range(1, UNROLL + 1) if _length(inner) % u == 0)
+        most = UNROLL if part.when is None else UNROLL_RARE
+        unroll = max(u for u in range(1, most + 1) if _length(inner) % u == 0)
         some, steps = PrimVar(inner.var.name), PrimVar("step")
         index = add(multiply(some, imm(unroll)), steps)
         acc = Buffer(
@@ -263,9 +268,7 @@ class _Writer:
                 assert isinstance(var, PrimVar)
                 named = PrimVar(var.name)
                 body = Let(named, value, substitute_stmt(body, {var: named}))
-            stmts.append(
-                body if whole else IfThen(Compare("lt", row, self.runs.of(self.run)), body)
-            )
+            stmts.append(body if whole else IfThen(Compare("lt", row, self.runs.here), body))
         return sequence(stmts)
 
     def ahead(
