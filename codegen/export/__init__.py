@@ -1,7 +1,8 @@
 """Executables as shared libraries for C: `Executable.export_library`.
 
-`entry` writes the functions that C calls, `header` what C is told of them, `constants` the weights,
-and `shared_object` compiles and links it all.
+`entry` writes the functions that C calls (`bind` what they do with inputs, `prelude` what they
+share), `header` what C is told of them, `constants` the weights, and `shared_object` compiles and
+links it all.
 """
 
 from .shared_object import export_library

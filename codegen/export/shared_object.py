@@ -19,9 +19,11 @@ from unity.runtime.image import Image
 
 from .constants import constant_places, constants_object
 from .dlpack import type_word
-from .entry import Messages, entry_text, messages_text, prelude
+from .entry import entry_text
 from .header import header_text
+from .messages import Messages, messages_text
 from .names import name_gaps, prefix_of
+from .prelude import prelude
 
 _LINKERS = ("cc", "gcc", "clang")
 

@@ -1,0 +1,98 @@
+"""Inputs checked and symbols bound, before anything of an exported function runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.codegen.vm.layout import Layout
+from unity.codegen.vm.native_body import fact_conditions
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, Slot, size_text
+
+from . import dlpack
+from .function import CFunction
+from .messages import Messages
+
+
+def bind_text(index: int, layout: Layout, messages: Messages) -> str:
+    """``i32 unity_c_bind_K(ptr inputs, ptr slots, ptr data)``, for the function of index K.
+
+    Args:
+        index: The function's index in the program.
+        layout: Its plan.
+        messages: Added to.
+    """
+    binder = _Binder(messages, layout)
+    binder.t.block("entry")
+    for k, (spec, param) in enumerate(zip(layout.inputs, layout.code.params, strict=True)):
+        tensor = binder.t.load("ptr", "%inputs", k, "ptr")
+        if isinstance(spec, p.TensorSpec):
+            binder.tensor_input(k, tensor, spec, f"input {param.name}")
+        else:
+            binder.shape_input(k, tensor, spec.dims or (), f"input {param.name}")
+    binder.finish()
+    params = "ptr %inputs, ptr %slots, ptr %data"
+    return binder.finished(f"define internal i32 @unity_c_bind_{index}({params})")
+
+
+class _Binder(CFunction):
+    """State while inputs are checked: the symbols bound so far, and the sizes to compare then."""
+
+    def __init__(self, messages: Messages, layout: Layout) -> None:
+        super().__init__(messages)
+        self.symbols = layout.code.symbols
+        self.bound: set[int] = set()
+        self.later: list[tuple[Size, str, str]] = []
+
+    def tensor_input(self, k: int, tensor: str, spec: p.TensorSpec, what: str) -> None:
+        """An input whose axes have sizes."""
+        t = self.t
+        self.tensor(tensor, spec, what)
+        t.store("ptr", self.data(tensor), "%data", k)
+        shape = t.load("ptr", tensor, dlpack.SHAPE)
+        for axis, size in enumerate(spec.shape or ()):
+            self.size(size, t.load("i64", shape, axis, "i64"), f"{what} axis {axis}")
+
+    def shape_input(self, k: int, tensor: str, dims: Sequence[Size], what: str) -> None:
+        """An input that is a shape: a tensor of int64, whose elements are sizes."""
+        t = self.t
+        self.tensor(tensor, p.TensorSpec("int64", (len(dims),)), what)
+        count = t.load("i64", t.load("ptr", tensor, dlpack.SHAPE), 0, "i64")
+        self.require(
+            t.let(f"icmp eq i64 {count}, {len(dims)}"), f"{what} has not {len(dims)} sizes"
+        )
+        data = self.data(tensor)
+        t.store("ptr", "null", "%data", k)
+        for i, size in enumerate(dims):
+            self.size(size, t.load("i64", data, i, "i64"), f"{what}[{i}]")
+
+    def size(self, size: Size, actual: str, where: str) -> None:
+        """Bind a symbol, or keep a size to be compared when all are bound."""
+        t = self.t
+        if not isinstance(size, Slot) or size.index in self.bound:
+            self.later.append((size, actual, where))
+            return
+        self.bound.add(size.index)
+        t.store("i64", actual, "%slots", size.index)
+        t.sizes[size] = actual
+        info = self.symbols[size.index]
+        self.require(t.let(f"icmp sge i64 {actual}, 0"), f"{where} is negative")
+        for _, condition in fact_conditions(t, actual, info):
+            self.require(condition, f"{where}: {info.name} must be {_facts(info)}")
+
+    def finish(self) -> None:
+        """Compare what is left."""
+        names = [s.name for s in self.symbols]
+        for size, actual, where in self.later:
+            same = self.t.let(f"icmp eq i64 {self.t.size(size)}, {actual}")
+            self.require(same, f"{where} is not {size_text(size, names)}")
+        self.t.do("ret i32 0")
+
+
+def _facts(info: p.SymbolInfo) -> str:
+    parts = [
+        f"at least {info.min}" if info.min > 0 else "",
+        f"at most {info.max}" if info.max is not None else "",
+        f"a multiple of {info.multiple_of}" if info.multiple_of > 1 else "",
+    ]
+    return ", ".join(part for part in parts if part)
