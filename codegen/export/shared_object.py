@@ -17,7 +17,7 @@ from unity.runtime import program as p
 from unity.runtime.artifact.replacing import replacing
 from unity.runtime.image import Image
 
-from .constants import constant_places, constants_object
+from .constants import constant_places, write_constants
 from .dlpack import type_word
 from .entry import entry_text
 from .header import header_text
@@ -53,12 +53,9 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
     text = _module(image, prefix, layouts, threads)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        objects = [
-            *image.objects,
-            image.pool,
-            compile_text(text, image.target, "short").object,
-            constants_object(image.constants, image.target, folder),
-        ]
+        entries = compile_text(text, image.target, "short").object
+        write_constants(image.constants, entries, folder / "constants.o")
+        objects = [*image.objects, image.pool, entries]
         made = _link(linker, objects, prefix, folder)
         told = header_text(prefix, functions, image.target, threads)
         try:
@@ -129,11 +126,11 @@ def _linker() -> str:
 
 
 def _link(linker: str, objects: Sequence[bytes], prefix: str, folder: Path) -> Path:
-    """Link, and show nothing but the functions of C: two libraries in a process don't meet.
+    """Link objects and ``constants.o``, which lies in the folder.
 
-    It stays loaded for good, since threads run in it.
+    Nothing is shown but the functions of C: two libraries in a process don't meet. It stays loaded for good, since threads run in it.
     """
-    files: list[str] = []
+    files = [str(folder / "constants.o")]
     for i, data in enumerate(objects):
         (folder / f"{i}.o").write_bytes(data)
         files.append(str(folder / f"{i}.o"))
