@@ -128,7 +128,8 @@ def _linker() -> str:
 def _link(linker: str, objects: Sequence[bytes], prefix: str, folder: Path) -> Path:
     """Link objects and ``constants.o``, which lies in the folder.
 
-    Nothing is shown but the functions of C: two libraries in a process don't meet. It stays loaded for good, since threads run in it.
+    Nothing is shown but the functions of C: two libraries in a process don't meet. It stays loaded
+    for good, since threads run in it.
     """
     files = [str(folder / "constants.o")]
     for i, data in enumerate(objects):

@@ -10,6 +10,7 @@ import pytest
 
 from unity.codegen.export.constants import PAGE, constant_places, write_constants
 from unity.codegen.llvm.machine import compile_text
+from unity.ir.dtype import Array
 from unity.ir.target import Target
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
@@ -35,7 +36,7 @@ def test_it_is_an_object_for_the_same_machine(arch: str, tmp_path: Path) -> None
 
 
 def test_each_constant_lies_at_its_place(tmp_path: Path) -> None:
-    constants = [
+    constants: list[Array] = [
         np.arange(5, dtype=np.float32),
         np.zeros((0, 3)),
         np.asarray(7, np.int64),
