@@ -18,6 +18,7 @@ from .graph import (
     FoldConstants,
     FuseAttention,
     FuseOps,
+    FuseReaders,
     FuseTir,
     LegalizeOps,
     LiftTemporaries,
@@ -77,6 +78,7 @@ KERNELS = Pipeline(
         LegalizeOps(),
         FuseOps(),
         FuseTir(),
+        FuseReaders(),  # of kernels as they were fused: what is left between them
         EliminateDeadCode(),  # kernels that only fused ones were made from
         MarkCopies(),
         MarkInPlace(),  # while kernels have the form they were made in

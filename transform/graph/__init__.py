@@ -9,6 +9,7 @@ from .fold import FoldConstants
 from .fold_batch_norm import FoldBatchNorm
 from .fuse_attention import FuseAttention
 from .fuse_ops import FuseOps
+from .fuse_readers import FuseReaders
 from .fuse_tir import FuseTir
 from .legalization import Legalization, LegalizeRule
 from .legalize import LegalizeOps
@@ -36,6 +37,7 @@ __all__ = [
     "FoldConstants",
     "FuseAttention",
     "FuseOps",
+    "FuseReaders",
     "FuseTir",
     "Legalization",
     "LegalizeOps",

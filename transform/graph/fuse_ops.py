@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, Symbol
 from unity.ir.graph import (
     Binding,
     BindingBlock,
     Body,
     Call,
     CallTir,
-    Constant,
-    Expr,
     Function,
     FunctionRef,
-    ShapeValue,
     Var,
     VarBinding,
 )
-from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import ShapeType, TensorType, Type
+from unity.ir.types import TensorType
 from unity.ir.visit import stmt_exprs, walk_stmt
 from unity.ir.visit_graph import map_bodies
 from unity.op.registry import Pattern
@@ -37,7 +31,7 @@ from .groups import BROADCAST, ELEMENTWISE, INJECTIVE, LEVELS, OPAQUE, OUT_FUSAB
 from .inline import is_costly, is_transposition, reads_along_axes, reads_once, widens
 from .mark_copies import copies
 from .names import Names
-from .symbols import Renaming, hidden_symbols
+from .primitives import Primitives, tir_call
 from .uses import count_uses
 
 
@@ -77,27 +71,17 @@ class FuseOps(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions, with one table of primitive functions."""
-        fuser = _Fuser(module, Names(module))
+        fuser = _Fuser(module, Primitives(Names(module), module.prim_funcs()))
         functions = {name: fuser.function(f) for name, f in module.graph_functions().items()}
-        return module.with_({**functions, **fuser.made})
-
-
-@dataclass(frozen=True, slots=True)
-class _Primitive:
-    """A primitive function, and the sizes it takes as numbered symbols."""
-
-    name: str
-    sizes: tuple[Symbol, ...]
+        return module.with_({**functions, **fuser.primitives.made})
 
 
 @dataclass(slots=True)
 class _Fuser:
-    """Carries the primitive functions made so far, and what is known of each kernel."""
+    """Carries the primitive functions, and what is known of each kernel."""
 
     module: IRModule
-    names: Names
-    made: dict[str, Function] = field(default_factory=dict[str, Function])
-    known: dict[Hashable, _Primitive] = field(default_factory=dict[Hashable, _Primitive])
+    primitives: Primitives
     costly: dict[str, bool] = field(default_factory=dict[str, bool])
     once: dict[tuple[str, int], bool] = field(default_factory=dict[tuple[str, int], bool])
     uses: Counter[Var] = field(default_factory=Counter[Var])
@@ -169,7 +153,7 @@ class _Fuser:
     def graph(self, members: Sequence[VarBinding]) -> list[Node]:
         """The dataflow graph of the kernel calls."""
         index = {b.var: i for i, b in enumerate(members)}
-        calls = [_call(b) for b in members]
+        calls = [tir_call(b) for b in members]
         nodes = [Node(self.level(c)) for c in calls]
         inner: Counter[Var] = Counter()
         users: list[list[tuple[CallTir, int]]] = [[] for _ in members]
@@ -195,13 +179,15 @@ class _Fuser:
     ) -> None:
         """Mark what puts together tensors made here, each of which can lie in the whole."""
         wholes = {
-            i: [a for a in _call(b).args if isinstance(a, Var) and a in index]
+            i: [a for a in tir_call(b).args if isinstance(a, Var) and a in index]
             for i, b in enumerate(members)
-            if nodes[i].level == INJECTIVE and self.gathers(_call(b))
+            if nodes[i].level == INJECTIVE and self.gathers(tir_call(b))
         }
         places = Counter(a for args in wholes.values() for a in args)
         for i, args in wholes.items():
-            alone = len(args) == len(_call(members[i]).args) and all(places[a] == 1 for a in args)
+            alone = len(args) == len(tir_call(members[i]).args) and all(
+                places[a] == 1 for a in args
+            )
             # Where all of them would be computed in its place, nothing is moved either.
             nodes[i].gathers = alone and any(_is_anchored(index[a], nodes) for a in args)
 
@@ -251,60 +237,9 @@ class _Fuser:
     def call(self, members: Sequence[VarBinding]) -> VarBinding:
         """The call that replaces a group."""
         last = members[-1]
-        inside = {b.var for b in members}
-        args: dict[Expr, None] = {}
-        for binding in members:
-            args.update((a, None) for a in _call(binding).args if a not in inside)
-        primitive, symbols = self.primitive(members, list(args))
-        given = list(args)
-        if primitive.sizes:
-            original = {number: symbol for symbol, number in symbols.items()}
-            given.append(ShapeValue(tuple(original[s] for s in primitive.sizes)))
-        call = Call(FunctionRef(primitive.name), tuple(given), span=last.value.span)
-        return replace(last, value=call)
-
-    def primitive(
-        self, members: Sequence[VarBinding], args: Sequence[Expr]
-    ) -> tuple[_Primitive, dict[Symbol, Dim]]:
-        """The primitive function of a group and how the group's symbols are numbered."""
-        renaming = Renaming()
-        key = _key(members, args, renaming)
-        known = self.known.get(key)
-        if known is None:
-            known = self.make(members, args, renaming)
-            self.known[key] = known
-        return known, renaming.names
-
-    def make(
-        self, members: Sequence[VarBinding], args: Sequence[Expr], renaming: Renaming
-    ) -> _Primitive:
-        """A new primitive function."""
-        types = [_type(a) for a in args]
-        hidden = hidden_symbols([*types, *(b.var.type for b in members)], types)
-        hidden = tuple(sorted({*hidden, *_size_args(members, types)}, key=lambda s: s.name))
-        params = [
-            Var(_param_name(a, i), t) for i, (a, t) in enumerate(zip(args, types, strict=True))
-        ]
-        into: dict[Expr, Expr] = dict(zip(args, params, strict=True))
-        body: list[Binding] = []
-        for binding in members:
-            call = _call(binding)
-            value = replace(call, args=tuple(into.get(a, a) for a in call.args))
-            into[binding.var] = Var(binding.var.name, binding.var.type, binding.var.span)
-            body.append(VarBinding(cast("Var", into[binding.var]), value, binding.span))
-        if hidden:
-            params.append(Var("sizes", ShapeType(hidden)))
-        kernels = [self.kernel(_call(b)) for b in members]
-        ops = [str(k.attrs.get("op", "kernel")).rpartition(".")[2] for k in kernels]
-        name = self.names.fresh("_".join(["fused", *ops]))
-        self.made[name] = Function(
-            tuple(params),
-            Body((BindingBlock(tuple(body), True),), body[-1].var),
-            members[-1].var.type,
-            attrs=Attrs(primitive=True, private=True),
-        )
-        numbers = [renaming.names[s] for s in hidden]
-        return _Primitive(name, tuple(s for s in numbers if isinstance(s, Symbol)))
+        call = self.primitives.call(members)
+        value = Call(FunctionRef(call.name), call.given, span=last.value.span)
+        return replace(last, value=value)
 
 
 def _is_anchored(i: int, nodes: Sequence[Node]) -> bool:
@@ -315,43 +250,5 @@ def _is_anchored(i: int, nodes: Sequence[Node]) -> bool:
     return any(_is_anchored(j, nodes) for j in before)
 
 
-def _call(binding: VarBinding) -> CallTir:
-    assert isinstance(binding.value, CallTir)
-    return binding.value
-
-
 def _shape(var: Var) -> object:
     return var.type.shape if isinstance(var.type, TensorType) else None
-
-
-def _type(e: Expr) -> Type:
-    found = atom_type(e)
-    assert found is not None
-    return found
-
-
-def _size_args(members: Sequence[VarBinding], types: Sequence[Type]) -> tuple[Symbol, ...]:
-    sizes = [ShapeType(_call(b).sym_args) for b in members]
-    return hidden_symbols(sizes, types)
-
-
-def _param_name(arg: Expr, i: int) -> str:
-    match arg:
-        case Var(name):
-            return name
-        case Constant(_, str() as name) if name.isidentifier():
-            return name
-        case _:
-            return f"p{i}"
-
-
-def _key(members: Sequence[VarBinding], args: Sequence[Expr], renaming: Renaming) -> Hashable:
-    """Equal for groups that compute the same from arguments of the same types."""
-    place: dict[Expr, int] = {a: i for i, a in enumerate((*args, *(b.var for b in members)))}
-    steps: list[Hashable] = [renaming.type(_type(a)) for a in args]
-    for binding in members:
-        call = _call(binding)
-        out = renaming.type(binding.var.type)
-        sizes = renaming.type(ShapeType(call.sym_args))
-        steps.append((call.callee.name, tuple(place[a] for a in call.args), out, sizes))
-    return tuple(steps)

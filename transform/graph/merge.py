@@ -8,7 +8,7 @@ from dataclasses import replace
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var, to_prim_expr
 from unity.ir.dims import Symbol
-from unity.ir.graph import CallTir, Expr, Function, Var, VarBinding
+from unity.ir.graph import CallTir, Expr, Function, Tuple, Var, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, Let, PrimFunc, Seq, Stmt
@@ -24,7 +24,8 @@ def merge(function: Function, module: IRModule) -> tuple[PrimFunc, tuple[Buffer,
     """One kernel for a primitive function.
 
     Args:
-        function: Its body is kernel calls giving one tensor each, the last one its result.
+        function: Its body is kernel calls giving one tensor each; its result is the last one, or a
+            tuple of several.
         module: Where the kernels are.
 
     Returns:
@@ -50,12 +51,17 @@ def merge(function: Function, module: IRModule) -> tuple[PrimFunc, tuple[Buffer,
         stmts.append(_body(kernel, binding.value, binding.var, buffers))
         patterns.append(_pattern(kernel))
         between.append(buffers[binding.var])
-    output = between.pop()
+    result = function.body.result
+    fields = result.fields if isinstance(result, Tuple) else (result,)
+    outputs = tuple(buffers[e] for e in fields)
+    between = [b for b in between if b not in outputs]
     body: Stmt = Seq(tuple(stmts))
     for buffer in reversed(between):
         body = Allocate(buffer, body)
-    marks = Attrs(num_outputs=1, pattern=max(patterns, key=LEVELS.__getitem__), private=True)
-    return PrimFunc((*inputs, output, *sizes), body, marks), tuple(between)
+    marks = Attrs(
+        num_outputs=len(outputs), pattern=max(patterns, key=LEVELS.__getitem__), private=True
+    )
+    return PrimFunc((*inputs, *outputs, *sizes), body, marks), tuple(between)
 
 
 def _buffer(name: str, t: Type) -> Buffer:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, dtype
-from unity.ir.graph import Call, Constant, Expr, Op, Var
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.target import Target
@@ -18,11 +19,15 @@ from ..passes import Context, Pass, map_functions
 from ..schedule.lane_sums import has_lanes
 from ..schedule.marked import group_of
 from ..schedule.tile_sums import SIDE, has_tiles
+from .column_chunks import column_chunks
 from .derived import derived
 from .rewriter import BodyRewriter
 
 DEPTH = 4
 """Rows of a matrix from which on a product by it is more than a broadcast."""
+
+MOST_CHUNKS = 4
+"""Chunks whose vectors a register tile has side by side, at most."""
 
 PACKED: tuple[DType, ...] = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16)
 """Dtypes of matrices that are laid out anew; narrow ones where sums are in float32."""
@@ -36,7 +41,8 @@ class PackWeights(Pass):
     Matrices of few columns stay: most of a panel would be padding; so does what a call's attribute
     ``algorithm="unpacked"`` says. Where the target multiplies
     narrow floats in groups of neighbours in depth, a panel holds such groups
-    (`matmul_interleaved`).
+    (`matmul_interleaved`). Columns that are only read in chunks, element by element, lie so that a
+    panel has a part of each chunk (`column_chunks.py`).
 
     >>> from unity.script import parse, print_module
     >>> import numpy as np
@@ -60,12 +66,20 @@ class PackWeights(Pass):
 
 
 class _Packer(BodyRewriter):
-    """Carries the constants packed, each once: by the identity of the array and the width."""
+    """Carries the constants packed, each once: by the array's identity, width and chunks.
+
+    Chunks are 0 where the depth is in groups.
+    """
 
     def __init__(self, module: IRModule, target: Target) -> None:
         super().__init__(module)
         self.target = target
-        self.packed: dict[tuple[int, int], Constant] = {}
+        self.packed: dict[tuple[int, int, int], Constant] = {}
+        self.chunks: Mapping[Var, int] = {}
+
+    def function(self, f: Function) -> Function:
+        self.chunks = column_chunks(f, MOST_CHUNKS)
+        return super().function(f)
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         match value:
@@ -93,22 +107,24 @@ class _Packer(BodyRewriter):
             return Call(Op("matmul_interleaved"), (x, groups), attrs, value.span)
         if of in (BFLOAT16, FLOAT16) and given != FLOAT32:
             return value
-        width = panel_width(columns, lanes, self.target)
-        return Call(Op("matmul_packed"), (x, self.panels(weight, width)), attrs, value.span)
+        chunks = self.chunks.get(var, 1)
+        width = panel_width(columns, lanes, self.target, chunks)
+        attrs = attrs.with_(chunks=chunks)
+        return Call(Op("matmul_packed"), (x, self.panels(weight, width, chunks)), attrs, value.span)
 
-    def panels(self, weight: Constant, width: int) -> Constant:
+    def panels(self, weight: Constant, width: int, chunks: int) -> Constant:
         """The panels of a constant."""
-        key = (id(weight.data), width)
+        key = (id(weight.data), width, chunks)
         if key not in self.packed:
             *batch, k, columns = weight.data.shape
             alone = all(e == 1 for e in batch)
             data = weight.data.reshape(k, columns) if alone else weight.data
-            self.packed[key] = derived(weight, panels(data, width), "packed")
+            self.packed[key] = derived(weight, panels(data, width, chunks), "packed")
         return self.packed[key]
 
     def groups(self, weight: Constant, width: int) -> Constant:
         """The panels of a constant with the depth in groups, filled up to a tile's."""
-        key = (id(weight.data), -width)
+        key = (id(weight.data), width, 0)
         if key not in self.packed:
             data = weight.data.reshape(weight.data.shape[-2:])
             group = group_of(dtype(data.dtype))
@@ -129,7 +145,11 @@ def has_dots(target: Target, of: DType) -> bool:
     return has_tiles(target, of, of, FLOAT32) or has_lanes(target, of, of, FLOAT32)
 
 
-def panel_width(columns: int, lanes: int, target: Target) -> int:
-    """Columns of a panel: those of a register tile, or as many vectors as hold them all."""
+def panel_width(columns: int, lanes: int, target: Target, chunks: int = 1) -> int:
+    """Columns of a panel: those of a register tile, or as many vectors as hold them all.
+
+    Chunks have as many vectors each, one at least.
+    """
     vectors = 4 if target.vector_registers >= 32 else 2
-    return lanes * min(vectors, -(-columns // lanes))
+    most = max(1, vectors // chunks)
+    return chunks * lanes * min(most, -(-columns // chunks // lanes))

@@ -96,13 +96,14 @@ def parted(nest: Nest) -> Nest:
                 match e:
                     case Binary("floordiv" | "floormod", var, Imm(int(by))) if var is axis.var:
                         if 1 < by < length and length % by == 0:
-                            return parted(_part(nest, axis, by, length // by))
+                            return parted(part_axis(nest, axis, by, length // by))
                     case _:
                         pass
     return nest
 
 
-def _part(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
+def part_axis(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
+    """A spatial axis of a reduction as `count` groups of `by`; its loads' indices simplified."""
     outer = Axis(PrimVar(f"{axis.var.name}_group"), imm(count))
     inner = Axis(PrimVar(axis.var.name), imm(by))
     at = nest.axes.index(axis)

@@ -26,6 +26,7 @@ from .rules.blocked import blocked
 from .rules.contraction import steps_of_contraction
 from .rules.elementwise import schedule_elementwise
 from .rules.fallback import fallback
+from .rules.panels import panels_read
 from .schedule import Schedule
 from .slabs import slab_by_slab, slabs
 from .split_reduction import shared
@@ -133,6 +134,10 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
             result.append(read_through)
             at += 2
             continue
+        read = _read_in_tile(stages, at, temporaries, target)
+        if read is not None:
+            result.append(read)
+            break
         chain = row_chain(stages[at:], temporaries, target)
         if chain is not None:
             result.append(chain_tiles(chain, target) or chain_blocks(chain, target))
@@ -148,6 +153,24 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
         result.append(rows_on_threads(group, temporaries - others, target))
         at = end
     return result
+
+
+def reads_in_tile(func: PrimFunc, target: Target) -> bool:
+    """Whether all stages of a kernel but the first are done in the register tile of that one."""
+    temporaries, stages = _opened(func.body)
+    nests = _fused([nest_of(s) or s for s in stages], set(temporaries))
+    return _read_in_tile(nests, 0, set(temporaries), target) is not None
+
+
+def _read_in_tile(
+    stages: Sequence[Nest | Stmt], at: int, temporaries: set[Buffer], target: Target
+) -> Stmt | None:
+    """A product with all stages behind it, where these read its result point by point."""
+    nests = [s for s in stages[at:] if isinstance(s, Nest)]
+    if len(nests) < len(stages) - at or len(nests) < 2:
+        return None
+    others = {b for s in stages[:at] for b in _touched(s)}
+    return panels_read(nests[0], nests[1:], temporaries - others, target)
 
 
 def _without_copy(

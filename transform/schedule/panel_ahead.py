@@ -68,16 +68,18 @@ class PanelAhead:
             steps: How many it takes.
         """
         layout, load = self.layout, self.layout.load
-        behind = STREAM // load.dtype.bytes if self.once else steps * layout.width
+        behind = STREAM // load.dtype.bytes if self.once else steps * layout.stride
 
         def ahead(group: PrimExpr, count: int) -> Stmt:
             share = multiply(self.each, imm(-(-steps // count) * self.line))
-            last = simplify(Binary("sub", imm(steps * layout.width), share))
+            last = simplify(Binary("sub", imm(steps * layout.stride), share))
             first = imm(0) if self.once else Binary("min", multiply(index, share), last)
             nth = PrimVar("line")
             place = multiply(add(multiply(group, self.each), nth), imm(self.line))
             inside = add(add(imm(behind), first), place)
             at: Values = {**outer, layout.depth.var: begin, layout.inside: inside}
+            if layout.chunk is not None:
+                at[layout.chunk.var] = imm(0)
             fetch = Intrinsic("prefetch", (substitute_prim(load, at),), load.dtype)
             kind: ForKind = "serial" if isinstance(self.each, PrimVar) else "unrolled"
             return For(nth, imm(0), self.each, Evaluate(fetch), kind)
@@ -104,7 +106,7 @@ def panel_ahead(
     if layout.sums or (panels < 2 and count != 1) or (known is not None and known < LEAST_ROWS):
         return None
     line = max(1, LINE // load.dtype.bytes)
-    share = simplify(ceildiv(imm(-(-UNROLL * layout.width // line)), tiles))
+    share = simplify(ceildiv(imm(-(-UNROLL * layout.stride // line)), tiles))
     if count is not None:
         return PanelAhead(layout, line, count == 1, share, share, rows)
     return PanelAhead(layout, line, False, PrimVar("each"), share, rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 
 from .loops import number, sequence
@@ -15,7 +15,7 @@ from .micro_kernel import UNROLL
 from .nest import Reduction
 from .panel_ahead import Ahead
 from .panel_layout import PanelLayout
-from .tile import Tile, Values, accumulate, fill, loops, write_back
+from .tile import Tile, Values, accumulate, fill, loops
 
 IN_FLIGHT = 8
 """Accumulators that keep the multipliers busy: two a cycle, each takes four."""
@@ -52,8 +52,8 @@ class PanelTile:
     Attributes:
         outer: The values of the outer axes' variables and of the panel's.
         rows: The values of the row axis.
-        vectors: How many vectors of the panel there are to compute.
-        masked: Whether the last one reaches past the last column.
+        vectors: How many vectors of the panel there are to compute, of each chunk.
+        masked: Whether the last one (of each) reaches past the last column.
         ahead: What goes before each few steps.
         run: The steps it takes, None for all.
     """
@@ -79,24 +79,27 @@ def micro_kernel(layout: PanelLayout, reduction: Reduction, finish: Stmt, at: Pa
     """
     lane = PrimVar("lane")
     panel = at.outer[layout.panel]
+    columns = [(add(imm(v * layout.lanes), lane),) for v in range(at.vectors)]
+    if layout.chunk is not None:
+        columns = [(*c, imm(i)) for i in range(layout.chunks) for c in columns]
     tile = Tile(
         row=None if layout.row is None else layout.row.var,
         rows=tuple(at.rows),
-        column=(layout.inside,),
-        columns=tuple((add(imm(v * layout.lanes), lane),) for v in range(at.vectors)),
+        column=(layout.inside,) if layout.chunk is None else (layout.inside, layout.chunk.var),
+        columns=tuple(columns),
         lane=lane,
         lanes=layout.lanes,
         limit=add(imm(layout.columns), multiply(panel, imm(-layout.width))),
-        masked=frozenset({at.vectors - 1} if at.masked else ()),
+        masked=frozenset(range(at.vectors - 1, len(columns), at.vectors) if at.masked else ()),
     )
-    size = len(at.rows) * at.vectors
+    size = len(at.rows) * len(columns)
     copies = max(1, min(UNROLL, IN_FLIGHT // size, number(layout.depth.extent) or UNROLL))
     dtype = reduction.value.dtype
     first, *others = (
         Buffer("acc", (imm(size * layout.lanes),), dtype, scope="local") for _ in range(copies)
     )
     start = fill(tile, reduction.identity, first)
-    done = write_back(tile, reduction, substitute_stmt(finish, at.outer), first)
+    done = _write_back(tile, layout.results, substitute_stmt(finish, at.outer), first)
     if at.run is not None:
         kept, place, last = at.run.kept, at.run.place, imm(at.run.count - 1)
         resumed = _moved(tile, first, imm(0), kept, place)
@@ -115,6 +118,22 @@ def micro_kernel(layout: PanelLayout, reduction: Reduction, finish: Stmt, at: Pa
     for buffer in reversed((first, *others)):
         result = Allocate(buffer, result)
     return result
+
+
+def _write_back(tile: Tile, results: Sequence[PrimVar], finish: Stmt, buffer: Buffer) -> Stmt:
+    """The stores for every lane, of every row and vector; all chunks' sums are at hand there."""
+    stmts: list[Stmt] = []
+    vectors = len(tile.columns) // len(results)
+    for r in range(len(tile.rows)):
+        for c in range(vectors):
+            sums = {v: PrimVar(v.name, v.dtype) for v in results}
+            stmt = substitute_stmt(finish, {**tile.values(r, c), **sums})
+            for i, var in enumerate(sums.values()):
+                stmt = Let(var, Load(buffer, (tile.slot(r, i * vectors + c),)), stmt)
+            if c in tile.masked:
+                stmt = IfThen(Compare("lt", tile.columns[c][0], tile.limit), stmt)
+            stmts.append(stmt)
+    return tile.vectorized(sequence(stmts))
 
 
 def _moved(tile: Tile, to: Buffer, there: PrimExpr, source: Buffer, here: PrimExpr) -> Stmt:

@@ -11,7 +11,7 @@ from unity.ir.aligned import paged_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, Array, DType, dtype
-from unity.ir.prim_expr import PrimExpr
+from unity.ir.prim_expr import Imm, PrimExpr
 from unity.ir.types import TensorType, Type
 
 from .accumulate import narrowed, working_dtype
@@ -25,12 +25,20 @@ _PARAMS = (
     Param("weight"),
     Param("columns", "attr"),
     Param("out_dtype", "attr", None),
+    Param("chunks", "attr", 1),
 )
 
 
-def panels(weight: Array, width: int) -> Array:
-    """A matrix ``(..., k, n)`` as ``(..., ceil(n / width), k, width)``, what is missing zero."""
+def panels(weight: Array, width: int, chunks: int = 1) -> Array:
+    """A matrix ``(..., k, n)`` as ``(..., ceil(n / width), k, width)``, what is missing zero.
+
+    The columns may be as many chunks of equal width: each then has an equal part of every panel.
+    """
     *batch, k, n = weight.shape
+    if chunks > 1:
+        apart = weight.reshape(*batch, k, chunks, n // chunks)
+        each = panels(np.moveaxis(apart, -2, 0), width // chunks)
+        return _aligned(np.moveaxis(each, 0, -2).reshape(*batch, -1, k, width))
     count = -(-n // width)
     whole = n // width
     packed = paged_empty((*batch, count, k, width), weight.dtype)
@@ -42,9 +50,19 @@ def panels(weight: Array, width: int) -> Array:
     return packed
 
 
-def matrix(packed: Array, columns: int) -> Array:
+def _aligned(array: Array) -> Array:
+    result = aligned_empty(array.shape, array.dtype)
+    result[...] = array
+    return result
+
+
+def matrix(packed: Array, columns: int, chunks: int = 1) -> Array:
     """The matrix ``(..., k, columns)`` that panels were made of."""
     *batch, count, k, width = packed.shape
+    if chunks > 1:
+        apart = packed.reshape(*batch, count, k, chunks, width // chunks)
+        each = matrix(np.moveaxis(apart, -2, 0), columns // chunks)
+        return np.moveaxis(each, 0, -2).reshape(*batch, k, columns)
     joined = np.swapaxes(packed, -3, -2).reshape(*batch, k, count * width)
     return joined[..., :columns]
 
@@ -67,6 +85,9 @@ def _infer(site: Site) -> Type:
         raise site.error(f"number and width of panels must be known, got {type_text(weight)}")
     if columns < 0 or columns > count * width:
         raise site.error(f"{count} panels of {width} columns do not hold {columns}")
+    chunks = site.integer("chunks")
+    if chunks < 1 or columns % chunks or width % chunks:
+        raise site.error(f"{columns} columns in panels of {width} are no {chunks} equal chunks")
     message = f"the inner dims of {type_text(x)} and {type_text(weight)} differ"
     require_equal(site, k, x.shape[-1], message)
     if batch and len(x.shape) == 1:
@@ -84,7 +105,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     given = attrs["out_dtype"]
     out = dtype(given) if isinstance(given, str | DType) else dtype(x.dtype)
     wide = np.dtype(np.float64) if out.is_float else out.numpy
-    plain = matrix(weight, int_attr(attrs, "columns")).astype(wide)
+    plain = matrix(weight, int_attr(attrs, "columns"), int_attr(attrs, "chunks")).astype(wide)
     return np.asarray(np.matmul(x.astype(wide), plain)).astype(out.numpy)
 
 
@@ -96,13 +117,18 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     assert isinstance(result.shape, tuple)
     assert result.dtype
     wide = working_dtype(result.dtype)
-    width = weight.shape[-1]
+    width, chunks = weight.shape[-1], int_attr(attrs, "chunks")
+    each = int_attr(attrs, "columns") // chunks
     k = te.reduce_axis(x.shape[-1], "k")
     batched = len(weight.shape) > 3
 
     def product(*index: PrimExpr) -> te.Reduce:
         *before, column = index
         at = (column // width, k.var, column % width)
+        if chunks > 1:
+            assert isinstance(width, Imm)
+            part, place = int(width.value) // chunks, column % each
+            at = (place // part, k.var, column // each * part + place % part)
         if batched:
             *batch, row = before
             left = x[(*batch_index(x.shape[:-2], batch), row, k.var)]
@@ -120,9 +146,14 @@ def _samples(seed: int) -> Sequence[Sample]:
     m, k, p = s.shape(3)
 
     def call(
-        x: tuple[int, ...], weight: tuple[int, ...], columns: int, kind: str = "float32"
+        x: tuple[int, ...],
+        weight: tuple[int, ...],
+        columns: int,
+        kind: str = "float32",
+        chunks: int = 1,
     ) -> Sample:
-        return sample(_PARAMS, (s.array(x, kind), s.array(weight, kind)), columns=columns)
+        arrays = (s.array(x, kind), s.array(weight, kind))
+        return sample(_PARAMS, arrays, columns=columns, chunks=chunks)
 
     wide = (s.array((m, k), "int8", -128, 127), s.array((2, k, 3), "int8", -128, 127))
     return [
@@ -135,6 +166,8 @@ def _samples(seed: int) -> Sequence[Sample]:
         call((p, 1, m, k), (2, 2, k, 4), 5),
         call((0, k), (2, k, 4), 6),
         call((m, 0), (2, 0, 4), 6),
+        call((m, k), (2, k, 8), 14, chunks=2),
+        call((p, m, k), (p, 1, k, 12), 9, chunks=3),
         call((m, k), (0, k, 4), 0),
         sample(_PARAMS, wide, columns=5, out_dtype=INT32),
     ]
@@ -150,7 +183,9 @@ OPS: tuple[OpDef, ...] = (
 
         x ``(..., m, k)`` or ``(k,)``, weight ``(..., p, k, w)``, result ``(..., m, columns)``:
         column `n` of the matrix is column ``n % w`` of panel ``n // w``; those from `columns` on
-        are not used. Batch axes, dtypes and `out_dtype` as in matmul.
+        are not used. With `chunks`, the columns are as many chunks of equal width, and chunk `c`
+        has part `c` of each panel: what is said of columns holds within a chunk. Batch axes,
+        dtypes and `out_dtype` as in matmul.
         """,
         compute=_compute,
         pattern="out_fusable",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
@@ -20,6 +21,7 @@ from unity.ir.stmt import Allocate, Buffer, For, IfThen, Stmt
 from unity.ir.target import Target
 
 from ..access import collapsed, may_trap
+from ..chunked_columns import ChunkedColumns, chunked_columns, with_readers
 from ..layout import rows_of
 from ..loops import number, parallel, product, sequence
 from ..micro_kernel import UNROLL
@@ -42,7 +44,7 @@ class _Part:
     Attributes:
         begin: The first.
         count: How many.
-        vectors: How many of a panel's vectors hold columns.
+        vectors: How many of a panel's vectors hold columns, of each chunk.
         masked: Whether the last one does so only in part.
     """
 
@@ -73,14 +75,37 @@ def panels(nest: Nest, target: Target) -> Stmt | None:
     """Applies where the one operand that moves along the columns lies in panels."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    nest = collapsed(nest)
-    reduction = nest.reduction
+    return _laid_out(chunked_columns(nest), target)
+
+
+def panels_read(
+    nest: Nest, readers: Sequence[Nest], private: AbstractSet[Buffer], target: Target
+) -> Stmt | None:
+    """The same, with stages that read the result point by point done where it is made.
+
+    Args:
+        nest: The product; nothing but the readers reads its result.
+        readers: The stages after it.
+        private: Buffers that nothing but these stages uses.
+        target: The machine.
+    """
+    if nest.reduction is None or may_trap(nest.reduction.value) or not readers:
+        return None
+    joined = with_readers(nest, readers, private)
+    return None if joined is None else _laid_out(joined, target)
+
+
+def _laid_out(chunked: ChunkedColumns, target: Target) -> Stmt | None:
+    chunked = replace(chunked, nest=collapsed(chunked.nest))
+    reduction = chunked.nest.reduction
     assert reduction is not None
-    layout = panel_layout(nest, reduction, target)
+    layout = panel_layout(chunked, reduction, target)
     if layout is None:
         return None
-    moved = replace(reduction, value=layout.value, init=layout.init)
-    plan = _Plan(layout, moved, with_init(moved, layout.finish), _runs(layout, target))
+    moved, finish = replace(reduction, value=layout.value, init=layout.init), layout.finish
+    for result in layout.results:
+        finish = with_init(replace(moved, result=result), finish)
+    plan = _Plan(layout, moved, finish, _runs(layout, target))
     return sequence([_tasks(plan, p, target) for p in _parts(layout)])
 
 
@@ -101,7 +126,7 @@ def _runs(layout: PanelLayout, target: Target) -> int:
     steps = number(layout.depth.extent)
     if steps is None or layout.sums:
         return 1
-    size = steps * layout.width * layout.load.dtype.bytes
+    size = steps * layout.stride * layout.load.dtype.bytes
     if size <= target.l2_bytes // 8:
         return 1
     least = -(-size // (target.l2_bytes // 16))
@@ -112,7 +137,7 @@ def _runs(layout: PanelLayout, target: Target) -> int:
 def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
     """The tiles of some panels, shared among threads by panel and block of rows."""
     layout = plan.layout
-    most = min(rows_of(part.vectors, target), MOST_ROWS)
+    most = max(1, min(rows_of(part.vectors * layout.chunks, target), MOST_ROWS))
     extent = imm(1) if layout.row is None else layout.row.extent
     others = part.count * math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
     blocks = row_blocks(extent, most, others, target.threads)
@@ -139,7 +164,7 @@ def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
 
     height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     steps = [a.extent for a in (*layout.sums, layout.depth)]
-    work = product([*steps, height, imm(part.vectors * layout.lanes)])
+    work = product([*steps, height, imm(part.vectors * layout.chunks * layout.lanes)])
     return parallel(domain, work, GRAIN, body)
 
 
@@ -153,7 +178,7 @@ def _block(
 ) -> Stmt:
     """The tiles of a block of rows, run of steps after run of steps."""
     layout, steps = plan.layout, number(plan.layout.depth.extent)
-    each = blocks.size * part.vectors * layout.lanes
+    each = blocks.size * part.vectors * layout.chunks * layout.lanes
     dtype = plan.reduction.value.dtype
     kept = Buffer("kept", (imm(blocks.tiles * each),), dtype, scope="local")
     nth = PrimVar("run")
