@@ -166,9 +166,6 @@ def _sliced(call: Call, width: int) -> tuple[int, int] | None:
 def _is_map(call: Call, var: Var, result: Var) -> bool:
     """Whether a call computes each element of its result from the same element of a variable."""
     assert isinstance(call.callee, Op)
-    same = isinstance(result.type, TensorType) and isinstance(var.type, TensorType)
-    return (
-        same
-        and result.type.shape == var.type.shape
-        and OPS[call.callee.name].pattern in ELEMENTWISE
-    )
+    if not isinstance(result.type, TensorType) or not isinstance(var.type, TensorType):
+        return False
+    return result.type.shape == var.type.shape and OPS[call.callee.name].pattern in ELEMENTWISE

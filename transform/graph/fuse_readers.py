@@ -67,9 +67,19 @@ class FuseReaders(Pass):
     ...     module = step(module, Context())
     >>> def calls(module):
     ...     text = print_module(module.without(*module.prim_funcs()))
-    ...     print(*(line.strip() for line in text.splitlines() if " = " in line), sep="\n")
+    ...     for line in text.splitlines():
+    ...         if " = " in line:
+    ...             print(line.strip()[:59])
     >>> calls(module)
+    gates = R.call_tir(matmul_packed, (x, R.const("weight_packe
+    cell = R.call_tir(fused_strided_slice_sigmoid_multiply, (ga
+    out = R.call_tir(fused_strided_slice_sigmoid_tanh_multiply,
+    both = (out, cell)
     >>> calls(FuseReaders()(module, Context()))
+    gates = R.call_tir(fused_matmul_packed_strided_slice_sigmoi
+    cell = gates[0]
+    out = gates[1]
+    both = (out, cell)
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
@@ -123,7 +133,7 @@ class _Joiner:
         if not isinstance(binding, VarBinding) or not isinstance(binding.value, CallTir):
             return None
         kernel = self.module[binding.value.callee.name]
-        if len(binding.value.out) != 1 or binding.value.inplace:
+        if not isinstance(kernel, PrimFunc) or len(binding.value.out) != 1 or binding.value.inplace:
             return None
         pattern = kernel.attrs.get("pattern")
         return next((level for name, level in LEVELS.items() if name == pattern), None)

@@ -82,11 +82,11 @@ def with_readers(
         at = tuple(a.var for a in others)
         if here.indices != at or here.predicate is not None or here.buffer in made:
             return None
-        finish = _with_values(finish, at, units, sums, gates, made)
-        if finish is None:
+        formula = _with_values(finish, at, units, sums, gates, made)
+        if formula is None:
             return None
         made[here.buffer] = PrimVar("value", here.buffer.dtype)
-        steps.append((finish, made[here.buffer], here.buffer not in private))
+        steps.append((formula, made[here.buffer], here.buffer not in private))
     *steps, (result, _, _) = steps
     for finish, var, stored in reversed(steps):
         result = _bound(finish, var, stored, result)

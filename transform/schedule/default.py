@@ -157,7 +157,7 @@ def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target
 
 def reads_in_tile(func: PrimFunc, target: Target) -> bool:
     """Whether all stages of a kernel but the first are done in the register tile of that one."""
-    temporaries, stages = _opened(func.body)
+    temporaries, stages = opened(func.body)
     nests = _fused([nest_of(s) or s for s in stages], set(temporaries))
     return _read_in_tile(nests, 0, set(temporaries), target) is not None
 

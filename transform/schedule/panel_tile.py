@@ -79,9 +79,10 @@ def micro_kernel(layout: PanelLayout, reduction: Reduction, finish: Stmt, at: Pa
     """
     lane = PrimVar("lane")
     panel = at.outer[layout.panel]
-    columns = [(add(imm(v * layout.lanes), lane),) for v in range(at.vectors)]
+    inside = [add(imm(v * layout.lanes), lane) for v in range(at.vectors)]
+    columns: list[tuple[PrimExpr, ...]] = [(j,) for j in inside]
     if layout.chunk is not None:
-        columns = [(*c, imm(i)) for i in range(layout.chunks) for c in columns]
+        columns = [(j, imm(i)) for i in range(layout.chunks) for j in inside]
     tile = Tile(
         row=None if layout.row is None else layout.row.var,
         rows=tuple(at.rows),
@@ -126,9 +127,10 @@ def _write_back(tile: Tile, results: Sequence[PrimVar], finish: Stmt, buffer: Bu
     vectors = len(tile.columns) // len(results)
     for r in range(len(tile.rows)):
         for c in range(vectors):
-            sums = {v: PrimVar(v.name, v.dtype) for v in results}
-            stmt = substitute_stmt(finish, {**tile.values(r, c), **sums})
-            for i, var in enumerate(sums.values()):
+            sums = [PrimVar(v.name, v.dtype) for v in results]
+            values: Values = {**tile.values(r, c), **dict(zip(results, sums, strict=True))}
+            stmt = substitute_stmt(finish, values)
+            for i, var in enumerate(sums):
                 stmt = Let(var, Load(buffer, (tile.slot(r, i * vectors + c),)), stmt)
             if c in tile.masked:
                 stmt = IfThen(Compare("lt", tile.columns[c][0], tile.limit), stmt)
