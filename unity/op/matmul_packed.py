@@ -35,25 +35,18 @@ def panels(weight: Array, width: int, chunks: int = 1) -> Array:
     The columns may be as many chunks of equal width: each then has an equal part of every panel.
     """
     *batch, k, n = weight.shape
-    if chunks > 1:
-        apart = weight.reshape(*batch, k, chunks, n // chunks)
-        each = panels(np.moveaxis(apart, -2, 0), width // chunks)
-        return _aligned(np.moveaxis(each, 0, -2).reshape(*batch, -1, k, width))
-    count = -(-n // width)
-    whole = n // width
+    columns, part = n // chunks, width // chunks
+    count, whole = -(-columns // part), columns // part
     packed = paged_empty((*batch, count, k, width), weight.dtype)
-    parts = weight[..., : whole * width].reshape(*batch, k, whole, width)
-    packed[..., :whole, :, :] = np.swapaxes(parts, -3, -2)
-    if whole < count:
-        packed[..., whole, :, : n - whole * width] = weight[..., whole * width :]
-        packed[..., whole, :, n - whole * width :] = 0
+    for i in range(chunks):
+        chunk = weight[..., i * columns : (i + 1) * columns]
+        into = packed[..., i * part : (i + 1) * part]
+        parts = chunk[..., : whole * part].reshape(*batch, k, whole, part)
+        into[..., :whole, :, :] = np.swapaxes(parts, -3, -2)
+        if whole < count:
+            into[..., whole, :, : columns - whole * part] = chunk[..., whole * part :]
+            into[..., whole, :, columns - whole * part :] = 0
     return packed
-
-
-def _aligned(array: Array) -> Array:
-    result = aligned_empty(array.shape, array.dtype)
-    result[...] = array
-    return result
 
 
 def matrix(packed: Array, columns: int, chunks: int = 1) -> Array:
