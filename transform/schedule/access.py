@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly, as_constant, from_expr, multiply, split_linear
+from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Store
 from unity.ir.visit import (
@@ -20,7 +21,6 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..tensor.flatten_buffers import flat_index
 from .nest import Axis, Nest, Reduction
 
 

@@ -33,17 +33,13 @@ from .split_reduction import shared
 from .tile_group import tile_group
 from .tiles import tiles
 
-CONTRACTIONS = ("contraction", "packed_columns")
-"""Rules whose tiles, panels and tasks steps of a schedule make."""
-
 
 def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     """What the default rule does to a kernel, as a schedule: to be read, changed, done again.
 
     Args:
         func: A kernel of one stage, as `pipeline().until(ScheduleDefault)` leaves it: elementwise,
-            or a contraction with what transforms its result. Where columns are packed, the rule
-            fetches those of the next strip as well, which no step says.
+            or a contraction with what transforms its result.
         target: The machine.
 
     Raises:
@@ -68,7 +64,7 @@ def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     nest = joined[0] if len(joined) == 1 else None
     if isinstance(nest, Nest) and nest.axes and nest.reduction is None:
         schedule_elementwise(sch, nest)
-    elif isinstance(nest, Nest) and rule_of(nest, target) in CONTRACTIONS:
+    elif isinstance(nest, Nest) and rule_of(nest, target) == "contraction":
         steps_of_contraction(sch, nest, [n.name for n in nests[1:] if isinstance(n, Nest)])
     else:
         raise UnityError(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import from_expr, split_linear
+from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar
 from unity.ir.stmt import Stmt
 
-from ..tensor.flatten_buffers import flat_index
 from .access import depends, known_of, mentions, place, step
 from .loops import number
 from .marked import group_of

@@ -9,17 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.arith.polynomial import as_constant
-from unity.ir.dtype import DType
-from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Buffer, Stmt, Store
-from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt, walk_prim
+from unity.ir.prim_expr import Load, PrimVar, Select
+from unity.ir.visit import walk_prim
 
 from .access import depends, known_of, place, stride
 from .layout import Layout
-from .loops import number, sequence
+from .loops import number
 from .nest import Axis, Reduction
-from .tile import Tile, Values
 
 ROWS = 32
 """Rows that repay the copy."""
@@ -44,46 +40,10 @@ class Packing:
     column: PrimVar
     transposed: bool = False
 
-    def panel(self, width: int) -> Buffer:
-        """Memory for the columns of one tile."""
-        size = multiply(self.depth.extent, imm(width))
-        return Buffer("panel", (size,), _element(self.load))
-
     @property
     def rows(self) -> int:
         """Rows that repay the copy."""
         return TRANSPOSED_ROWS if self.transposed else ROWS
-
-    def _gathered(self, panel: Buffer, tile: Tile, outer: Values, column: int) -> Stmt:
-        """One step of a column, lane by lane."""
-        load = substitute_prim(self.load, {**outer, **tile.values(0, column)})
-        if column in tile.masked:
-            assert isinstance(load, Load)
-            inside = Compare("lt", tile.columns[column][0], tile.limit)
-            load = Load(load.buffer, load.indices, inside)
-        return Store(panel, (self._slot(tile, column, self.depth.var, tile.lane),), load)
-
-    def _slot(self, tile: Tile, column: int, depth: PrimExpr, lane: PrimExpr) -> PrimExpr:
-        width = len(tile.columns) * tile.lanes
-        return add(add(multiply(depth, imm(width)), imm(column * tile.lanes)), lane)
-
-    def copied(self, panel: Buffer, tile: Tile, outer: Values, depth: PrimExpr) -> Stmt:
-        """One step of the copy, where lanes of the columns are contiguous."""
-        stores = [self._gathered(panel, tile, outer, c) for c in range(len(tile.columns))]
-        return substitute_stmt(tile.vectorized(sequence(stores)), {self.depth.var: depth})
-
-    def from_panel(self, value: PrimExpr, panel: Buffer, width: int, first: PrimExpr) -> PrimExpr:
-        """The value of a step read from the panel of `width` columns that begins at `first`."""
-        at = add(multiply(self.depth.var, imm(width)), self.column - first)
-
-        def on_load(x: PrimExpr) -> PrimExpr | None:
-            return Load(panel, (at,)) if x == self.load else None
-
-        return rewrite_prim(value, on_load)
-
-
-def _element(load: Load) -> DType:
-    return load.buffer.dtype
 
 
 def packing_of(reduction: Reduction, layout: Layout) -> Packing | None:

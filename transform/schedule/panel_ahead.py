@@ -19,8 +19,8 @@ from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
 
 from .loops import ceildiv, number, product
-from .micro_kernel import UNROLL
 from .panel_layout import PanelLayout
+from .steps import UNROLL
 from .tile import Values
 
 Ahead: TypeAlias = Callable[[PrimExpr, int], Stmt]

@@ -11,10 +11,10 @@ from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 
 from .loops import number, sequence
-from .micro_kernel import UNROLL
 from .nest import Reduction
 from .panel_ahead import Ahead
 from .panel_layout import PanelLayout
+from .steps import UNROLL
 from .tile import Tile, Values, accumulate, fill, loops
 
 IN_FLIGHT = 8

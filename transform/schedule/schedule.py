@@ -233,6 +233,22 @@ class Schedule:
         done = p.store_at(self.func, _name(block), index, self._var(loop))
         self._do("store_at", (_as_ref(block), index, loop), done)
 
+    def prefetch(
+        self,
+        block: AnyBlock,
+        index: int,
+        loop: LoopRef,
+        at: LoopRef,
+        shared_by: LoopRef | None = None,
+        distance: int = 1,
+    ) -> BlockRef:
+        """What a block reads in a later iteration of a loop is asked for; gives what asks."""
+        shared = None if shared_by is None else self._var(shared_by)
+        ahead, here = self._var(loop), self._var(at)
+        done = p.prefetch(self.func, _name(block), index, ahead, here, shared, distance)
+        args = (_as_ref(block), index, loop, at, shared_by, distance)
+        return self._do("prefetch", args, done)[1][0]
+
     # reductions, tiles and layouts
 
     def decompose_reduction(self, block: AnyBlock, loop: LoopRef) -> BlockRef:
@@ -385,7 +401,7 @@ INSTRUCTIONS: dict[str, Callable[..., object]] = {
         *(Schedule.compute_inline, Schedule.reverse_compute_inline, Schedule.compute_at),
         *(Schedule.reverse_compute_at, Schedule.cache_read, Schedule.cache_write),
         *(Schedule.reindex, Schedule.set_scope, Schedule.set_axis_separator),
-        *(Schedule.storage_align, Schedule.store_at, Schedule.pad_einsum),
+        *(Schedule.storage_align, Schedule.store_at, Schedule.prefetch, Schedule.pad_einsum),
         *(Schedule.decompose_reduction, Schedule.merge_reduction, Schedule.rfactor),
         *(
             Schedule.blockize,

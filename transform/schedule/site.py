@@ -10,7 +10,7 @@ from unity.arith.iter_map import IterMap, detect
 from unity.arith.region import covers, end, intersection, lesser, relaxed
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
-from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Stmt, Store
+from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Region, Stmt, Store
 from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
 
 from .tree import Path, Values, bound_to, is_zero, known_at, loops_of, variables
@@ -60,10 +60,7 @@ class Site:
         for region in regions:
             if region.buffer is not buffer:
                 continue
-            ranges = tuple(self._outside(r) for r in region.ranges)
-            for loops in self._levels():
-                over = {x.var: Range(x.begin, x.extent) for x in loops}
-                ranges = relaxed(ranges, buffer.shape, over, self.known)
+            ranges = self.reached(region)
             whole = [Range(imm(0), n) for n in buffer.shape]
             ranges = tuple(
                 intersection(r, w, self.known) for r, w in zip(ranges, whole, strict=True)
@@ -72,6 +69,14 @@ class Site:
                 return tuple(whole)
             found = ranges
         return found
+
+    def reached(self, region: Region) -> tuple[Range, ...]:
+        """A rectangle that holds a region of the block while the loops run, past the end too."""
+        ranges = tuple(self._outside(r) for r in region.ranges)
+        for loops in self._levels():
+            over = {x.var: Range(x.begin, x.extent) for x in loops}
+            ranges = relaxed(ranges, region.buffer.shape, over, self.known)
+        return ranges
 
     def _levels(self) -> Sequence[Sequence[For]]:
         """The loops, innermost first; all together where no bound depends on another loop."""

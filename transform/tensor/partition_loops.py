@@ -12,7 +12,7 @@ from unity.ir.empty_reduction import conjuncts
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Block, For, IfThen, PrimFunc, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt, walk_stmt
+from unity.ir.visit import map_stmt, rewrite_stmt, substitute_stmt, walk_stmt
 
 from ..passes import Context, Pass, Sight
 from ..schedule.tree import (
@@ -115,11 +115,13 @@ class PartitionLoops(Pass):
             return replace(loop, body=self._stmt(loop.body, inside, depth))
         names, bound = {b.name for b in all_blocks(loop.body)}, {loop.var}
         renewed(loop.body, set(), bound)
-        rest = self._stmt(renewed(loop.body, names, bound), inside, depth - 1)
-        whole = self._stmt(_less(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
         condition = conjunction(list(dict.fromkeys(c for _, _, c in found)))
         assert condition is not None
-        return replace(loop, body=IfThen(known_at(inside).simplify(condition), whole, rest))
+        condition = known_at(inside).simplify(condition)
+        rest = _where_not(condition, renewed(loop.body, names, bound), known_at(inside))
+        rest = self._stmt(rest, inside, depth - 1)
+        whole = self._stmt(_less(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
+        return replace(loop, body=IfThen(condition, whole, rest))
 
     def _main(self, loop: For, above: Path, depth: int, again: bool) -> Stmt:
         """What lies inside whole; `again` where other conditions fail before its end."""
@@ -168,12 +170,24 @@ class PartitionLoops(Pass):
             rest = substitute_stmt(rest, {var: cut})
             return sequence(whole_part, self._stmt(rest, above, depth - 1))
         tail = replace(loop, var=var, begin=cut, extent=left, body=rest)
-        if not isinstance(left, Imm):
-            tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
         if any(not known.equal(c.whole, whole) for c in hot):  # others hold for longer
             return sequence(whole_part, self._stmt(tail, above, depth - 1))
+        if not isinstance(left, Imm):
+            tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
         tail = replace(tail, body=self._stmt(tail.body, (*above, tail), depth - 1))
         return sequence(whole_part, tail)
+
+
+def _where_not(condition: PrimExpr, s: Stmt, known: Analyzer) -> Stmt:
+    """The statement where a condition does not hold, if that leaves one value to an expression.
+
+    The last strip of columns, where strips and pieces of rows are one loop (``i // 2 < 3``).
+    """
+    match condition:
+        case Compare("lt", Binary() as e, Imm(int(limit)) as last) if known.bounds(e)[1] == limit:
+            return rewrite_stmt(s, None, lambda x: last if x == e else None)
+        case _:
+            return s
 
 
 def _cut_short(loop: For, above: Path, conditions: Sequence[Condition]) -> For:

@@ -130,6 +130,8 @@ def _accesses(stmt: Stmt) -> _Access:
             access.add(_accesses(stmt.body))
         case Assert():
             access.load(stmt.condition)
+        case Evaluate(Intrinsic("prefetch", (Load() as load,))):
+            access.load(*load.indices)  # it takes no value: the element may lie anywhere
         case Evaluate():
             access.load(stmt.value)
         case _:

@@ -117,6 +117,14 @@ def _memory(sch: Schedule, random: Random, block: str) -> None:
         )
 
 
+def _fetch(sch: Schedule, random: Random, block: str) -> None:
+    loops = sch.get_loops(block) or (sch.add_unit_loop(block),)
+    places = sorted(random.choices(range(len(loops)), k=random.choice([2, 2, 3])))
+    outer, *between, at = [loops[k] for k in places]
+    shared = between[0] if between else None
+    sch.prefetch(block, random.randint(0, 1), outer, at, shared, random.randint(1, 3))
+
+
 def _reduce(sch: Schedule, random: Random, block: str) -> None:
     loop = some_loop(sch, random, block)
     match random.randrange(5):
@@ -166,7 +174,10 @@ def _sample(sch: Schedule, random: Random, block: str) -> None:
                 sch.compute_at(block, at)
 
 
-LOOPS: tuple[Step, ...] = (_split, _split, _fuse, _reorder, _reorder, _tile, _partition, _mark)
+LOOPS: tuple[Step, ...] = (
+    *(_split, _split, _fuse, _reorder, _reorder, _tile),
+    *(_partition, _mark, _fetch),
+)
 KINDS: tuple[Step, ...] = (_kind,)
 REDUCTIONS: tuple[Step, ...] = (
     _reduce,
@@ -179,7 +190,10 @@ REDUCTIONS: tuple[Step, ...] = (
     _fuse,
 )
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
-BLOCKS: tuple[Step, ...] = (*(_inline, _move, _move, _move, _cache, _memory), *(_split, _reorder))
+BLOCKS: tuple[Step, ...] = (
+    *(_inline, _move, _move, _move, _cache, _memory),
+    *(_fetch, _split, _reorder),
+)
 
 
 def scheduled(

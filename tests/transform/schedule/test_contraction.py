@@ -19,7 +19,7 @@ from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, PrimFunc, Stmt, St
 from unity.ir.target import Target
 from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
 from unity.script import parse
-from unity.transform.schedule import Schedule, Trace, default_schedule, packing, rules
+from unity.transform.schedule import Schedule, Trace, default_schedule, packing
 from unity.transform.schedule.default import schedule
 from unity.transform.schedule.index_map import IndexMap
 from unity.transform.schedule.tree import all_blocks
@@ -250,13 +250,45 @@ def number_of(e: PrimExpr, values: dict[PrimVar, int]) -> int:
     return int(known.value)
 
 
+def tiles_run(s: Stmt, values: dict[PrimVar, int]) -> Iterator[int]:
+    """How many accumulators each tile that is executed sets to zero."""
+    if not any(isinstance(x, Allocate) for x in walk_stmt(s)):
+        return
+    match s:
+        case For():
+            begin, extent = (number_of(e, values) for e in (s.begin, s.extent))
+            for i in range(begin, begin + extent):
+                yield from tiles_run(s.body, {**values, s.var: i})
+        case IfThen():
+            taken = s.then if number_of(s.condition, values) else s.orelse
+            yield from () if taken is None else tiles_run(taken, values)
+        case Let():
+            is_place = not any(isinstance(e, Load) for e in walk_prim(s.value))
+            bound = {s.var: number_of(s.value, values)} if is_place else {}
+            yield from tiles_run(s.body, {**values, **bound})
+        case Allocate(buffer) if buffer.scope == "local":
+            stores = [x for x in walk_stmt(s.body) if isinstance(x, Store) and x.buffer is buffer]
+            yield sum(not _adds(x) for x in stores)
+        case _:
+            for each in stmt_children(s):
+                yield from tiles_run(each, values)
+
+
+@pytest.mark.usefixtures("packed")
+@pytest.mark.parametrize("columns", [64, 196], ids=["whole_strips", "a_narrow_one"])
+def test_pieces_of_strips_are_whole_tiles(columns: int) -> None:
+    """Rows that are left have smaller ones, and a narrow strip has no vectors to spare."""
+    target = replace(AVX512, threads=4)
+    low = lowered(schedule(product(256, columns, 4), target), target)
+    done = list(tiles_run(low.body, {}))
+    assert sum(done) == 256 * -(-columns // 16)
+    rows, strips = max(done) // 4, -(-columns // 64)
+    assert len(done) <= strips * (-(-256 // rows) + 2)
+
+
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize("rows", [66, 71, 384, 391])
-def test_threads_that_share_rows_unevenly_compute_each_once(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    others = tuple(r for r in rules.RULES if r.name != "packed_columns")
-    monkeypatch.setattr(rules, "RULES", others)
+def test_threads_that_share_rows_unevenly_compute_each_once(rows: int) -> None:
     target = replace(AVX512, threads=2)
     low = lowered(schedule(product(rows, 384, 4), target), target)
     assert runs(low.body, {}, low.buffers[-1]) == rows * 384 // 16

@@ -19,6 +19,7 @@ from .merge_reduction import merge_reduction
 from .neighbours import consumers, producers
 from .pad_einsum import pad_einsum
 from .parallel import parallel
+from .prefetch import prefetch
 from .reindex import reindex
 from .reorder import reorder
 from .reverse_compute_at import reverse_compute_at
@@ -54,6 +55,7 @@ __all__ = [
     "merge_reduction",
     "pad_einsum",
     "parallel",
+    "prefetch",
     "producers",
     "reindex",
     "reorder",

@@ -195,7 +195,7 @@ def nest_over(
     taken = {s.var.name for s in walk_stmt(func.body) if isinstance(s, For)}
     loops: list[For] = []
     axes: list[BlockAxis] = []
-    inside = [known.simplify(c) for c in conditions]
+    inside = [known.simplify(c) for c in conditions if not known.prove(c)]
     for axis in block.axes:
         r = ranges.get(axis.var, axis.domain)
         var = PrimVar(unique(f"{axis.var.name.removeprefix('v')}_at", taken))

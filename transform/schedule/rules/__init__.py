@@ -26,7 +26,6 @@ from .elementwise import elementwise
 from .interleaved import interleaved
 from .lane_dots import lane_dots
 from .matrix_tiles import matrix_tiles
-from .packed_columns import packed_columns
 from .padded import padded
 from .panels import panels
 from .plain import plain
@@ -59,7 +58,6 @@ RULES: tuple[Rule, ...] = (
     Rule("lane_dots", lane_dots),  # the same for lanes
     Rule("panels", panels),  # columns packed
     Rule("streamed", streamed, of_parts=True),  # nothing read twice, and too wide for one tile
-    Rule("packed_columns", packed_columns, of_parts=True),  # columns worth a copy, sizes known
     Rule(
         "contraction", contraction, of_parts=True
     ),  # lanes along the output's rows, if memory runs that way
