@@ -29,22 +29,24 @@ POOL_SYMBOLS = (
     "unity_workers",
 )
 LIMIT_SYMBOLS = ("unity_thread_limit", "unity_limit_threads")
-_OPEN, _ACTIVE_BITS, _MAX_THREADS, _PAGE = 1024, 11, 1024, 65536
+_OPEN, _ACTIVE_BITS, _MAX_THREADS, _LINE = 1024, 11, 1024, 64
 _FIELDS = {
     # Offsets in the state page; what different threads write lies on different cache lines.
     "word": 0,
-    "next": 64,
     "fn": 128,
     "env": 136,
     "n": 144,
     "cpu": 152,
     "limit": 156,
+    "parts": 160,
     "lock": 192,
     "sleepers": 256,
     "ready": 320,
     "pid": 324,
     "slots": 384,
+    "ranges": 4096,  # a line each: the next task, the end
 }
+_PAGE = _FIELDS["ranges"] + _MAX_THREADS * _LINE
 _WIPE_ON_FORK = 18
 _REFUSED_ADVICE = 9999
 _FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -69,6 +71,7 @@ def pool_text(target: Target, *, pid_check: bool = False) -> str:
         "PAUSE": _PAUSE[can.arch],
         "FUTEX": _FUTEX[can.arch],
         "PAGE": _PAGE,
+        "LINE": _LINE,
         "ACTIVE": _ACTIVE_BITS,
         "OPEN": _OPEN,
         "MASK": _OPEN - 1,

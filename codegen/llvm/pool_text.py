@@ -3,9 +3,12 @@
 State is one page: ``word = epoch << ACTIVE | OPEN | number of workers that joined``.
 
 - A caller takes the lock by trylock; a nested or concurrent caller fails to and runs inline.
-- It writes the job, opens the word under a new epoch, and takes tasks itself (an atomic counter).
+- It writes the job, opens the word under a new epoch, and takes tasks itself.
+- Tasks are parted into ranges, one a thread, each with an atomic counter. A thread takes those of
+  its own range, the same whenever there are as many tasks, so that it finds in its cache what it
+  read or wrote last time; then it helps the others with theirs.
 - A worker joins an open job that has room by ``word -> word + 1`` and leaves by ``word - 1``. The
-  caller clears OPEN when the counter has run out and waits for zero workers: never for one that has
+  caller clears OPEN when the counters have run out and waits for zero workers: never for one that has
   not joined, however the system schedules it.
 - A worker that finds itself on the caller's cpu moves away: the scheduler may leave both there for
   seconds, and the worker's spinning would take every second time slice from the caller.
@@ -92,24 +95,41 @@ lost:
   ret ptr %other
 }
 
-; run tasks until the counter has run out
-define internal void @unity_drain(ptr %s) nounwind {
+; run tasks until the counters have run out, those of one's own range first
+define internal void @unity_drain(ptr %s, i64 %rank) nounwind {
 entry:
   %fnp = getelementptr i8, ptr %s, i64 <at fn>
   %envp = getelementptr i8, ptr %s, i64 <at env>
   %np = getelementptr i8, ptr %s, i64 <at n>
-  %nextp = getelementptr i8, ptr %s, i64 <at next>
+  %partsp = getelementptr i8, ptr %s, i64 <at parts>
+  %ranges = getelementptr i8, ptr %s, i64 <at ranges>
   %f = load ptr, ptr %fnp
   %e = load ptr, ptr %envp
   %n = load i64, ptr %np
+  %parts = load i64, ptr %partsp
+  %own = urem i64 %rank, %parts
+  br label %range
+range:
+  %done = phi i64 [ 0, %entry ], [ %done1, %over ]
+  %part = phi i64 [ %own, %entry ], [ %following, %over ]
+  %nextp = getelementptr [<LINE> x i8], ptr %ranges, i64 %part
+  %endp = getelementptr i8, ptr %nextp, i64 8
+  %end = load i64, ptr %endp
   br label %take
 take:
   %t = atomicrmw add ptr %nextp, i64 1 monotonic
-  %more = icmp slt i64 %t, %n
-  br i1 %more, label %run, label %out
+  %more = icmp slt i64 %t, %end
+  br i1 %more, label %run, label %over
 run:
   call void %f(ptr %e, i64 %t, i64 %n)
   br label %take
+over:
+  %done1 = add i64 %done, 1
+  %part1 = add i64 %part, 1
+  %wraps = icmp eq i64 %part1, %parts
+  %following = select i1 %wraps, i64 0, i64 %part1
+  %left = icmp slt i64 %done1, %parts
+  br i1 %left, label %range, label %out
 out:
   ret void
 }
@@ -194,7 +214,8 @@ cas:
   %in = extractvalue { i64, i1 } %cx, 1
   br i1 %in, label %work, label %again
 work:
-  call void @unity_drain(ptr %s)
+  %own = zext i32 %rank to i64
+  call void @unity_drain(ptr %s, i64 %own)
   br label %leave
 leave:
   %x = atomicrmw sub ptr %s, i64 1 release
@@ -311,11 +332,32 @@ job:
   %fnp = getelementptr i8, ptr %s, i64 <at fn>
   %envp = getelementptr i8, ptr %s, i64 <at env>
   %np = getelementptr i8, ptr %s, i64 <at n>
-  %nextp = getelementptr i8, ptr %s, i64 <at next>
+  %partsp = getelementptr i8, ptr %s, i64 <at parts>
+  %ranges = getelementptr i8, ptr %s, i64 <at ranges>
   store ptr %f, ptr %fnp
   store ptr %e, ptr %envp
   store i64 %n, ptr %np
-  store atomic i64 0, ptr %nextp monotonic, align 8
+  %most = zext i32 %lim to i64
+  %parts = call i64 @llvm.smin.i64(i64 %n, i64 %most)
+  store i64 %parts, ptr %partsp
+  %each = udiv i64 %n, %parts
+  %longer = urem i64 %n, %parts
+  br label %share
+share:
+  %part = phi i64 [ 0, %job ], [ %part1, %share ]
+  %begin = phi i64 [ 0, %job ], [ %end1, %share ]
+  %is_longer = icmp slt i64 %part, %longer
+  %one_more = zext i1 %is_longer to i64
+  %size = add i64 %each, %one_more
+  %end1 = add i64 %begin, %size
+  %nextp = getelementptr [<LINE> x i8], ptr %ranges, i64 %part
+  %endp = getelementptr i8, ptr %nextp, i64 8
+  store atomic i64 %begin, ptr %nextp monotonic, align 8
+  store i64 %end1, ptr %endp
+  %part1 = add i64 %part, 1
+  %unshared = icmp slt i64 %part1, %parts
+  br i1 %unshared, label %share, label %publish
+publish:
   %limitp = getelementptr i8, ptr %s, i64 <at limit>
   store atomic i32 %lim, ptr %limitp monotonic, align 4
   %cpup = getelementptr i8, ptr %s, i64 <at cpu>
@@ -347,7 +389,7 @@ wake:
   call void @unity_futex(ptr %s, i32 129, i32 %missing)
   br label %work
 work:
-  call void @unity_drain(ptr %s)
+  call void @unity_drain(ptr %s, i64 0)
   %c = atomicrmw and ptr %s, i64 <CLOSED> acq_rel
   br label %wait
 wait:

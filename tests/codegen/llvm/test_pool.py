@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -76,6 +77,12 @@ class Pool:
         self._run(self.library["crowd"], counters.ctypes.data, n, limit)
         assert counters[0] == 0
         return int(counters[1])
+
+    def run(self, task: Callable[[int], None], n: int, limit: int) -> None:
+        """Run tasks written in Python."""
+        made = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        called = made(lambda env, t, n: task(t))
+        self._run(ctypes.cast(called, ctypes.c_void_p).value, None, n, limit)
 
     def exact(
         self,
@@ -180,6 +187,31 @@ def test_a_job_takes_no_more_threads_than_it_may(pool: Pool, limit: int) -> None
     assert most <= limit
     if (os.cpu_count() or 1) >= limit:
         until(seen)
+
+
+def test_a_thread_takes_tasks_of_its_own_range_first(pool: Pool) -> None:
+    """The caller from the first on, one worker from the middle on, and then what is left."""
+    took: dict[int, list[int]] = {}
+    slow = -1
+
+    def task(t: int) -> None:
+        took.setdefault(threading.get_ident(), []).append(t)
+        time.sleep(0.2 if t == slow else 0.002)
+
+    def shared() -> bool:
+        took.clear()
+        pool.run(task, 11, 2)
+        assert sorted(t for ts in took.values() for t in ts) == list(range(11))
+        return len(took) == 2
+
+    until(shared)
+    mine = took.pop(threading.get_ident())
+    (others,) = took.values()
+    assert (mine[0], others[0]) == (0, 6)
+    slow = 0
+    until(lambda: shared() and took[threading.get_ident()] == [0])
+    took.pop(threading.get_ident())
+    assert list(took.values()) == [[6, 7, 8, 9, 10, 1, 2, 3, 4, 5]]
 
 
 def test_without_threads_tasks_run_in_order() -> None:
