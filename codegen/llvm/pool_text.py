@@ -8,8 +8,8 @@ State is one page: ``word = epoch << ACTIVE | OPEN | number of workers that join
   its own range, the same whenever there are as many tasks, so that it finds in its cache what it
   read or wrote last time; then it helps the others with theirs.
 - A worker joins an open job that has room by ``word -> word + 1`` and leaves by ``word - 1``. The
-  caller clears OPEN when the counters have run out and waits for zero workers: never for one that has
-  not joined, however the system schedules it.
+  caller clears OPEN when the counters have run out and waits for zero workers: never for one that
+  has not joined, however the system schedules it.
 - A worker that finds itself on the caller's cpu moves away: the scheduler may leave both there for
   seconds, and the worker's spinning would take every second time slice from the caller.
 - An idle worker spins (calibrated by time: ``pause`` takes 10 to 140 cycles), then sleeps.
@@ -214,7 +214,10 @@ cas:
   %in = extractvalue { i64, i1 } %cx, 1
   br i1 %in, label %work, label %again
 work:
-  %own = zext i32 %rank to i64
+  ; a job for some of the workers has ranges by the order in which they come
+  %some = icmp slt i32 %limit, %lim
+  %which = select i1 %some, i32 %mine, i32 %rank
+  %own = zext i32 %which to i64
   call void @unity_drain(ptr %s, i64 %own)
   br label %leave
 leave:
