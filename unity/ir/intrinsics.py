@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dtype import BOOL, Array, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
 
 Accepts: TypeAlias = Literal["float", "int", "number", "any"]
-Gives: TypeAlias = Literal["same", "bool"]
+Gives: TypeAlias = Literal["same", "bool", "bits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class IntrinsicDef:
         arity: How many arguments, all of one dtype.
         evaluate: What it means, on numpy arrays.
         accepts: The kinds of dtype it is defined on (``number`` is floats and integers).
-        gives: The dtype of the result: the arguments', or bool.
+        gives: The dtype of the result: the arguments', bool, or the integer of as many bits.
     """
 
     name: str
@@ -64,7 +64,27 @@ class IntrinsicDef:
                 f"{self.name} is defined on {self.accepts} dtypes, got {first}",
                 hint="cast the argument first",
             )
-        return BOOL.with_lanes(first.lanes) if self.gives == "bool" else first
+        match self.gives:
+            case "bool":
+                return BOOL.with_lanes(first.lanes)
+            case "bits":
+                if first.element not in _BITS:
+                    raise UnityError(
+                        f"{self.name} is defined on float32 and float64, got {first}",
+                        hint="cast the argument first",
+                    )
+                return _BITS[first.element].with_lanes(first.lanes)
+            case "same":
+                return first
+
+
+_BITS = {FLOAT32: INT32, FLOAT64: INT64}
+"""The integers that hold the bits of floats."""
+
+
+def _bits(x: Array) -> Array:
+    values = np.asarray(x)
+    return values.view(np.dtype(f"int{8 * values.itemsize}"))
 
 
 def _in_double(fn: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -137,6 +157,7 @@ _ROWS: tuple[IntrinsicDef, ...] = (
     IntrinsicDef("isinf", 1, np.isinf, "float", "bool"),
     IntrinsicDef("isfinite", 1, np.isfinite, "float", "bool"),
     IntrinsicDef("popcount", 1, np.bitwise_count, "int"),
+    IntrinsicDef("bits", 1, _bits, "float", "bits"),  # a float's sign, exponent and fraction
     IntrinsicDef("likely", 1, _same, "any"),  # a hint: this bool is nearly always true
     IntrinsicDef("prefetch", 1, _same, "any"),  # evaluated alone: what is loaded is needed soon
 )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from unity import te
 from unity.ir.dims import Dim
-from unity.ir.dtype import INT32, INT64
+from unity.ir.dtype import INT32, INT64, DType
 from unity.ir.prim_expr import Imm, PrimExpr, imm
 
 from .reduce import Reduction
@@ -41,7 +41,7 @@ class LongRow:
     """
 
     x: te.Tensor
-    shape: Sequence[Dim]
+    shape: Sequence[Dim | PrimExpr]
     length: int
 
     def position(self, extreme: Extreme, name: str) -> te.Tensor:
@@ -105,7 +105,50 @@ class LongRow:
         return self.x[(*out[: self.x.ndim - 1], at)]
 
 
-def long_row(x: te.Tensor, r: Reduction, shape: Sequence[Dim]) -> LongRow | None:
+def first_position(
+    x: te.Tensor, r: Reduction, shape: Sequence[Dim | PrimExpr], extreme: Extreme, name: str
+) -> te.Tensor:
+    """The first position of each extreme among what is reduced, int32 where that can count them.
+
+    Args:
+        x: The tensor.
+        r: Over which axes, one or more.
+        shape: Of the result.
+        extreme: `te.max` or `te.min`; NaN is one, if there is any.
+        name: Of the operator.
+    """
+    reduced = r.axes()
+    of = _position_dtype(reduced)
+    row = long_row(x, r, shape) if of == INT32 else None
+    if row is not None:
+        return row.position(extreme, name)
+
+    def best(*out: PrimExpr) -> te.Reduce:
+        return extreme(x[r.index(out, reduced)], reduced)
+
+    found = te.compute(shape, best, f"{name}_value")
+    again = r.axes()
+
+    def position(*out: PrimExpr) -> te.Reduce:
+        at: PrimExpr = imm(0)
+        for axis in again:
+            at = at * axis.domain.extent + axis.var
+        hit = same(x[r.index(out, again)], found[out])
+        return te.min(te.select(hit, te.cast(at, of), te.max_value(of)), again)
+
+    return te.compute(shape, position, name if of == INT64 else f"{name}_narrow")
+
+
+def _position_dtype(axes: Sequence[te.ReduceAxis]) -> DType:
+    """The dtype to compare positions in: int32 has twice the lanes, where it can count them."""
+    total = 1
+    for axis in axes:
+        extent = axis.domain.extent
+        total *= int(extent.value) if isinstance(extent, Imm) else 0
+    return INT32 if 0 < total < 1 << 31 else INT64
+
+
+def long_row(x: te.Tensor, r: Reduction, shape: Sequence[Dim | PrimExpr]) -> LongRow | None:
     """The rows, if each runs along memory and is long."""
     if r.over != (x.ndim - 1,):
         return None

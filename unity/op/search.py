@@ -8,14 +8,14 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import BOOL, INT32, INT64, Array, DType
-from unity.ir.prim_expr import Imm, PrimExpr, Select, imm
+from unity.ir.dtype import BOOL, INT64, Array
+from unity.ir.prim_expr import PrimExpr, Select, imm
 from unity.ir.types import TensorType, Type
 
 from .argument import common_dtype, tensor
 from .broadcast import broadcast_types, read_broadcast
 from .elementwise import accepts_dtype
-from .position import BLOCK, LEAST, Extreme, long_row, same
+from .position import BLOCK, LEAST, Extreme, first_position
 from .reduce import Reduction, infer_reduced, known, tensor_of
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, flag_attr
 from .sampling import Sampler, sample
@@ -70,31 +70,11 @@ def _arg(
         shape, _ = known(result)
         x = tensor_of(args)
         r = Reduction(x, attrs)
-        reduced = r.axes()
-        if not reduced:
+        if not r.over:
             return te.compute(shape, lambda *_: imm(0), name)
 
-        of = _position_dtype(reduced)
-        row = long_row(x, r, shape) if of == INT32 else None
-        if row is not None:
-            first = row.position(extreme, name)
-            return te.compute(shape, lambda *out: te.cast(first[out], INT64), name)
-
-        def best(*out: PrimExpr) -> te.Reduce:
-            return extreme(x[r.index(out, reduced)], reduced)
-
-        found = te.compute(shape, best, f"{name}_value")
-        again = r.axes()
-
-        def position(*out: PrimExpr) -> te.Reduce:
-            at: PrimExpr = imm(0)
-            for axis in again:
-                at = at * axis.domain.extent + axis.var
-            hit = same(x[r.index(out, again)], found[out])
-            return te.min(te.select(hit, te.cast(at, of), te.max_value(of)), again)
-
-        first = te.compute(shape, position, name if of == INT64 else f"{name}_narrow")
-        if of == INT64:
+        first = first_position(x, r, shape, extreme, name)
+        if first.dtype == INT64:
             return first
         return te.compute(shape, lambda *out: te.cast(first[out], INT64), name)
 
@@ -141,15 +121,6 @@ def _long_samples(s: Sampler) -> list[Sample]:
     holes = s.array((1, LEAST + BLOCK))
     holes[0, [1500, 7000]] = np.nan
     return [sample(_ARG, (x,), axis=-1, keepdims=x.ndim == 2) for x in (ties, late, holes)]
-
-
-def _position_dtype(axes: Sequence[te.ReduceAxis]) -> DType:
-    """The dtype to compare positions in: int32 has twice the lanes, where it can count them."""
-    total = 1
-    for axis in axes:
-        extent = axis.domain.extent
-        total *= int(extent.value) if isinstance(extent, Imm) else 0
-    return INT32 if 0 < total < 1 << 31 else INT64
 
 
 def _infer_nonzero(site: Site) -> Type:

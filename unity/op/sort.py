@@ -1,6 +1,8 @@
 """Sorting along an axis: argsort, sort, topk.
 
-One stable merge sort of indices serves all three. NaN counts as greater than every number.
+One order of indices serves all three: by digits (`radix.py`) for dtypes of up to 32 bits, a stable
+merge sort for wider ones. Of topk, few are selected in one pass (`selection.py`), one is searched
+(`position.py`). NaN counts as greater than every number.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.types import TensorType, TupleType, Type
 
 from .argument import axis, tensor, type_text
-from .reduce import known
+from .position import first_position
+from .radix import has_keys, ordered
+from .reduce import Reduction, known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, dtype_attr, int_attr
 from .sampling import Sampler, sample
 from .selection import MOST, selected
@@ -100,6 +104,8 @@ class _Row:
 
 def _order(x: te.Tensor, along: int, *, descending: bool) -> te.Tensor:
     """The indices that sort each row."""
+    if has_keys(x.dtype):
+        return ordered(x, along, descending=descending)
 
     def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
         (source,), (target,) = inputs, outputs
@@ -205,6 +211,12 @@ def _topk_compute(
     along = int_attr(attrs, "axis") % x.ndim
     dims, of = known(result.fields[1])
     k = int_attr(attrs, "k")
+    largest = attrs["largest"] is True
+    if k == 1 and (largest or not x.dtype.is_float):  # the least is NaN only where all are
+        r = Reduction(x, Attrs({"axis": (along,), "keepdims": True}))
+        best = first_position(x, r, dims, te.max if largest else te.min, "topk")
+        values = te.compute(dims, lambda *i: x[(*i[:along], best[i], *i[along + 1 :])], "values")
+        return values, te.compute(dims, lambda *i: te.cast(best[i], of), "indices")
     if 1 <= k <= MOST:
         return selected(x, along, k, of, descending=attrs["largest"] is True)
     order = _order(x, along, descending=attrs["largest"] is True)

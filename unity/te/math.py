@@ -328,6 +328,11 @@ def isfinite(x: Operand) -> PrimExpr:
     return intrinsic("isfinite", x)
 
 
+def bits(x: Operand) -> PrimExpr:
+    """A float32's or float64's bits, as an integer of as many."""
+    return intrinsic("bits", x)
+
+
 def popcount(x: Operand) -> PrimExpr:
     """The number of one bits of an integer."""
     return intrinsic("popcount", x)

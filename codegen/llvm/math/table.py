@@ -122,6 +122,8 @@ def _of_floats(em: Emitter, name: str, dtype: DType, t: Ty, args: list[str]) -> 
         value = _INLINE[name](*numbers).text
     elif name in _FUNCTIONS:
         value = em.call(_defined(em.unit, name, t), t, *((t, a) for a in args))
+    elif name == "bits" and not is_narrow(dtype):
+        return em.pure(f"bitcast {t.text} {args[0]} to {t.int.text}")
     elif name == "fmod":
         value = rounding.fmod(em, t, *args)
     else:

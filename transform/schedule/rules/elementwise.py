@@ -32,6 +32,7 @@ _COSTLY = frozenset(INTRINSICS) - {
     "sign",
     "fma",
     "likely",
+    "bits",
 }
 
 
