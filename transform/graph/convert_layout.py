@@ -72,9 +72,9 @@ _WASTE_TILES = 2
 class ConvertLayout(Pass):
     """Convolutions by constants take and give ``(n, c / b, h, w, b)``, `b` lanes of a register.
 
-    Elementwise ops, pooling, means, repetition and concatenation follow, so that transposes stay
-    only at the borders of such a region (`EliminateDeadCode` removes the others). Weights are laid
-    out here.
+    Elementwise ops, pooling, means, resizing, slices and concatenation follow, so that transposes
+    stay only at the borders of such a region (`EliminateDeadCode` removes the others). Weights are
+    laid out here.
     A product of single pixels that stands alone stays as it is (`lone_products`), or where a call's
     attribute `algorithm` says so: ``"gemm"``.
     Channels that fill no block are padded by zeros. Channels are known; batch sizes, heights and
@@ -214,6 +214,8 @@ class _Converter(BodyRewriter):
             new = self.repeat(value)
         elif name == "strided_slice":
             new = self.slice(value, out)
+        elif name == "take":
+            new = self.take(value)
         else:
             return value
         if new is None:
@@ -292,9 +294,9 @@ class _Converter(BodyRewriter):
         return isinstance(by, Constant) and bool(np.all(by.data)) and (by.data.size == 1 or whole)
 
     def operand(self, a: Expr, out: Image) -> Expr | None:
-        """An operand of an elementwise op in blocks: the same shape, or one for each channel."""
+        """An operand of an elementwise op in blocks: the same shape, or a constant."""
         if isinstance(a, Constant):
-            return self.per_channel(a, out.channels)
+            return self.constant(a, out.channels)
         image, known = image_of(a), self.blocked.get(a)
         if image is None or image.channels != out.channels:
             return None
@@ -303,11 +305,13 @@ class _Converter(BodyRewriter):
         small = image.pixels == 1 and image.channels % self.lanes == 0
         return self.in_blocks(a, image) if small else None
 
-    def per_channel(self, c: Constant, channels: int) -> Constant | None:
-        """A constant that is the same for all pixels, in blocks."""
+    def constant(self, c: Constant, channels: int) -> Constant | None:
+        """A constant that is the same for all pixels, or for all channels, in blocks."""
         if c.data.size == 1:
             return Constant(c.data.reshape(()), c.name, c.span)
         shape = (1,) * (4 - c.data.ndim) + c.data.shape
+        if shape[:2] == (1, 1):
+            return Constant(c.data.reshape(*shape, 1), c.name, c.span)
         if shape != (1, channels, 1, 1):
             return None
         padding = self.padded(channels) - channels
@@ -351,6 +355,16 @@ class _Converter(BodyRewriter):
         if x is None or not isinstance(axis, int) or axis % 4 not in (2, 3):
             return None
         return Call(call.callee, (x,), call.attrs.with_(axis=axis % 4), call.span)
+
+    def take(self, call: Call) -> Call | None:
+        """Lines or pixels by constant numbers: images resized."""
+        (image, indices), axis = call.args, call.attrs["axis"]
+        x = self.blocked.get(image)
+        if x is None or not isinstance(indices, Constant) or indices.data.ndim != 1:
+            return None
+        if not isinstance(axis, int) or axis % 4 not in (2, 3):
+            return None
+        return Call(call.callee, (x, indices), call.attrs.with_(axis=axis % 4), call.span)
 
     def slice(self, call: Call, out: Image) -> Call | None:
         """Channels from the first of a block on; those behind them in the last are others."""

@@ -28,7 +28,14 @@ from unity.op.registry import Pattern
 from ..passes import Context, Pass
 from .arena import ALIGNMENT
 from .groups import BROADCAST, ELEMENTWISE, INJECTIVE, LEVELS, OPAQUE, OUT_FUSABLE, Node, group
-from .inline import is_costly, is_transposition, reads_along_axes, reads_once, widens
+from .inline import (
+    is_costly,
+    is_transposition,
+    looks_up,
+    reads_along_axes,
+    reads_once,
+    widens,
+)
 from .mark_copies import copies
 from .names import Names
 from .primitives import Primitives, tir_call
@@ -85,6 +92,8 @@ class _Fuser:
     costly: dict[str, bool] = field(default_factory=dict[str, bool])
     once: dict[tuple[str, int], bool] = field(default_factory=dict[tuple[str, int], bool])
     uses: Counter[Var] = field(default_factory=Counter[Var])
+    searching: dict[str, bool] = field(default_factory=dict[str, bool])
+    found: set[Expr] = field(default_factory=set[Expr])
 
     def function(self, f: Function) -> Function:
         """A function with its groups called instead of their members."""
@@ -157,6 +166,10 @@ class _Fuser:
         nodes = [Node(self.level(c)) for c in calls]
         inner: Counter[Var] = Counter()
         users: list[list[tuple[CallTir, int]]] = [[] for _ in members]
+        self.found = set()
+        for binding, call in zip(members, calls, strict=True):
+            if self.looks_up(call) or self.passes_on(call):
+                self.found.add(binding.var)
         for i, (binding, call) in enumerate(zip(members, calls, strict=True)):
             for place, arg in enumerate(call.args):
                 if isinstance(arg, Var) and arg in index:
@@ -206,7 +219,8 @@ class _Fuser:
         level = self.level(user)
         if level == BROADCAST and _shape(value) == _shape(result):
             level = ELEMENTWISE
-        if self.is_costly(source) and not self.reads_once(user, place):
+        costly = self.is_costly(source) or value in self.found
+        if costly and not self.reads_once(user, place):
             return OPAQUE  # inlined, it would be computed again for each element that reads it
         return level
 
@@ -218,6 +232,19 @@ class _Fuser:
                 is_costly(e) for s in walk_stmt(self.kernel(call).body) for e in stmt_exprs(s)
             )
         return self.costly[name]
+
+    def looks_up(self, call: CallTir) -> bool:
+        """Whether a kernel reads where another tensor says: that takes long for an element."""
+        name = call.callee.name
+        if name not in self.searching:
+            self.searching[name] = looks_up(self.kernel(call).body)
+        return self.searching[name]
+
+    def passes_on(self, call: CallTir) -> bool:
+        """Whether a kernel does something to each element of what was looked up."""
+        return self.level(call) <= INJECTIVE and any(
+            a in self.found and self.reads_once(call, i) for i, a in enumerate(call.args)
+        )
 
     def reads_once(self, call: CallTir, place: int) -> bool:
         """Whether a kernel reads each element of an argument once."""

@@ -196,6 +196,16 @@ def is_costly(value: PrimExpr) -> bool:
     )
 
 
+def looks_up(stmt: Stmt) -> bool:
+    """Whether anything is read at a place that was read itself."""
+    return any(
+        isinstance(e, Load) and any(isinstance(i, Load) for at in e.indices for i in walk_prim(at))
+        for s in walk_stmt(stmt)
+        for root in stmt_exprs(s)
+        for e in walk_prim(root)
+    )
+
+
 def _reads_of(block: Block, buffer: Buffer) -> list[Load]:
     parts = [block.body] if block.init is None else [block.init, block.body]
     return [

@@ -9,22 +9,16 @@ import numpy.typing as npt
 import pytest
 
 import unity
+from tests.transform.graph.moving import kernels
 from unity.interpreter import interpret
-from unity.ir.graph import Call, FunctionRef, Op
+from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
 from unity.script import parse
-from unity.transform import Context, pipeline
-from unity.transform.graph import (
-    EliminateDeadCode,
-    LowerCalls,
-    MergeConvolutions,
-    PlanMemory,
-)
+from unity.transform import Context
+from unity.transform.graph import EliminateDeadCode, MergeConvolutions
 from unity.transform.graph.merge_estimate import Window, merging_gains
-from unity.transform.schedule import ScheduleDefault
 
 Floats = npt.NDArray[np.float32]
 SIZE = 6
@@ -210,21 +204,6 @@ WEIGHTS = {
     "s": (32, 128, 1, 1),
     "last": (64, 192, 3, 3),
 }
-
-
-def kernels(module: IRModule, target: Target) -> list[str]:
-    """The kernels that run, by the graph passes up to planned memory."""
-    ctx = Context(target)
-    module = pipeline("cpu").until(ScheduleDefault).run(module, ctx)
-    module = PlanMemory()(EliminateDeadCode()(LowerCalls()(module, ctx), ctx), ctx)
-    found: list[str] = []
-    for binding in walk_bindings(module.graph_functions()["main"]):
-        match binding.value:
-            case Call(Op("memory.call_kernel"), (FunctionRef(name), _, _)):
-                found.append(name)
-            case _:
-                pass
-    return found
 
 
 def test_an_inception_module_copies_nothing() -> None:

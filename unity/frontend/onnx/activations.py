@@ -29,8 +29,13 @@ def _gelu(node: Node) -> Value:
 def _prelu(node: Node) -> Value:
     """``x`` where it is not negative, else ``slope * x``, the slope broadcast."""
     x, slope = node.tensor(0), node.tensor(1)
-    scaled = node.binary("multiply", x, slope)
-    return node.op("where", node.op("less", x, node.number(0, x)), scaled, x)
+    zero = node.number(0, x)
+    if not node.dtype_of(x).is_float:
+        scaled = node.binary("multiply", x, slope)
+        return node.op("where", node.op("less", x, zero), scaled, x)
+    # Without a comparison, which layouts of images know no blocks for.
+    scaled = node.binary("multiply", node.op("minimum", x, zero), slope)
+    return node.binary("add", node.op("maximum", x, zero), scaled)
 
 
 def _celu(node: Node) -> Value:

@@ -161,14 +161,41 @@ def _apply(
     if len(given) != len(over):
         raise UnityError(f"{len(over)} axes take as many scales or sizes, got {len(given)}")
     x = node.tensor(0)
-    for i, axis in enumerate(over):
-        extent = node.shape_of(x)[axis]
+    shape = node.shape_of(x)
+    for i, axis in _grown_last(shape, over, sizes, scales):
+        extent = shape[axis]
         scale = None if scales is None else scales[i]
         size = None if sizes is None else sizes[i]
         if scale == 1 or size == extent:
             continue
         x = _axis(node, method, x, axis, scale, size)
     return x
+
+
+def _grown_last(
+    shape: Sequence[Dim],
+    over: Sequence[int],
+    sizes: Sequence[Dim] | None,
+    scales: Sequence[float] | None,
+) -> list[tuple[int, int]]:
+    """Indices of `over` with their axes, such that little is read element by element.
+
+    The innermost axis goes first, unless others shrink: along the others whole rows are added up.
+    """
+
+    def grows(i: int, axis: int) -> bool:
+        if scales is not None:
+            return scales[i] > 1
+        size, old = (0 if sizes is None else sizes[i]), shape[axis]
+        return not isinstance(size, int) or not isinstance(old, int) or size > old
+
+    inner = len(shape) - 1
+
+    def rank(at: tuple[int, int]) -> int:
+        i, axis = at
+        return 0 if axis == inner else 1 if grows(i, axis) else -1
+
+    return sorted(enumerate(over), key=rank)
 
 
 def _axis(
