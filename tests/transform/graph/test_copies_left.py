@@ -25,7 +25,7 @@ def program(lines: str, **shapes: tuple[int, ...]) -> IRModule:
     rng = np.random.default_rng(0)
     given = ", ".join(map(str, shapes.pop("x")))
     constants: dict[str, Floats] = {
-        k: rng.standard_normal(v, np.float32) / 8 for k, v in shapes.items()
+        k: rng.standard_normal(v, np.float32) * np.float32(0.125) for k, v in shapes.items()
     }
     for name in shapes:
         lines = lines.replace(f"${name}", f'R.const("{name}")')
