@@ -93,7 +93,7 @@ class _Fuser:
     once: dict[tuple[str, int], bool] = field(default_factory=dict[tuple[str, int], bool])
     uses: Counter[Var] = field(default_factory=Counter[Var])
     searching: dict[str, bool] = field(default_factory=dict[str, bool])
-    found: set[Expr] = field(default_factory=set[Expr])
+    found: set[Var] = field(default_factory=set[Var])
 
     def function(self, f: Function) -> Function:
         """A function with its groups called instead of their members."""
@@ -243,7 +243,8 @@ class _Fuser:
     def passes_on(self, call: CallTir) -> bool:
         """Whether a kernel does something to each element of what was looked up."""
         return self.level(call) <= INJECTIVE and any(
-            a in self.found and self.reads_once(call, i) for i, a in enumerate(call.args)
+            isinstance(a, Var) and a in self.found and self.reads_once(call, i)
+            for i, a in enumerate(call.args)
         )
 
     def reads_once(self, call: CallTir, place: int) -> bool:

@@ -44,7 +44,8 @@ UNET = program(
         a = R.nn.relu(R.nn.conv2d(x, $a, padding=1))
         b = R.nn.relu(R.nn.conv2d(R.nn.max_pool2d(a, 2, 2), $b, padding=1))
         up = R.repeat(R.repeat(b, 2, axis=2), 2, axis=3)
-        out = R.mean(R.nn.relu(R.nn.conv2d(R.concat((up, a), axis=1), $c)), axis=(2, 3), keepdims=True)""",
+        z = R.nn.relu(R.nn.conv2d(R.concat((up, a), axis=1), $c))
+        out = R.mean(z, axis=(2, 3), keepdims=True)""",
     x=(1, 3, 32, 32),
     a=(32, 3, 3, 3),
     b=(64, 32, 3, 3),
