@@ -106,7 +106,7 @@ def _may_reorder_steps(
     """Why a reduction's loops may not have another order."""
     block = site.block
     if not reaches_once(site):
-        return f"the loops reach points of the reduction {block.name!r} more than once"
+        return f"the loops may reach points of the reduction {block.name!r} more than once"
     before, now = ([x for x in each if "R" in driven(block, x.var)] for each in (loops, order))
     if all(a is b for a, b in zip(before, now, strict=True)):
         return None

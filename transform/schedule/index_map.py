@@ -20,7 +20,8 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.sympy_nodes import Facts
-from unity.ir.visit import substitute_prim
+from unity.ir.visit import substitute_prim, walk_prim
+from unity.script.printer import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,20 @@ class IndexMap:
                 raise UnityError(
                     "an index map is made of its inputs, sizes, integers, + - * // and %"
                 )
+
+    def to_python(self) -> str | None:
+        """As a Python function, where it has no sizes.
+
+        >>> IndexMap.of(lambda i, j: (i // 16, j, i % 16)).to_python()
+        'lambda i0, i1: (i0 // 16, i1, i0 % 16)'
+        """
+        inputs = tuple(PrimVar(f"i{k}") for k in range(len(self.inputs)))
+        outputs = self(inputs)
+        if any(isinstance(x, SizeVar) for e in outputs for x in walk_prim(e)):
+            return None
+        made = ", ".join(text(e) for e in outputs)
+        given = ", ".join(v.name for v in inputs)
+        return f"lambda {given}: ({made}{',' if len(outputs) == 1 else ''})"
 
     @staticmethod
     def from_json(data: Any) -> IndexMap:

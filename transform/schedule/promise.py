@@ -167,7 +167,7 @@ def late_init(site: Site) -> str | None:
     if not site.is_certain:
         return f"block {block.name!r} stands under a condition"
     if not reaches_once(site):
-        return f"the loops reach points of the reduction {block.name!r} more than once"
+        return f"the loops may reach points of the reduction {block.name!r} more than once"
     reducing = [x for x in site.loops if "R" in driven(block, x.var)]
     first: Values = {}
     for x in reducing:

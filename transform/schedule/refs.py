@@ -33,3 +33,5 @@ class Decision(int):
 
 
 AnyBlock: TypeAlias = BlockRef | str
+Name: TypeAlias = str
+"""Letters, digits, underscores and dots."""

@@ -119,7 +119,9 @@ def _python(value: Json) -> str:
         case {"block": str(name)}:
             return json.dumps(name)
         case {"map": text}:
-            return f"IndexMap.from_json({text!r})"
+            return IndexMap.from_json(text).to_python() or f"IndexMap.from_json({text!r})"
+        case {"sizes": Mapping() as sizes}:
+            return repr(dict(sizes))
         case str():
             return json.dumps(value)
         case None | bool() | int() | float():
@@ -130,12 +132,36 @@ def _python(value: Json) -> str:
             return f"[{', '.join(_python(v) for v in value)}]"
 
 
-def _instruction(name: str, args: list[Json], outputs: list[str], decision: Json) -> Instruction:
-    return Instruction(name, tuple(args), tuple(outputs), decision)
+def _instruction(
+    name: object, args: list[Json], outputs: list[object], decision: Json
+) -> Instruction:
+    """An instruction out of a file.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"{name!r} is no instruction")
+    tokens = tuple(o for o in outputs if isinstance(o, str))
+    if len(tokens) != len(outputs) or not all(map(_named_well, args)):
+        raise ValueError(f"{name} takes or gives what has no name")
+    return Instruction(name, tuple(args), tokens, decision)
+
+
+def _named_well(value: Json) -> bool:
+    """Whether tokens in an argument are such: they become names when the trace is printed."""
+    match value:
+        case {"loop": token} | {"decision": token}:
+            return isinstance(token, str) and re.fullmatch(r"[lv]\d+", token) is not None
+        case list():
+            return all(map(_named_well, value))
+        case _:
+            return True
 
 
 Given: TypeAlias = (
-    "LoopRef | BlockRef | IndexMap | bool | int | float | str | Sequence[Given] | None"
+    "LoopRef | BlockRef | IndexMap | bool | int | float | str | Sequence[Given] "
+    "| Mapping[str, int] | None"
 )
 """What the methods of a schedule take and give."""
 
@@ -153,6 +179,8 @@ def encode(value: Given) -> Json:
             return {"decision": value.token}
         case None | bool() | int() | float() | str():
             return value
+        case Mapping():
+            return {"sizes": dict(value)}
         case _:
             return [encode(v) for v in value]
 
@@ -168,6 +196,8 @@ def decode(value: Json, known: Mapping[str, Given]) -> Given:
             return known.get(name, BlockRef(name))
         case {"map": text}:
             return IndexMap.from_json(text)
+        case {"sizes": Mapping() as sizes}:
+            return {name: n for name, n in sizes.items() if isinstance(n, int)}
         case None | bool() | int() | float() | str():
             return value
         case Mapping():

@@ -56,8 +56,8 @@ class IterMap:
 
         >>> i, j = PrimVar("i"), PrimVar("j")
         >>> loops = {i: imm(6), j: imm(4)}
-        >>> [detect([e], loops).is_injective() for e in (i * 4 + j, i * 3 + j)]
-        [True, False]
+        >>> [detect([e], loops).is_injective() for e in (i * 4 + j, i * 3 + j, j - i * 4)]
+        [True, False, True]
         """
         if not all(self._separable(s) for s in self.sums):
             return False
@@ -96,14 +96,14 @@ class IterMap:
 
     def _separable(self, s: IterSum) -> bool:
         """Whether a sum tells each of its splits."""
-        left = [x for x in s.splits if x.extent != imm(1)]
+        left = [(_size(x.scale), x.extent) for x in s.splits if x.extent != imm(1)]
         reach: PrimExpr = imm(1)
         while left:
-            least = next((x for x in left if all(self._le(x.scale, y.scale) for y in left)), None)
-            if least is None or not self._le(reach, least.scale):
+            least = next((x for x in left if all(self._le(x[0], y[0]) for y in left)), None)
+            if least is None or not self._le(reach, least[0]):
                 return False
             left.remove(least)
-            steps = Binary("mul", least.scale, Binary("sub", least.extent, imm(1)))
+            steps = Binary("mul", least[0], Binary("sub", least[1], imm(1)))
             reach = self.known.simplify(Binary("add", reach, steps))
         return True
 
@@ -131,6 +131,15 @@ class IterMap:
             if split.source == source:
                 total = Binary("mul", total, split.extent)
         return self.known.equal(total, self.extents[source])
+
+
+def _size(scale: PrimExpr) -> PrimExpr:
+    """How far a split moves a sum at each step, in whatever direction."""
+    match scale:
+        case Imm(int() as value):
+            return imm(abs(value))
+        case _:
+            return scale
 
 
 def detect(

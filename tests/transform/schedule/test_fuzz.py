@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.ir.verify import verify
-from unity.transform.schedule import Schedule, Trace
+from unity.transform.schedule import IndexMap, Schedule, Trace
 from unity.transform.tensor import lowering
 
 GROUPS: dict[str, Sequence[Step]] = {
@@ -61,7 +62,17 @@ def hold(seed: int, steps: Sequence[Step]) -> tuple[PrimFunc, PrimFunc, dict[str
     assert_same(before, backwards(sch.func), sizes)
     again = Schedule(before).replay(Trace.from_json(sch.trace.to_json()))
     assert first_difference(again.func, sch.func) is None
+    assert first_difference(run_as_python(sch.trace, before), sch.func) is None
     return before, sch.func, sizes
+
+
+def run_as_python(trace: Trace, func: PrimFunc) -> PrimFunc:
+    """The prim func after the program that a trace prints."""
+    names: dict[str, Any] = {"Schedule": Schedule, "IndexMap": IndexMap}
+    exec(trace.to_python(), names)
+    sch = Schedule(func)
+    names["steps"](sch)
+    return sch.func
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -25,9 +25,12 @@ from .reorder import reorder
 from .reverse_compute_at import reverse_compute_at
 from .reverse_compute_inline import reverse_compute_inline
 from .rfactor import rfactor
-from .sample import compute_locations, sample_categorical, sample_perfect_tile
+from .sample_categorical import check_decision, sample_categorical
+from .sample_compute_location import compute_locations
+from .sample_perfect_tile import check_perfect_tile, sample_perfect_tile
 from .set_axis_separator import set_axis_separator
 from .set_scope import set_scope
+from .specialize import specialize
 from .split import split
 from .storage_align import storage_align
 from .store_at import store_at
@@ -45,6 +48,8 @@ __all__ = [
     "blockize",
     "cache_read",
     "cache_write",
+    "check_decision",
+    "check_perfect_tile",
     "compute_at",
     "compute_inline",
     "compute_locations",
@@ -66,6 +71,7 @@ __all__ = [
     "sample_perfect_tile",
     "set_axis_separator",
     "set_scope",
+    "specialize",
     "split",
     "storage_align",
     "store_at",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.ir.prim_expr import Load
-from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt
 from unity.ir.visit import walk_stmt
 
-from ..flow import allocated, checked, copy_nest, replaced_loads, top_of
+from ..flow import allocated, checked, copy_nest, replaced_loads, stored, top_of
 from ..tree import Outcome, all_blocks, block_path, illegal, replaced, sequence, unique
 
 
@@ -69,6 +69,6 @@ def cache_read(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
 
 def refuse_if_made_inside(where: str, top: Stmt, buffer: Buffer) -> None:
     """Refuse where a nest stores to a buffer or allocates it."""
-    for s in walk_stmt(top):
-        if isinstance(s, Store | Allocate) and s.buffer is buffer:
-            raise illegal(where, f"{buffer.name!r} is made within the block's nest")
+    own = any(isinstance(s, Allocate) and s.buffer is buffer for s in walk_stmt(top))
+    if own or buffer in stored(top):
+        raise illegal(where, f"{buffer.name!r} is made within the block's nest")

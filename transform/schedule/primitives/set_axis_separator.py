@@ -8,7 +8,7 @@ from dataclasses import replace
 from unity.ir.stmt import PrimFunc
 
 from ..tree import Outcome, illegal, with_buffers
-from .set_scope import written
+from .set_scope import laid_out
 
 
 def set_axis_separator(func: PrimFunc, name: str, index: int, separators: Sequence[int]) -> Outcome:
@@ -55,7 +55,7 @@ def set_axis_separator(func: PrimFunc, name: str, index: int, separators: Sequen
                 vi, vj = T.axis.remap("SS", i, j)
                 c[vi, vj] = t[vi, vj] + 1.0
     """
-    buffer = written(func, name, index, "set_axis_separator")
+    buffer = laid_out(func, name, index, "set_axis_separator")
     where = "set_axis_separator, argument 3 'separators'"
     rank = len(buffer.shape)
     if any(not 0 < s < rank for s in separators):

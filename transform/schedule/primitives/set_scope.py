@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unity.ir.stmt import Buffer, PrimFunc
 
-from ..flow import is_param
+from ..flow import addressed_in, is_param
 from ..tree import Outcome, block_path, illegal, with_buffers
 
 
@@ -54,6 +54,15 @@ def set_scope(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     buffer = written(func, name, index, "set_scope")
     new = replace(buffer, scope=scope)
     return Outcome(replace(func, body=with_buffers(func.body, {buffer: new})))
+
+
+def laid_out(func: PrimFunc, name: str, index: int, primitive: str) -> Buffer:
+    """The same, of which nothing but loads and stores rely on the layout."""
+    buffer = written(func, name, index, primitive)
+    if buffer in addressed_in(func.body):
+        why = f"a foreign function gets the address of {buffer.name!r}, and relies on its layout"
+        raise illegal(f"{primitive}, argument 2 'index'", why)
+    return buffer
 
 
 def written(func: PrimFunc, name: str, index: int, primitive: str) -> Buffer:

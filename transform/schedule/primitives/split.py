@@ -11,7 +11,7 @@ from unity.ir.visit import substitute_stmt
 from unity.script.printer import text
 
 from ..moving import shifting_bounds
-from ..tree import Outcome, guarded, illegal, known_at, loop_path, replaced
+from ..tree import Outcome, blocks_below, driven, guarded, illegal, known_at, loop_path, replaced
 
 
 def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcome:
@@ -72,6 +72,10 @@ def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcom
         left = imm(1)
         if not known.prove(Compare("ge", imm(given), loop.extent)):
             raise illegal(where, f"their product {given} is not known to reach {text(loop.extent)}")
+        reduced = [b for b in blocks_below(loop) if b.init is not None and "R" in driven(b, var)]
+        if reduced and not known.prove(Compare("ge", loop.extent, imm(1))):
+            why = f"{var.name!r} may be empty: the init of block {reduced[0].name!r} would not run"
+            raise illegal(where, why, "leave one factor None")
     extents: list[PrimExpr] = [left if f is None else imm(f) for f in factors]
     parts = [PrimVar(f"{var.name}_{k}", var.dtype) for k in range(len(extents))]
     value: PrimExpr = parts[0]

@@ -9,7 +9,7 @@ from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.stmt import PrimFunc
 
 from ..tree import Outcome, constant, illegal, with_buffers
-from .set_scope import written
+from .set_scope import laid_out
 
 
 def storage_align(
@@ -58,7 +58,7 @@ def storage_align(
                 vi, vj = T.axis.remap("SS", i, j)
                 c[vi, vj] = t[vj, vi]
     """
-    buffer = written(func, name, index, "storage_align")
+    buffer = laid_out(func, name, index, "storage_align")
     if not 0 <= axis < len(buffer.shape):
         rank = len(buffer.shape)
         raise illegal("storage_align, argument 3 'axis'", f"{axis} is not below the rank {rank}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from unity.errors import UnityError
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
-from ..tree import Outcome
+from ..tree import Outcome, illegal
 from .reorder import reorder
 from .split import split
 
@@ -43,7 +46,20 @@ def tile(func: PrimFunc, rows: PrimVar, columns: PrimVar, height: int, width: in
                 vj = T.axis.spatial(16, j_0 * 4 + j_1)
                 c[vi, vj] = a[vj, vi]
     """
-    first = split(func, rows, (None, height))
-    second = split(first.func, columns, (None, width))
+    for at, (name, size) in enumerate((("height", height), ("width", width)), 3):
+        if size < 1:
+            raise illegal(f"tile, argument {at} {name!r}", f"it must be positive, got {size}")
+    first = _part("argument 1 'rows'", lambda: split(func, rows, (None, height)))
+    second = _part("argument 2 'columns'", lambda: split(first.func, columns, (None, width)))
     loops = (first.loops[0], second.loops[0], first.loops[1], second.loops[1])
-    return Outcome(reorder(second.func, loops).func, loops)
+    done = _part("arguments 1 and 2", lambda: reorder(second.func, loops))
+    return Outcome(done.func, loops)
+
+
+def _part(arguments: str, do: Callable[[], Outcome]) -> Outcome:
+    """A step of it, refused as one of its own arguments."""
+    try:
+        return do()
+    except UnityError as error:
+        _, _, why = error.message.partition(": ")
+        raise illegal(f"tile, {arguments}", why or error.message, error.hint) from None

@@ -13,7 +13,7 @@ from unity.ir.visit import rewrite_stmt
 
 from ..index_map import IndexMap
 from ..tree import Outcome, illegal, with_regions
-from .set_scope import written
+from .set_scope import laid_out
 
 
 def transform_layout(func: PrimFunc, name: str, index: int, index_map: IndexMap) -> Outcome:
@@ -58,7 +58,7 @@ def transform_layout(func: PrimFunc, name: str, index: int, index_map: IndexMap)
                 vi, vj = T.axis.remap("SS", i, j)
                 c[vi, vj] = t[vj // 4, vi, vj % 4]
     """
-    buffer = written(func, name, index, "transform_layout")
+    buffer = laid_out(func, name, index, "transform_layout")
     where = "transform_layout, argument 3 'index_map'"
     rank = len(buffer.shape)
     if len(index_map.inputs) != rank:

@@ -18,6 +18,7 @@ from unity.script import parse
 HEAD = """
 n = dim("n")
 m = dim("m")
+few = dim("few", max=8)
 
 @script.prim_func
 def main({params}) -> None:

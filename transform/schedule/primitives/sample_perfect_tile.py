@@ -1,17 +1,17 @@
-"""Sampling: what a schedule leaves open, drawn at random and recorded as decisions."""
+"""sample_perfect_tile: factors of a loop's extent, drawn at random and recorded as a decision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from random import Random
 
-from unity.errors import UnityError
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
-from ..tree import block_path, constant, illegal, loop_path, loops_of, scope_path
-from .compute_at import compute_at
-from .neighbours import consumers
+from ..tree import constant, illegal, loop_path
+
+MOST_PARTS = 64
 
 
 def sample_perfect_tile(
@@ -47,8 +47,11 @@ def sample_perfect_tile(
     extent = constant(loop_path(func, var)[1].extent)
     if extent is None:
         raise illegal("sample_perfect_tile, argument 1 'loop'", "its extent is no constant")
-    if parts < 1:
-        raise illegal("sample_perfect_tile, argument 2 'parts'", f"must be positive, got {parts}")
+    if not 0 < parts <= MOST_PARTS:
+        why = f"must be from 1 to {MOST_PARTS}, got {parts}"
+        raise illegal("sample_perfect_tile, argument 2 'parts'", why)
+    if limit < 1:
+        raise illegal("sample_perfect_tile, argument 3 'limit'", f"must be positive, got {limit}")
     factors: list[int] = []
     left = extent
     for k in range(parts - 1):
@@ -60,29 +63,18 @@ def sample_perfect_tile(
     return (left, *factors)
 
 
-def sample_categorical(candidates: Sequence[int], weights: Sequence[float], random: Random) -> int:
-    """The index of one of several numbers, drawn with weights.
+def check_perfect_tile(
+    func: PrimFunc, var: PrimVar, parts: int, limit: int, decision: Sequence[int]
+) -> None:
+    """Whether a decision is one that `sample_perfect_tile` may draw.
 
     Raises:
-        UnityError: There is none, or not a weight for each.
+        UnityError: It is none.
     """
-    if not candidates or len(candidates) != len(weights) or min(weights) < 0 or not sum(weights):
+    extent = constant(loop_path(func, var)[1].extent)
+    fits = len(decision) == parts and all(f > 0 for f in decision) and prod(decision) == extent
+    if not fits or (parts > 1 and decision[-1] > limit):
         raise illegal(
-            "sample_categorical, argument 2 'weights'",
-            f"there must be one for each of the candidates, got {list(weights)}",
+            "sample_perfect_tile, argument 'decision'",
+            f"it is {parts} factors of {extent}, the last at most {limit}, got {list(decision)}",
         )
-    return random.choices(range(len(candidates)), weights)[0]
-
-
-def compute_locations(func: PrimFunc, name: str) -> list[PrimVar]:
-    """The loops that `compute_at` would take a block to."""
-    found: list[PrimVar] = []
-    for reader in consumers(func, name)[:1]:
-        path, _ = block_path(func, reader.name)
-        for loop in loops_of(scope_path(path)):
-            try:
-                compute_at(func, name, loop.var)
-            except UnityError:
-                continue
-            found.append(loop.var)
-    return found

@@ -1,0 +1,420 @@
+"""What single steps refuse, by text; `test_hostile.py` shows that what they take is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from tests.transform.schedule.hostile import HOSTILE, Program
+from unity.errors import UnityError
+from unity.ir.prim_expr import Operand
+from unity.transform.schedule import BlockRef, LoopRef, Schedule
+
+Do = Callable[[Schedule], object]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop around a block, by number."""
+
+    block: str
+    k: int
+
+    def of(self, sch: Schedule) -> LoopRef:
+        return sch.get_loops(self.block)[self.k]
+
+
+def at(block: str, k: int) -> Callable[[Schedule], LoopRef]:
+    return Loop(block, k).of
+
+
+def _swapped(i: Operand, j: Operand) -> Sequence[Operand]:
+    return j, i
+
+
+FACTS = Program(
+    "a: f32[Buffer, 4, few], c: f32[Buffer, 4]",
+    """
+for i, k in T.grid(4, few):
+    with T.block("b"):
+        vi, vk = T.axis.remap("SR", i, k)
+        with T.init():
+            c[vi] = 0.0
+        c[vi] += a[vi, vk]
+""",
+)
+INIT_BEHIND = Program(
+    "a: f32[Buffer, 4, 6], c: f32[Buffer, 4], d: f32[Buffer, 4]",
+    """
+for i, k in T.grid(4, 6):
+    with T.block("sum"):
+        vi, vk = T.axis.remap("SR", i, k)
+        c[vi] += a[vi, vk]
+for i in range(4):
+    with T.block("zero"):
+        vi = T.axis.spatial(4, i)
+        c[vi] = 0.0
+for i in range(4):
+    with T.block("copy"):
+        vi = T.axis.spatial(4, i)
+        d[vi] = c[vi]
+for i, k in T.grid(4, 6):
+    with T.block("again"):
+        vi, vk = T.axis.remap("SR", i, k)
+        d[vi] += a[vi, vk]
+""",
+)
+FOREIGN = Program(
+    "a: f32[Buffer, 8, 8], c: f32[Buffer, 8, 8]",
+    """
+t = T.alloc((8, 8), "float32")
+for i, j in T.grid(8, 8):
+    with T.block("p"):
+        vi, vj = T.axis.remap("SS", i, j)
+        t[vi, vj] = a[vi, vj] * 2.0
+with T.block("call"):
+    T.evaluate(T.call_extern("lib.f", 8, T.address_of(t[0, 0]), T.address_of(c[0, 0])))
+for i, j in T.grid(8, 8):
+    with T.block("q"):
+        vi, vj = T.axis.remap("SS", i, j)
+        c[vi, vj] = c[vi, vj] + t[vj, vi]
+""",
+)
+NESTED = Program(
+    "a: f32[Buffer, 6, 6], x: f32[Buffer, 6], c: f32[Buffer, 6]",
+    """
+for k in range(6):
+    for i in range(k, 6):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", i, k)
+            with T.init():
+                c[vi] = 0.0
+            c[vi] += a[vi, vk] * x[vi]
+""",
+)
+
+CASES: dict[str, tuple[Program, Do, str]] = {
+    "no factor": (
+        HOSTILE["matmul"],
+        lambda s: s.split(at("b", 0)(s), []),
+        "split, argument 2 'factors': one of them may be None, got []",
+    ),
+    "factor of 0": (
+        HOSTILE["matmul"],
+        lambda s: s.split(at("b", 0)(s), [None, 0]),
+        "split, argument 2 'factors': they must be positive, got [None, 0]",
+    ),
+    "an empty reduction": (
+        FACTS,
+        lambda s: s.split(at("b", 1)(s), [2, 4]),
+        "split, argument 2 'factors': 'k' may be empty: the init of block 'b' would not run",
+    ),
+    "a kind already": (
+        HOSTILE["matmul"],
+        lambda s: (s.unroll(at("b", 0)(s)), s.split(at("b", 0)(s), [2, 2])),
+        "split, argument 1 'loop': it is unrolled already",
+    ),
+    "bounds that change": (
+        HOSTILE["shrinking"],
+        lambda s: s.split(at("b", 0)(s), [None, 2]),
+        "split, argument 1 'loop': the bounds of 'k' load 'l', which it stores to",
+    ),
+    "tile size": (
+        HOSTILE["matmul"],
+        lambda s: s.tile(at("b", 0)(s), at("b", 1)(s), 0, 2),
+        "tile, argument 3 'height': it must be positive, got 0",
+    ),
+    "tile of loops with a kind": (
+        HOSTILE["matmul"],
+        lambda s: (s.unroll(at("b", 1)(s)), s.tile(at("b", 0)(s), at("b", 1)(s), 2, 2)),
+        "tile, argument 2 'columns': it is unrolled already",
+    ),
+    "fuse of nothing": (
+        HOSTILE["matmul"],
+        lambda s: s.fuse(),
+        "fuse, argument 1 'loops': there must be one at least",
+    ),
+    "reorder of one loop twice": (
+        HOSTILE["matmul"],
+        lambda s: s.reorder(at("b", 0)(s), at("b", 0)(s)),
+        "reorder, argument 1 'loops': each loop must be given once",
+    ),
+    "steps with an order": (
+        HOSTILE["horner2"],
+        lambda s: s.reorder(at("b", 2)(s), at("b", 1)(s)),
+        "reorder, argument 1 'loops': the steps of the reduction 'b' are not known to come in any "
+        "order",
+    ),
+    "single steps that another block reads": (
+        HOSTILE["interleaved"],
+        lambda s: s.reorder(*reversed(s.split(at("s", 1)(s), [None, 2]))),
+        "reorder, argument 1 'loops': block 'u' touches what single steps of 's' make",
+    ),
+    "elements that points share": (
+        HOSTILE["race"],
+        lambda s: s.parallel(at("b", 0)(s)),
+        "parallel, argument 1 'loop': points of block 'b' may write to one place of 'c'",
+    ),
+    "elements of other points": (
+        HOSTILE["shift"],
+        lambda s: s.parallel(at("b", 0)(s)),
+        "parallel, argument 1 'loop': points of block 'b' may read what others write to 'a'",
+    ),
+    "a predicate over what is written": (
+        HOSTILE["preddep"],
+        lambda s: s.vectorize(at("b", 0)(s)),
+        "vectorize, argument 1 'loop': block 'b' writes 'c', which decides what it does",
+    ),
+    "a loop's variable in a block": (
+        HOSTILE["loopvar2"],
+        lambda s: s.compute_at("p", at("q", 1)(s)),
+        "compute_at, argument 1 'block': it uses 'r' other than by an axis",
+    ),
+    "no such thread": (
+        HOSTILE["matmul"],
+        lambda s: s.bind(at("b", 0)(s), "threadIdx.w"),
+        "bind, argument 2 'thread': there is no thread axis 'threadIdx.w'",
+    ),
+    "no annotation": (
+        HOSTILE["matmul"],
+        lambda s: s.unannotate("b", "note"),
+        "unannotate, argument 2 'key': there is no annotation 'note'",
+    ),
+    "no stretch": (
+        HOSTILE["matmul"],
+        lambda s: s.loop_partition(at("b", 0)(s), []),
+        "loop_partition, argument 2 'extents': they must be positive, got []",
+    ),
+    "an init that comes late": (
+        HOSTILE["backk"],
+        lambda s: s.decompose_reduction("p", at("p", 1)(s)),
+        "decompose_reduction, argument 2 'loop': axis 'vk' of block 'p' is not at its begin first",
+    ),
+    "an init left out": (
+        HOSTILE["pred1"],
+        lambda s: s.decompose_reduction("b", at("b", 1)(s)),
+        "decompose_reduction, argument 2 'loop': the predicate of block 'b' may leave out the step "
+        "with its init",
+    ),
+    "an init under a condition": (
+        HOSTILE["if1"],
+        lambda s: s.rfactor(at("b", 1)(s)),
+        "rfactor, argument 1 'loop': block 'b' stands under a condition",
+    ),
+    "bounds of the reduction": (
+        NESTED,
+        lambda s: s.decompose_reduction("sum", at("sum", 0)(s)),
+        "decompose_reduction, argument 2 'loop': bounds of loops in it depend on loops that reduce",
+    ),
+    "factor axis": (
+        HOSTILE["matmul"],
+        lambda s: s.rfactor(at("b", 2)(s), 3),
+        "rfactor, argument 2 'factor_axis': 3 is above the rank 2",
+    ),
+    "init behind": (
+        INIT_BEHIND,
+        lambda s: s.merge_reduction("zero", "sum"),
+        "merge_reduction, argument 2 'update': it stands before 'zero'",
+    ),
+    "init that reads": (
+        INIT_BEHIND,
+        lambda s: s.merge_reduction("copy", "again"),
+        "merge_reduction, argument 1 'init': 'copy' is more than the store of one value",
+    ),
+    "too few paddings": (
+        HOSTILE["matmul"],
+        lambda s: s.pad_einsum("b", [8]),
+        "pad_einsum, argument 2 'padding': it takes a number for each of vi, vj, vk, got [8]",
+    ),
+    "no padding": (
+        HOSTILE["matmul"],
+        lambda s: s.pad_einsum("b", [8, 0, 8]),
+        "pad_einsum, argument 2 'padding': they must be positive, got [8, 0, 8]",
+    ),
+    "neither read nor write": (
+        HOSTILE["matmul"],
+        lambda s: s.reindex("b", "both", 0),
+        "reindex, argument 2 'kind': it is 'read' or 'write', got 'both'",
+    ),
+    "no such buffer": (
+        HOSTILE["matmul"],
+        lambda s: s.cache_read("b", "w", "local"),
+        "cache_read, argument 2 'index': 'b' has no read of 'w'",
+    ),
+    "an address": (
+        FOREIGN,
+        lambda s: s.transform_layout("p", 0, lambda i, j: (j, i)),
+        "transform_layout, argument 2 'index': a foreign function gets the address of 't', and "
+        "relies on its layout",
+    ),
+    "a copy behind an address": (
+        FOREIGN,
+        lambda s: s.cache_read("call", "t", "local"),
+        "cache_read, argument 2 'index': 't' is made within the block's nest",
+    ),
+    "inline into a foreign call": (
+        FOREIGN,
+        lambda s: s.compute_inline("p"),
+        "compute_inline, argument 1 'block': it is not all that makes 't'",
+    ),
+    "sources that change": (
+        HOSTILE["time2"],
+        lambda s: s.compute_inline("p"),
+        "compute_inline, argument 1 'block': 'a', which it reads, is stored to behind it",
+    ),
+    "sources that change in a while loop": (
+        HOSTILE["while1"],
+        lambda s: s.compute_at("p", at("q", 0)(s)),
+        "compute_at, argument 1 'block': 'a', which it reads, is stored to behind it",
+    ),
+    "separators": (
+        HOSTILE["chainreduce"],
+        lambda s: s.set_axis_separator("p", 0, [2]),
+        "set_axis_separator, argument 3 'separators': they lie between 1 and 1, got [2]",
+    ),
+    "alignment of no axis": (
+        HOSTILE["chainreduce"],
+        lambda s: s.storage_align("p", 0, 2, 4, 0),
+        "storage_align, argument 3 'axis': 2 is not below the rank 2",
+    ),
+    "alignment to nothing": (
+        HOSTILE["chainreduce"],
+        lambda s: s.storage_align("p", 0, 0, 0, 0),
+        "storage_align, argument 4 'factor': it must be positive, got 0",
+    ),
+    "negative offset": (
+        HOSTILE["chainreduce"],
+        lambda s: s.storage_align("p", 0, 0, 4, -1),
+        "storage_align, argument 5 'offset': it must not be negative: -1",
+    ),
+    "negative indices": (
+        HOSTILE["chainreduce"],
+        lambda s: s.transform_layout("p", 0, lambda i, j: (i - 1, j)),
+        "transform_layout, argument 3 'index_map': an index is not known never to be negative",
+    ),
+    "no part": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_perfect_tile(at("b", 0)(s), 0),
+        "sample_perfect_tile, argument 2 'parts': must be from 1 to 64, got 0",
+    ),
+    "limit of nothing": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_perfect_tile(at("b", 0)(s), 2, 0),
+        "sample_perfect_tile, argument 3 'limit': must be positive, got 0",
+    ),
+    "factors of an unknown extent": (
+        HOSTILE["symbolic"],
+        lambda s: s.sample_perfect_tile(at("b", 0)(s), 2),
+        "sample_perfect_tile, argument 1 'loop': its extent is no constant",
+    ),
+    "factors decided": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_perfect_tile(at("b", 0)(s), 2, decision=[3, 2]),
+        "sample_perfect_tile, argument 'decision': it is 2 factors of 4, the last at most 16, got "
+        "[3, 2]",
+    ),
+    "weights": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_categorical([1, 2], [1.0]),
+        "sample_categorical, argument 2 'weights': there must be one for each of the candidates, "
+        "got [1.0]",
+    ),
+    "a choice decided": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_categorical([1, 2], [1.0, 1.0], decision=2),
+        "sample_categorical, argument 'decision': it lies between 0 and 1, got 2",
+    ),
+    "a place decided": (
+        HOSTILE["chainreduce"],
+        lambda s: s.sample_compute_location("p", decision=9),
+        "sample_compute_location, argument 'decision': it lies between -1 and 1, got 9",
+    ),
+    "no symbol": (
+        HOSTILE["symbolic"],
+        lambda s: s.specialize({"k": 3}),
+        "specialize, argument 1 'sizes': there is no symbol 'k'",
+    ),
+    "a size too large": (
+        FACTS,
+        lambda s: s.specialize({"few": 9}),
+        "specialize, argument 1 'sizes': 'few' is from 0 to 8, got 9",
+    ),
+    "another schedule's loop": (
+        HOSTILE["matmul"],
+        lambda s: s.unroll(Schedule(HOSTILE["matmul"].func()).get_loops("b")[0]),
+        "the loop 'l0' is of another schedule",
+    ),
+    "too few arguments": (
+        HOSTILE["matmul"],
+        lambda s: getattr(s, "split")(at("b", 0)(s)),  # noqa: B009
+        "split: missing a required argument: 'factors'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused(case: str) -> None:
+    program, do, message = CASES[case]
+    sch = Schedule(program.func())
+    with pytest.raises(UnityError) as caught:
+        do(sch)
+    assert caught.value.message == message
+
+
+JUNK: Sequence[object] = (
+    *(None, 0, -1, 7, 10**9, 1.5, "x", "", [], [0], [-1], [None], ["a"], [1.5], [[1]], True),
+    *(LoopRef("l99"), LoopRef("l0"), BlockRef("nope"), {"a": 1}),
+)
+STEPS: dict[str, tuple[object, ...]] = {
+    "split": (Loop("s", 0), [None, 2]),
+    "fuse": (Loop("s", 0), Loop("s", 1)),
+    "reorder": (Loop("s", 0), Loop("s", 1)),
+    "tile": (Loop("s", 0), Loop("s", 1), 2, 2),
+    "vectorize": (Loop("s", 0),),
+    "bind": (Loop("s", 0), "threadIdx.x"),
+    "annotate": ("s", "note", 1),
+    "unannotate": ("s", "note"),
+    "add_unit_loop": ("s",),
+    "loop_partition": (Loop("s", 0), [2]),
+    "compute_inline": ("p",),
+    "compute_at": ("p", Loop("s", 0), Loop("s", 0)),
+    "reverse_compute_at": ("q", Loop("s", 0)),
+    "cache_read": ("s", 0, "local"),
+    "cache_write": ("s", 0, "local"),
+    "reindex": ("s", "read", 0),
+    "set_scope": ("p", 0, "local"),
+    "set_axis_separator": ("p", 0, [1]),
+    "storage_align": ("p", 0, 0, 4, 1),
+    "store_at": ("p", 0, Loop("s", 0)),
+    "pad_einsum": ("s", [2, 2]),
+    "decompose_reduction": ("s", Loop("s", 1)),
+    "merge_reduction": ("p", "s"),
+    "rfactor": (Loop("s", 1), 0),
+    "blockize": (Loop("s", 1),),
+    "tensorize": (Loop("s", 1), "nothing"),
+    "transform_layout": ("p", 0, _swapped),
+    "transform_block_layout": ("p", _swapped),
+    "sample_perfect_tile": (Loop("s", 0), 2, 4),
+    "sample_categorical": ([1, 2], [0.5, 0.5]),
+    "sample_compute_location": ("p",),
+    "specialize": ({},),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_arguments_that_make_no_sense(name: str) -> None:
+    """Each argument in turn by junk: refused as users' mistakes are, or taken for what it is."""
+    given = STEPS[name]
+    for k in range(len(given)):
+        for junk in JUNK:
+            sch = Schedule(HOSTILE["chainreduce"].func())
+            real = [a.of(sch) if isinstance(a, Loop) else a for a in given]
+            real[k] = junk
+            before, length = sch.func, len(sch.trace)
+            try:
+                getattr(sch, name)(*real)
+            except UnityError:
+                assert sch.func is before
+                assert len(sch.trace) == length

@@ -1,0 +1,110 @@
+"""What a schedule keeps: the prim func as it is now, its trace, and what loops it handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from unity.errors import UnityError
+from unity.ir.prim_expr import PrimVar
+from unity.ir.stmt import PrimFunc
+
+from .refs import AnyBlock, BlockRef, Decision, LoopRef
+from .trace import Given, Instruction, Json, Trace, encode, token_of
+from .tree import Outcome, block_path, illegal
+
+Out = TypeVar("Out", LoopRef, LoopRef | BlockRef, Decision)
+
+
+class State:
+    """The bookkeeping below `Schedule`'s steps.
+
+    Attributes:
+        func: The prim func as it is now.
+        trace: What was done.
+    """
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.func = func
+        self.trace = Trace()
+        self._loops: dict[str, tuple[LoopRef, PrimVar]] = {}
+        self._tokens: dict[PrimVar, LoopRef] = {}
+        self._drawn = 0
+
+    def _continue(self, other: State) -> None:
+        """Take over another's state; its loops are this one's too."""
+        self.func, self.trace, self._drawn = other.func, other.trace, other._drawn
+        self._loops, self._tokens = dict(other._loops), dict(other._tokens)
+
+    def _decisions(self, values: Sequence[int]) -> tuple[Decision, ...]:
+        first = self._drawn
+        self._drawn += len(values)
+        return tuple(Decision(v, f"v{first + k}") for k, v in enumerate(values))
+
+    def _do(
+        self, name: str, args: Sequence[Given], done: Outcome
+    ) -> tuple[tuple[LoopRef, ...], tuple[BlockRef, ...]]:
+        self.func = done.func
+        loops = tuple(self._ref(v) for v in done.loops)
+        blocks = tuple(BlockRef(b) for b in done.blocks)
+        made: tuple[LoopRef | BlockRef, ...] = (*loops, *blocks)
+        self._note(name, args, made)
+        return loops, blocks
+
+    def _note(
+        self, name: str, args: Sequence[Given], outputs: tuple[Out, ...], decision: Json = None
+    ) -> tuple[Out, ...]:
+        tokens = tuple(token_of(o) for o in outputs)
+        step = Instruction(name, tuple(encode(a) for a in args), tokens, decision)
+        self.trace = self.trace.with_(step)
+        return outputs
+
+    def _ref(self, var: PrimVar) -> LoopRef:
+        """The token of a loop, a new one where it has none."""
+        if var not in self._tokens:
+            self._tokens[var] = ref = LoopRef(f"l{len(self._tokens)}")
+            self._loops[ref.token] = ref, var
+        return self._tokens[var]
+
+    def _var(self, loop: LoopRef) -> PrimVar:
+        ref, var = self._loops.get(loop.token, (None, None))
+        if ref is not loop or var is None:
+            raise UnityError(
+                f"the loop {loop.token!r} is of another schedule",
+                hint="take it from get_loops of this one",
+            )
+        return var
+
+    def _at_access(
+        self, step: str, block: AnyBlock, index: int | str, kind: str
+    ) -> tuple[str, int]:
+        """A block's name, and which of its reads or writes is meant."""
+        name = name_of(block)
+        if isinstance(index, int):
+            return name, index
+        found = block_path(self.func, name)[1]
+        names = [r.buffer.name for r in (found.reads if kind == "read" else found.writes)]
+        if index not in names:
+            at = 3 if step == "reindex" else 2
+            raise illegal(
+                f"{step}, argument {at} 'index'",
+                f"{name!r} has no {kind} of {index!r}",
+                f"it has {', '.join(names) or 'none'}",
+            )
+        return name, names.index(index)
+
+    def _vars(self, loops: Sequence[LoopRef]) -> list[PrimVar]:
+        return [self._var(loop) for loop in loops]
+
+    def _at(self, at: LoopRef | AnyBlock) -> PrimVar | str:
+        return self._var(at) if isinstance(at, LoopRef) else name_of(at)
+
+
+def name_of(block: AnyBlock) -> str:
+    """A block's name."""
+    return block if isinstance(block, str) else block.name
+
+
+def as_ref(at: LoopRef | AnyBlock) -> LoopRef | BlockRef:
+    """A loop, or a block that may be given by its name."""
+    return BlockRef(at) if isinstance(at, str) else at
