@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes.util
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unity
-from unity.codegen.engine import OpSite, register_engine, register_engines
+from tests.codegen.engine.stub import StubEngine
+from unity.codegen.engine import register_engine, register_engines
 from unity.codegen.library import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,
@@ -21,9 +22,6 @@ from unity.codegen.library import (
     register_library_function,
 )
 from unity.errors import UnityError
-from unity.ir.dtype import Array
-from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.script import parse
 from unity.transform import backend_of, register_backend
 from unity.transform.backend import BACKENDS
@@ -40,34 +38,6 @@ def main(x: f32[Tensor, 300, 96], w: f32[Tensor, 96, 800]) -> f32[Tensor, 300, 8
     return z
 """
 X, W = np.full((300, 96), 0.1, np.float32), np.full((96, 800), 0.1, np.float32)
-
-
-@dataclass(frozen=True, slots=True)
-class Tempting:
-    """An engine that promises much."""
-
-    fails: str = ""
-    name: str = "tempting"
-
-    def missing(self) -> str | None:
-        return "its package is not installed" if self.fails == "missing" else None
-
-    def supports(self, site: OpSite) -> str | None:
-        return None
-
-    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Tempting:
-        if self.fails == "compile":
-            raise ValueError("no licence")
-        return self
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        raise RuntimeError("out of luck")
-
-    def save(self) -> bytes:
-        return b""
-
-    def load(self, data: bytes, target: Target, threads: int) -> Tempting:
-        return self
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +62,7 @@ def right(exe: unity.Executable) -> None:
 
 
 def test_an_engine_that_cannot_compile(caplog: pytest.LogCaptureFixture) -> None:
-    register_engine(Tempting("compile"))
+    register_engine(StubEngine("tempting", "compile"))
     exe = unity.compile(parse(PROGRAM), resolve="static")
     right(exe)
     assert "engine:tempting is left out: the engine tempting can't compile" in caplog.text
@@ -115,21 +85,21 @@ def test_an_engine_that_cannot_compile(caplog: pytest.LogCaptureFixture) -> None
 def test_an_engine_asked_for_that_cannot_compile(
     resolve: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    register_engine(Tempting("compile"))
+    register_engine(StubEngine("tempting", "compile"))
     with pytest.raises(UnityError, match=r"tempting can't compile .*: no licence\nhint: compile"):
         unity.compile(parse(PROGRAM), resolve=resolve)
     assert not caplog.text
 
 
 def test_an_engine_whose_package_is_missing(caplog: pytest.LogCaptureFixture) -> None:
-    register_engine(Tempting("missing"))
+    register_engine(StubEngine("tempting", "missing"))
     exe = unity.compile(parse(PROGRAM), resolve="static")
     right(exe)
     (why,) = [
         c.why_not for c in exe.explain()["y"].candidates if c.implementation == "engine:tempting"
     ]
-    assert why == "its package is not installed"
-    with pytest.raises(UnityError, match=r"'tempting' can't be used: its package is not installed"):
+    assert why == "it was never built"
+    with pytest.raises(UnityError, match=r"'tempting' can't be used: it was never built"):
         unity.compile(parse(PROGRAM), resolve="engine:tempting")
     assert not caplog.text
 
@@ -137,7 +107,7 @@ def test_an_engine_whose_package_is_missing(caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.parametrize("resolve", ["static", "engine:tempting"])
 def test_an_engine_that_fails_when_it_runs(resolve: str) -> None:
     """Nothing may run twice, so there is no second road: the caller is told."""
-    register_engine(Tempting())
+    register_engine(StubEngine("tempting", "run"))
     exe = unity.compile(parse(PROGRAM), resolve=resolve)
     with pytest.raises(
         UnityError, match=r"tempting failed in .* shapes \(300, 96\).*: out of luck"
@@ -201,7 +171,7 @@ def test_a_library_without_the_function(caplog: pytest.LogCaptureFixture) -> Non
 
 
 def test_a_call_in_the_program_itself_is_asked_for() -> None:
-    register_engine(Tempting("compile"))
+    register_engine(StubEngine("tempting", "compile"))
     text = """
 @script.function(attrs={"private": True})
 def part(x: f32[Tensor, 4]) -> f32[Tensor, 4]:

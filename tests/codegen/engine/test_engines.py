@@ -26,10 +26,12 @@ from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.script import parse
-from unity.transform.graph.resolve import OpSite
 from unity.transform.graph.resolve.engine import ENGINES
 
+from .stub import Stage, StubEngine
+
 TARGET = Target("cpu", "", "generic", ())
+
 PROGRAM = """
 n = dim("n")
 @script.function
@@ -111,34 +113,6 @@ def test_random_programs_cut_at_random_keep_their_meaning(seed: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """An engine that fails where it is told to."""
-
-    at: str
-    name: str = "broken"
-
-    def missing(self) -> str | None:
-        return "it was never built" if self.at == "missing" else None
-
-    def supports(self, site: OpSite) -> str | None:
-        return None
-
-    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Broken:
-        if self.at == "compile":
-            raise ValueError("no licence")
-        return self
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        raise RuntimeError("out of luck")
-
-    def save(self) -> bytes:
-        return b""
-
-    def load(self, data: bytes, target: Target, threads: int) -> Broken:
-        return self
-
-
 @pytest.mark.parametrize(
     ("at", "message"),
     [
@@ -146,8 +120,8 @@ class Broken:
         ("run", r"the engine broken failed in .* shapes \(2, 96\).*: out of luck"),
     ],
 )
-def test_a_failing_engine_is_told_of(at: str, message: str) -> None:
-    register_engine(Broken(at))
+def test_a_failing_engine_is_told_of(at: Stage, message: str) -> None:
+    register_engine(StubEngine("broken", at))
     x, w = np.ones((2, 96), np.float32), np.ones((96, 80), np.float32)
     with pytest.raises(UnityError, match=message):
         unity.compile(parse(PROGRAM), resolve={"matmul": "engine:broken"})(x, w)
@@ -169,44 +143,22 @@ def test_several_threads_may_call_at_once(engine: str) -> None:
         assert list(workers.map(wrong, (0, 1))) == [0, 0]
 
 
-@dataclass(slots=True)
-class FailsOnce:
-    """An engine whose first run fails."""
+def test_nothing_runs_twice_when_an_engine_fails() -> None:
+    runs: list[int] = []
 
-    name: str = "fails_once"
-    runs: int = 0
-
-    def missing(self) -> str | None:
-        return None
-
-    def supports(self, site: OpSite) -> str | None:
-        return None
-
-    def compile(self, subgraph: IRModule, target: Target, threads: int) -> FailsOnce:
-        return self
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        self.runs += 1
-        if self.runs == 1:
+    def fails_once(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        runs.append(1)
+        if len(runs) == 1:
             raise RuntimeError("not yet")
         for y in outputs:
             y.fill(1)
 
-    def save(self) -> bytes:
-        return b""
-
-    def load(self, data: bytes, target: Target, threads: int) -> FailsOnce:
-        return self
-
-
-def test_nothing_runs_twice_when_an_engine_fails() -> None:
-    engine = FailsOnce()
-    register_engine(engine)
+    register_engine(StubEngine("fails_once", run=fails_once))
     exe = unity.compile(parse(PROGRAM), resolve={"matmul": "engine:fails_once"})
     x, w = np.ones((2, 96), np.float32), np.ones((96, 80), np.float32)
     with pytest.raises(UnityError, match="not yet"):
         exe(x, w)
-    assert engine.runs == 1
+    assert len(runs) == 1
     np.testing.assert_array_equal(exe(x, w)[0], np.ones((2, 80), np.float32))
 
 
@@ -232,7 +184,7 @@ def main(x: f32[Tensor, 3, 8], w: f32[Tensor, 5, 8]) -> f32[Tensor, 3, 5]:
 
 
 def test_a_missing_engine_is_a_reason_in_the_explanation() -> None:
-    register_engine(Broken("missing"))
+    register_engine(StubEngine("broken", "missing"))
     exe = unity.compile(parse(PROGRAM), resolve="static")
     row = exe.explain()["y"]
     (why,) = [c.why_not for c in row.candidates if c.implementation == "engine:broken"]

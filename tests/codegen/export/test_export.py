@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ import pytest
 
 import unity
 from tests.bench import cnn, recurrent, transformer
+from tests.runtime.artifact.programs import on_tiles, same_in_another_process
 from unity import runtime
 from unity.errors import UnityError
 from unity.runtime.executable import Executable
-from unity.runtime.host import host_features
 from unity.script import parse
 
 from .tensors import Exported, Failed, tensor
@@ -270,20 +269,9 @@ np.save(sys.argv[2], y)
 
 
 def test_tile_registers_in_a_process_without_unity(tmp_path: Path) -> None:
-    if not host_features().get("amx-bf16"):
-        pytest.skip("no AMX here")
-    w = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
-    exe = unity.compile(parse("""
-@script.function
-def main(x: f32[Tensor, 64, 128]) -> f32[Tensor, 64, 64]:
-    return R.matmul(x, R.const("w"))
-""", {"w": w}), precision="bf16")  # fmt: skip
+    exe = on_tiles()
     exe.export_library(tmp_path / "libnarrow.so")
-    files = [str(tmp_path / "libnarrow.so"), str(tmp_path / "y.npy")]
-    root = Path(unity.__file__).parents[1]
-    subprocess.run([sys.executable, "-c", NARROW, *files], check=True, cwd=root)
-    x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
-    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), exe(x))
+    same_in_another_process(exe, NARROW, tmp_path / "libnarrow.so")
 
 
 def test_it_shows_its_own_names_only_and_needs_the_c_library_only(

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,12 @@ import numpy.typing as npt
 import pytest
 
 import unity
+from tests.codegen.engine.stub import Stage, StubEngine
 from unity import runtime
-from unity.codegen.engine import OpSite, register_engine, register_engines
+from unity.codegen.engine import register_engine, register_engines
 from unity.codegen.library import SharedLibrary
 from unity.errors import UnityError
 from unity.ir.dtype import Array
-from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.runtime import engine as runtime_engine
 from unity.runtime import foreign
 from unity.runtime.artifact.read import read_manifest
@@ -262,40 +260,17 @@ def test_a_model_that_the_engine_cannot_load(
         runtime.load(tmp_path / "a.unity")
 
 
-@dataclass(frozen=True, slots=True)
-class Vendor:
-    """An engine of somebody: it doubles, and fails where it is told to."""
-
-    fails: str = ""
-    name: str = "vendor"
-
-    def missing(self) -> str | None:
-        return "its driver is too old" if self.fails == "missing" else None
-
-    def supports(self, site: OpSite) -> str | None:
-        return None
-
-    def compile(self, subgraph: IRModule, target: Target, threads: int) -> Vendor:
-        return self
-
-    def __call__(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        if self.fails == "run":
-            raise RuntimeError("out of luck")
-        np.copyto(outputs[0], np.exp(inputs[0]))
-
-    def save(self) -> bytes:
-        if self.fails == "save":
-            raise RuntimeError("no licence to save")
-        return b"exp"
-
-    def load(self, data: bytes, target: Target, threads: int) -> Vendor:
-        if self.fails == "load" or data != b"exp":
-            raise ValueError("no such model")
-        return self
+def exponential(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+    np.copyto(outputs[0], np.exp(inputs[0]))
 
 
-def vendors(fails: str = "") -> Executable:
-    register_engine(Vendor(fails))
+def vendor(fails: Stage = "") -> StubEngine:
+    """The engine of somebody, for exponentials."""
+    return StubEngine("vendor", fails, exponential)
+
+
+def vendors(fails: Stage = "") -> Executable:
+    register_engine(vendor(fails))
     return unity.compile(parse(PROGRAM), resolve={"exp": "engine:vendor"})
 
 
@@ -307,8 +282,8 @@ def test_an_engine_of_another_package(tmp_path: Path) -> None:
 def test_an_engine_that_nobody_knows_here(tmp_path: Path) -> None:
     vendors().save(tmp_path / "a.unity")
     text = elsewhere(tmp_path / "a.unity", [X.shape, W.shape])["error"]
-    assert "no engine 'vendor' is known here\nhint: import " in text
-    assert "test_foreign, and register it before loading (unity.runtime.provide_loader)" in text
+    assert f"no engine 'vendor' is known here\nhint: import {StubEngine.__module__}, " in text
+    assert "and register it before loading (unity.runtime.provide_loader)" in text
     assert "entry point of 'unity.engines'" in text
 
 
@@ -322,7 +297,7 @@ class Vendor:
     name = "vendor"
     def missing(self): return None
     def load(self, data, target, threads):
-        assert data == b"exp" and target.kind == "cpu" and threads >= 1
+        assert data == b"vendor" and target.kind == "cpu" and threads >= 1
         return lambda inputs, outputs: np.copyto(outputs[0], np.exp(inputs[0]))
 
 made = ModuleType("vendor_package")
@@ -346,7 +321,7 @@ def test_an_engine_by_its_entry_point(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fails", "message"),
     [
-        ("missing", "the engine 'vendor' can't be used: its driver is too old"),
+        ("missing", "the engine 'vendor' can't be used: it was never built"),
         (
             "load",
             "the engine vendor can't load vendor_.*: ValueError: no such model\nhint: an",
@@ -354,9 +329,11 @@ def test_an_engine_by_its_entry_point(tmp_path: Path) -> None:
         ("run", "the engine vendor failed in vendor_.*: out of luck"),
     ],
 )
-def test_an_engine_that_fails_where_it_is_loaded(fails: str, message: str, tmp_path: Path) -> None:
+def test_an_engine_that_fails_where_it_is_loaded(
+    fails: Stage, message: str, tmp_path: Path
+) -> None:
     vendors().save(tmp_path / "a.unity")
-    register_engine(Vendor(fails))
+    register_engine(vendor(fails))
     with pytest.raises(UnityError, match=message):
         runtime.load(tmp_path / "a.unity")(X, W)
 

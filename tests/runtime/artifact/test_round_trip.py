@@ -21,11 +21,18 @@ from unity import runtime
 from unity.errors import UnityError
 from unity.runtime.artifact.read import read_manifest
 from unity.runtime.executable import Executable
-from unity.runtime.host import host_features
 from unity.script import R as R
 from unity.script import Tensor, constants_of, dim, f32, function, module, parse, print_module
 
-from .programs import SMALL, again, negate_into, small, small_result
+from .programs import (
+    SMALL,
+    again,
+    negate_into,
+    on_tiles,
+    same_in_another_process,
+    small,
+    small_result,
+)
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 n = dim("n")
@@ -267,21 +274,9 @@ np.save(sys.argv[2], exe(x))
 
 
 def test_tile_registers_in_a_process_that_has_no_leave_yet(tmp_path: Path) -> None:
-    if not host_features().get("amx-bf16"):
-        pytest.skip("no AMX here")
-    w = np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)
-    exe = unity.compile(parse("""
-@script.function
-def main(x: f32[Tensor, 64, 128]) -> f32[Tensor, 64, 64]:
-    return R.matmul(x, R.const("w"))
-""", {"w": w}), precision="bf16")  # fmt: skip
+    exe = on_tiles()
     exe.save(tmp_path / "a.unity")
-    assert "tdpbf16" in exe.asm()
-    root = Path(unity.__file__).parents[1]
-    command = [sys.executable, "-c", NARROW, str(tmp_path / "a.unity"), str(tmp_path / "y.npy")]
-    subprocess.run(command, check=True, cwd=root)
-    x = np.random.default_rng(0).standard_normal((64, 128)).astype(np.float32)
-    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), exe(x))
+    same_in_another_process(exe, NARROW, tmp_path / "a.unity")
 
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no list of what is mapped")

@@ -9,24 +9,19 @@ import pytest
 
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
-from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
-from unity.ir.dtype import FLOAT32, INT64
+from unity.ir.dtype import INT64
 from unity.ir.equality import structural_equal
-from unity.ir.graph import Call, Op, Var
 from unity.ir.prim_expr import Imm, Intrinsic, Load
-from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
+from unity.ir.stmt import Evaluate, For, PrimFunc
 from unity.ir.target import Target
-from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
-from unity.op.infer import infer_type
-from unity.op.registry import attr_value
-from unity.op.table import OPS
-from unity.transform.graph.legalize import make_kernel
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
 from unity.transform.schedule.rules import blocked_share
+
+from .kernels import accumulators, unscheduled
 
 TARGET = replace(Context().target, vector_bits=512, vector_registers=32, threads=2)
 SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
@@ -36,13 +31,7 @@ def kernel(
     x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | bool | tuple[int, ...]
 ) -> PrimFunc:
     """The unscheduled kernel of nn.conv2d_blocked."""
-    types = [TensorType(shape, FLOAT32) for shape in (x, w)]
-    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
-    op = OPS["nn.conv2d_blocked"]
-    _, given = op.bind(args, {**attrs})
-    full = Attrs({name: attr_value(value) for name, value in given.items()})
-    result = infer_type(Call(Op(op.name), args, full), {})
-    return make_kernel(op, full, types, result)
+    return unscheduled("nn.conv2d_blocked", (x, w), attrs)[0]
 
 
 @pytest.mark.parametrize(
@@ -185,16 +174,4 @@ def fetched(func: PrimFunc) -> set[str]:
             (load,) = s.value.args
             assert isinstance(load, Load)
             found.add(load.buffer.name)
-    return found
-
-
-def accumulators(func: PrimFunc) -> list[int]:
-    """The elements of each tile of accumulators."""
-    found = []
-    for s in walk_stmt(func.body):
-        if isinstance(s, Allocate) and s.buffer.name == "acc":
-            (extent,) = s.buffer.shape
-            assert isinstance(extent, Imm)
-            assert isinstance(extent.value, int)
-            found.append(extent.value)
     return found

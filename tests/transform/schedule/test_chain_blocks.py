@@ -24,9 +24,9 @@ from unity.op.infer import infer_call
 from unity.op.registry import attr_value
 from unity.op.table import OPS
 from unity.transform.graph.legalize import make_kernel
-from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
-from unity.transform.tensor import lowering
+
+from .kernels import lowered
 
 WIDE = replace(CPU, vector_bits=512, vector_registers=32, threads=2)
 NARROW = replace(CPU, vector_bits=128, threads=1)
@@ -64,14 +64,6 @@ def attention(
     defaults = {p.name: p.default for p in op.params if p.kind == "attr"}
     full = Attrs({k: attr_value(v) for k, v in {**defaults, **attrs}.items()})
     return make_kernel(op, full, types, infer_call(op, types, full))
-
-
-def lowered(func: PrimFunc, target: Target) -> PrimFunc:
-    module, ctx = IRModule({"main": func}), Context(target)
-    for step in lowering():
-        module = step(module, ctx)
-        verify(module)
-    return module.prim_funcs()["main"]
 
 
 def in_blocks(func: PrimFunc) -> bool:

@@ -14,27 +14,22 @@ from hypothesis import strategies as st
 from tests.codegen.llvm.run_kernel import HOST, run
 from unity.codegen.llvm import compile_kernels
 from unity.interpreter import run_prim_func
-from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import BFLOAT16, FLOAT32, Array
-from unity.ir.graph import Call, Op, Var
 from unity.ir.marks import INSTRUCTION
 from unity.ir.module import IRModule
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.target import Target
-from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
-from unity.op.infer import infer_type
 from unity.op.matmul_interleaved import interleaved
-from unity.op.registry import attr_value
-from unity.op.table import OPS
 from unity.transform import Context
-from unity.transform.graph.legalize import make_kernel
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule.default import schedule
 from unity.transform.schedule.lane_sums import has_lanes
 from unity.transform.schedule.tile_sums import has_tiles
+
+from .kernels import unscheduled
 
 ROWS = dim("rows")
 TILES = Target(
@@ -51,13 +46,8 @@ UNITS = {"tile_dot": TILES, "lane_dot": LANES}
 
 def kernel(x: tuple[Dim, ...], weight: tuple[int, ...], columns: int) -> PrimFunc:
     """The unscheduled kernel of matmul_interleaved."""
-    types = [TensorType(shape, BFLOAT16) for shape in (x, weight)]
-    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
-    op = OPS["matmul_interleaved"]
-    _, bound = op.bind(args, {"columns": columns, "out_dtype": FLOAT32})
-    full = Attrs({name: attr_value(value) for name, value in bound.items()})
-    result = infer_type(Call(Op(op.name), args, full), {})
-    return make_kernel(op, full, types, result)
+    attrs = {"columns": columns, "out_dtype": FLOAT32}
+    return unscheduled("matmul_interleaved", (x, weight), attrs, BFLOAT16)[0]
 
 
 def operands(

@@ -14,25 +14,22 @@ from unity.codegen.llvm import compile_kernels
 from unity.interpreter import interpret, run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT32, Array
-from unity.ir.graph import Call, Op, Var
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, For, PrimFunc
 from unity.ir.target import Target
-from unity.ir.types import TensorType
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
 from unity.op.conv_interleaved import interleaved, interleaved_lines
-from unity.op.infer import infer_type
-from unity.op.registry import attr_value
 from unity.op.table import OPS
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.graph import LegalizeOps
-from unity.transform.graph.legalize import make_kernel
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule.default import schedule
 from unity.transform.schedule.tile_sums import has_tiles
+
+from .kernels import unscheduled
 
 Shape = tuple[int, ...]
 TILED = replace(HOST, features=(*HOST.features, "amx-tile", "amx-bf16"), threads=2)
@@ -42,14 +39,9 @@ LINE = "line"
 
 
 def kernel(x: Shape, w: Shape, attrs: dict[str, int | Shape]) -> tuple[PrimFunc, Attrs]:
-    """The unscheduled kernel of nn.conv2d_interleaved."""
-    types = [TensorType(shape, BFLOAT16) for shape in (x, w)]
-    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
-    op = OPS["nn.conv2d_interleaved"]
-    _, given = op.bind(args, {**attrs, "out_dtype": FLOAT32})
-    full = Attrs({name: attr_value(value) for name, value in given.items()})
-    result = infer_type(Call(Op(op.name), args, full), {})
-    return make_kernel(op, full, types, result), full
+    """The unscheduled kernel of nn.conv2d_interleaved, and all its attributes."""
+    given = {**attrs, "out_dtype": FLOAT32}
+    return unscheduled("nn.conv2d_interleaved", (x, w), given, BFLOAT16)
 
 
 def operands(x: Shape, w: Shape, attrs: dict[str, int | Shape]) -> list[Array]:

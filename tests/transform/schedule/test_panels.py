@@ -11,22 +11,17 @@ from hypothesis import strategies as st
 
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
-from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
-from unity.ir.dtype import FLOAT32, INT64
-from unity.ir.graph import Call, Op, Var
+from unity.ir.dtype import INT64
 from unity.ir.prim_expr import Compare, Imm, imm
-from unity.ir.stmt import Allocate, Evaluate, For, IfThen, PrimFunc, Stmt
+from unity.ir.stmt import Evaluate, For, IfThen, PrimFunc, Stmt
 from unity.ir.target import Target
-from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
-from unity.op.infer import infer_type
-from unity.op.registry import attr_value
-from unity.op.table import OPS
-from unity.transform.graph.legalize import make_kernel
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
+
+from .kernels import accumulators, unscheduled
 
 WIDE = replace(Context().target, vector_bits=512, vector_registers=32)
 SHORT = replace(WIDE, vector_bits=256, vector_registers=16)
@@ -36,13 +31,7 @@ TARGETS = [WIDE, SHORT, SHORTEST]
 
 def kernel(x: tuple[Dim, ...], w: tuple[int, ...], columns: int) -> PrimFunc:
     """The unscheduled kernel of matmul_packed."""
-    types = [TensorType(shape, FLOAT32) for shape in (x, w)]
-    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
-    op = OPS["matmul_packed"]
-    _, bound = op.bind(args, {"columns": columns})
-    full = Attrs({name: attr_value(value) for name, value in bound.items()})
-    result = infer_type(Call(Op(op.name), args, full), {})
-    return make_kernel(op, full, types, result)
+    return unscheduled("matmul_packed", (x, w), {"columns": columns})[0]
 
 
 def same(before: PrimFunc, target: Target, x: tuple[int, ...], w: tuple[int, ...]) -> None:
@@ -184,16 +173,4 @@ def fetches(func: PrimFunc) -> set[int]:
             assert isinstance(s.extent, Imm)
             assert isinstance(s.extent.value, int)
             found.add(s.extent.value)
-    return found
-
-
-def accumulators(func: PrimFunc) -> list[int]:
-    """The elements of each tile of accumulators."""
-    found = []
-    for s in walk_stmt(func.body):
-        if isinstance(s, Allocate) and s.buffer.name == "acc":
-            (extent,) = s.buffer.shape
-            assert isinstance(extent, Imm)
-            assert isinstance(extent.value, int)
-            found.append(extent.value)
     return found

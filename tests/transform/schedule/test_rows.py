@@ -20,9 +20,9 @@ from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
-from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
-from unity.transform.tensor import lowering
+
+from .kernels import lowered
 
 WIDE = replace(CPU, vector_bits=512, vector_registers=32, threads=2)
 NARROW = replace(CPU, vector_bits=128, threads=1)
@@ -57,15 +57,6 @@ def layer_norm(rows: Dim, length: Dim) -> PrimFunc:
     scale = te.compute((rows,), lambda i: te.rsqrt(spread[i] + 1e-5), "scale")
     y = te.compute((rows, length), lambda i, j: centred[i, j] * scale[i] * gamma[j], "y")
     return te.create_prim_func([x, gamma, y])
-
-
-def lowered(func: PrimFunc, target: Target) -> PrimFunc:
-    """The kernel lowered whole, verified after each step."""
-    module, ctx = IRModule({"main": func}), Context(target)
-    for step in lowering():
-        module = step(module, ctx)
-        verify(module)
-    return module.prim_funcs()["main"]
 
 
 def touched(func: PrimFunc) -> set[str]:

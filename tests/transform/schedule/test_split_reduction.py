@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unity
+from tests.transform.schedule.kernels import lowered
 from tests.transform.schedule.row_programs import SIZES, random_rows
-from tests.transform.schedule.test_rows import WIDE, lowered
+from tests.transform.schedule.test_rows import WIDE
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.stmt import For, PrimFunc

@@ -12,22 +12,18 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
-from unity.ir.dtype import FLOAT32
-from unity.ir.graph import Call, Op, Var
 from unity.ir.prim_expr import Imm
 from unity.ir.stmt import Allocate, PrimFunc, Seq
 from unity.ir.target import Target
-from unity.ir.types import TensorType
 from unity.ir.visit import walk_stmt
-from unity.op.infer import infer_type
-from unity.op.registry import attr_value
 from unity.op.table import OPS
-from unity.transform.graph.legalize import make_kernel
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
 from unity.transform.schedule.nest import nest_of
 from unity.transform.schedule.tile_group import TileGroup, tile_group
 from unity.transform.schedule.tile_plan import plan_for
+
+from .kernels import unscheduled
 
 TARGET = replace(Context().target, vector_bits=128, vector_registers=16, threads=2)
 """Four lanes keep the interpreter's work small."""
@@ -36,13 +32,7 @@ LARGE = replace(TARGET, vector_bits=512, vector_registers=32, threads=1, l2_byte
 
 def kernel(x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | tuple[int, ...]) -> PrimFunc:
     """The unscheduled kernel of nn.conv2d_winograd."""
-    types = [TensorType(shape, FLOAT32) for shape in (x, w)]
-    args = tuple(Var(name, t) for name, t in zip("xw", types, strict=True))
-    op = OPS["nn.conv2d_winograd"]
-    _, given = op.bind(args, {**attrs})
-    full = Attrs({name: attr_value(value) for name, value in given.items()})
-    result = infer_type(Call(Op(op.name), args, full), {})
-    return make_kernel(op, full, types, result)
+    return unscheduled("nn.conv2d_winograd", (x, w), attrs)[0]
 
 
 def group_of(func: PrimFunc, target: Target) -> TileGroup | None:
