@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from unity.arith import simplify
 from unity.errors import UnityError
+from unity.ir.marks import INSTRUCTION
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Stmt, Store
@@ -85,9 +86,17 @@ def shared(nest: Nest, target: Target) -> Stmt:
     if split is None:
         return whole
     body = split.stmt(target)
+    if _instructions(whole) - _instructions(body):
+        return whole  # one thread's tiles of a matrix are more than several threads' lanes
     if work is not None:
         return body
     return IfThen(Compare("ge", steps, imm(pieces * GRAIN)), body, whole)
+
+
+def _instructions(s: Stmt) -> set[str]:
+    """The instructions on tiles and groups that a statement uses."""
+    marks = (x.attrs.get(INSTRUCTION) for x in walk_stmt(s) if isinstance(x, For))
+    return {str(mark) for mark in marks if mark is not None}
 
 
 def _leaves_idle(s: Stmt, threads: int) -> bool:

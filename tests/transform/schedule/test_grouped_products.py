@@ -142,3 +142,9 @@ def test_a_target_without_such_tiles_gets_none(features: tuple[str, ...]) -> Non
     arrays, _ = operands((32, 64), 32, 32)
     after = schedule(shaped((32, 64), arrays[1], 32), replace(TILES, features=features))
     assert not instructions(after)
+
+
+def test_tiles_are_not_given_up_for_a_sum_in_pieces() -> None:
+    """One task leaves a thread idle, but tiles of a matrix are more than several threads' lanes."""
+    func = kernel((64, 128), (2, 64, 32, 2), 64)
+    assert "tile_dot" in instructions(schedule(func, replace(TILES, threads=2)))
