@@ -33,6 +33,10 @@ UNIT = 16
 """Steps that pieces of a long axis have a multiple of, so that each begins at a line of memory."""
 
 
+LEAST = 256
+"""Steps of a sum in a piece, at least: keeping partial results must cost little beside them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Split:
     """A reduction in pieces.
@@ -81,6 +85,9 @@ def shared(nest: Nest, target: Target) -> Stmt:
     longest = max(reduction.axes, key=lambda a: number(a.extent) or 1 << 62)
     extent = number(longest.extent)
     if pieces == 0 or (extent is not None and extent < pieces):
+        return whole
+    summed = number(product([a.extent for a in reduction.axes]))
+    if summed is not None and summed < pieces * LEAST:
         return whole
     split = split_reduction(nest, longest, pieces, target)
     if split is None:
