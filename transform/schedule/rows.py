@@ -1,4 +1,10 @@
-"""Stages over the same rows done row by row: each row stays in cache, or in registers."""
+"""Stages over the same rows done row by row: each row stays in cache, or in registers.
+
+Written at once, not by steps of a `Schedule`. Its steps (`compute_at`, `set_scope`, `rfactor`) put
+stages into one loop over rows, but each stage walks its row by itself: a pass here computes several
+stages in a vector, an element loaded once and passed on in a register, and joins the lanes of sums
+in registers (see `rules/dot_products.py`).
+"""
 
 from __future__ import annotations
 

@@ -102,10 +102,10 @@ class _Row:
         return te.or_(x < y, te.and_(te.isnan(y), te.not_(te.isnan(x))))
 
 
-def _order(x: te.Tensor, along: int, *, descending: bool) -> te.Tensor:
-    """The indices that sort each row."""
+def _order(x: te.Tensor, along: int, *, descending: bool, first: int | None = None) -> te.Tensor:
+    """The indices that sort each row, at least the first of them."""
     if has_keys(x.dtype):
-        return ordered(x, along, descending=descending)
+        return ordered(x, along, descending=descending, first=first)
 
     def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
         (source,), (target,) = inputs, outputs
@@ -219,7 +219,7 @@ def _topk_compute(
         return values, te.compute(dims, lambda *i: te.cast(best[i], of), "indices")
     if 1 <= k <= MOST:
         return selected(x, along, k, of, descending=attrs["largest"] is True)
-    order = _order(x, along, descending=attrs["largest"] is True)
+    order = _order(x, along, descending=largest, first=k)
     indices = te.compute(dims, lambda *i: te.cast(order[i], of), "indices")
     return _picked(x, order, along, dims), indices
 

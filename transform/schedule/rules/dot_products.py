@@ -1,6 +1,10 @@
 """Reductions along contiguous memory: row sums, and products with a transposed matrix.
 
 Lanes run along the reduced axis: each accumulator is a vector of partial sums, joined at the end.
+
+Written at once, not by steps of a `Schedule`: `rfactor` makes partial results for each lane, but
+joining sixteen of them by halves in a register would take an `rfactor`, and a stage, for each
+halving.
 """
 
 from __future__ import annotations

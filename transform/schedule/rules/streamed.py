@@ -4,6 +4,9 @@ Nothing is used twice, so all that counts is how fast the operand comes in. It c
 the order in which it lies: a few rows side by side from one end of a strip to the other, the sums
 kept in the first cache. Down a narrow strip, each step would begin a row anew, which is another
 page that nobody fetched ahead.
+
+Written at once, not by steps of a `Schedule`: the first rows begin the sums, so that there is no
+pass of zeros over them, and no step makes an init of some iterations of a reduction.
 """
 
 from __future__ import annotations
