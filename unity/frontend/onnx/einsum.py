@@ -8,6 +8,7 @@ from unity.errors import UnityError
 from unity.ir.dims import Dim, product
 from unity.ir.graph import Expr
 
+from .einsum_order import best_order, is_flipped, plain_order
 from .linear import matmul
 from .node import Converter, Node, Value
 
@@ -78,28 +79,43 @@ def _transposed(node: Node, x: Expr, name: str, wanted: str) -> Expr:
 
 def _product(node: Node, a: Expr, an: str, b: Expr, bn: str, out: str) -> Expr:
     """Batch axes, free axes and summed axes of the two grouped, so that one matmul does it."""
-    batch = [c for c in an if c in bn and c in out]
-    inner = [c for c in an if c in bn and c not in out]
-    rows, columns = [c for c in an if c not in bn], [c for c in bn if c not in an]
-    left = _transposed(node, a, an, "".join((*batch, *rows, *inner)))
-    right = _transposed(node, b, bn, "".join((*batch, *inner, *columns)))
     extents: dict[str, Dim] = {}
     for name, x in ((bn, b), (an, a)):
         for letter, d in zip(name, node.shape_of(x), strict=True):
             if extents.get(letter, d) != d and 1 in (extents[letter], d):
                 raise node.gap("operands that broadcast")
             extents[letter] = d
+    sizes = {c: d for c, d in extents.items() if isinstance(d, int)}
+    known = len(sizes) == len(extents)
+    order = best_order(an, bn, out, sizes) if known else plain_order(an, bn, out)
+    (x, xn), (y, yn) = ((b, bn), (a, an)) if order.swapped else ((a, an), (b, bn))
+    left = _matrix(node, x, xn, (order.batch, order.rows, order.inner), extents)
+    right = _matrix(node, y, yn, (order.batch, order.inner, order.columns), extents)
+    found = matmul(node, left, right)
+    shaped = node.op("reshape", found, tuple(extents[c] for c in order.result))
+    return _transposed(node, shaped, order.result, out)
 
-    def size(letters: Sequence[str]) -> Dim:
+
+def _matrix(
+    node: Node, x: Expr, name: str, groups: tuple[str, str, str], extents: dict[str, Dim]
+) -> Expr:
+    """An operand with one axis for each of two groups, behind the batch axes.
+
+    Where they lie the other way round, they are joined first: a kernel reads a matrix either way.
+    """
+    batch, first, second = groups
+    head = tuple(extents[c] for c in batch)
+
+    def size(letters: str) -> Dim:
         return product(extents[c] for c in letters)
 
-    head = tuple(extents[c] for c in batch)
-    left = node.op("reshape", left, (*head, size(rows), size(inner)))
-    right = node.op("reshape", right, (*head, size(inner), size(columns)))
-    found = matmul(node, left, right)
-    letters = (*batch, *rows, *columns)
-    shaped = node.op("reshape", found, tuple(extents[c] for c in letters))
-    return _transposed(node, shaped, "".join(letters), out)
+    known = all(isinstance(extents[c], int) for c in name)
+    if known and is_flipped(name, batch, first, second) and first and second:
+        joined = node.op("reshape", x, (*head, size(second), size(first)))
+        rank = len(head)
+        return node.op("permute_dims", joined, axes=(*range(rank), rank + 1, rank))
+    moved = _transposed(node, x, name, batch + first + second)
+    return node.op("reshape", moved, (*head, size(first), size(second)))
 
 
 CONVERTERS: dict[str, Converter] = {"Einsum": _einsum}
