@@ -51,24 +51,22 @@ w = rng.standard_normal((512, 768), np.float32)
 # %% A schedule takes it apart. Each step is refused if it could change what is computed.
 def tiled(schedule: Schedule, rows: int = 6, vectors: int = 4, lanes: int = 16) -> None:
     """Tiles of some rows by some vectors in registers, strips of columns on threads."""
-    copy = schedule.cache_write("product", 0, "local")  # sums are kept apart, and copied out
+    copy = schedule.cache_write("product", "c", "local")  # sums are kept apart, and copied out
+    panel = schedule.cache_read("product", "b", "local")  # columns are packed
     i, j, k = schedule.get_loops("product")
-    i_tile, i_row = schedule.split(i, [None, rows])
-    j_tile, j_vector, j_lane = schedule.split(j, [None, vectors, lanes])
-    k_tile, k_step = schedule.split(k, [None, 4])
-    schedule.reorder(j_tile, i_tile, k_tile, k_step, i_row, j_vector, j_lane)
-    schedule.reverse_compute_at(copy, i_tile)  # each tile is copied out when it is complete
-    panel = schedule.cache_read("product", 1, "local")
-    schedule.compute_at(panel, j_tile)  # each strip of columns is packed when it is begun
-    for block in (copy, panel):
-        _, lane = schedule.split(schedule.get_loops(block)[-1], [None, lanes])
-        schedule.vectorize(lane)
-    schedule.vectorize(j_lane)
-    for loop in (k_step, i_row, j_vector):
+    tile, row = schedule.split(i, [None, rows])
+    strip, vector, lane = schedule.split(j, [None, vectors, lanes])
+    steps, step = schedule.split(k, [None, 4])
+    schedule.reorder(strip, tile, steps, step, row, vector, lane)
+    schedule.reverse_compute_at(copy, tile)  # each tile is copied out when it is complete
+    schedule.compute_at(panel, strip)  # each strip of columns is packed when it is begun
+    schedule.parallel(strip)
+    zeros = schedule.decompose_reduction("product", steps)  # before the sum, not in it
+    inner = [schedule.split(schedule.get_loops(x)[-1], [None, lanes])[1] for x in (copy, panel)]
+    for loop in (lane, schedule.get_loops(zeros)[-1], *inner):
+        schedule.vectorize(loop)
+    for loop in (step, row, vector):
         schedule.unroll(loop)
-    schedule.parallel(j_tile)
-    init = schedule.decompose_reduction("product", k_tile)  # zeros before the sum, not in it
-    schedule.vectorize(schedule.get_loops(init)[-1])
 
 
 by_hand = Schedule(module.prim_funcs()["product"])
@@ -126,6 +124,11 @@ again = Schedule(dynamic.prim_funcs()["any_rows"]).replay(Trace.from_json(text))
 executable = unity.compile(dynamic.with_({"any_rows": again.kernel()}))
 for rows in (1, 6, 100):
     np.testing.assert_allclose(executable(x[:rows], w), x[:rows] @ w, rtol=1e-3, atol=1e-3)
+
+# %% Where a size is known after all, it becomes a number: tiles that fit need no conditions then.
+again.specialize({"n": 96})
+assert "T.where(i" not in str(again.func)
+print(again.trace.to_python())
 
 # %% What is wrong is refused, and says why.
 refused = Schedule(module.prim_funcs()["product"])
