@@ -20,6 +20,9 @@ from unity.ir.visit import (
 )
 
 from ..passes import Context, Pass, Sight
+from ..schedule.promise import late_init
+from ..schedule.site import Site
+from ..schedule.tree import known_at, loops_of
 from .functions import map_prim_funcs, with_body
 
 
@@ -147,7 +150,20 @@ def _init_moves(block: Block, loop: For) -> bool:
     gone = inner - spatial
     parts = () if block.predicate is None else conjuncts(block.predicate)
     names = [{e for e in walk_prim(part) if e in inner} for part in parts]
-    return all(used <= gone or not used & gone for used in names)
+    if not all(used <= gone or not used & gone for used in names):
+        return False
+    return _init_is_first(block, loop)
+
+
+def _init_is_first(block: Block, loop: For) -> bool:
+    """Whether the step with the init is taken, once and before the others, or none is taken."""
+    above: list[Stmt] = []
+    s: Stmt = loop
+    while isinstance(s, For):
+        above.append(s)
+        s = s.body
+    path = tuple(above)
+    return late_init(Site(block, path, loops_of(path), known_at(path))) is None
 
 
 def _loads(s: Stmt) -> Iterator[Load]:
