@@ -17,6 +17,7 @@ from .accumulate import Real, narrowed, real, working_dtype
 from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from .argument import common_dtype, ranked, require_equal, type_text
 from .deal import deal
+from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
 from .sampling import Sampler, sample
 from .window import (
@@ -25,7 +26,7 @@ from .window import (
     spatial,
     taps,
 )
-from .window_sum import STEPS, sum_of_taps
+from .window_sum import STEPS, operands, sum_of_taps
 
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
@@ -106,13 +107,7 @@ def _infer(rank: int) -> TypeRule:
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    x, w = args
-    assert isinstance(x, te.Tensor)
-    assert isinstance(w, te.Tensor)
-    assert isinstance(result, TensorType)
-    assert isinstance(result.shape, tuple)
-    assert result.dtype
-    out = result.dtype
+    (x, w), (shape, out) = operands(args), known(result)
     wide = working_dtype(out)
     extents, kernel = dims_of(x), dims_of(w)
     windows = spatial(attrs, kernel[2:])
@@ -137,7 +132,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=k if depthwise else [c, *k])
 
     depthwise = taken == 1 and groups > 1
-    total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
+    total = te.compute(shape, product, "depthwise" if depthwise else "conv")
     return narrowed(total, out)
 
 

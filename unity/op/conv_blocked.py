@@ -17,6 +17,7 @@ from .accumulate import Real, narrowed, real, working_dtype
 from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from .argument import common_dtype, ranked, require_equal, type_text
 from .conv import out_dtype
+from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
 from .window import (
@@ -27,7 +28,7 @@ from .window import (
     spatial,
     taps,
 )
-from .window_sum import LANES, STEPS, sum_of_taps
+from .window_sum import LANES, STEPS, operands, sum_of_taps
 
 _PARAMS = (
     Param("x"),
@@ -61,13 +62,7 @@ def _infer(site: Site) -> Type:
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    x, w = args
-    assert isinstance(x, te.Tensor)
-    assert isinstance(w, te.Tensor)
-    assert isinstance(result, TensorType)
-    assert isinstance(result.shape, tuple)
-    assert result.dtype
-    out = result.dtype
+    (x, w), (shape, out) = operands(args), known(result)
     wide = working_dtype(out)
     extents, kernel = dims_of(x), dims_of(w)
     windows = spatial(attrs, kernel[2:4])
@@ -88,7 +83,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         axes = k if depthwise else [block, *k, lane]
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=axes)
 
-    total = te.compute(result.shape, product, "depthwise" if depthwise else "conv")
+    total = te.compute(shape, product, "depthwise" if depthwise else "conv")
     return narrowed(total, out)
 
 

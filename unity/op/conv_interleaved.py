@@ -18,6 +18,7 @@ from unity.ir.types import TensorType, Type
 from .accumulate import Real, narrowed, real, working_dtype
 from .argument import common_dtype, ranked, type_text
 from .conv import out_dtype
+from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
 from .sampling import Sampler, sample
 from .window import (
@@ -28,7 +29,7 @@ from .window import (
     position,
     spatial,
 )
-from .window_sum import LANES, STEPS, sum_of_taps
+from .window_sum import LANES, STEPS, operands, sum_of_taps
 
 _PARAMS = (
     Param("x"),
@@ -105,13 +106,7 @@ def _roomy(window: Window, extent: Dim, reach: int) -> Window:
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    x, w = args
-    assert isinstance(x, te.Tensor)
-    assert isinstance(w, te.Tensor)
-    assert isinstance(result, TensorType)
-    assert isinstance(result.shape, tuple)
-    assert result.dtype
-    out = result.dtype
+    (x, w), (shape, out) = operands(args), known(result)
     wide = working_dtype(out)
     extents, weights = dims_of(x), dims_of(w)
     windows = _windows(attrs, weights)
@@ -138,7 +133,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         right = w[(o, blocks, high, wide_taps, k, c, p)]
         return te.sum(te.cast(left, wide) * te.cast(right, wide), axis=axes)
 
-    total = te.compute(result.shape, product, "conv")
+    total = te.compute(shape, product, "conv")
     return narrowed(total, out)
 
 

@@ -22,7 +22,7 @@ from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
 from .sampling import Sampler, sample
 from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
-from .window_sum import STEPS
+from .window_sum import STEPS, operands
 
 _LAYOUTS = {1: ("NCW", "IOW"), 2: ("NCHW", "IOHW"), 3: ("NCDHW", "IODHW")}
 
@@ -106,10 +106,7 @@ class _Channels:
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    x, w = args
-    assert isinstance(x, te.Tensor)
-    assert isinstance(w, te.Tensor)
-    dims, out = known(result)
+    (x, w), (dims, out) = operands(args), known(result)
     kernel, groups = dims_of(w), int_attr(attrs, "groups")
     channels = _Channels(floordiv(kernel[0], groups), kernel[1], groups)
     windows = spatial(attrs, kernel[2:])

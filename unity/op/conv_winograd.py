@@ -22,9 +22,11 @@ from unity.ir.types import TensorType, Type
 from .accumulate import real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
 from .cook_toom import POINTS, as_array, cook_toom, input_rows, output_rows
+from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
 from .sampling import Sampler, sample
 from .window import Window, check_steps, dims_of, pad_reference, paddings
+from .window_sum import operands
 
 _PARAMS = (
     Param("x"),
@@ -107,19 +109,13 @@ def _choice(which: PrimExpr, values: Sequence[PrimExpr]) -> PrimExpr:
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
-    x, w = args
-    assert isinstance(x, te.Tensor)
-    assert isinstance(w, te.Tensor)
-    assert isinstance(result, TensorType)
-    assert isinstance(result.shape, tuple)
-    assert result.dtype
-    out = result.dtype
+    (x, w), (shape, out) = operands(args), known(result)
     wide = working_dtype(out)
     m = int_attr(attrs, "tile")
     (n, blocks, height, width, b), (size, _, o, _, _, d) = dims_of(x), dims_of(w)
     assert isinstance(size, int)
     (top, left), _ = paddings(attrs["padding"], 2)
-    rows, columns = ceildiv(result.shape[2], m), ceildiv(result.shape[3], m)
+    rows, columns = ceildiv(shape[2], m), ceildiv(shape[3], m)
 
     def pixel(*at: PrimExpr) -> PrimExpr:
         i, c, h, v, lane = at
@@ -168,7 +164,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         along = [rowed[i, g, h // m, v // m, h % m, k, lane] for k in range(size)]
         return te.cast(_choice(v % m, output_rows(m, along)), out)
 
-    return te.compute(result.shape, image, "conv")
+    return te.compute(shape, image, "conv")
 
 
 def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:

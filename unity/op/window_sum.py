@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from unity import te
+
 from .accumulate import Real, real
-from .registry import Param
+from .registry import ComputeArg, Param
 from .window import Window, all_taps, pad_reference, tap_reference
 
 STEPS = (
@@ -16,6 +18,14 @@ STEPS = (
 """The parameters that shift a window."""
 LANES = Window(1)
 """The channels of a block, seen as a spatial axis that nothing happens along."""
+
+
+def operands(args: Sequence[ComputeArg]) -> tuple[te.Tensor, te.Tensor]:
+    """The image and the weight that the compute rule of a convolution is given."""
+    x, w = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(w, te.Tensor)
+    return x, w
 
 
 def sum_of_taps(

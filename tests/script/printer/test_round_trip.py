@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.generators.graph import arguments_for, module
 from tests.generators.prim_func import prim_func
-from tests.printer.kernels import kernels_of
+from tests.script.printer.kernels import kernels_of
 from unity.interpreter import interpret
 from unity.ir.equality import first_difference, structural_hash
 from unity.ir.module import IRModule
