@@ -4,6 +4,11 @@ A task takes a panel and some rows: the panel stays in the second cache while ti
 over it, each tile reading it once from its first step to its last; of a long panel a run of steps
 stays, and accumulators are kept between runs. No tile has less than its share of rows where they
 are known; of unknown ones, a last tile of fitting size takes what is left.
+
+It writes its loops at once, as three things have no primitive: sums that wait in memory between
+runs of steps while other tiles take theirs (`cache_write` keeps a sum for its whole reduction),
+several sums of one element side by side whose number depends on the tile (`rfactor` would make
+another block), and fetches shared by an unknown number of tiles that stop where rows are few.
 """
 
 from __future__ import annotations
