@@ -112,12 +112,12 @@ class ConvertLayout(Pass):
     narrow: DType | None = None
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
-        """Each function by itself, where registers hold 8 lanes or more."""
+        """Each function by itself, where registers hold 4 lanes or more."""
         interleave = None if self.narrow is None else interleave_for(self.narrow, ctx.target)
         lanes = ctx.target.vector_bits // FLOAT32.bits
         if interleave is not None:
             lanes = interleave.block
-        if lanes < 8:
+        if lanes < 4:
             return module
 
         def converted(f: Function) -> Function:

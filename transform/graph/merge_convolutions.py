@@ -59,9 +59,9 @@ class MergeConvolutions(Pass):
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
-        """Each function by itself, where registers hold 8 lanes or more."""
+        """Each function by itself, where registers hold 4 lanes or more."""
         lanes = ctx.target.vector_bits // FLOAT32.bits
-        if lanes < 8:
+        if lanes < 4:
             return module
 
         def merge(f: Function) -> Function:

@@ -58,6 +58,8 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
     best: tuple[float, TilePlan] | None = None
     for columns in _divisors(blocks, 4):
         most = min(rows_of(columns, target), MOST_ROWS)
+        if most < 1:
+            continue
         for tiles, lines, rows in _chunks(group, most):
             for panels in _divisors(blocks // columns, blocks):
                 for together in (False, True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 
 import unity
@@ -38,11 +39,30 @@ TRANSPOSED = """
 def main(a: f32[Tensor, 120, 256], b: f32[Tensor, 192, 256]) -> f32[Tensor, 120, 192]:
     return R.matmul(a, R.permute_dims(b, (1, 0)))
 """
+CONVOLUTION = """
+h = dim("h", typical=7)
+w = dim("w", typical=7)
+big = dim("big")
+
+@script.function
+def main(x: f32[Tensor, 1, 64, {size}]) -> f32[Tensor, ...]:
+    y = R.nn.conv2d(x, R.const("square"), padding=1{options})
+    return {result}
+"""
+DEPTHWISE = 'R.nn.conv2d(y, R.const("deep"), padding=1, groups=64)'
+WEIGHTS = {
+    "square": np.ones((64, 64, 3, 3), np.float32),
+    "deep": np.ones((64, 1, 3, 3), np.float32),
+}
 SCRIPTS = {
     "product": PRODUCT.format(m=128, k=768, n=768),
     "short rows": PRODUCT.format(m=8, k=512, n=48),
     "product of any size": PRODUCT.format(m="m", k="k", n="n"),
     "transposed": TRANSPOSED,
+    "Winograd": CONVOLUTION.format(size="28, 28", options="", result="y"),
+    "Winograd of any size": CONVOLUTION.format(size="big, big", options="", result="y"),
+    "gathered": CONVOLUTION.format(size="h, w", options=", strides=2", result="y"),
+    "depthwise": CONVOLUTION.format(size="28, 28", options=", strides=2", result=DEPTHWISE),
 }
 MODELS = ("linear_128x768x768", "conv3x3_64_64_56", "conv1x1_256_64_56")
 LABEL = re.compile(r"^(\.L\w+):")
@@ -54,7 +74,7 @@ TILE = 8
 
 
 def module(case: str) -> IRModule:
-    return parse(SCRIPTS[case]) if case in SCRIPTS else unity.load(OPERATORS[case].build())
+    return parse(SCRIPTS[case], WEIGHTS) if case in SCRIPTS else unity.load(OPERATORS[case].build())
 
 
 @cache

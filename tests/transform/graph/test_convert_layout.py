@@ -173,7 +173,7 @@ def test_what_does_not_repay_it_stays(line: str) -> None:
 
 def test_short_registers_have_no_blocks() -> None:
     before = program(CHAINS["pools"])
-    assert ops(converted(before, vector_bits=128)) == ops(before)
+    assert ops(converted(before, vector_bits=64)) == ops(before)
 
 
 def test_sizes_are_asserted_in_blocks() -> None:

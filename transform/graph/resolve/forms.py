@@ -75,7 +75,7 @@ def _convolution(
 ) -> list[Form]:
     lanes = target.vector_bits // FLOAT32.bits
     out, image = image_of(var), image_of(call.args[0])
-    if lanes < 8 or out is None or image is None or call.attrs["groups"] != 1:
+    if lanes < 4 or out is None or image is None or call.attrs["groups"] != 1:
         return []
     if not is_blockable(call, image, out, lanes):
         return []
