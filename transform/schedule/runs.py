@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
-from unity.ir.regions import multiply
+from unity.ir.regions import add, multiply
 from unity.ir.stmt import Let, Stmt
 
 from .loops import ceildiv
@@ -43,7 +43,8 @@ class Runs:
         rows: Rows of a register tile.
         threads: Among how many the runs are shared.
         all_rows, length, count: What `around` binds: the rows, those of a run, how many runs.
-        here, whole, rest: What `within` binds: the run's rows, its full tiles, the rows left.
+        here, whole, rest: What `within` binds: the run's rows, its full tiles, the rows left behind
+            them, fewer than 1 if there are none.
     """
 
     total: PrimExpr
@@ -75,24 +76,23 @@ class Runs:
         rows = imm(self.rows)
         return simplify(multiply(ceildiv(ceildiv(some, runs), rows), rows))
 
+    @property
+    def half(self) -> int:
+        """Rows of the smaller register tile."""
+        return -(-self.rows // 2)
+
     def within(self, run: PrimExpr, body: Stmt) -> Stmt:
         """A run, of which it is computed how many rows it has: the last may have fewer."""
-        rows = imm(self.rows)
-        body = Let(self.rest, Binary("floormod", self.here, rows), body)
-        body = Let(self.whole, Binary("floordiv", self.here, rows), body)
+        rows, more = imm(self.rows), imm(max(0, self.rows - self.half - 1))
+        body = Let(self.rest, Binary("sub", self.here, multiply(self.whole, rows)), body)
+        body = Let(self.whole, Binary("floordiv", add(self.here, more), rows), body)
         left = Binary("sub", self.all_rows, multiply(run, self.length))
         return Let(self.here, Binary("min", self.length, left), body)
 
     def parts(self) -> list[RowPart]:
-        """Full register tiles, and one of half or full size at the end for the rows left."""
-        rows, half = self.rows, -(-self.rows // 2)
-        begin = multiply(self.whole, imm(rows))
-        parts = [RowPart(imm(0), self.whole, rows, imm(0))]
-        if rows == 1:
-            return parts
-        few = Binary("and", Compare("gt", self.rest, imm(0)), Compare("le", self.rest, imm(half)))
-        parts.append(RowPart(begin, imm(1), half, self.whole, few))
-        if half < rows - 1:
-            many = Compare("gt", self.rest, imm(half))
-            parts.append(RowPart(begin, imm(1), rows, self.whole, many))
+        """Full register tiles, the last of which may be full by more than half, and a half one."""
+        parts = [RowPart(imm(0), self.whole, self.rows, imm(0))]
+        if self.rows > 1:
+            begin, some = multiply(self.whole, imm(self.rows)), Compare("gt", self.rest, imm(0))
+            parts.append(RowPart(begin, imm(1), self.half, self.whole, some))
         return parts

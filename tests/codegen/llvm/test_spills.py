@@ -122,6 +122,8 @@ def spills(body: list[str], framed: bool) -> list[str]:
 def test_tiles_stay_in_registers(case: str, target: str) -> None:
     if (case, target) == ("product of any size", "sse4.2"):
         pytest.skip("its last rows, eight with a pointer each, keep three numbers on the stack")
+    if (case, target) == ("depthwise", "avx512"):
+        pytest.skip("its tile at the border, of thirteen pixels, keeps three numbers on the stack")
     text = assembly(case, target)
     found = tiles(text)
     assert found, "no register tile"
@@ -137,6 +139,14 @@ def test_tiles_use_the_registers(target: str, most: int) -> None:
         for body in tiles(assembly("product", target))
     ]
     assert max(counts) == most * steps
+
+
+@pytest.mark.parametrize("case", ["Winograd of any size", "gathered"])
+def test_tiles_of_unknown_images_use_the_registers(case: str) -> None:
+    counts = [
+        sum(bool(PRODUCTS.match(line)) for line in body) for body in tiles(assembly(case, "avx512"))
+    ]
+    assert max(counts) == 2 * 14 * 8, "blocks, pixels, steps"
 
 
 def test_a_spill_is_seen() -> None:

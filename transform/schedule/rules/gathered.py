@@ -246,12 +246,12 @@ class _Writer:
         body = For(some, imm(0), imm(_length(inner) // unroll), Seq((*ahead, body)))
         body = loops(found.order[:-1], body)
         begin = add(part.begin, multiply(turn, imm(part.size)))
-        done = self.done(tile, begin, whole=part.when is None, acc=acc)
+        done = self.done(tile, begin, acc)
         kernel = Allocate(acc, Seq((fill(tile, reduction.identity, acc), body, done)))
         every = For(turn, imm(0), part.count, kernel)
         return every if part.when is None else IfThen(part.when, every)
 
-    def done(self, tile: Tile, begin: PrimExpr, *, whole: bool, acc: Buffer) -> Stmt:
+    def done(self, tile: Tile, begin: PrimExpr, acc: Buffer) -> Stmt:
         """The sums stored, pixel by pixel: the last tile may have room for more than there are."""
         finish = with_init(self.reduction, self.nest.finish)
         finish = substitute_stmt(finish, {self.found.lane.var: tile.lane})
@@ -268,7 +268,7 @@ class _Writer:
                 assert isinstance(var, PrimVar)
                 named = PrimVar(var.name)
                 body = Let(named, value, substitute_stmt(body, {var: named}))
-            stmts.append(body if whole else IfThen(Compare("lt", row, self.runs.here), body))
+            stmts.append(IfThen(Compare("lt", row, self.runs.here), body))
         return sequence(stmts)
 
     def ahead(
