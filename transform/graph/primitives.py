@@ -121,12 +121,14 @@ class Primitives:
         ops = [str(self.kernels[n].attrs.get("op", n)).rpartition(".")[2] for n in called]
         ops = [op.removeprefix("fused_") for op in ops]
         name = self.names.fresh("_".join(["fused", *ops]))
-        fields = tuple(into[v] for v in results)
-        several = len(fields) > 1
+        result: Expr = Tuple(tuple(into[v] for v in results))
+        kind: Type = TupleType(tuple(v.type for v in results))
+        if len(results) == 1:
+            result, kind = into[results[0]], results[0].type
         self.made[name] = Function(
             tuple(params),
-            Body((BindingBlock(tuple(body), True),), Tuple(fields) if several else fields[0]),
-            TupleType(tuple(v.type for v in results)) if several else results[0].type,
+            Body((BindingBlock(tuple(body), True),), result),
+            kind,
             attrs=Attrs(primitive=True, private=True),
         )
         numbers = [renaming.names[s] for s in hidden]
