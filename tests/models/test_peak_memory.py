@@ -58,7 +58,8 @@ def decoder() -> onnx.ModelProto:
 ROWS = {
     "mlp": Row(cnn.mlp, 808, 0.3),
     "resnet18": Row(lambda: cnn.resnet(18), 4_018_080, 5.4),
-    "resnet50": Row(lambda: cnn.resnet(50), 7_229_344, 8.0),
+    # 7_229_344 before parallel convolutions became one, whose results live as long as the last.
+    "resnet50": Row(lambda: cnn.resnet(50), 8_032_160, 8.0),
     "mobilenetv2": Row(cnn.mobilenetv2, 6_025_120, 8.8),
     "bert_base": Row(lambda: transformer.bert(layers=2, vocab=1000), 2_756_096, 8.2),
     "gpt2 after 16": Row(decoder, 237_792, None, {"P": 16, "T": 1}),
