@@ -159,10 +159,8 @@ def _named_well(value: Json) -> bool:
             return True
 
 
-Given: TypeAlias = (
-    "LoopRef | BlockRef | IndexMap | bool | int | float | str | Sequence[Given] "
-    "| Mapping[str, int] | None"
-)
+Plain: TypeAlias = bool | int | float | str | None
+Given: TypeAlias = "LoopRef | BlockRef | IndexMap | Plain | Sequence[Given] | Mapping[str, int]"
 """What the methods of a schedule take and give."""
 
 
