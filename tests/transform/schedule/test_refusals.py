@@ -223,6 +223,12 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         lambda s: s.merge_reduction("copy", "again"),
         "merge_reduction, argument 1 'init': 'copy' is more than the store of one value",
     ),
+    "axes without loops of their own": (
+        HOSTILE["modreduce"],
+        lambda s: s.transform_block_layout("p", lambda i, j: (j, i)),
+        "transform_block_layout, argument 1 'block': 'p' is not directly in one loop for each of "
+        "its axes",
+    ),
     "too few paddings": (
         HOSTILE["matmul"],
         lambda s: s.pad_einsum("b", [8]),

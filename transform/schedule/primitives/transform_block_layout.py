@@ -65,7 +65,8 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
     driving = [
         by_var[a.value] for a in block.axes if isinstance(a.value, PrimVar) and a.value in by_var
     ]
-    if len(loops) != len(nest) or {x.var for x in driving} != set(by_var) or not loops:
+    one_each = len(driving) == len(block.axes) and {x.var for x in driving} == set(by_var)
+    if len(loops) != len(nest) or not one_each or not loops:
         raise illegal(where, f"{name!r} is not directly in one loop for each of its axes")
     for axis, loop in zip(block.axes, driving, strict=True):
         whole = axis.domain.begin == loop.begin == imm(0) and axis.domain.extent == loop.extent
