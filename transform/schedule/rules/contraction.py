@@ -31,6 +31,9 @@ from .dot_products import dot_products
 from .result import GRAIN
 from .tiling import Tiling, tiling_of
 
+ON_STACK = 16 << 10
+"""Bytes of a panel that may come to lie on the stack, whose old contents are slow as floats."""
+
 
 def contraction(nest: Nest, target: Target) -> Stmt | None:
     """Applies where the innermost spatial axis is contiguous in the output and in what is read."""
@@ -177,6 +180,10 @@ def _packed(
     known = [number(a.extent) for a in (*layout.outer, layout.column, packing.depth)]
     if all(known) and (number(layout.column.extent) or 0) <= width:  # whole registers in a row
         sch.storage_align(panel, 0, len(axes) - 2, lanes, 0)
+    steps_known, columns = number(packing.depth.extent), number(layout.column.extent)
+    partial = fused and columns is not None and columns % lanes != 0
+    if partial and steps_known and steps_known * width * packing.load.dtype.bytes <= ON_STACK:
+        sch.set_scope(panel, 0, "local")  # lanes past the end are set: the stack may hold anything
     if fused:  # the first tile leaves what it reads in the panel
         sch.compute_at(panel, steps, tile)
     else:
