@@ -178,12 +178,12 @@ def _packed(
     axes = [PrimVar(f"x{k}") for k in range(len(sch.get_loops(panel)))]
     sch.transform_layout(panel, 0, IndexMap(tuple(axes), (*axes[:-2], axes[-1], axes[-2])))
     known = [number(a.extent) for a in (*layout.outer, layout.column, packing.depth)]
-    if all(known) and (number(layout.column.extent) or 0) <= width:  # whole registers in a row
-        sch.storage_align(panel, 0, len(axes) - 2, lanes, 0)
     steps_known, columns = number(packing.depth.extent), number(layout.column.extent)
     partial = fused and columns is not None and columns % lanes != 0
     if partial and steps_known and steps_known * width * packing.load.dtype.bytes <= ON_STACK:
         sch.set_scope(panel, 0, "local")  # lanes past the end are set: the stack may hold anything
+    elif all(known) and (number(layout.column.extent) or 0) <= width:  # whole registers in a row
+        sch.storage_align(panel, 0, len(axes) - 2, lanes, 0)
     if fused:  # the first tile leaves what it reads in the panel
         sch.compute_at(panel, steps, tile)
     else:
