@@ -12,6 +12,7 @@ from tests.transform.cases import floats
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Op
+from unity.ir.input_dims import Dynamic
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
@@ -140,7 +141,7 @@ def main(x: f32[Tensor, n, 32, h, w]) -> f32[Tensor, ...]:
     assert "winograd" in " ".join(exe.kernels)
     for shape in ((1, 32, 56, 56), (2, 32, 7, 7), (1, 32, 1, 30), (3, 32, 33, 2), (0, 32, 4, 4)):
         x = rng.standard_normal(shape).astype(np.float32)
-        fixed = {"x": dict(zip((0, 2, 3), (shape[0], *shape[2:]), strict=True))}
+        fixed: Dynamic = {"x": dict(zip((0, 2, 3), (shape[0], *shape[2:]), strict=True))}
         expected = unity.compile(module, dynamic=fixed, resolve={"main/conv2d": "tir:direct"})(x)
         scale = float(abs(expected).max(initial=1))
         np.testing.assert_allclose(exe(x), expected, atol=1e-5 * scale)
