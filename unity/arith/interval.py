@@ -46,6 +46,7 @@ def floordiv(a: Interval, b: Interval) -> Interval:
     if small is None or small < 0:
         return ANYTHING
     small = max(small, 1)
+    large = None if large is None else max(large, small)
     if low is not None:
         low = low // small if low < 0 else (0 if large is None else low // large)
     if high is not None:
@@ -59,7 +60,7 @@ def floormod(a: Interval, b: Interval) -> Interval:
     small, large = b
     if small is None or small < 0:
         return ANYTHING
-    top = None if large is None else large - 1
+    top = None if large is None else max(large, 1) - 1
     if low is not None and low >= 0 and high is not None:
         if high < max(small, 1):
             return low, high

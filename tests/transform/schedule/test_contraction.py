@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -266,7 +266,7 @@ def tiles_run(s: Stmt, values: dict[PrimVar, int]) -> Iterator[int]:
             is_place = not any(isinstance(e, Load) for e in walk_prim(s.value))
             bound = {s.var: number_of(s.value, values)} if is_place else {}
             yield from tiles_run(s.body, {**values, **bound})
-        case Allocate(buffer) if buffer.scope == "local":
+        case Allocate(buffer) if buffer.scope == "local" and not is_panel(buffer):
             stores = [x for x in walk_stmt(s.body) if isinstance(x, Store) and x.buffer is buffer]
             yield sum(not _adds(x) for x in stores)
         case _:
@@ -292,3 +292,32 @@ def test_threads_that_share_rows_unevenly_compute_each_once(rows: int) -> None:
     target = replace(AVX512, threads=2)
     low = lowered(schedule(product(rows, 384, 4), target), target)
     assert runs(low.body, {}, low.buffers[-1]) == rows * 384 // 16
+
+
+@pytest.mark.parametrize("flip", ["", "b"])
+@pytest.mark.parametrize("n", [77, "n"])
+def test_no_lane_of_a_panel_is_left_unset(n: object, flip: str) -> None:
+    """What lies in memory beside the columns is multiplied too, and tiny numbers are slow."""
+    low = lowered(schedule(product(256, n, 64, flip), AVX512), AVX512)
+    panels = [s for s in walk_stmt(low.body) if isinstance(s, Allocate) and is_panel(s.buffer)]
+    assert panels
+    for panel in panels:
+        assert panel.buffer.scope == "local"
+        assert all(s.predicate is None for s in walk_stmt(panel.body) if stores_to(s, panel.buffer))
+        assert not loops_of_no_number(panel.body, panel.buffer)
+
+
+def is_panel(buffer: Buffer) -> bool:
+    return buffer.name.startswith("b_reindex")
+
+
+def loops_of_no_number(s: Stmt, buffer: Buffer) -> list[For]:
+    """The loops around stores to a buffer whose extents are no numbers."""
+    if not any(stores_to(x, buffer) for x in walk_stmt(s)):
+        return []
+    here = [s] if isinstance(s, For) and not isinstance(s.extent, Imm) else []
+    return here + [x for child in stmt_children(s) for x in loops_of_no_number(child, buffer)]
+
+
+def stores_to(s: Stmt, buffer: Buffer) -> TypeGuard[Store]:
+    return isinstance(s, Store) and s.buffer is buffer

@@ -31,8 +31,12 @@ from .dot_products import dot_products
 from .result import GRAIN
 from .tiling import Tiling, tiling_of
 
-ON_STACK = 16 << 10
-"""Bytes of a panel that may come to lie on the stack, whose old contents are slow as floats."""
+ON_STACK = 128 << 10
+"""Bytes of a panel up to which it lies on the stack where columns may end within a register.
+
+Lanes past the end are set there. What else lies in memory is computed with, though nobody looks at
+the results, and old numbers that are tiny as floats take a hundred times as long.
+"""
 
 
 def contraction(nest: Nest, target: Target) -> Stmt | None:
@@ -179,9 +183,9 @@ def _packed(
     sch.transform_layout(panel, 0, IndexMap(tuple(axes), (*axes[:-2], axes[-1], axes[-2])))
     known = [number(a.extent) for a in (*layout.outer, layout.column, packing.depth)]
     steps_known, columns = number(packing.depth.extent), number(layout.column.extent)
-    partial = fused and columns is not None and columns % lanes != 0
+    partial = columns is None or columns % lanes != 0
     if partial and steps_known and steps_known * width * packing.load.dtype.bytes <= ON_STACK:
-        sch.set_scope(panel, 0, "local")  # lanes past the end are set: the stack may hold anything
+        sch.set_scope(panel, 0, "local")
     elif all(known) and (number(layout.column.extent) or 0) <= width:  # whole registers in a row
         sch.storage_align(panel, 0, len(axes) - 2, lanes, 0)
     if fused:  # the first tile leaves what it reads in the panel
@@ -198,6 +202,8 @@ def _packed(
         several, few = sch.split(step, [None, lanes])
         sch.reorder(several, strip, few, lane)
         sch.unroll(few)
+        if columns is None:  # no strip of the panel is left out, where all is past the end
+            sch.unroll(strip)
     sch.vectorize(lane)
     return panel
 
