@@ -226,7 +226,7 @@ def test_a_squeeze_without_axes_refuses_sizes_that_would_give_another_rank() -> 
 
 ENLARGED = """
 g (float[1, 2, h, w] "in:0") => (float[a, b, c, d] y)
-<float[4] scales = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">("in:0", , scales) }"""
+<float[4] scales = {1.0, 1.0, 3.14159265, 2.0}> { y = Resize<mode="linear">("in:0", , scales) }"""
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ g (float[1, 2, h, w] "in:0") => (float[a, b, c, d] y)
 )
 def test_dims_are_fixed_before_nodes_are_converted(fixed: Dynamic) -> None:
     of = model(ENLARGED)
-    with pytest.raises(UnityError, match="symbolic extent"):
+    with pytest.raises(UnityError, match="no simple fraction"):
         unity.compile(of)
     executable = unity.compile(of, dynamic=fixed)
     x = np.random.default_rng(0).standard_normal((1, 2, 4, 6)).astype(f4)
@@ -280,5 +280,5 @@ def test_extents_too_short_to_pad_are_refused_at_run_time(mode: str, least: int)
 
 
 def test_what_needs_sizes_says_how_to_fix_them() -> None:
-    with pytest.raises(UnityError, match=r'extent h resized.*dynamic=\{"h": \.\.\.\}'):
+    with pytest.raises(UnityError, match=r'extent h scaled by.*dynamic=\{"h": \.\.\.\}'):
         from_onnx(model(ENLARGED))

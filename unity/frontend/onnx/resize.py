@@ -1,106 +1,30 @@
 """Resize and its forerunner Upsample: axis by axis, a gather or a weighted sum of gathers.
 
-Where the extent is a symbol, only repeating each element a whole number of times is there.
+Positions are computed in float32, as the ONNX runtime does. At known extents they are constants
+(`resize_positions.py`); an unknown extent has them computed when the model runs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, floordiv
+from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Constant, Expr
 
 from .node import Converter, Node, Value
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-PROBE = 6
-"""A small extent on which a repetition is recognized; positions are periodic in the input."""
+from .resize_positions import COORDINATES, NEAREST, Axis, Method
 
 LARGEST = 1 << 24
 """An extent beyond this is a damaged model; its positions are computed during the import."""
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """How positions of the output are found in the input, and what is read there."""
-
-    mode: str
-    coordinates: str
-    nearest: str
-    cubic_a: float
-    exclude_outside: bool
-
-    def positions(self, old: int, new: int, scale: float) -> Floats:
-        """Where each output element lies among the input's."""
-        x = np.arange(new, dtype=np.float64)
-        match self.coordinates:
-            case "half_pixel":
-                return (x + 0.5) / scale - 0.5
-            case "half_pixel_symmetric":
-                offset = old / 2 * (1 - new / (scale * old))
-                return offset + (x + 0.5) / scale - 0.5
-            case "pytorch_half_pixel":
-                return (x + 0.5) / scale - 0.5 if new > 1 else x * 0
-            case "align_corners":
-                return x * (old - 1) / (new - 1) if new > 1 else x * 0
-            case "asymmetric":
-                return x / scale
-            case "tf_half_pixel_for_nn":
-                return (x + 0.5) / scale
-            case _:
-                raise UnityError(f"the coordinates {self.coordinates!r} are not known")
-
-    def indices(self, old: int, new: int, scale: float) -> Ints:
-        """The nearest element to each position."""
-        at = self.positions(old, new, scale)
-        rounded = _ROUNDINGS[self.nearest](at)
-        return np.clip(rounded, 0, old - 1).astype(np.int64)
-
-    def taps(self, old: int, new: int, scale: float) -> list[tuple[Ints, Floats]]:
-        """The elements each position is a weighted sum of: indices and weights."""
-        at = self.positions(old, new, scale)
-        base = np.floor(at)
-        t = at - base
-        if self.mode == "linear":
-            weights = [1 - t, t]
-            first = 0
-        else:
-            weights, first = _cubic_weights(t, self.cubic_a), -1
-        found: list[tuple[Ints, Floats]] = []
-        for i, weight in enumerate(weights):
-            index = base + first + i
-            if self.exclude_outside:
-                weight = np.where((index < 0) | (index >= old), 0, weight)
-            found.append((np.clip(index, 0, old - 1).astype(np.int64), weight))
-        total = sum(w for _, w in found)
-        return [(i, w / total) for i, w in found] if self.exclude_outside else found
-
-
-_ROUNDINGS: dict[str, Callable[[Floats], Floats]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
-
-
-def _cubic_weights(t: Floats, a: float) -> list[Floats]:
-    """Keys' cubic convolution (1981) at distances 1 + t, t, 1 - t, 2 - t."""
-
-    def near(d: Floats) -> Floats:
-        return (a + 2) * d**3 - (a + 3) * d**2 + 1
-
-    def far(d: Floats) -> Floats:
-        return a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-
-    return [far(1 + t), near(t), near(1 - t), far(2 - t)]
+SIMPLEST = 1024
+"""The largest denominator that a scale of an unknown extent is taken for a fraction of."""
+CHECKED = 1 << 12
+"""Up to this extent such a fraction gives the extents that the scale itself gives."""
 
 
 def _resize(node: Node) -> Value:
@@ -154,7 +78,9 @@ def _apply(
         raise node.gap(f"mode {method.mode!r}")
     if method.coordinates == "tf_crop_and_resize":
         raise node.gap("tf_crop_and_resize")
-    if method.nearest not in _ROUNDINGS:
+    if method.coordinates not in COORDINATES:
+        raise UnityError(f"the coordinates {method.coordinates!r} are not known")
+    if method.nearest not in NEAREST:
         raise node.gap(f"nearest_mode {method.nearest!r}")
     given = sizes if sizes is not None else scales
     assert given is not None
@@ -162,6 +88,12 @@ def _apply(
         raise UnityError(f"{len(over)} axes take as many scales or sizes, got {len(given)}")
     x = node.tensor(0)
     shape = node.shape_of(x)
+    kind = node.dtype_of(x)
+    summed = method.mode != "nearest"
+    if summed and kind.is_int and method.mode == "cubic":
+        raise node.gap(f"mode 'cubic' of {kind}")  # sums may lie outside of what it holds
+    if summed and (kind.bits < 32 or kind.is_int):
+        x = node.op("astype", x, dtype=FLOAT32)
     for i, axis in _grown_last(shape, over, sizes, scales):
         extent = shape[axis]
         scale = None if scales is None else scales[i]
@@ -169,7 +101,7 @@ def _apply(
         if scale == 1 or size == extent:
             continue
         x = _axis(node, method, x, axis, scale, size)
-    return x
+    return x if node.dtype_of(x) == kind else node.op("astype", x, dtype=kind)
 
 
 def _grown_last(
@@ -202,50 +134,46 @@ def _axis(
     node: Node, method: Method, x: Expr, axis: int, scale: float | None, size: Dim | None
 ) -> Expr:
     old = node.shape_of(x)[axis]
-    if not isinstance(old, int) or (size is not None and not isinstance(size, int)):
-        return _repeated(node, method, x, axis, old, scale, size)
     if old == 0 or (scale is not None and scale <= 0):
         raise UnityError(f"axis {axis} of extent {old} can't be resized by {scale or size}")
-    new = size if isinstance(size, int) else math.floor(old * (scale or 1))
-    if not 0 < new <= LARGEST:
+    new = size if size is not None else _extent(node, old, scale or 1.0)
+    if isinstance(new, int) and not 0 < new <= LARGEST:
         raise UnityError(f"axis {axis} of extent {old} can't be resized to {new}")
-    ratio = scale if scale is not None else new / old
+    over = Axis(node, method, old, new, scale)
     if method.mode == "nearest":
-        indices = method.indices(old, new, ratio)
-        if np.array_equal(indices, np.repeat(np.arange(old), new // old)):
-            return node.op("repeat", x, repeats=new // old, axis=axis)
-        return node.op("take", x, Constant(indices), axis=axis)
+        count = over.repetition()
+        if count is not None:
+            return node.op("repeat", x, repeats=count, axis=axis)
+        return node.op("take", x, over.nearest(), axis=axis)
     total: Expr | None = None
     trailing = (1,) * (len(node.shape_of(x)) - axis - 1)
-    for index, weight in method.taps(old, new, ratio):
-        if not np.any(weight):
+    for index, weight in over.taps():
+        if isinstance(weight, Constant) and not np.any(weight.data):
             continue
-        kind = node.dtype_of(x).numpy
-        scaled = Constant(weight.astype(kind).reshape(-1, *trailing))
-        part = node.op("multiply", node.op("take", x, Constant(index), axis=axis), scaled)
+        kind = node.dtype_of(x)
+        scaled = node.op("reshape", node.op("astype", weight, dtype=kind), (new, *trailing))
+        part = node.op("multiply", node.op("take", x, index, axis=axis), scaled)
         total = part if total is None else node.op("add", total, part)
     assert total is not None
     return total
 
 
-def _repeated(
-    node: Node,
-    method: Method,
-    x: Expr,
-    axis: int,
-    old: Dim,
-    scale: float | None,
-    size: Dim | None,
-) -> Expr:
-    factor = scale if size is None else floordiv(size, old)
-    whole = isinstance(factor, int | float) and factor == int(factor) >= 1
-    if not whole or method.mode != "nearest":
-        raise node.symbolic_gap(f"the symbolic extent {old} resized other than by repetition", old)
-    count = int(factor) if isinstance(factor, int | float) else 1
-    probe = method.indices(PROBE, PROBE * count, float(count))
-    if not np.array_equal(probe, np.repeat(np.arange(PROBE), count)):
-        raise node.symbolic_gap(f"the symbolic extent {old} resized other than by repetition", old)
-    return node.op("repeat", x, repeats=count, axis=axis)
+def _extent(node: Node, old: Dim, scale: float) -> Dim:
+    """What an extent becomes: ``floor(old * scale)``, of a product rounded to float32.
+
+    Of an unknown one it is a fraction's: the simplest near the scale, or the scale exactly, if that
+    is the same at every extent up to `CHECKED`.
+    """
+    if isinstance(old, int):
+        return int(np.floor(np.float32(old) * np.float32(scale)))
+    olds = np.arange(CHECKED, dtype=np.int64)
+    wanted = np.floor(olds.astype(np.float32) * np.float32(scale))
+    for ratio in (Fraction(scale).limit_denominator(SIMPLEST), Fraction(scale)):
+        over, under = ratio.numerator, ratio.denominator
+        small = max(over, under) < 1 << 40
+        if small and np.array_equal(olds * over // under, wanted):
+            return floordiv(old * over, under)
+    raise node.symbolic_gap(f"the extent {old} scaled by {scale}, which is no simple fraction", old)
 
 
 CONVERTERS: dict[str, Converter] = {"Resize": _resize, "Upsample": _upsample}
