@@ -11,6 +11,7 @@ from .backend import Backend, Precision, backend_of, check_precision
 from .graph import (
     ConvertLayout,
     ConvertPrecision,
+    ConvertTransposed,
     ConvertWinograd,
     EliminateCommonSubexpr,
     EliminateDeadCode,
@@ -61,6 +62,7 @@ GRAPH = Pipeline(
         SimplifyOps(),  # parts of products, and the views of them
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
+        ConvertTransposed(),  # normalizations are in the weights, and each is a convolution now
         MergeConvolutions(),  # after biases are there; before layouts, which keep parts in place
         EliminateDeadCode(),  # convolutions as they were, lest their weights be laid out, too
         ConvertLayout(),  # after all that looks for plain convolutions

@@ -2,6 +2,7 @@
 
 from .convert_layout import ConvertLayout
 from .convert_precision import ConvertPrecision
+from .convert_transposed import ConvertTransposed
 from .convert_winograd import ConvertWinograd
 from .cse import EliminateCommonSubexpr
 from .dce import EliminateDeadCode
@@ -30,6 +31,7 @@ from .simplify import SimplifyOps
 __all__ = [
     "ConvertLayout",
     "ConvertPrecision",
+    "ConvertTransposed",
     "ConvertWinograd",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",

@@ -13,6 +13,7 @@ from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
+from unity.op.registry import int_attr
 
 from ..passes import Context, Pass, map_functions
 from .derived import derived
@@ -20,6 +21,7 @@ from .rewriter import BodyRewriter
 from .uses import count_uses
 
 _CONVOLUTIONS = ("nn.conv1d", "nn.conv2d", "nn.conv3d")
+_TRANSPOSED = tuple(f"{name}_transpose" for name in _CONVOLUTIONS)
 _Real = npt.NDArray[np.float64]
 
 
@@ -96,11 +98,17 @@ class _Folder(BodyRewriter):
             made = self.only_use(x)
         if made is None or not isinstance(made.callee, Op) or axis != 1:
             return None
-        weight = made.args[1] if made.callee.name in _CONVOLUTIONS else None
+        transposed = made.callee.name in _TRANSPOSED
+        weight = made.args[1] if transposed or made.callee.name in _CONVOLUTIONS else None
         if not isinstance(weight, Constant) or made.attrs["out_dtype"] is not None:
             return None
         rank = weight.data.ndim
-        scaled = _scaled(weight.data, scale.reshape((-1,) + (1,) * (rank - 1)))
+        by = scale.reshape(-1, *(1,) * (rank - 1))
+        if transposed:  # weights (c, o / groups, ...)
+            groups = int_attr(made.attrs, "groups")
+            by = np.repeat(scale.reshape(groups, -1), len(weight.data) // groups, axis=0)
+            by = by.reshape(*by.shape, *(1,) * (rank - 2))
+        scaled = _scaled(weight.data, by)
         folded = derived(weight, scaled, "folded")
         shape = (1, -1) + (1,) * (rank - 2)
         moved = shift.reshape(shape)
