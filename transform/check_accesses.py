@@ -125,7 +125,7 @@ def _check(name: str, s: Stmt, scope: _Scope) -> None:
 
 def _check_loads(name: str, exprs: Sequence[PrimExpr], scope: _Scope) -> None:
     for e in exprs:
-        for load in _sure_loads(e):
+        for load in sure_loads(e):
             _check_access(name, load.buffer, load.indices, scope)
 
 
@@ -146,23 +146,23 @@ def _check_access(name: str, buffer: Buffer, indices: Sequence[PrimExpr], scope:
             )
 
 
-def _sure_loads(e: PrimExpr) -> Iterator[Load]:
+def sure_loads(e: PrimExpr) -> Iterator[Load]:
     """The loads that are done whenever an expression is evaluated."""
     match e:
         case Load() if e.predicate is not None:
             return
         case Select():
-            yield from _sure_loads(e.condition)
+            yield from sure_loads(e.condition)
             return
         case Binary("and" | "or", a, _):
-            yield from _sure_loads(a)
+            yield from sure_loads(a)
             return
         case Load():
             yield e
         case _:
             pass
     for child in prim_children(e):
-        yield from _sure_loads(child)
+        yield from sure_loads(child)
 
 
 def _range(index: PrimExpr, scope: _Scope) -> tuple[PrimExpr, PrimExpr] | None:

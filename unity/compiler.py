@@ -36,6 +36,7 @@ from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
 from unity.transform import pipeline as default_pipeline
 from unity.transform.check_accesses import check_accesses
+from unity.transform.check_temporaries import check_temporaries
 from unity.transform.graph.check_indices import CheckIndices
 from unity.transform.graph.convert_precision import ConvertPrecision
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
@@ -137,6 +138,7 @@ def compile(  # noqa: A001
     check_types(module)
     for name, func in module.prim_funcs().items():
         check_accesses(name, func)
+        check_temporaries(name, func)
     _check_options(pipeline, trace)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
@@ -288,6 +290,7 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
         return compile(module)[name]
     target = _target("cpu", None)
     check_accesses(name, module.prim_funcs()[name])
+    check_temporaries(name, module.prim_funcs()[name])
     lowered = default_pipeline(target.kind).run(module, Context(target))
     written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
     return kernel_call(name, written, func, target, default_folder())

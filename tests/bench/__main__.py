@@ -1,8 +1,8 @@
 """``python -m tests.bench``: Unity against the installed runtimes, interleaved, on seeded models.
 
 Prints minimum and median with ratios (above 1: Unity is faster), the compile times, cold and from
-the cache, memory, and what a call costs; writes ``tests/bench/results.json`` and ``results.svg``.
-Rows of works that were not measured this time are kept from the file.
+the cache, memory, and what a call costs; writes ``tests/bench/results.json`` and ``results.svg``,
+or what ``--output`` names. Rows of works that were not measured this time are kept from the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .memory import RUNTIMES, measured
 from .models import MODELS
 from .overhead import call_overhead
 from .peers import PEERS, STATIC
-from .report import lines, memory_lines, plot, summary, worst_lengths
+from .report import HEADINGS, lines, memory_lines, plot, section, summary, worst_lengths
 from .works import WORKS
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -52,23 +52,29 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="JSON; the plot lies beside")
     options = parser.parse_args()
+    output: Path = options.output
+    if output.suffix != ".json" or not output.parent.is_dir():
+        parser.error(f"--output {output}: expected a .json file in a folder that exists")
     works = options.works or list(WORKS)
     names = options.peers or [*(p for p in PEERS if p != "tvm"), STATIC]
     rows: list[Row] = []
+    if "times" in options.parts:
+        print(HEADINGS)
     for threads in options.threads if "times" in options.parts else []:
         for peer in names:
             for row in paired(fitting(works, peer), peer, threads, options.seconds):
                 rows.append(row)
                 print(lines([row])[0], flush=True)
-    print("\nagainst the best peer:", *summary(rows), sep="\n")
-    print("\nagainst itself at fixed sizes:", *worst_lengths(rows), sep="\n")
+    print(section("against the best peer:", summary(rows)), end="")
+    print(section("against itself at fixed sizes:", worst_lengths(rows)), end="")
+    earlier: Row = json.loads(output.read_text()) if output.exists() else {}
     found: Row = {
         "date": time.strftime("%Y-%m-%d"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
-        "rows": merged(rows),
+        "rows": merged(earlier.get("rows", []), rows),
     }
-    earlier = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     weighed = [w for w in works if w in MODELS and w not in ONLY_DYNAMIC]
     for part, of in (("compile", compile_times), ("memory", memory)):
         new = {w: of(w) for w in weighed if part in options.parts}
@@ -77,8 +83,8 @@ def main() -> None:
     if "times" in options.parts:
         found["overhead_ns"] = {k: round(v, 1) for k, v in call_overhead().items()}
         print("  ".join(f"{k} {v:.0f} ns" for k, v in found["overhead_ns"].items()))
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    if not plot(found["rows"], RESULTS.with_suffix(".svg")):
+    output.write_text(json.dumps(found, indent=1) + "\n")
+    if not plot(found["rows"], output.with_suffix(".svg")):
         print("no plot: matplotlib is not installed")
 
 
@@ -114,13 +120,12 @@ def paired(works: Sequence[str], peer: str, threads: int, seconds: float) -> Ite
         left = left[left.index(seen) + 1 :]
 
 
-def merged(rows: Sequence[Row]) -> list[Row]:
-    """These rows, and those of the file that none of them replaces."""
+def merged(earlier: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """These rows, and those of earlier that none of them replaces."""
 
     def key(r: Row) -> tuple[object, ...]:
         return r["work"], r.get("length"), r["threads"], r["peer"]
 
-    earlier = json.loads(RESULTS.read_text())["rows"] if RESULTS.exists() else []
     new = {key(r) for r in rows}
     kept = [r for r in earlier if "peer" in r and key(r) not in new]
     order = list(WORKS)

@@ -14,6 +14,20 @@ from .peers import STATIC
 Row = Mapping[str, Any]
 Key = tuple[str, int, int, str]
 """A work, its length, threads, precision."""
+_COLUMNS = "{work:22} {length:>6} {threads:>3}  {peer:14} {unity:>24} {theirs:>24}  {ratio:7}"
+HEADINGS = (
+    _COLUMNS.format(
+        work="work",
+        length="length",
+        threads="thr",
+        peer="peer",
+        unity="Unity: min (median) ms",
+        theirs="peer: min (median) ms",
+        ratio="ratio",
+    )
+    + "  error"
+)
+"""Of the columns of `lines`; the ratio is minimum by minimum, above 1 Unity is faster."""
 
 
 def best_peers(rows: Iterable[Row]) -> dict[Key, Row]:
@@ -26,17 +40,27 @@ def best_peers(rows: Iterable[Row]) -> dict[Key, Row]:
 
 
 def lines(rows: Sequence[Row]) -> list[str]:
-    """A line for each row."""
-    out: list[str] = []
-    for r in rows:
-        name = f"{r['work']:22} {r.get('length', ''):>5}  {r['threads']}T  {r['peer']:14}"
-        if "failed" in r:
-            out.append(f"{name} failed: {str(r['failed'])[:90]}")
-            continue
-        ours = f"{r['unity_min_ms']:10.4f} ({r['unity_median_ms']:.4f})"
-        theirs = f"{r['peer_min_ms']:10.4f} ({r['peer_median_ms']:.4f})"
-        out.append(f"{name} {ours:>24} {theirs:>24}  x{r['ratio']:.3f}  error {r['error']:.1g}")
-    return out
+    """A line for each row, under `HEADINGS`."""
+    return [_line(r) for r in rows]
+
+
+def _line(r: Row) -> str:
+    failed = f"  failed: {str(r['failed'])[:90]}" if "failed" in r else None
+    start = _COLUMNS.format(
+        work=r["work"],
+        length=r.get("length", ""),
+        threads=r["threads"],
+        peer=r["peer"],
+        unity="" if failed else f"{r['unity_min_ms']:.4f} ({r['unity_median_ms']:.4f})",
+        theirs="" if failed else f"{r['peer_min_ms']:.4f} ({r['peer_median_ms']:.4f})",
+        ratio="" if failed else f"x{r['ratio']:.3f}",
+    )
+    return start.rstrip() + failed if failed else f"{start}  {r['error']:.1g}"
+
+
+def section(heading: str, found: Sequence[str]) -> str:
+    """Lines under a heading; nothing where there are none."""
+    return "\n".join(["", heading, *found, ""]) if found else ""
 
 
 def summary(rows: Sequence[Row]) -> list[str]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
+from . import __main__ as main
 from . import cnn, transformer
 from .memory import RUNTIMES, measured
 from .models import MODELS, decoder_step, tokens
 from .operators import OPERATORS
 from .pair import rows
 from .peers import PEERS, STATIC, relative_error
-from .report import best_peers, work_text, worst_lengths
+from .report import HEADINGS, best_peers, lines, section, work_text, worst_lengths
 from .work import Feeds, Work
 
 
@@ -50,6 +53,39 @@ def test_a_row_has_both_times_and_the_error() -> None:
     (row,) = rows("mlp", MODELS["mlp"], "onnxruntime", 1, 0.01)
     assert row["error"] < 1e-5
     assert row["ratio"] == pytest.approx(row["peer_min_ms"] / row["unity_min_ms"], rel=0.01)
+
+
+def test_rows_stand_under_their_headings() -> None:
+    times = {"unity_min_ms": 1.5, "unity_median_ms": 2, "peer_min_ms": 3, "peer_median_ms": 4}
+    row = {"work": "mlp", "threads": 1, "peer": "torch", "ratio": 2, "error": 1e-7} | times
+    died = {"work": "mlp", "threads": 1, "peer": "torch", "failed": "the process died"}
+    good, bad = lines([row, died])
+    for heading, text in {"work": "mlp", "peer": "torch", "ratio": "x2.000"}.items():
+        assert good.index(text) == HEADINGS.index(heading)
+    assert good.index("1.5000 (2.0000)") + len("1.5000 (2.0000)") == HEADINGS.index("ms") + 2
+    assert bad.endswith("torch  failed: the process died")
+    assert section("of nothing:", []) == ""
+    assert section("of some:", [bad]) == f"\nof some:\n{bad}\n"
+
+
+def test_results_go_where_they_are_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    committed = main.RESULTS.read_text()
+    old = {"work": "gru", "threads": 1, "peer": "torch", "failed": "earlier"}
+    new = {"work": "mlp", "threads": 1, "peer": "onnxruntime", "failed": "no time"}
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps({"rows": [old]}))
+    monkeypatch.setattr(main, "paired", lambda works, *_: [new] if works == ["mlp"] else [])
+    monkeypatch.setattr(main, "call_overhead", dict)
+    command = ["bench", "mlp", "--parts", "times", "--threads", "1", "--output", str(path)]
+    monkeypatch.setattr(sys, "argv", [*command, "--peers", "onnxruntime"])
+    main.main()
+    assert json.loads(path.read_text())["rows"] == [new, old]
+    assert main.RESULTS.read_text() == committed
+    printed = capsys.readouterr().out
+    assert "ratio" in printed
+    assert "against" not in printed
 
 
 def test_a_session_gives_all_that_the_plain_model_does() -> None:

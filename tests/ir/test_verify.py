@@ -22,7 +22,7 @@ from unity.ir.graph import (
 )
 from unity.ir.module import Definition, IRModule
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range, Store
+from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Store
 from unity.ir.types import TensorType
 from unity.ir.verify import verify
 
@@ -105,6 +105,10 @@ def test_prim_funcs() -> None:
     assert "add of float32 and int64" in bad(k=loop(I, Load(A, (I,)) + I))
     other = Buffer("b", (SIZE,), FLOAT32)
     assert "the buffer b is not in scope" in bad(k=loop(I, Load(other, (I,))))
+    strange = PrimFunc((), Allocate(Buffer("t", (imm(4),), FLOAT32, scope="banana"), Seq(())))
+    assert bad(k=strange) == (
+        "k: the buffer t has the scope 'banana': it is one of global, shared, local, amx.tile"
+    )
 
 
 def test_a_block_with_an_init_reduces() -> None:

@@ -13,6 +13,7 @@ from inspect import Parameter, signature
 from typing import ParamSpec, TypeVar
 
 from unity.errors import UnityError
+from unity.ir.marks import SCOPES
 
 from .index_map import IndexMap
 from .refs import BlockRef, LoopRef
@@ -62,6 +63,10 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
         "a name (letters, digits, _ and .)",
         lambda v: isinstance(v, str) and re.fullmatch(r"[A-Za-z_][\w.]*", v) is not None,
     ),
+    "Memory": (
+        f"a scope ({', '.join(SCOPES)})",
+        lambda v: isinstance(v, str) and v in SCOPES,
+    ),
     "Mapping[str, int]": (
         "numbers by name",
         lambda v: (
@@ -79,6 +84,7 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     ),
 }
 """By annotation: what is expected, in words, and whether a value is it."""
+_HOW_TO_GET_LOOPS = 'schedule.get_loops("block") gives the loops around a block, split new ones'
 
 
 def step(method: Callable[P, R]) -> Callable[P, R]:
@@ -92,7 +98,8 @@ def step(method: Callable[P, R]) -> Callable[P, R]:
         wanted, fits = expected[key]
         if not fits(value):
             where = f"{name}, argument {at} {key!r}"
-            raise UnityError(f"{where}: expected {wanted}, got {value!r}")
+            hint = _HOW_TO_GET_LOOPS if wanted.startswith("a loop") else None
+            raise UnityError(f"{where}: expected {wanted}, got {value!r}", hint=hint)
 
     @wraps(method)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -35,3 +35,5 @@ class Decision(int):
 AnyBlock: TypeAlias = BlockRef | str
 Name: TypeAlias = str
 """Letters, digits, underscores and dots."""
+Memory: TypeAlias = str
+"""One of `unity.ir.marks.SCOPES`."""

@@ -19,7 +19,7 @@ from unity.ir.target import Target
 from . import primitives as p
 from .arguments import step
 from .index_map import IndexMap
-from .refs import AnyBlock, BlockRef, Decision, LoopRef, Name
+from .refs import AnyBlock, BlockRef, Decision, LoopRef, Memory, Name
 from .state import State, as_ref, name_of
 from .trace import Given, Trace, decode
 from .tree import (
@@ -231,13 +231,13 @@ class Schedule(State):
         self._do("reverse_compute_at", (as_ref(block), loop), done)
 
     @step
-    def cache_read(self, block: AnyBlock, index: int | str, scope: Name) -> BlockRef:
+    def cache_read(self, block: AnyBlock, index: int | str, scope: Memory) -> BlockRef:
         """A block reads a copy of a buffer; gives the block that copies."""
         done = p.cache_read(self.func, *self._at_access("cache_read", block, index, "read"), scope)
         return self._do("cache_read", (as_ref(block), index, scope), done)[1][0]
 
     @step
-    def cache_write(self, block: AnyBlock, index: int | str, scope: Name) -> BlockRef:
+    def cache_write(self, block: AnyBlock, index: int | str, scope: Memory) -> BlockRef:
         """A block writes to a buffer that is copied out; gives the block that copies."""
         done = p.cache_write(
             self.func, *self._at_access("cache_write", block, index, "write"), scope
@@ -252,7 +252,7 @@ class Schedule(State):
         return self._do("reindex", (as_ref(block), kind, index), done)[1][0]
 
     @step
-    def set_scope(self, block: AnyBlock, index: int | str, scope: Name) -> None:
+    def set_scope(self, block: AnyBlock, index: int | str, scope: Memory) -> None:
         """The scope of a temporary that a block writes."""
         done = p.set_scope(self.func, *self._at_access("set_scope", block, index, "write"), scope)
         self._do("set_scope", (as_ref(block), index, scope), done)

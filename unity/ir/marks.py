@@ -6,3 +6,5 @@ INSTRUCTION = "instruction"
 """Attribute of a loop: it and what is in it, loops around one store, are this one instruction."""
 TILES = "amx.tile"
 """Scope of buffers that are tile registers of AMX: 1 to 16 rows of 64 bytes, eight at a time."""
+SCOPES = ("global", "shared", "local", TILES)
+"""Where buffers may lie, as code generators know it; what is `local` is one thread's own."""

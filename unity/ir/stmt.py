@@ -18,7 +18,7 @@ from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 
 ForKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled", "thread"]
 AxisKind: TypeAlias = Literal["S", "R", "O"]  # spatial, reduce, opaque
-Scope: TypeAlias = str  # "global", "shared", "local", "wmma.*" ...
+Scope: TypeAlias = str  # one of unity.ir.marks.SCOPES
 
 
 @dataclass(frozen=True, slots=True, eq=False)

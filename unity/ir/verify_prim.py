@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
+from unity.ir.marks import SCOPES
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import (
@@ -32,6 +33,7 @@ def verify_prim_func(name: str, func: PrimFunc) -> None:
         if isinstance(param, Buffer):
             if param.separators:
                 raise checker.error(f"the parameter {param.name} has separators: it is compact")
+            checker.known_scope(param)
             checker.buffers.add(param)
         else:
             checker.scope.add(param)
@@ -50,6 +52,13 @@ class _Checker:
     def error(self, message: str) -> UnityError:
         place = self.name if self.block is None else f"{self.name}, block {self.block}"
         return UnityError(f"{place}: {message}")
+
+    def known_scope(self, buffer: Buffer) -> None:
+        if buffer.scope not in SCOPES:
+            raise self.error(
+                f"the buffer {buffer.name} has the scope {buffer.scope!r}: it is one of "
+                + ", ".join(SCOPES)
+            )
 
     def stmt(self, s: Stmt) -> None:
         match s:
@@ -127,6 +136,7 @@ class _Checker:
         for b in buffers:
             if b in self.buffers:
                 raise self.error(f"the buffer {b.name} is allocated twice")
+            self.known_scope(b)
             self.buffers.add(b)
 
     def _leave(self, vars: list[PrimVar], buffers: list[Buffer]) -> None:

@@ -124,7 +124,8 @@ def acosh(x: Num) -> Num:
     big = x > w.huge
     t = x - 1.0
     y = log1p(big.select(x, t + (t * 2.0 + t * t).sqrt()))
-    return big.select(y + 0.6931471805599453, y)
+    # Far below 1 the root is as large as t, and the sum anything.
+    return (x < 1.0).select(x.like(_NAN), big.select(y + 0.6931471805599453, y))
 
 
 def atanh(x: Num) -> Num:

@@ -205,6 +205,27 @@ def test_special_values(d: DType, target: Target) -> None:
         np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]), name)
 
 
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
+def test_inverse_functions_at_every_magnitude(d: DType, lanes: int) -> None:
+    """Also far outside the domain, where what is computed on the way overflows or cancels."""
+    limits = np.finfo(np.float32) if d == FLOAT32 else np.finfo(np.float64)
+    most, tiny, least = (float(x) for x in (limits.max, limits.tiny, limits.smallest_subnormal))
+    with np.errstate(all="ignore"):
+        powers = 10.0 ** np.linspace(np.log10(tiny), np.log10(most) * 0.9999, 400)
+        near = [1 + float(limits.eps), 1 - float(limits.epsneg)]
+        ends = [most, tiny, least, least * 3, tiny / 2, *near, 0, 1, np.inf, np.nan]
+        positive = np.concatenate([powers, ends]).astype(d.numpy)
+        data = np.concatenate([positive, -positive])
+        data = np.resize(data, -(-data.size // lanes) * lanes)
+        for name in ("acosh", "asinh", "atanh", "log1p", "asin", "acos"):
+            got = evaluate(name, [data], d, lanes)
+            want = _NUMPY[name](data)
+            near_it = np.abs(got - want) <= 8 * np.spacing(np.abs(want))
+            same = near_it | (got == want) | (np.isnan(got) & np.isnan(want))
+            assert same.all(), (name, data[~same], got[~same], want[~same])
+
+
 @pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", ["pow", "atan2", "fmod"])
 def test_special_pairs(name: str, d: DType) -> None:

@@ -369,6 +369,32 @@ def test_refused(case: str) -> None:
     assert caught.value.message == message
 
 
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda s: s.parallel("i"),
+        lambda s: s.reorder("i", "j"),
+        lambda s: s.add_unit_loop(7),
+        lambda s: s.store_at("s", 0, "i"),
+    ],
+)
+def test_what_is_no_loop_is_told_how_to_get_one(do: Do) -> None:
+    with pytest.raises(UnityError, match="expected a loop") as caught:
+        do(Schedule(HOSTILE["chainreduce"].func()))
+    assert "get_loops" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("step", ["cache_read", "cache_write", "set_scope"])
+def test_scopes_that_no_code_generator_knows_are_refused(step: str) -> None:
+    sch = Schedule(HOSTILE["chainreduce"].func())
+    with pytest.raises(UnityError) as caught:
+        getattr(sch, step)("p", 0, "banana")
+    wanted = "a scope (global, shared, local, amx.tile)"
+    assert caught.value.message == f"{step}, argument 3 'scope': expected {wanted}, got 'banana'"
+    for scope in ("global", "shared", "local"):
+        getattr(Schedule(HOSTILE["chainreduce"].func()), step)("p", 0, scope)
+
+
 JUNK: Sequence[object] = (
     *(None, 0, -1, 7, 10**9, 1.5, "x", "", [], [0], [-1], [None], ["a"], [1.5], [[1]], True),
     *(LoopRef("l99"), LoopRef("l0"), BlockRef("nope"), {"a": 1}),

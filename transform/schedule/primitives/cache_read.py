@@ -58,7 +58,8 @@ def cache_read(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     buffer = block.reads[index].buffer
     top = top_of(path)
     refuse_if_made_inside(where, top, buffer)
-    cache = replace(buffer, name=f"{buffer.name}_{scope}", strides=None, scope=scope, separators=())
+    called = f"{buffer.name}_{scope.replace('.', '_')}"
+    cache = replace(buffer, name=called, strides=None, scope=scope, separators=())
     new = replaced_loads(block, buffer, lambda at: Load(cache, tuple(at)))
     copy = unique(cache.name, {b.name for b in all_blocks(func.body)})
     nest = copy_nest(copy, cache, buffer, buffer.shape, True, lambda at: at)

@@ -75,7 +75,8 @@ def cache_write(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     known = site_of(path).known
     if box is None or not covers(box, [Range(imm(0), n) for n in buffer.shape], known):
         raise illegal(where, f"the block is not known to write all of {buffer.name!r}")
-    cache = replace(buffer, name=f"{buffer.name}_{scope}", strides=None, scope=scope, separators=())
+    called = f"{buffer.name}_{scope.replace('.', '_')}"
+    cache = replace(buffer, name=called, strides=None, scope=scope, separators=())
     copy = unique(cache.name, {b.name for b in all_blocks(func.body)})
     nest = copy_nest(copy, buffer, cache, buffer.shape, False, lambda at: at)
     new = with_buffers(block, {buffer: cache})
