@@ -93,3 +93,27 @@ def main(x: f32[Tensor, 3, {length}]) -> tuple[f32[Tensor, 3, {k}], i64[Tensor, 
     values, indices = exe(x)
     np.testing.assert_array_equal(indices, best)
     np.testing.assert_array_equal(values, np.take_along_axis(x, best, 1))
+
+
+@pytest.mark.parametrize("most", [1, 20, 300])
+@pytest.mark.parametrize("name", ["float32", "int64"])
+def test_the_best_where_their_number_is_unknown(name: str, most: int) -> None:
+    """Few are selected, more are sorted; of a short row all, of an empty one none."""
+    kind = annotation(name, "3, n")
+    best = annotation(name, f"3, min({most}, n)")
+    exe = unity.compile(
+        parse(f"""
+n = dim("n")
+
+@script.function
+def main(x: {kind}) -> tuple[{best}, i64[Tensor, 3, min({most}, n)]]:
+    return R.topk(x, k=min({most}, n), axis=1)
+"""),
+        threads=2,
+    )
+    for n in (0, 1, 7, 20, 21, 1000):
+        x = array((3, n), name) if n else np.zeros((3, 0), name)
+        order = expected(x, 1, descending=True)[:, :most]
+        values, indices = exe(x)
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))

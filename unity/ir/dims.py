@@ -293,7 +293,13 @@ def _times(
 
 
 def always_ge(a: Dim, b: Dim) -> bool:
-    """Whether ``a >= b`` is provable from the symbols' facts."""
+    """Whether ``a >= b`` is provable from the symbols' facts.
+
+    >>> always_ge(dim("n"), dim_min(100, dim("n")))
+    True
+    """
+    if isinstance(b, sympy.Expr) and isinstance(b, DimMin):
+        return any(always_ge(a, as_dim(part)) for part in b.args)
     low, _ = bounds(as_dim(sympy.expand(sympy.sympify(a) - sympy.sympify(b))))
     return low is not None and low >= 0
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unity import te
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import Dim, bounds
 from unity.ir.dtype import BOOL, INT32, INT64, DType
 from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Let, PrimWhile, Seq, Stmt, Store
@@ -30,18 +32,21 @@ def precedes(a: PrimExpr, b: PrimExpr, *, descending: bool) -> PrimExpr:
 
 
 def selected(
-    x: te.Tensor, along: int, k: int, index: DType, *, descending: bool
+    x: te.Tensor, along: int, k: Dim, index: DType, *, descending: bool
 ) -> tuple[te.Tensor, te.Tensor]:
     """The first k of each row in order, and their indices; of equals the first comes first.
 
     Args:
         x: The tensor.
         along: The axis that a row runs along, of k elements or more.
-        k: At least 1.
+        k: How many, at most a number that is known and at least 1.
         index: The dtype of the indices.
         descending: Whether the largest come first.
     """
-    shape = [*x.shape[:along], imm(k), *x.shape[along + 1 :]]
+    count, (_, most) = to_prim_expr(k), bounds(k)
+    assert most is not None
+    kept = imm(most)
+    shape = [*x.shape[:along], count, *x.shape[along + 1 :]]
 
     def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
         (source,), (values, indices) = inputs, outputs
@@ -52,11 +57,11 @@ def selected(
 
         row = _Row(
             lambda n: Load(source, at(n)),
-            Buffer("best", (imm(k),), source.dtype, scope="local"),
-            Buffer("where", (imm(k),), INT64, scope="local"),
+            Buffer("best", (kept,), source.dtype, scope="local"),
+            Buffer("where", (kept,), INT64, scope="local"),
             Buffer("place", (imm(1),), INT64, scope="local"),
             Buffer("found", (imm(_LANES),), INT32, scope="local"),
-            k,
+            count,
             descending,
         )
         n = PrimVar("n")
@@ -64,7 +69,7 @@ def selected(
             Store(values, at(n), Load(row.best, (n,))),
             Store(indices, at(n), te.cast(Load(row.where, (n,)), index)),
         )
-        stmt: Stmt = Seq((*row.searched(source.shape[along]), For(n, imm(0), imm(k), Seq(copied))))
+        stmt: Stmt = Seq((*row.searched(source.shape[along]), For(n, imm(0), count, Seq(copied))))
         for buffer in (row.best, row.where, row.place, row.found):
             stmt = Allocate(buffer, stmt)
         for d in reversed(range(len(places))):
@@ -86,7 +91,7 @@ class _Row:
     where: Buffer
     place: Buffer
     found: Buffer
-    k: int
+    k: PrimExpr
     descending: bool
 
     def searched(self, extent: PrimExpr) -> list[Stmt]:
@@ -95,14 +100,19 @@ class _Row:
         blocks = (extent - self.k) // _BLOCK
         done = blocks * _BLOCK + self.k
         return [
-            For(n, imm(0), imm(self.k), self._inserted(n, n)),
+            For(n, imm(0), self.k, self._inserted(n, n)),
             For(block, imm(0), blocks, self._block(block * _BLOCK + self.k)),
             For(rest, done, extent - done, self._asked(rest)),
         ]
 
     @property
+    def _end(self) -> PrimExpr:
+        """Where the last is; of none kept, a place that is not copied."""
+        return te.max_(self.k - 1, imm(0))
+
+    @property
     def _last(self) -> PrimExpr:
-        return Load(self.best, (imm(self.k - 1),))
+        return Load(self.best, (self._end,))
 
     def _before(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         return precedes(a, b, descending=self.descending)
@@ -130,7 +140,7 @@ class _Row:
 
     def _asked(self, n: PrimExpr) -> Stmt:
         """An element kept if it goes before the last."""
-        return IfThen(self._before(self.element(n), self._last), self._inserted(n, imm(self.k - 1)))
+        return IfThen(self._before(self.element(n), self._last), self._inserted(n, self._end))
 
     def _inserted(self, n: PrimExpr, count: PrimExpr) -> Stmt:
         """An element put among the first `count`, which move up to make room."""

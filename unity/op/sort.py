@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, always_ge, dim_text
+from unity.ir.dims import Dim, SymDim, always_ge, bounds, dim_text
 from unity.ir.dtype import INT32, INT64, Array, DType
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
@@ -71,15 +71,15 @@ def _topk_infer(site: Site) -> Type:
     x = tensor(site, 0)
     along, kind = _along(site, x), _index_dtype(site)
     k = site.attrs["k"]
-    if not isinstance(k, int) or isinstance(k, bool) or k < 0:
-        raise site.error(f"k must be a non-negative int, got {k!r}")
+    if not isinstance(k, int | SymDim) or isinstance(k, bool) or not always_ge(k, 0):
+        raise site.error(f"k must be a dim that isn't negative, got {k!r}")
     if not isinstance(x.shape, tuple):
         return TupleType((TensorType(x.ndim, x.dtype), TensorType(x.ndim, kind)))
     if not always_ge(x.shape[along], k):
         raise site.error(
-            f"k={k} may exceed the {dim_text(x.shape[along])} elements of {type_text(x)} "
-            f"along axis {along}",
-            None if isinstance(x.shape[along], int) else f'say dim("n", min={k})',
+            f"k={dim_text(k)} may exceed the {dim_text(x.shape[along])} elements of "
+            f"{type_text(x)} along axis {along}",
+            None if isinstance(x.shape[along], int) else f'say dim("n", min={dim_text(k)})',
         )
     dims: tuple[Dim, ...] = (*x.shape[:along], k, *x.shape[along + 1 :])
     return TupleType((TensorType(dims, x.dtype), TensorType(dims, kind)))
@@ -210,16 +210,18 @@ def _topk_compute(
     assert isinstance(result, TupleType)
     along = int_attr(attrs, "axis") % x.ndim
     dims, of = known(result.fields[1])
-    k = int_attr(attrs, "k")
+    k = attrs["k"]
+    assert isinstance(k, int | SymDim)
     largest = attrs["largest"] is True
     if k == 1 and (largest or not x.dtype.is_float):  # the least is NaN only where all are
         r = Reduction(x, Attrs({"axis": (along,), "keepdims": True}))
         best = first_position(x, r, dims, te.max if largest else te.min, "topk")
         values = te.compute(dims, lambda *i: x[(*i[:along], best[i], *i[along + 1 :])], "values")
         return values, te.compute(dims, lambda *i: te.cast(best[i], of), "indices")
-    if 1 <= k <= MOST:
-        return selected(x, along, k, of, descending=attrs["largest"] is True)
-    order = _order(x, along, descending=largest, first=k)
+    _, most = bounds(k)
+    if most is not None and 1 <= most <= MOST:
+        return selected(x, along, k, of, descending=largest)
+    order = _order(x, along, descending=largest, first=k if isinstance(k, int) else None)
     indices = te.compute(dims, lambda *i: te.cast(order[i], of), "indices")
     return _picked(x, order, along, dims), indices
 
@@ -314,7 +316,7 @@ OPS: tuple[OpDef, ...] = (
         _topk_reference,
         """The k largest (or smallest) along `axis` in order, and their indices (ONNX TopK, R.topk).
 
-        k must provably not exceed the extent. Of equals the first in x comes first.
+        k is a dim that provably does not exceed the extent. Of equals the first in x comes first.
         """,
         compute=_topk_compute,
         samples=_topk_samples,

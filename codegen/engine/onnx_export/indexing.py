@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
+from unity.ir.dims import SymDim
 from unity.ir.dtype import INT64
 
 from .rule import Rule
@@ -37,7 +38,9 @@ def _cumsum(n: OpNode) -> Arg:
 def _topk(n: OpNode) -> Arg:
     if n.attrs["dtype"] != INT64:
         raise UnityError("gives indices of int64")
-    count = n.w.ints([n.integer("k")])
+    k = n.attrs["k"]
+    assert isinstance(k, int | SymDim)
+    count = n.w.vector((k,))
     largest = int(n.flag("largest"))
     return tuple(n.w.many("TopK", [n.input(0), count], 2, axis=n.axis(), largest=largest, sorted=1))
 

@@ -72,7 +72,7 @@ def test_interpreted_as_onnxruntime_does(method: str) -> None:
             feeds = {"x": image(*size), **({"z": image(*target)} if z else {})}
             found = interpret(module, "main", list(feeds.values()))
             np.testing.assert_allclose(
-                np.asarray(found), np.asarray(other.run(None, feeds)[0]), rtol=1e-4, atol=1e-5
+                np.asarray(found), np.asarray(other.run(None, feeds)[0], f4), rtol=1e-4, atol=1e-5
             )
 
 
@@ -172,5 +172,5 @@ def test_an_upsampled_image_joins_one_of_that_size() -> None:
     executable, other = unity.compile(of), session(of)
     for size in ((8, 6), (9, 5), (2, 3)):
         x = image(*size)
-        want = np.asarray(other.run(None, {"x": x})[0])
+        want = np.asarray(other.run(None, {"x": x})[0], f4)
         np.testing.assert_allclose(np.asarray(executable(x)), want, rtol=1e-5, atol=1e-6)

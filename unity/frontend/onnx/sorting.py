@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.dims import always_ge
+from unity.ir.dims import Dim, always_ge, dim
 from unity.ir.dtype import INT64
+from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
 
@@ -14,17 +15,28 @@ def _top_k(node: Node) -> list[Value]:
     x = node.tensor(0)
     axis = node.axis(node.int_of("axis", -1), node.rank(0))
     if node.version < 10:
-        k = node.int_of("k", 0)
+        k: Dim = node.int_of("k", 0)
     else:
-        (k,) = node.ints(1, "the k of a TopK")
+        (k,) = node.dims(1, "the k of a TopK")
     extent = node.shape_of(x)[axis]
-    if isinstance(extent, int) and not 0 <= k <= extent:
+    if isinstance(k, int) and (k < 0 or (isinstance(extent, int) and k > extent)):
         raise UnityError(f"k is {k}, the axis has {extent} elements")
     if not always_ge(extent, k):
-        raise node.gap(f"the {k} best of the symbolic extent {extent}, which may have fewer")
+        x = _long_enough(node, x, axis, k)
     largest = node.int_of("largest", 1) != 0
     pair = node.op("topk", x, k=k, axis=axis, largest=largest, dtype=INT64)
     return [node.field(pair, 0), node.field(pair, 1)]
+
+
+def _long_enough(node: Node, x: Expr, axis: int, k: Dim) -> Expr:
+    """An extent that may be too short is checked at run time."""
+    shape = node.shape_of(x)
+    if not isinstance(k, int):
+        raise node.symbolic_gap(
+            f"the {k} best of {shape[axis]}, which may be fewer", shape[axis], k
+        )
+    name = node.graph.builder.fresh(f"{node.label}_axis_{axis}_sorted").name
+    return node.assert_shape(x, (*shape[:axis], dim(name, min=k), *shape[axis + 1 :]))
 
 
 CONVERTERS: dict[str, Converter] = {"TopK": _top_k}
