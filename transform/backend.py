@@ -137,7 +137,9 @@ def backend_of(kind: str) -> Backend:
         there = ", ".join(sorted({*BACKENDS, *offers()}))
         raise UnityError(
             f"no target {kind!r}",
-            hint=f"there are: {there}; packages add others by entry points of {GROUP!r}",
+            hint=f"there are: {there}; packages add others by entry points of {GROUP!r}. Another "
+            'machine is described: unity.Target("cpu", "x86_64-unknown-linux-gnu", "haswell", '
+            '("avx", "avx2", "fma"), vector_bits=256)',
         )
     first, *others = found
     if others:

@@ -23,6 +23,7 @@ from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
 from unity.ir.mapped import require_unchanged
 from unity.ir.module import IRModule
+from unity.ir.stmt import PrimFunc
 from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_constants
@@ -41,6 +42,7 @@ from unity.transform.graph.check_indices import CheckIndices
 from unity.transform.graph.convert_precision import ConvertPrecision
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.instruments import Trace
+from unity.transform.schedule import Schedule
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -68,6 +70,11 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
         raise UnityError(
             f"{model} is an executable, compiled already", hint="unity.load(path) loads it"
         )
+    if isinstance(model, str | Path) and Path(model).suffix == ".unity" and Path(model).is_file():
+        raise UnityError(
+            f"{model} is no executable that Unity wrote ({Path(model).stat().st_size} bytes)",
+            hint="it may be damaged or cut short; write it again with exe.save(path)",
+        )
     return from_onnx(model, dynamic=dynamic)
 
 
@@ -94,7 +101,9 @@ def compile(  # noqa: A001
     Args:
         model: What to compile.
         target: The name of a backend (``"cpu"``; packages add others), which means the machine
-            that is there; or a machine described.
+            that is there; or another machine, described by its features as LLVM names them:
+            ``unity.Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx", "avx2", "fma"),
+            vector_bits=256)``. This machine must have them, too, if the result is to be called.
         dynamic: Dims of inputs to be changed before compiling: ``{"x": {0: "n"}}`` makes the first
             axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8. Models are imported with these dims,
             so what can't be imported with sizes unknown can be once they are fixed.
@@ -131,6 +140,7 @@ def compile(  # noqa: A001
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
     module = _module(model, dynamic)
+    _require_function(module)
     _require_files(module)
     if caches is not False:
         module = with_caches(module, caches, _main_name(module))
@@ -176,6 +186,30 @@ def compile(  # noqa: A001
         del module, lowered  # what they were read from and laid out from is free now
         trim()
     return executable
+
+
+def _require_function(module: IRModule) -> None:
+    """Refuse a module of nothing but kernels: nobody could call what became of it.
+
+    Raises:
+        UnityError: There are kernels, and no graph function.
+    """
+    if not module.graph_functions():
+        for name, func in module.prim_funcs().items():
+            raise _only_kernel(f"{name} is a kernel, and no graph function calls it", name, func)
+
+
+def _only_kernel(message: str, name: str, func: PrimFunc) -> UnityError:
+    """Says how to call a kernel."""
+    count = func.attrs.get("num_outputs", 1)
+    inputs = func.buffers[: len(func.buffers) - (count if isinstance(count, int) else 1)]
+    given = ", ".join(b.name for b in inputs) + "," * (len(inputs) == 1)
+    return UnityError(
+        message,
+        hint="decorated with @script.prim_func, it can be called with arrays; else call it from a "
+        f"graph function (@script.function) by R.call_tir({name}, ({given}), out=...) and "
+        "compile that",
+    )
 
 
 def _require_files(module: IRModule) -> None:
@@ -258,9 +292,14 @@ def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
         module = model if isinstance(model, IRModule) else model.module()
         return with_dynamic_dims(module, dynamic, _main_name(module)) if dynamic else module
     if isinstance(model, ScriptPrimFunc):
+        func = model.module().prim_funcs()[model.name]
+        raise _only_kernel(f"{model.name} is a kernel, not a program", model.name, func)
+    if isinstance(model, PrimFunc):
+        raise _only_kernel("this is a kernel, not a program", "kernel", model)
+    if isinstance(model, Schedule):
         raise UnityError(
-            f"{model.name} is a kernel, not a program",
-            hint="call it with arrays, or from a graph function by R.call_tir",
+            "a schedule is of one kernel, not a program",
+            hint='put it back: unity.compile(module.with_({"kernel": schedule.kernel()}))',
         )
     if not isinstance(model, str | bytes | PathLike) and not hasattr(model, "graph"):
         raise UnityError(

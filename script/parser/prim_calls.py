@@ -70,6 +70,8 @@ class PrimCalls(PrimEvaluator):
 
     @staticmethod
     def _near(path: str) -> str:
+        if "alloc" in path or path == "T.decl_buffer":
+            return 'a buffer is made by a statement: t = T.alloc((n, 4), "float32")'
         known = sorted({*_CALLS, *_NAMED, *(f"T.{n}" for n in INTRINSICS)})
         close = [k for k in known if k[:4] == path[:4]]
         return f"did you mean {', '.join(close[:3])}?" if close else "see unity.script.T"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -12,9 +15,11 @@ import pytest
 
 import unity
 from unity import script
+from unity.errors import UnityError
 from unity.script import Buffer, R, T, Tensor, dim, f32
 from unity.transform import Context, Pass
 from unity.transform.graph import FuseOps
+from unity.transform.schedule import Schedule
 
 n = dim("n")
 
@@ -43,6 +48,27 @@ class Lost(Pass):
         return cast("unity.IRModule", None)
 
 
+def test_a_copy_of_an_executable_is_itself() -> None:
+    assert copy.copy(executable()) is executable()
+    assert copy.deepcopy({"exe": executable()})["exe"] is executable()
+
+
+def test_the_target_that_the_hint_describes_compiles() -> None:
+    with pytest.raises(UnityError) as caught:
+        unity.compile(double, "avx2")
+    described = str(caught.value.hint).partition("described: ")[2]
+    target = eval(described, {"unity": unity})
+    assert "ymm" in unity.compile(double, target).asm()
+
+
+def test_a_file_that_only_looks_like_an_executable(tmp_path: Path) -> None:
+    path = tmp_path / "junk.unity"
+    path.write_bytes(b"junk" * 100)
+    for read in (unity.load, unity.compile):
+        with pytest.raises(UnityError, match=r"junk\.unity is no executable.*400 bytes"):
+            read(path)
+
+
 X = np.ones((3, 4), np.float32)
 MISTYPED = """
 @script.function
@@ -52,6 +78,17 @@ def main(x: f32[Tensor, 3]) -> f32[Tensor, 4]:
 ANY = cast("Any", unity)
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "a kernel compiled": (lambda: ANY.compile(twice), "twice is a kernel"),
+    "only kernels": (
+        lambda: unity.compile(twice.module()),
+        r"(?s)no graph function calls it.*R\.call_tir\(twice, \(x,\), out=",
+    ),
+    "a bare kernel": (lambda: ANY.compile(twice.module().prim_funcs()["twice"]), "R.call_tir"),
+    "a schedule": (
+        lambda: ANY.compile(Schedule(twice.module().prim_funcs()["twice"])),
+        r"schedule\.kernel\(\)",
+    ),
+    "pickled": (lambda: pickle.dumps(executable()), r"(?s)can't be pickled.*exe\.save"),
+    "a level as target": (lambda: unity.compile(double, "avx2"), r"unity\.Target\(\"cpu\""),
     "nothing compiled": (lambda: ANY.compile(None), "NoneType"),
     "no threads": (lambda: unity.compile(double, threads=0), "threads=0"),
     "dynamic list": (lambda: ANY.compile(double, dynamic=["x"]), "dict"),

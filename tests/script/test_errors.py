@@ -117,6 +117,9 @@ PRIM_MISTAKES = {
     "unknown intrinsic": Mistake(
         "c[0, 0] = T.expp(a[0, 0])", "T.expp", "is no expression of the language", "T.exp"
     ),
+    "allocation by TVM's name": Mistake(
+        't = T.alloc_buffer((4,), "float32")', "T.alloc_buffer", "no expression", "t = T.alloc(("
+    ),
     "arity": Mistake("c[0, 0] = T.exp(1.0, 2.0)", "T.exp(1.0, 2.0)", "takes 1 arguments, got 2"),
     "op of R": Mistake("c[0, 0] = R.exp(a)", "R.exp(a)", "is for functions, this is a prim_func"),
     "buffer as a scalar": Mistake("c[0, 0] = a", "a", "expected a scalar, got the buffer a"),

@@ -90,7 +90,11 @@ def _quotient(count: Dim, factors: Sequence[Dim]) -> Dim | None:
 def _facts_hint(*counts: Dim) -> str | None:
     if all(isinstance(c, int) for c in counts):
         return None
-    return 'give the dim its divisor, dim("n", multiple_of=2), or name the shape with match_cast'
+    return (
+        'give the dim its divisor, dim("n", multiple_of=2), or name the shape with match_cast; a '
+        "model whose file holds the numbers of one size needs that: "
+        'unity.compile(path, dynamic={"x": {1: 50}})'
+    )
 
 
 def _reshape_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,9 @@ class Executable:
     ``exe(x)`` calls the function ``main`` (or the first), ``exe["f"](x)`` another. One result is an
     array, several are a tuple. Results come in the kind of array that was given: numpy for numpy,
     torch for torch, and so on. May be called from several threads at once.
+
+    It never changes (but for `threads`), so ``copy.copy`` and ``copy.deepcopy`` give it itself. It
+    is not pickled: `save` writes it to a file, from which another process loads it.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -118,6 +121,25 @@ class Executable:
         """
         self._code(name)
         return self._calls[name]
+
+    def __copy__(self) -> Executable:
+        """Itself: there is nothing in it that a copy could change on its own."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Executable:
+        """Itself."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: it holds machine code that is loaded in this process.
+
+        Raises:
+            UnityError: Always.
+        """
+        raise UnityError(
+            "an executable can't be pickled: it is machine code loaded in this process",
+            hint="exe.save(path) writes it, unity.load(path) reads it in the other process",
+        )
 
     @property
     def threads(self) -> int:

@@ -153,7 +153,7 @@ def _long_enough(node: Node, x: Expr, widths: Sequence[Dim], mode: str) -> Expr:
         padded = before != 0 or after != 0
         short = padded and not isinstance(d, int) and not always_ge(d, most + beyond)
         if short:
-            name = f"{node.label}_axis_{axis}_padded"
+            name = f"{node.label}_axis_{axis}_to_pad_by_{mode}"
             d = dim(node.graph.builder.fresh(name).name, min=most + beyond)
         target.append(d)
     return x if tuple(target) == node.shape_of(x) else node.assert_shape(x, tuple(target))
