@@ -216,7 +216,7 @@ def test_inverse_functions_at_every_magnitude(d: DType, lanes: int) -> None:
         near = [1 + float(limits.eps), 1 - float(limits.epsneg)]
         ends = [most, tiny, least, least * 3, tiny / 2, *near, 0, 1, np.inf, np.nan]
         positive = np.concatenate([powers, ends]).astype(d.numpy)
-        data = np.concatenate([positive, -positive])
+        data = np.concatenate([positive, np.negative(positive)])
         data = np.resize(data, -(-data.size // lanes) * lanes)
         for name in ("acosh", "asinh", "atanh", "log1p", "asin", "acos"):
             got = evaluate(name, [data], d, lanes)
