@@ -10,6 +10,7 @@ from unity.codegen.vm.loops import scan_loop, while_loop
 from unity.codegen.vm.memory_ops import MEMORY_OPS
 from unity.codegen.vm.specs import Scope, only_in_expressions
 from unity.codegen.vm.tables import Tables
+from unity.errors import Span
 from unity.ir.aliases import aliases_of
 from unity.ir.attrs import AttrValue
 from unity.ir.dims import SymDim
@@ -183,8 +184,8 @@ class FunctionBuilder:
                     case VarBinding(var, value):
                         tree = self.value(value, var.type, var.name)
                         self.check_new_symbols(tree, var)
-                    case MatchCast(var, value, to):
-                        tree = self.match_cast(var, value, to)
+                    case MatchCast(var, value, to, span):
+                        tree = self.match_cast(var, value, to, span)
                     case _:
                         assert_never(binding)
                 self.env[var] = tree
@@ -201,12 +202,13 @@ class FunctionBuilder:
             self.emit(p.Match(tree, spec, new, p.ObjectSpec(), var.name), var.name)
             self.bind(spec)
 
-    def match_cast(self, var: Var, value: Expr, to: Type) -> p.Tree:
+    def match_cast(self, var: Var, value: Expr, to: Type, span: Span | None) -> p.Tree:
         """A checked cast: the same registers under a new type."""
+        name = f"{var.name} of {span.node}" if span is not None and span.node else var.name
         source = self.atom(value, var.name)
         known = self.scope.spec(atom_type(value) or ObjectType())
         spec = self.scope.spec(to)
-        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, var.name), var.name)
+        self.emit(p.Match(source, spec, self.scope.unbound(spec), known, name), var.name)
         self.bind(spec)
         return source
 

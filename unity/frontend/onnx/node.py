@@ -272,7 +272,7 @@ class Node:
     def assert_shape(self, value: Expr, shape: Shape) -> Expr:
         """A tensor whose shape is checked at run time."""
         kind = TensorType(shape, self.dtype_of(value))
-        return self.graph.builder.match_cast(value, kind, f"{self.label}_checked")
+        return self.graph.builder.match_cast(value, kind, f"{self.label}_checked", self.span)
 
 
 def fold(call: Call) -> Constant | None:
