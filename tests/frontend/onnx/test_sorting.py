@@ -47,7 +47,7 @@ def agree(of: onnx.ModelProto, *sizes: tuple[int, int]) -> None:
 def test_a_known_number_of_them() -> None:
     of = best("k = Identity(few)")
     agree(of, (1, 5), (3, 7), (2, 100))
-    with pytest.raises(UnityError, match=r"\(TopK\).*axis_1_sorted is 4, but it must be at least 5"):
+    with pytest.raises(UnityError, match=r"\(TopK\).*axis_1_sorted is 4,.* at least 5"):
         unity.compile(of)(np.zeros((1, 2, 2), np.float32))
 
 
