@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unity.ir.dims import as_dim, equal
 from unity.ir.dtype import Array
-from unity.ir.graph import Call, Constant, Expr, Op, Var
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType
 from unity.op.call import call_op
 from unity.op.registry import int_attr
+from unity.op.table import OPS
 from unity.op.window import Window, per_axis, spatial
 
 from ..passes import Context, Pass, map_functions
 from .derived import derived
 from .rewriter import BodyRewriter
+from .uses import count_uses
 
 _CONVOLUTIONS = {f"nn.conv{rank}d_transpose": f"nn.conv{rank}d" for rank in (1, 2, 3)}
 
@@ -28,8 +32,9 @@ class ConvertTransposed(Pass):
     """``conv_transpose(x, w)`` becomes a convolution, its phases interleaved, the borders cropped.
 
     A phase of the stride is one small convolution; all of them are one with `stride` times as many
-    channels along each axis, whose weights are made here, dilated by zeros. It is left as it is
-    where the zeros would make more work of it than spreading the input out.
+    channels along each axis, whose weights are made here, dilated by zeros. What is done to each
+    element afterwards is done to the phases, whose lanes are neighbours in memory. It is left as it
+    is where the zeros would make more work of it than spreading the input out.
 
     >>> from unity.script import parse, print_module
     >>> weight = np.ones((3, 8, 4, 4), np.float32)
@@ -53,7 +58,11 @@ class ConvertTransposed(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each function by itself."""
-        return map_functions(module, lambda f: _Converter(module).function(f))
+
+        def convert(f: Function) -> Function:
+            return _Converter(module, count_uses(f.body)).function(f)
+
+        return map_functions(module, convert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +107,45 @@ def _phases(window: Window, extra: int) -> _Phases | None:
     return _Phases(s, turns, before, after, window.before % s, spread, dilation)
 
 
+@dataclass(frozen=True, slots=True)
+class _Interleaved:
+    """A result used once, as what it was interleaved from.
+
+    Attributes:
+        phases: Which are channels.
+        axes: Of space.
+        shape: Of the result.
+    """
+
+    phases: Var
+    axes: tuple[_Phases, ...]
+    shape: Shape
+
+    def constant(self, c: Expr) -> Constant | None:
+        """A number for all elements, or one for each channel, as the phases take it."""
+        if not isinstance(c, Constant) or c.data.size == 1:
+            return c if isinstance(c, Constant) and c.data.ndim <= len(self.shape) else None
+        shape = (1,) * (len(self.shape) - c.data.ndim) + c.data.shape
+        if shape != (1, self.shape[1], *(1,) * len(self.axes)):
+            return None
+        data = np.repeat(c.data.reshape(shape), math.prod(a.stride for a in self.axes), axis=1)
+        return derived(c, data, "by_phase")
+
+
 class _Converter(BodyRewriter):
-    """Replaces the calls."""
+    """Carries what interleaved results were made of, those used once."""
+
+    def __init__(self, module: IRModule, uses: Counter[Var]) -> None:
+        super().__init__(module)
+        self.uses = uses
+        self.made: dict[Var, _Interleaved] = {}
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         match value:
             case Call(Op(name), (x, Constant(data) as weight)) if name in _CONVOLUTIONS:
                 pass
+            case Call():
+                return self.after(var, value)
             case _:
                 return value
         result, rank = var.type, data.ndim - 2
@@ -127,16 +168,33 @@ class _Converter(BodyRewriter):
             out_dtype=value.attrs["out_dtype"],
             span=value.span,
         )
-        return self.interleaved(conv, axes, result.shape)
-
-    def interleaved(self, conv: Call, axes: Sequence[_Phases], made: Shape) -> Expr:
-        """The phases, which a convolution gives as channels, one beside the other."""
-        strides = [a.stride for a in axes]
-        if all(s == 1 for s in strides):
+        if all(a.stride == 1 for a in axes):
             return conv
         phases = self.emit(conv, "phases", conv.span)
-        whole = call_op("interleave_phases", phases, strides=tuple(strides), span=conv.span)
-        x = self.emit(whole, "interleaved", conv.span)
+        return self.beside(var, _Interleaved(phases, tuple(axes), result.shape))
+
+    def after(self, var: Var, call: Call) -> Expr:
+        """What is done to each element of an interleaved result is done to the phases."""
+        inner = [a for a in call.args if isinstance(a, Var)]
+        found = self.made.get(inner[0]) if len(inner) == 1 else None
+        if found is None or not isinstance(call.callee, Op):
+            return call
+        row = OPS.get(call.callee.name)
+        if row is None or row.pattern not in ("elementwise", "broadcast"):
+            return call
+        args = [found.phases if a is inner[0] else found.constant(a) for a in call.args]
+        known = tuple(a for a in args if a is not None)
+        if len(known) < len(args):
+            return call
+        done = self.emit(Call(call.callee, known, call.attrs, call.span), "phases", call.span)
+        return self.beside(var, replace(found, phases=done))
+
+    def beside(self, var: Var, found: _Interleaved) -> Var:
+        """The phases, which are channels, one beside the other."""
+        axes, made, span = found.axes, found.shape, var.span
+        strides = tuple(a.stride for a in axes)
+        whole = call_op("interleave_phases", found.phases, strides=strides, span=span)
+        x = self.emit(whole, "interleaved", span)
         assert isinstance(x.type, TensorType)
         assert isinstance(x.type.shape, tuple)
         cut = [
@@ -144,10 +202,13 @@ class _Converter(BodyRewriter):
             for d, (n, m, a) in enumerate(zip(made[2:], x.type.shape[2:], axes, strict=True))
             if not equal(n, m)
         ]
-        if not cut:
-            return x
-        over, begin, end = zip(*cut, strict=True)
-        return call_op("strided_slice", x, axes=over, begin=begin, end=end, span=conv.span)
+        if cut:
+            over, begin, end = zip(*cut, strict=True)
+            part = call_op("strided_slice", x, axes=over, begin=begin, end=end, span=span)
+            x = self.emit(part, var.name, span)
+        if self.uses[var] == 1:
+            self.made[x] = found
+        return x
 
 
 def _weights(data: Array, axes: Sequence[_Phases], groups: int) -> Array:

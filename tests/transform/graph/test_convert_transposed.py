@@ -153,7 +153,31 @@ def test_a_normalization_goes_into_the_weight(groups: int) -> None:
     given = ", ".join(f'R.const("{name}")' for name in names)
     module = layer.module(f"y = R.nn.batch_norm(c, {given})", **constants)
     got = keeps_meaning([FoldBatchNorm(), *STEPS], module, [layer.x()])
-    assert ops(got) == ["nn.conv2d", "interleave_phases", "strided_slice", "add"]
+    assert ops(got) == ["nn.conv2d", "add", "interleave_phases", "strided_slice"]
+
+
+LATER = {
+    "y = R.nn.relu(c)": True,
+    "y = R.tanh(R.multiply(R.const(2.0, 'float32'), c))": True,
+    "y = R.divide(R.const('channels'), R.exp(c))": True,
+    "y = R.add(c, R.const('image'))": False,
+    "y = R.multiply(c, R.sum(x))": False,
+    "y = R.concat((R.exp(c), c))": False,
+    "y = R.multiply(c, c)": False,
+    "y = R.nn.softmax(c)": False,
+}
+"""What may follow, and whether it can be done to the phases."""
+
+
+@pytest.mark.parametrize("after", list(LATER))
+@pytest.mark.parametrize("groups", [1, 2])
+def test_what_follows_is_done_to_the_phases(groups: int, after: str) -> None:
+    layer = Layer((4, 4), (2, 2), (1, 1), (1, 1), (0, 0), groups)
+    channels, image = floats(7, (2 * groups, 1, 1), (12,))
+    module = layer.module(after, channels=channels, image=image)
+    names = ops(keeps_meaning(STEPS, module, [layer.x()]))
+    assert (names[-2:] == ["interleave_phases", "strided_slice"]) == LATER[after]
+    assert names.count("interleave_phases") == 1
 
 
 DILATED = Layer((3, 3), (3, 3), (0, 0), (2, 2), (0, 0))
@@ -161,7 +185,7 @@ DILATED = Layer((3, 3), (3, 3), (0, 0), (2, 2), (0, 0))
 
 @pytest.mark.parametrize("layer", [STRIDED, DILATED], ids=["strided", "dilated"])
 def test_nothing_is_done_to_weights_at_run_time(layer: Layer) -> None:
-    module = layer.module()
+    module = layer.module("y = R.tanh(c)")
     exe = unity.compile(module, threads=1)
     for first in (5, 9):
         x = layer.x(first)
