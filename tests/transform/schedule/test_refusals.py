@@ -369,6 +369,18 @@ def test_refused(case: str) -> None:
     assert caught.value.message == message
 
 
+def test_an_empty_loop_has_no_tiles() -> None:
+    body = """
+for i in range(0):
+    with T.block("b"):
+        vi = T.axis.spatial(0, i)
+        c[vi] = 0.0
+"""
+    sch = Schedule(Program("c: f32[Buffer, 0]", body).func())
+    with pytest.raises(UnityError, match="it is empty: 0 has no factors"):
+        sch.sample_perfect_tile(sch.get_loops("b")[0], 3, 4)
+
+
 @pytest.mark.parametrize(
     "do",
     [

@@ -27,7 +27,7 @@ def sample_perfect_tile(
         random: Where from.
 
     Raises:
-        UnityError: The extent is no constant, or there is no part.
+        UnityError: The extent is no constant or 0, or there is no part.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -47,6 +47,8 @@ def sample_perfect_tile(
     extent = constant(loop_path(func, var)[1].extent)
     if extent is None:
         raise illegal("sample_perfect_tile, argument 1 'loop'", "its extent is no constant")
+    if extent < 1:
+        raise illegal("sample_perfect_tile, argument 1 'loop'", "it is empty: 0 has no factors")
     if not 0 < parts <= MOST_PARTS:
         why = f"must be from 1 to {MOST_PARTS}, got {parts}"
         raise illegal("sample_perfect_tile, argument 2 'parts'", why)
