@@ -183,6 +183,11 @@ def test_what_follows_is_done_to_the_phases(groups: int, after: str) -> None:
 DILATED = Layer((3, 3), (3, 3), (0, 0), (2, 2), (0, 0))
 
 
+def test_phases_of_no_power_of_two_are_transposed() -> None:
+    got = keeps_meaning(STEPS, DILATED.module(), [DILATED.x()])
+    assert ops(got)[:4] == ["nn.conv2d", "reshape", "permute_dims", "reshape"]
+
+
 @pytest.mark.parametrize("layer", [STRIDED, DILATED], ids=["strided", "dilated"])
 def test_nothing_is_done_to_weights_at_run_time(layer: Layer) -> None:
     module = layer.module("y = R.tanh(c)")
