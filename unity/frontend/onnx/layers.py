@@ -1,10 +1,9 @@
-"""Convolutions and pooling. ONNX's paddings are all begins, then all ends, as Unity's are."""
+"""Convolutions. ONNX's paddings are all begins, then all ends, as Unity's are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity import te
 from unity.errors import UnityError
 from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, floordiv
 from unity.ir.graph import Expr
@@ -12,14 +11,15 @@ from unity.ir.graph import Expr
 from .node import Converter, Node, Value
 
 
-def _per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
+def per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
+    """A number for each spatial axis; ones by default."""
     found = node.ints_of(name) or (1,) * rank
     if len(found) != rank:
         raise UnityError(f"{name} {found} are not {rank} numbers")
     return found
 
 
-def _padding(
+def paddings(
     node: Node,
     x: Expr,
     kernel: Sequence[int],
@@ -75,9 +75,9 @@ def _conv(node: Node) -> Value:
     declared = node.ints_of("kernel_shape")
     if declared is not None and list(declared) != kernel:
         raise UnityError(f"kernel_shape is {declared}, but the weight {kernel_shape}")
-    strides = _per_axis(node, "strides", rank)
-    dilations = _per_axis(node, "dilations", rank)
-    x, padding = _padding(node, x, kernel, strides, dilations, 0.0)
+    strides = per_axis(node, "strides", rank)
+    dilations = per_axis(node, "dilations", rank)
+    x, padding = paddings(node, x, kernel, strides, dilations, 0.0)
     found = node.op(
         f"nn.conv{rank}d",
         x,
@@ -101,8 +101,8 @@ def _conv_transpose(node: Node) -> Value:
     if rank not in (1, 2, 3) or len(kernel) != rank:
         raise node.gap(f"{rank} spatial axes")
     node.ignore("kernel_shape")
-    strides = _per_axis(node, "strides", rank)
-    dilations = _per_axis(node, "dilations", rank)
+    strides = per_axis(node, "strides", rank)
+    dilations = per_axis(node, "dilations", rank)
     extra = node.ints_of("output_padding") or (0,) * rank
     wanted = node.ints_of("output_shape")
     mode = node.text_of("auto_pad", "NOTSET")
@@ -155,53 +155,4 @@ def _transpose_padding(
     return (*before, *after), tuple(more)
 
 
-def _pool(kind: str) -> Converter:
-    def convert(node: Node) -> Value:
-        x = node.tensor(0)
-        shape = node.shape_of(x)
-        rank = len(shape) - 2
-        if rank not in (1, 2, 3):
-            raise node.gap(f"{rank} spatial axes")
-        kernel = node.ints_of("kernel_shape")
-        if kernel is None or len(kernel) != rank:
-            raise UnityError(f"kernel_shape {kernel} does not fit the input {shape}")
-        strides = _per_axis(node, "strides", rank)
-        dilations = _per_axis(node, "dilations", rank)
-        node.ignore("storage_order")  # of the indices, an output that is refused
-        more: dict[str, bool] = {}
-        # Padding must never win; a mean would count it.
-        fill = float(te.min_value(node.dtype_of(x)).value) if kind == "max" else None
-        if kind == "avg":
-            more["count_include_pad"] = bool(node.int_of("count_include_pad", 0))
-        x, padding = _padding(node, x, kernel, strides, dilations, fill)
-        return node.op(
-            f"nn.{kind}_pool{rank}d",
-            x,
-            pool_size=kernel,
-            strides=strides,
-            padding=padding,
-            dilation=dilations,
-            ceil_mode=bool(node.int_of("ceil_mode", 0)),
-            **more,
-        )
-
-    return convert
-
-
-def _global(name: str) -> Converter:
-    def convert(node: Node) -> Value:
-        x = node.tensor(0)
-        axes = tuple(range(2, node.rank(0)))
-        return node.op(name, x, axis=axes, keepdims=True)
-
-    return convert
-
-
-CONVERTERS: dict[str, Converter] = {
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "MaxPool": _pool("max"),
-    "AveragePool": _pool("avg"),
-    "GlobalAveragePool": _global("mean"),
-    "GlobalMaxPool": _global("max"),
-}
+CONVERTERS: dict[str, Converter] = {"Conv": _conv, "ConvTranspose": _conv_transpose}
