@@ -33,6 +33,7 @@ from .graph import (
     PackWeights,
     PlanMemory,
     SimplifyOps,
+    SimplifyParts,
 )
 from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines, policy_of
 from .passes import Pipeline
@@ -59,7 +60,7 @@ GRAPH = Pipeline(
         SimplifyOps(),
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights
-        SimplifyOps(),  # parts of products, and the views of them
+        SimplifyParts(),  # of products, and the views of them
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
         ConvertTransposed(),  # normalizations are in the weights, and each is a convolution now

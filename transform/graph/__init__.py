@@ -26,7 +26,7 @@ from .plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .reciprocals import MultiplyByReciprocals
 from .rewrite import Rewrite
 from .rewrite_rule import RewriteRule
-from .simplify import SimplifyOps
+from .simplify import SimplifyOps, SimplifyParts
 
 __all__ = [
     "ConvertLayout",
@@ -57,6 +57,7 @@ __all__ = [
     "Rewrite",
     "RewriteRule",
     "SimplifyOps",
+    "SimplifyParts",
     "arena_bytes",
     "peak_bytes",
 ]

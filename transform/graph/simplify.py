@@ -52,6 +52,18 @@ class SimplifyOps(Pass):
         return map_functions(module, lambda f: _Simplifier(module).function(f))
 
 
+@dataclass(frozen=True, slots=True)
+class SimplifyParts(Pass):
+    """`SimplifyOps` for what passes that join ops leave: slices of larger results, views of them.
+
+    A pass of its own, so that a pipeline has one place that is after `SimplifyOps`.
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """As `SimplifyOps` does."""
+        return SimplifyOps()(module, ctx)
+
+
 class _Simplifier(BodyRewriter):
     """Carries what variables are bound to, which the rules look up."""
 

@@ -17,13 +17,19 @@ ROW_BYTES = 128 << 10
 
 
 def stored_in_rows(
-    group: RowGroup, private: set[Buffer], lanes: int, short: bool, room: bool = True
+    group: RowGroup,
+    private: set[Buffer],
+    silent: set[Buffer],
+    lanes: int,
+    short: bool,
+    room: bool = True,
 ) -> tuple[RowGroup, list[Buffer]]:
     """The group with its private temporaries shrunk to a row, and the buffers of a row it needs.
 
     Args:
         group: The stages.
         private: Temporaries that only the group uses.
+        silent: Those of them that are never stored: they pass from stage to stage in registers.
         lanes: Rows are padded to a multiple of it, so that nobody need mask accesses to them.
         short: Whether rows fit in registers: then they are not kept in an output.
         room: Whether there may be buffers of a row.
@@ -39,7 +45,7 @@ def stored_in_rows(
     for at, stage in enumerate(group.stages):
         for store in stage.stores():
             old = store.buffer
-            if old not in private:
+            if old not in private or old in silent:
                 continue
             over_elements = stage.reduction is None and not group.is_scalar(stage)
             if not over_elements:

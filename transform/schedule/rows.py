@@ -73,7 +73,7 @@ def walk_of(group: RowGroup, private: set[Buffer], target: Target, room: bool = 
     silent = private & _read_in_one_pass(group)
     length = number(last)
     short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
-    group, local = stored_in_rows(group, private - silent, lanes, short, room)
+    group, local = stored_in_rows(group, private, silent, lanes, short, room)
     return Walk(group, tuple(_steps(group)), lanes, tuple(local), frozenset(silent))
 
 
