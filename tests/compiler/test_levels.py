@@ -1,4 +1,7 @@
-"""Every default rule on every level of x86, run here; and compiled for aarch64."""
+"""Every default rule on every level of x86, run here; and compiled for aarch64.
+
+A sample each time: half of the pairs, a third for aarch64; all of it as slow tests.
+"""
 
 from __future__ import annotations
 
@@ -138,8 +141,14 @@ def off(got: Array, name: str) -> float:
     return float(abs(got.astype(np.float64) - wanted).max() / abs(wanted).max())
 
 
-@pytest.mark.parametrize("level", [level for level in LEVELS if "dots" not in level])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        pytest.param(name, level, marks=() if (i + k) % 2 == 0 else pytest.mark.slow)
+        for i, name in enumerate(CASES)
+        for k, level in enumerate(level for level in LEVELS if "dots" not in level)
+    ],
+)
 def test_every_rule_computes_the_same(name: str, level: str) -> None:
     target = LEVELS[level]
     if not runs_here(target):
@@ -169,7 +178,10 @@ def test_narrow_floats_compute_where_there_are_instructions(name: str, level: st
         assert error.value.hint
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(x, marks=() if i % 3 == 0 else pytest.mark.slow) for i, x in enumerate(CASES)],
+)
 def test_every_rule_compiles_for_aarch64(name: str) -> None:
     assert objects(module(name), ARM["neon"])
 
