@@ -9,25 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unity.ir.convert import size_var, symbol_of
-from unity.ir.dims import Symbol, SymDim, symbols_of
-from unity.ir.graph import (
-    Call,
-    CallEngine,
-    CallLibrary,
-    CallPython,
-    CallTir,
-    Expr,
-    Function,
-    MatchCast,
-    PrimValue,
-    ShapeValue,
-    Tuple,
-)
+from unity.ir.dims import Symbol
+from unity.ir.graph import Function
+from unity.ir.mentioned import function_mentions
 from unity.ir.module import Definition, ExternFunc, IRModule
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import PrimFunc
-from unity.ir.visit import graph_children, type_symbols, walk_bindings
+from unity.ir.visit import type_symbols
 
 from .names import Names
 
@@ -74,43 +63,4 @@ def _symbols(definition: Definition) -> set[Symbol]:
         case ExternFunc(_, kind):
             return set(type_symbols(kind))
         case Function():
-            return _in_function(definition)
-
-
-def _in_function(f: Function) -> set[Symbol]:
-    found = set(type_symbols(f.result))
-    for param in f.params:
-        found |= type_symbols(param.type)
-    found |= _in_expr(f.body.result)
-    for binding in walk_bindings(f):
-        found |= type_symbols(binding.var.type) | _in_expr(binding.value)
-        if isinstance(binding, MatchCast):
-            found |= type_symbols(binding.type)
-    return found
-
-
-def _in_expr(e: Expr) -> set[Symbol]:
-    """Symbols that the text of an expression mentions, nested bodies aside."""
-    found: set[Symbol] = set()
-    match e:
-        case ShapeValue(dims):
-            return set(symbols_of(*dims))
-        case PrimValue(value):
-            return set() if isinstance(value, float) else set(symbols_of(value))
-        case Call(_, _, attrs) | CallLibrary(_, _, _, attrs) | CallEngine(_, _, _, _, attrs):
-            for attr in attrs.values():
-                items = attr if isinstance(attr, tuple) else (attr,)
-                found |= symbols_of(*(v for v in items if isinstance(v, SymDim)))
-        case CallTir():
-            found |= symbols_of(*e.sym_args)
-        case Function():
-            return _in_function(e)
-        case _:
-            pass
-    if isinstance(e, CallTir | CallLibrary | CallPython | CallEngine):
-        for t in e.out:
-            found |= type_symbols(t)
-    for child in graph_children(e):
-        if isinstance(child, ShapeValue | PrimValue | Tuple | Call):
-            found |= _in_expr(child)
-    return found
+            return function_mentions(definition)

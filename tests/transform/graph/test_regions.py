@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
+import numpy as np
 import pytest
 
+from unity.codegen.engine import InterpreterEngine
+from unity.interpreter import interpret
+from unity.ir.dims import dim
 from unity.ir.dtype import FLOAT32
-from unity.ir.graph import Var
+from unity.ir.graph import ShapeValue, Tuple, Var
+from unity.ir.module import IRModule
 from unity.ir.types import TensorType
+from unity.ir.verify import verify
+from unity.op.builder import GraphBuilder
+from unity.script import parse
+from unity.transform import Context
+from unity.transform.graph.resolve import ENGINES, Resolve, policy_of, register_engine
 from unity.transform.graph.resolve.regions import regions
 
 
@@ -52,3 +63,85 @@ def test_neighbours_are_joined_where_nothing_lies_between() -> None:
     assert regions([a, b, c, d], chain, dict.fromkeys((a, b, c, d), "e")) == [[a, b, c, d]]
     diamond = {a: [], b: [a], c: [a], d: [b, c]}
     assert regions([a, b, c, d], diamond, dict.fromkeys((a, b, d), "e")) == [[a, b], [d]]
+
+
+@pytest.fixture
+def interpreter() -> Iterator[None]:
+    before = dict(ENGINES)
+    register_engine(InterpreterEngine())
+    yield
+    ENGINES.clear()
+    ENGINES.update(before)
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_a_check_stands_between_what_it_is_given_and_what_reads_it() -> None:
+    """`a` and `y` have no variable of the dataflow between them, and yet can't be one region."""
+    module = parse("""
+n = dim("n")
+m = dim("m")
+@script.function
+def main(x: f32[Tensor, n, 4], z: f32[Tensor, m, 4]) -> f32[Tensor, n, 4]:
+    with R.dataflow():
+        a = R.exp(x)
+        checked = R.match_cast(a, f32[Tensor, m, 4])
+        d = R.nn.relu(R.add(z, checked))
+        back = R.match_cast(d, f32[Tensor, n, 4])
+        y = R.add(a, back)
+    return y
+""")
+    resolved = Resolve(policy_of("engine:interpreter"))(module, Context())
+    verify(resolved)
+    assert list(resolved.engine_functions()) == ["interpreter_a", "interpreter_d", "interpreter_y"]
+
+
+def checked_program(rng: Random, size: int) -> IRModule:
+    """Tensors of ``(n, 4)`` that are checked to be ``(m, 4)`` and back, and sizes found in data."""
+    builder = GraphBuilder()
+    sizes = [dim("n"), dim("m")]
+    params = [
+        builder.new_var(p, TensorType((s, 4), FLOAT32)) for p, s in zip("xz", sizes, strict=True)
+    ]
+    values = [*params]
+    with builder.dataflow_block():
+        for _ in range(size):
+            x, y = rng.choice(values), rng.choice(values)
+            match rng.randrange(6):
+                case 0 | 1:
+                    values.append(builder.op(rng.choice(("tanh", "abs")), x))
+                case 2 if x.type == y.type:
+                    values.append(builder.op("add", x, y))
+                case 3 | 4:
+                    values.append(
+                        builder.match_cast(x, TensorType((rng.choice(sizes), 4), FLOAT32))
+                    )
+                case 5 if len(sizes) < 5:
+                    sizes.append(dim(f"k{len(sizes)}"))
+                    cast = builder.match_cast(x, TensorType((sizes[-1], 4), FLOAT32))
+                    found = builder.op("ones", ShapeValue((sizes[-1], 4)), dtype="float32")
+                    row = builder.op("sum", found, axis=0)
+                    values += [cast, found, builder.op("add", rng.choice(values), row)]
+                case _:
+                    pass
+        results = rng.sample(values, min(3, len(values)))
+    return IRModule({"main": builder.finish(Tuple(tuple(results)), params)})
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_around_checks_keep_the_program_in_order(seed: int) -> None:
+    rng = Random(seed)
+    module = checked_program(rng, 24)
+    share = rng.choice((0.6, 1.0))
+    step = Resolve(policy_of(lambda site, candidates: (
+        "engine:interpreter" if rng.random() < share else "tir"
+    )))  # fmt: skip
+    resolved = step(module, Context())
+    verify(resolved)
+    numbers = np.random.default_rng(seed)
+    args = [numbers.standard_normal((3, 4)).astype(np.float32) for _ in "xz"]
+    wanted, got = interpret(module, "main", args), interpret(resolved, "main", args)
+    assert isinstance(wanted, tuple)
+    assert isinstance(got, tuple)
+    for mine, theirs in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from unity.errors import Span
-from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import Dim, Symbol, SymDim, symbols_of
+from unity.ir.attrs import Attrs
 from unity.ir.graph import (
     Binding,
     BindingBlock,
     Body,
-    Call,
     CallEngine,
     CallLibrary,
     Expr,
     Function,
     FunctionRef,
-    ShapeValue,
     Tuple,
     TupleGet,
     Var,
     VarBinding,
 )
+from unity.ir.mentioned import expr_mentions
 from unity.ir.types import TensorType, TupleType
 from unity.ir.visit import type_symbols
 from unity.ir.visit_graph import free_vars, substitute_vars
@@ -31,6 +30,7 @@ from unity.ir.visit_graph import free_vars, substitute_vars
 from ...pattern import Graph
 from ..names import Names
 from ..symbols import is_concrete, plain_symbols
+from .needs import needs_of
 from .site import Candidate
 
 
@@ -60,7 +60,9 @@ def refusal(members: Sequence[Var], graph: Graph) -> str | None:
         if not isinstance(var.type, TensorType) or not is_concrete(var.type):
             return f"{var.name} is {var.type}, not a tensor of known dtype and rank"
     known = plain_symbols([v.type for v in inputs])
-    mentioned = {s for v in members for s in (*type_symbols(v.type), *_symbols(graph.values[v]))}
+    mentioned = {
+        s for v in members for s in (*type_symbols(v.type), *expr_mentions(graph.values[v]))
+    }
     missing = sorted(s.name for s in mentioned - known)
     if missing:
         return f"no input of the region tells {', '.join(missing)}"
@@ -116,8 +118,11 @@ def with_regions(
         made[name] = outlined(members, graph, Attrs(engine=engine, private=True))
         inside.update(dict.fromkeys(members, name))
         calls[name] = _call(engine, name, members, graph)
+    needs = needs_of(function)
     blocks = tuple(
-        replace(b, bindings=tuple(_reordered(b.bindings, inside, calls))) if b.dataflow else b
+        replace(b, bindings=tuple(_reordered(b.bindings, inside, calls, needs)))
+        if b.dataflow
+        else b
         for b in function.body.blocks
     )
     return replace(function, body=replace(function.body, blocks=blocks)), made, inside
@@ -136,38 +141,49 @@ def _call(engine: str, name: str, members: Sequence[Var], graph: Graph) -> list[
 
 
 def _reordered(
-    bindings: Sequence[Binding], inside: Mapping[Var, str], calls: Mapping[str, list[VarBinding]]
+    bindings: Sequence[Binding],
+    inside: Mapping[Var, str],
+    calls: Mapping[str, list[VarBinding]],
+    needs: Mapping[Var, Sequence[Var]],
 ) -> Iterator[Binding]:
-    """A block's bindings, each region as one, operands before what uses them."""
+    """A block's bindings, each region as one, all behind what they need."""
     units: dict[str, list[Binding]] = {}
+    members: dict[str, list[Var]] = {}
     for binding in bindings:
         name = inside.get(binding.var)
         if name is not None:
             units[name] = [*calls[name]]
         else:
-            units[f"{len(units)}:"] = [binding]
-    maker = {b.var: key for key, unit in units.items() for b in unit}
+            name = f"{len(units)}:"
+            units[name] = [binding]
+        members.setdefault(name, []).append(binding.var)
+    unit_of = {v: key for key, unit in members.items() for v in unit}
+    needed = {
+        key: {unit_of[n] for v in unit for n in needs[v] if n in unit_of} - {key}
+        for key, unit in members.items()
+    }
+    for key in _ordered(needed):
+        yield from units[key]
+
+
+def _ordered(needed: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+    """The keys, each behind those it needs; iterative, since chains are long."""
     done: set[str] = set()
-    for key in units:
-        yield from _visit(key, units, maker, done)
-
-
-def _visit(
-    start: str, units: Mapping[str, list[Binding]], maker: Mapping[Var, str], done: set[str]
-) -> Iterator[Binding]:
-    """A unit after all it needs; iterative, since chains are long."""
-    stack = [(start, False)]
-    while stack:
-        key, ready = stack.pop()
-        if key in done:
-            continue
-        if ready:
-            done.add(key)
-            yield from units[key]
-            continue
-        stack.append((key, True))
-        needed = {maker[v] for b in units[key] for v in free_vars(b.value) if v in maker} - {key}
-        stack += [(k, False) for k in sorted(needed, reverse=True) if k not in done]
+    opened: set[str] = set()
+    for start in needed:
+        stack = [start]
+        while stack:
+            key = stack[-1]
+            missing = sorted(needed[key] - done) if key not in done else []
+            if missing:
+                assert key not in opened, f"regions need each other: {key}"
+                opened.add(key)
+                stack += reversed(missing)
+                continue
+            stack.pop()
+            if key not in done:
+                done.add(key)
+                yield key
 
 
 def library_call(candidate: Candidate, out: Var) -> CallLibrary:
@@ -197,21 +213,3 @@ def _in_order(e: Expr) -> list[Var]:
     for child in getattr(e, "args", ()) or (e,):
         note(child)
     return list(found)
-
-
-def _symbols(e: Expr) -> frozenset[Symbol]:
-    """The symbols in a call's attributes and shapes."""
-    if not isinstance(e, Call):
-        return frozenset()
-    dims: list[Dim] = [d for a in e.args if isinstance(a, ShapeValue) for d in a.dims]
-
-    def note(value: AttrValue) -> None:
-        if isinstance(value, tuple):
-            for v in value:
-                note(v)
-        elif isinstance(value, SymDim):
-            dims.append(value)
-
-    for value in e.attrs.values():
-        note(value)
-    return symbols_of(*dims)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from unity.ir.graph import Binding, Call, Expr, Function, Tuple, TupleGet, Var, VarBinding
 from unity.ir.module import IRModule
-from unity.ir.visit_graph import free_vars
 from unity.runtime.explanation import CandidateRow, Explanation, RoadRow, SiteRow
 
 from ...passes import Context, Pass
 from ...pattern import Graph
 from ..names import Names
 from .cost import CALL_SECONDS
+from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
@@ -123,6 +123,7 @@ class _Resolver:
         self.function = function
         self.step = step
         self.graph = Graph.of(function)
+        self.needs = needs_of(function)
         by_default = step.policy == Policy() and not step.roads
         errors = not by_default  # then `ConvertWinograd` looks at them alone
         sites = sites_of(name, function, ctx.target, step.forms, errors)
@@ -214,14 +215,12 @@ class _Resolver:
         """The regions, each with its engine, and whether any can't be or doesn't pay."""
         changed = False
         labels = self.labels()
-        order = list(self.graph.values)
-        operands = {v: list(free_vars(e)) for v, e in self.graph.values.items()}
         kept: list[tuple[str, list[Var]]] = []
         places = {
             b.var: i for i, block in enumerate(self.function.body.blocks) for b in block.bindings
         }
         where = {v: (engine, places[v]) for v, engine in labels.items()}
-        for members in regions(order, operands, where):
+        for members in regions(list(self.needs), self.needs, where):
             why = self.declined(members)
             if why is None:
                 kept.append((labels[members[0]], members))
