@@ -248,7 +248,12 @@ if TYPE_CHECKING:
         ...
 
     def call_extern(symbol: str, *args: Value, dtype: str = "") -> Scalar:
-        """A call of a foreign C function, the whole value of a statement."""
+        """A call of a foreign C function; within a formula, it is bound to a variable first.
+
+        It is made once each time and in order. In a loop ``T.parallel`` it runs on threads: that
+        the function allows it is yours to know. No default rule and no step of a schedule puts it
+        there.
+        """
         ...
 
     def address_of(element: Value) -> Scalar:

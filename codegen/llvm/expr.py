@@ -261,6 +261,7 @@ class Expressions:
         return intrinsic(self.em, e.name, dtype.with_lanes(lanes), args)
 
     def _foreign_call(self, e: Intrinsic) -> str:
+        assert all(x.dtype.lanes == 1 for x in (e, *e.args)), "a foreign call on vectors"
         symbol, returns = str(e.attrs["symbol"]), str(e.attrs["returns"])
         args = [self._foreign_arg(a) for a in e.args]
         result = "void" if returns == "void" else value_type(e.dtype).text

@@ -10,6 +10,7 @@ from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Symbol
+from unity.ir.foreign_calls import with_bound_calls
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, Param, PrimFunc
@@ -52,9 +53,10 @@ def parse_prim_func(
     parser.scope.push()
     _check_signature(parser, node)
     params = tuple(_param(parser, arg) for arg in node.args.args)
-    func = PrimFunc(params, parser.suite(node.body), attrs, source.span(node))
-    _check_sizes(parser, node, func)
     try:
+        body = with_bound_calls(parser.suite(node.body))
+        func = PrimFunc(params, body, attrs, source.span(node))
+        _check_sizes(parser, node, func)
         verify_prim_func(node.name, func)
     except UnityError as error:
         raise UnityError(error.message, error.span or source.span(node), error.hint) from None

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
+from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
     Binary,
     Cast,
@@ -91,6 +92,8 @@ def producer(stmt: Stmt, buffer: Buffer) -> Producer | None:
         return None
     store = stmt.body
     if not isinstance(store, Store) or store.buffer is not buffer or store.predicate is not None:
+        return None
+    if foreign_symbol(store.value) is not None:
         return None
     axes = [a.var for a in stmt.axes]
     whole = all(

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from unity.arith import Analyzer
 from unity.errors import UnityError
-from unity.ir.foreign import addressed
+from unity.ir.foreign import addressed, foreign_symbol
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
     Allocate,
@@ -155,6 +155,8 @@ def plain_store(block: Block) -> Store | None:
     """The one store that a block without reduction is; None if it is more."""
     body = block.body
     if block.init is not None or block.allocations or not isinstance(body, Store):
+        return None
+    if foreign_symbol(body.value) is not None:
         return None
     return body if body.predicate is None and all(a.kind == "S" for a in block.axes) else None
 

@@ -10,7 +10,7 @@ from unity.ir.stmt import Block, Buffer, For, PrimFunc, PrimWhile, Stmt
 from unity.ir.visit import walk_prim
 
 from .flow import Access, accesses, loaded, order_of, site_of, stored
-from .promise import commutes, keeps_order, late_init, uses_loop
+from .promise import calls_foreign, commutes, keeps_order, late_init, uses_loop
 from .site import Site, sites
 from .tree import Path, blocks_below, driven, illegal, known_at, loops_of, scope_path
 
@@ -31,6 +31,9 @@ def refuse_moved(where: str, func: PrimFunc, path: Path, at: Path = ()) -> None:
     name = uses_loop(site_of(path))
     if name is not None:
         raise illegal(where, f"it uses {name!r} other than by an axis")
+    foreign = calls_foreign(block)
+    if foreign is not None:
+        raise illegal(where, foreign)
     refuse_shifting(where, func, path)
     if not any(a.kind == "R" for a in block.axes):
         return

@@ -2,7 +2,8 @@
 
 A prim func made by te (or fused from such) is a sequence of loop nests around one block each.
 `nest_of` reads such a nest into a `Nest`, whose loops the rules are free to lay out anew. What is
-no such nest (hand-written loops, several blocks in one loop) is left as it was written.
+no such nest (hand-written loops, several blocks in one loop, calls of C functions) is left as it
+was written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Seq, Stmt, Store
@@ -132,7 +134,7 @@ def nest_of(s: Stmt) -> Nest | None:
     while isinstance(s, For) and s.kind == "serial":
         loops[s.var] = s
         s = s.body
-    if not isinstance(s, Block) or s.predicate is not None or s.allocations:
+    if not isinstance(s, Block) or s.predicate is not None or s.allocations or symbols_in(s):
         return None
     bound = [a.value for a in s.axes if isinstance(a.value, PrimVar) and a.value in loops]
     if len(set(bound)) != len(s.axes) or len(loops) != len(s.axes):

@@ -13,6 +13,7 @@ from unity.arith import Analyzer
 from unity.arith.iter_map import detect
 from unity.arith.region import covers, relaxed
 from unity.ir.empty_reduction import conjuncts
+from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import (
@@ -72,8 +73,19 @@ def uses_loop(site: Site) -> str | None:
     return None
 
 
+def calls_foreign(block: Block) -> str | None:
+    """Why a block may not run at another time: it calls what nothing is known of; None if not."""
+    called = symbols_in(block)
+    if not called:
+        return None
+    return f"block {block.name!r} calls the C function {called[0]!r}, of which nothing is known"
+
+
 def _dependent(block: Block, known: Analyzer) -> str | None:
-    """Why points touch what others write."""
+    """Why points touch what others write, or may."""
+    why = calls_foreign(block)
+    if why is not None:
+        return why
     both = Seq((block.body,) if block.init is None else (block.init, block.body))
     fixed = {v for s in walk_stmt(both) for e in stmt_exprs(s) for v in variables(e)}
     reads, writes = block_regions(both, None, fixed | {a.var for a in block.axes})
@@ -192,4 +204,12 @@ def reaches_once(site: Site) -> bool:
     return m is not None and m.is_injective()
 
 
-__all__ = ["breach", "commutes", "keeps_order", "late_init", "reaches_once", "uses_loop"]
+__all__ = [
+    "breach",
+    "calls_foreign",
+    "commutes",
+    "keeps_order",
+    "late_init",
+    "reaches_once",
+    "uses_loop",
+]

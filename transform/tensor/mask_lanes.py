@@ -9,6 +9,7 @@ from typing import ClassVar
 from unity.arith import Analyzer
 from unity.arith.region import extremes
 from unity.ir.empty_reduction import conjuncts
+from unity.ir.foreign import foreign_symbol
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Range, Stmt, Store
@@ -151,6 +152,8 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
         return None
     if not isinstance(store, Store) or store.predicate is not None:
         return None
+    if foreign_symbol(store.value) is not None:
+        return None  # nothing is known of what it does for lanes past the end
     at, moved = _allocation(store, above), _lane_parts(block, above)
     if at is None or not moved:
         return None

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from unity.arith import Analyzer
+from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -74,6 +75,8 @@ class LaneWriter:
             CannotVectorize: It has no vector form.
         """
         match s:
+            case Store() | Let() if foreign_symbol(s.value) is not None:
+                raise CannotVectorize  # it is called once an iteration, in their order
             case Store():
                 return self._store(s, mask)
             case Seq(stmts):

@@ -23,7 +23,7 @@ class VectorizeLoops(Pass):
     Takes flat buffers. Each lane is one iteration: the loop's variable becomes a `Ramp`, what does
     not depend on it stays scalar, conditions on it become masks, memory allocated in it gets a
     place for each lane. A loop for which this can't be done (a store to one element, an inner
-    loop as long as the lane says) becomes serial, which means the same.
+    loop as long as the lane says, a call of a C function) becomes serial, which means the same.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''

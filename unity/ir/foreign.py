@@ -1,7 +1,11 @@
 """Calls of foreign functions from kernels: C functions that are not ours, by name and address.
 
-Such a call is the whole value of an `Evaluate` or of a `Store`: no pass repeats or drops it. What
-it reads and writes through addresses stands in the regions of the block around it.
+Such a call is the whole value of an `Evaluate`, a `Store` or a `Let`, one call of numbers that are
+no vectors (`unity.ir.foreign_calls` brings it there): nothing is known of what it does, so no pass
+repeats, drops or moves it, makes it wider, or runs it where it was not asked for. Schedules put it
+on threads nowhere either: a loop that runs it is parallel only where its author wrote so.
+
+What it reads and writes through addresses stands in the regions of the block around it.
 """
 
 from __future__ import annotations
@@ -12,8 +16,8 @@ from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 from unity.ir.prim_expr import Intrinsic, Load, PrimExpr
-from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.visit_prim import stmt_exprs, walk_stmt
+from unity.ir.stmt import Buffer, PrimFunc, Stmt
+from unity.ir.visit_prim import stmt_exprs, walk_prim, walk_stmt
 
 CALL_EXTERN = "call_extern"
 """The intrinsic's name; its attribute ``symbol`` says which function, ``returns`` what it gives."""
@@ -68,7 +72,13 @@ def addressed(e: PrimExpr) -> tuple[Buffer, ...]:
 
 def foreign_symbols(func: PrimFunc) -> tuple[str, ...]:
     """The foreign functions that a kernel calls, in order."""
-    found = (foreign_symbol(e) for s in walk_stmt(func.body) for e in stmt_exprs(s))
+    return symbols_in(func.body)
+
+
+def symbols_in(body: Stmt) -> tuple[str, ...]:
+    """The foreign functions that a statement and those in it call, in order."""
+    exprs = (e for s in walk_stmt(body) for e in stmt_exprs(s))
+    found = (foreign_symbol(x) for e in exprs for x in walk_prim(e))
     return tuple(dict.fromkeys(s for s in found if s is not None))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
+from unity.ir.foreign import foreign_symbol
 from unity.ir.marks import SCOPES
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import (
     Allocate,
     Block,
     Buffer,
+    Evaluate,
     For,
     Let,
     PrimFunc,
@@ -49,9 +51,9 @@ class _Checker:
         self.buffers: set[Buffer] = set()
         self.block: str | None = None
 
-    def error(self, message: str) -> UnityError:
+    def error(self, message: str, hint: str | None = None) -> UnityError:
         place = self.name if self.block is None else f"{self.name}, block {self.block}"
-        return UnityError(f"{place}: {message}")
+        return UnityError(f"{place}: {message}", hint=hint)
 
     def known_scope(self, buffer: Buffer) -> None:
         if buffer.scope not in SCOPES:
@@ -69,7 +71,7 @@ class _Checker:
                 self.expr(s.extent)
                 self._within([s.var], [], s.body)
             case Let():
-                self.expr(s.value)
+                self._value(s.value)
                 self._within([s.var], [], s.body)
             case Allocate():
                 for extent in s.buffer.shape:
@@ -87,11 +89,27 @@ class _Checker:
             if stored != held:
                 raise self.error(f"stores {stored} into {s.buffer.name}, which holds {held}")
 
+        whole = s.value if isinstance(s, Store | Evaluate) else None
+
         def note(e: PrimExpr) -> PrimExpr:
-            self.expr(e)
+            if e is whole:
+                self._value(e)
+            else:
+                self.expr(e)
             return e
 
         map_stmt(s, lambda x: x, note)
+
+    def _value(self, e: PrimExpr) -> None:
+        """What a statement is the value of: here a foreign function may be called."""
+        symbol = foreign_symbol(e)
+        if symbol is None:
+            self.expr(e)
+            return
+        if any(x.dtype.lanes > 1 for x in (e, *prim_children(e))):
+            raise self.error(f"calls {symbol!r} with vectors: a C function takes numbers")
+        for child in prim_children(e):
+            self.expr(child)
 
     def _block(self, s: Block) -> None:
         for axis in s.axes:
@@ -157,6 +175,11 @@ class _Checker:
                     raise self.error(f"the variable {e.name} is not in scope")
             case Load():
                 self._access(e.buffer, e.indices)
+            case Intrinsic() if (symbol := foreign_symbol(e)) is not None:
+                raise self.error(
+                    f"calls {symbol!r} within an expression",
+                    hint="call it by a statement of its own: v = T.call_extern(...)",
+                )
             case Binary() | Compare():
                 if e.a.dtype != e.b.dtype:
                     raise self.error(f"{e.op} of {e.a.dtype} and {e.b.dtype}")

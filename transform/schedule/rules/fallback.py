@@ -1,10 +1,14 @@
-"""Everything else with axes: threads share the spatial points, each runs the block as it stands."""
+"""Everything else with axes: threads share the spatial points, each runs the block as it stands.
+
+But where a block calls a C function: whether threads may call it at once, its author knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, Stmt
 from unity.ir.target import Target
@@ -22,7 +26,7 @@ def fallback(s: Stmt, target: Target) -> Stmt:
     while isinstance(inner, For) and inner.kind == "serial":
         loops[inner.var] = inner
         inner = inner.body
-    if not isinstance(inner, Block) or inner.predicate is not None:
+    if not isinstance(inner, Block) or inner.predicate is not None or symbols_in(inner):
         return s
     block, axes = inner, inner.axes
     values = [a.value for a in axes]
