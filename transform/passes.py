@@ -17,6 +17,7 @@ from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 
+from .blame import blamed
 from .source import Source
 
 Sight: TypeAlias = Literal["program", "kernel", "signatures"]
@@ -94,14 +95,23 @@ class Pipeline:
                 raise UnityError(f"a pipeline is made of passes, got {name}", hint=hint)
 
     def run(self, module: IRModule, ctx: Context) -> IRModule:
-        """The module after all passes, each one seen by the context's instruments."""
-        for step in self.passes:
+        """The module after all passes, each one seen by the context's instruments.
+
+        Raises:
+            UnityError: A pass refuses the program.
+            InternalError: An invariant of ours broke; the message names the pass.
+        """
+        start = module
+        for at, step in enumerate(self.passes):
             for instrument in ctx.instruments:
                 instrument.before(step, module, ctx)
             try:
                 module = _module(step, step(module, ctx))
             except Exception as error:
                 error.add_note(f"in the pass {step.name}")
+                ours = blamed(error, step, self.passes[:at], start, module, ctx)
+                if ours is not None:
+                    raise ours from error
                 raise
             for instrument in ctx.instruments:
                 instrument.after(step, module, ctx)

@@ -14,7 +14,7 @@ from unity.version import VERSION
 
 if TYPE_CHECKING:
     from unity.compiler import compile  # noqa: A004
-    from unity.errors import UnityError, UnsupportedError
+    from unity.errors import InternalError, UnityError, UnsupportedError
     from unity.ir.dims import dim
     from unity.ir.equality import structural_equal
     from unity.ir.module import IRModule
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Executable",
     "IRModule",
+    "InternalError",
     "Session",
     "Target",
     "UnityError",
@@ -48,6 +49,7 @@ _HOMES = {
     "Target": "unity.ir.target",
     "UnityError": "unity.errors",
     "UnsupportedError": "unity.errors",
+    "InternalError": "unity.errors",
     "compile": "unity.compiler",
     "dim": "unity.ir.dims",
     "load": "unity.loading",

@@ -36,6 +36,7 @@ from unity.runtime.trim import MUCH, trim
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
 from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
 from unity.transform import pipeline as default_pipeline
+from unity.transform.blame import blamed
 from unity.transform.check_accesses import check_accesses
 from unity.transform.check_temporaries import check_temporaries
 from unity.transform.graph.check_indices import CheckIndices
@@ -137,6 +138,7 @@ def compile(  # noqa: A001
     Raises:
         UnityError: The module is wrong, the target can't compute in the precision, or with `check`
             the numbers differ.
+        InternalError: Something of Unity's own broke; the message names the pass.
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
     module = _module(model, dynamic)
@@ -177,6 +179,11 @@ def compile(  # noqa: A001
             break
         except ImplementationError as error:
             passes = _without(passes, error)
+        except Exception as error:
+            ours = blamed(error, "code generation", passes.passes, module, lowered.module, context)
+            if ours is not None:
+                raise ours from error
+            raise
     if check:
         from unity.checking import check_executable
 

@@ -93,6 +93,10 @@ class UnsupportedError(UnityError):
         self.gaps = tuple(gaps)
 
 
+class InternalError(UnityError):
+    """A mistake of ours: something broke that holds for every program, whatever the user wrote."""
+
+
 def render(span: Span, message: str) -> list[str]:
     """The lines of a message at a place: position, source line and caret."""
     lines = [f"{span}: {message}"]

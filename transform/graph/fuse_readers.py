@@ -86,18 +86,23 @@ class FuseReaders(Pass):
         """All graph functions, with one table of kernels."""
         joiner = _Joiner(ctx, module, Primitives(Names(module), module.prim_funcs()))
         functions = {name: joiner.function(f) for name, f in module.graph_functions().items()}
-        return module.with_({**functions, **joiner.kernels})
+        return joiner.module.with_(functions)
 
 
 @dataclass(slots=True)
 class _Joiner:
-    """Carries the kernels made of groups; None for a group that fits no tile."""
+    """Carries the module with the joined kernels, and what groups became.
+
+    Attributes:
+        module: Where every kernel is that a binding calls: what reads a product may be what was
+            joined to another before.
+        made: The kernels of groups by name; None for a group that fits no tile.
+    """
 
     ctx: Context
     module: IRModule
     primitives: Primitives
     made: dict[str, PrimFunc | None] = field(default_factory=dict[str, PrimFunc | None])
-    kernels: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
     uses: Counter[Var] = field(default_factory=Counter[Var])
 
     def function(self, f: Function) -> Function:
@@ -212,7 +217,7 @@ class _Joiner:
         """The call where the last member was, and behind it what needs its results."""
         kernel = self.made[call.callee.name]
         assert kernel is not None
-        self.kernels[call.callee.name] = kernel
+        self.module = self.module.with_({call.callee.name: kernel})
         before, behind, gone = list[Binding](), list[Binding](), {m.var for m in members}
         end = next(i for i, b in enumerate(bindings) if b is members[-1])
         for b in bindings[:end]:

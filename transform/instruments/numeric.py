@@ -15,6 +15,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 
+from ..blame import fault
 from ..passes import Context, Pass, Pipeline
 
 Run: TypeAlias = Callable[[IRModule, str, Sequence[object]], object]
@@ -52,13 +53,13 @@ class NumericCheck:
         try:
             results = self._results(module)
         except UnityError as error:
-            raise UnityError(f"after {step.name}: {error.message}", error.span) from error
+            raise fault(step, f"after {step.name}: {error.message}", error) from error
         except Exception as error:  # what is no program can do anything to the interpreter
-            raise UnityError(f"after {step.name} it can't be run: {error!r}") from error
+            raise fault(step, f"after {step.name} it can't be run: {error!r}") from error
         for name, expected in self._expected.items():
             wrong = difference(expected, results[name], self.rtol, self.atol)
             if wrong is not None:
-                raise UnityError(f"{step.name} changed what {name!r} computes: {wrong}")
+                raise fault(step, f"{step.name} changed what {name!r} computes: {wrong}")
 
     def _results(self, module: IRModule) -> dict[str, object]:
         return {name: self.run(module, name, args) for name, args in self.inputs.items()}

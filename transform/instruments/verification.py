@@ -6,27 +6,26 @@ from dataclasses import dataclass
 
 from unity.errors import UnityError
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
-from unity.op.check import check_types
 
+from ..blame import fault, ill_formed
 from ..passes import Context, Pass
 
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Raises a `UnityError` naming the pass whose output does not verify."""
+    """Raises a `UnityError` naming the pass whose output does not verify.
+
+    It is an `InternalError` if the pass is one of Unity's own.
+    """
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Check what the pass is given."""
-        self._check(module, f"before {step.name}")
+        error = ill_formed(module)
+        if error is not None:
+            raise UnityError(f"before {step.name}: {error.message}", error.span, error.hint)
 
     def after(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Check what the pass gave."""
-        self._check(module, f"after {step.name}")
-
-    def _check(self, module: IRModule, place: str) -> None:
-        try:
-            verify(module)
-            check_types(module)
-        except UnityError as error:
-            raise UnityError(f"{place}: {error.message}", error.span, error.hint) from error
+        error = ill_formed(module)
+        if error is not None:
+            raise fault(step, f"after {step.name}: {error.message}", error)

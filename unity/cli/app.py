@@ -6,12 +6,13 @@ Each command's work is in the file of its name and is imported when it runs.
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from unity.errors import UnityError
+from unity.errors import InternalError, UnityError
 
 app = typer.Typer(
     name="unity",
@@ -225,6 +226,8 @@ def main() -> None:
     except UnityError as error:
         from rich.console import Console
 
+        if isinstance(error, InternalError):  # a report needs to say where
+            traceback.print_exception(error)
         Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
         print(error, file=sys.stderr)
         raise SystemExit(1) from None

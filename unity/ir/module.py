@@ -15,6 +15,10 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType
 
 
+class MissingDefinitionError(UnityError):
+    """A module was asked for a name that it does not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExternFunc:
     """A function defined elsewhere: a C symbol and its type."""
@@ -41,13 +45,13 @@ class IRModule(Mapping[str, Definition], Displayed):
         """The definition of a name.
 
         Raises:
-            UnityError: There is none.
+            MissingDefinitionError: There is none.
         """
         try:
             return self.functions[name]
         except KeyError:
             known = ", ".join(self.functions) or "(nothing)"
-            raise UnityError(f"the module has no {name!r}; it has {known}") from None
+            raise MissingDefinitionError(f"the module has no {name!r}; it has {known}") from None
 
     def __iter__(self) -> Iterator[str]:
         """The names, in order of definition."""

@@ -198,6 +198,29 @@ def test_what_is_read_another_way_is_in_no_chunks(extra: list[str], results: str
     assert len(calls(checked(module, WIDE, arguments(3, 16, 2)))) > 1
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["l = R.multiply(R.exp(a), b)", "r = R.add(R.tanh(b), a)"],
+        [  # rotary embedding: both products turned by an angle
+            "l = R.subtract(R.multiply(a, c), R.multiply(b, s))",
+            "r = R.add(R.multiply(a, s), R.multiply(b, c))",
+        ],
+    ],
+    ids=["crossed", "rotary"],
+)
+@pytest.mark.parametrize("rows", ["n", "16"])
+def test_what_reads_two_products_is_joined_to_one_of_them(lines: list[str], rows: str) -> None:
+    products = ["a = R.matmul(x, R.const('w'))", "b = R.matmul(x, R.const('v'))"]
+    products += ["s = R.sin(c)"]
+    module = parse(
+        program([*products, *lines], 16, 1, "l, r", rows),
+        {**weight(16, 1), "v": floats(3, (5, 16))[0]},
+    )
+    found = calls(checked(module, WIDE, arguments(16, 16, 1)))
+    assert sorted(len(call.out) for call in found)[-1] == 2
+
+
 @pytest.mark.parametrize("units", [7, 64])
 @pytest.mark.parametrize("rows", [1, 3, 8])
 def test_compiled(rows: int, units: int) -> None:
