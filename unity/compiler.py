@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
+from unity.codegen.engine.failing import failing_calls
 from unity.codegen.kernel_call import kernel_call
 from unity.codegen.llvm import default_folder
 from unity.codegen.lower import lower
 from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
+from unity.ir.graph import Function
 from unity.ir.mapped import require_unchanged
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
@@ -30,6 +32,7 @@ from unity.ir.visit import walk_constants
 from unity.op.check import check_types
 from unity.runtime.artifact.container import is_container
 from unity.runtime.executable import Executable
+from unity.runtime.explanation import Explanation
 from unity.runtime.image import Option
 from unity.runtime.implementation import ImplementationError
 from unity.runtime.trim import MUCH, trim
@@ -132,8 +135,9 @@ def compile(  # noqa: A001
         trace: A folder to write the program after each pass to, with a page of the differences.
         cache: The folder of compiled object code, None for no cache.
 
-    A library or an engine that fails where it was chosen by estimate is left out with a warning
-    (the logger ``unity``); one that was asked for by name is an error.
+    What an engine can't compile of the program is left to us with a warning (the logger ``unity``),
+    unless it was asked for at that very call site. A library or an engine that can do nothing is
+    left out where it was chosen by estimate; one that was asked for by name is an error.
 
     Raises:
         UnityError: The module is wrong, the target can't compute in the precision, or with `check`
@@ -172,27 +176,38 @@ def compile(  # noqa: A001
         "caches": caches is not False,
         "check_bounds": check_bounds,
     }
-    while True:
-        lowered = lower(module, passes, context, store, checks=check_bounds)
-        try:
-            executable = assemble(lowered, context.reports.get(EXPLANATION, ""), asked)
-            break
-        except ImplementationError as error:
-            passes = _without(passes, error)
-        except Exception as error:
-            ours = blamed(error, "code generation", passes.passes, module, lowered.module, context)
-            if ours is not None:
-                raise ours from error
-            raise
+    executable, passes = _built(module, passes, context, store, asked)
     if check:
         from unity.checking import check_executable
 
         check_executable(executable, module, passes, context, precision)
     _require_files(module)
     if sum(c.nbytes for c in executable.constants) > MUCH:
-        del module, lowered  # what they were read from and laid out from is free now
+        del module  # what they were read and laid out from is free now
         trim()
     return executable
+
+
+def _built(
+    module: IRModule,
+    passes: Pipeline,
+    context: Context,
+    store: Path | None,
+    asked: Mapping[str, Option],
+) -> tuple[Executable, Pipeline]:
+    """The executable, and the pipeline that it came of: without what failed on the way."""
+    while True:
+        lowered = lower(module, passes, context, store, checks=bool(asked.get("check_bounds")))
+        try:
+            explanation = context.reports.get(EXPLANATION, "")
+            return assemble(lowered, explanation, asked), passes
+        except ImplementationError as error:
+            passes = _without(passes, error, lowered.module, context)
+        except Exception as error:
+            ours = blamed(error, "code generation", passes.passes, module, lowered.module, context)
+            if ours is not None:
+                raise ours from error
+            raise
 
 
 def _require_function(module: IRModule) -> None:
@@ -266,7 +281,7 @@ def _resolved(
     where = None if folder is None else Path(folder)
 
     def build(part: IRModule, step: Resolve) -> Executable:
-        return assemble(lower(part, passes.replace(Resolve, step), quiet, where))
+        return _built(part, passes.replace(Resolve, step), quiet, where, {})[0]
 
     program = Program(
         passes.until(Resolve).run(module, quiet),
@@ -282,15 +297,40 @@ def _resolved(
     return passes.replace(Resolve, step)
 
 
-def _without(passes: Pipeline, error: ImplementationError) -> Pipeline:
-    """The pipeline that does without what failed, if nobody asked for it by name."""
+def _without(
+    passes: Pipeline, error: ImplementationError, module: IRModule, context: Context
+) -> Pipeline:
+    """The pipeline that does without what failed: a part of the program, or all of it.
+
+    Raises:
+        UnityError: The user asked for what failed by name.
+    """
+    name = error.implementation
     for step in passes.passes:
         if isinstance(step, Resolve):
-            other = step.without(error.implementation, error.message)
+            sites = _failing_sites(error, module, context)
+            other = step.without_at(name, sites) if sites else step.without(name, error.message)
             if other is not None:
-                getLogger("unity").warning("%s is left out: %s", error.implementation, error)
+                where = f" at {', '.join(sites)}" if sites else ""
+                getLogger("unity").warning("%s is left out%s: %s", name, where, error)
                 return passes.replace(Resolve, other)
     raise error
+
+
+def _failing_sites(
+    error: ImplementationError, module: IRModule, context: Context
+) -> dict[str, str]:
+    """The call sites that an engine can't have, each with the reason; none if it is the engine."""
+    part = module.functions.get(error.part)
+    if not isinstance(part, Function):
+        return {}
+    found = failing_calls(part, error.implementation.partition(":")[2], context.target)
+    rows = Explanation.from_json(context.reports[EXPLANATION]).sites
+    names = {r.site.rpartition("/")[2]: r.site for r in rows if r.group == error.part}
+    if found is None:
+        return {}
+    calls = found or dict.fromkeys(names, error.message)
+    return {names[var]: why for var, why in calls.items() if var in names}
 
 
 def _module(model: Model, dynamic: Dynamic | None) -> IRModule:

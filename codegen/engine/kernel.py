@@ -33,12 +33,15 @@ def engine_code(name: str, function: Function, target: Target) -> EngineCode:
         try:
             return engine_of(engine).compile(module, target, threads)
         except UnityError as error:
-            raise ImplementationError(f"engine:{engine}", error.message, error.hint) from error
+            raise ImplementationError(
+                f"engine:{engine}", error.message, error.hint, name
+            ) from error
         except Exception as error:
             raise ImplementationError(
                 f"engine:{engine}",
                 f"the engine {engine} can't compile {name}: {type(error).__name__}: {error}",
                 hint="compile without it: resolve={'*': 'tir'}",
+                part=name,
             ) from error
 
     inputs = [t for p in function.params for t in _tensors(p.type)]

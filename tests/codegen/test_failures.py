@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import unity
-from tests.codegen.engine.stub import StubEngine
+from tests.codegen.engine.stub import PickyEngine, StubEngine
 from unity.codegen.engine import register_engine, register_engines
 from unity.codegen.library import (
     LIBRARY_FUNCTIONS,
@@ -183,3 +183,51 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 """
     with pytest.raises(UnityError, match=r"tempting can't compile .*: no licence"):
         unity.compile(parse(text), resolve="static")
+
+
+PARTS = """
+@script.function
+def main(x: f32[Tensor, 3, 4], w: f32[Tensor, 4, 4]) -> f32[Tensor, 3, 4]:
+    with R.dataflow():
+        a = R.exp(x)
+        y = R.matmul(a, w)
+        b = R.tanh(y)
+        c = R.sqrt(R.abs(b))
+    return c
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "ours"),
+    [
+        (PickyEngine(refuses=frozenset(("matmul",))), {"y"}),
+        (PickyEngine(refuses=frozenset(("exp", "sqrt"))), {"a", "c"}),
+        (PickyEngine(together=frozenset(("exp", "sqrt"))), {"a", "y", "b", "abs", "c"}),
+    ],
+)
+@pytest.mark.parametrize("resolve", ["engine:picky", {"*": "engine:picky"}])
+def test_parts_that_an_engine_cannot_compile_are_ours(
+    engine: PickyEngine, ours: set[str], resolve: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    register_engine(engine)
+    exe = unity.compile(parse(PARTS), resolve=resolve)
+    x, w = np.full((3, 4), 0.5, np.float32), np.full((4, 4), 0.25, np.float32)
+    wanted = np.sqrt(np.abs(np.tanh(np.exp(x) @ w)))
+    np.testing.assert_allclose(exe(x, w), wanted, rtol=1e-5)
+    rows = list(exe.explain())
+    assert {r.site.removeprefix("main/") for r in rows if r.choice == "tir"} == ours
+    for row in rows:
+        if row.choice == "tir":
+            assert "engine:picky can't have it: " in row.reason
+            assert "no kernel for" in row.reason
+    assert "engine:picky is left out at main/" in caplog.text
+
+
+def test_a_call_asked_for_that_an_engine_cannot_compile() -> None:
+    register_engine(PickyEngine(refuses=frozenset(("matmul",))))
+    message = "main/y can't be resolved to 'engine:picky': RuntimeError: no kernel for matmul"
+    with pytest.raises(UnityError, match=message):
+        unity.compile(parse(PARTS), resolve={"main/y": "engine:picky"})
+    message = "main/y: the function chose 'engine:picky': RuntimeError: no kernel for matmul"
+    with pytest.raises(UnityError, match=message):
+        unity.compile(parse(PARTS), resolve=lambda site, found: "engine:picky")

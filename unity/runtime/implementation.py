@@ -12,8 +12,12 @@ class ImplementationError(UnityError):
         implementation: ``library:<name>`` or ``engine:<name>``.
         message: What happened.
         hint: What to do about it.
+        part: The function of the program that an engine was given, where it is that which failed.
     """
 
-    def __init__(self, implementation: str, message: str, hint: str | None = None) -> None:
+    def __init__(
+        self, implementation: str, message: str, hint: str | None = None, part: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.implementation = implementation
+        self.part = part

@@ -74,8 +74,10 @@ class Policy:
             taken = next((c for c in legal if c.implementation == name), None)
             if taken is None:
                 known = ", ".join(c.implementation for c in legal)
+                found = site.candidate(name) if isinstance(name, str) else None
+                why = f": {found.row.why_not}" if found is not None and not found.legal else ""
                 raise UnityError(
-                    f"{site.name}: the function chose {name!r}", hint=f"it may choose {known}"
+                    f"{site.name}: the function chose {name!r}{why}", hint=f"it may choose {known}"
                 )
             return Choice(taken, "the function given chose it")
         first = legal[0]

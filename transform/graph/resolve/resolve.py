@@ -59,6 +59,7 @@ class Resolve(Pass):
         roads: What was measured of the whole program.
         partial: Whether the program is a part of one, so that names may be of sites elsewhere.
         failed: Implementations that were taken and failed, each with the reason.
+        barred: What failed at some sites alone: by site and implementation, the reason.
         forms: Whether the passes to come know several forms of our kernels (`forms.py`): those of
             narrow floats don't.
         measured: Seconds that were measured, by site and implementation.
@@ -69,6 +70,9 @@ class Resolve(Pass):
     roads: tuple[RoadRow, ...] = ()
     partial: bool = False
     failed: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    barred: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]], hash=False
+    )
     forms: bool = True
     measured: Mapping[str, Mapping[str, float]] = field(
         default_factory=dict[str, Mapping[str, float]], hash=False
@@ -102,6 +106,16 @@ class Resolve(Pass):
             return None
         return replace(self, failed={**self.failed, implementation: why})
 
+    def without_at(self, implementation: str, sites: Mapping[str, str]) -> Resolve:
+        """The same without an implementation at some sites, each with the reason.
+
+        What was said of many sites is then left to us at these; what names one of them is refused.
+        """
+        barred = dict(self.barred)
+        for site, why in sites.items():
+            barred[site] = {**barred.get(site, {}), implementation: why}
+        return replace(self, barred=barred)
+
     @property
     def name_of_policy(self) -> str:
         """What the explanation calls the policy."""
@@ -127,7 +141,7 @@ class _Resolver:
         by_default = step.policy == Policy() and not step.roads
         errors = not by_default  # then `ConvertWinograd` looks at them alone
         sites = sites_of(name, function, ctx.target, step.forms, errors)
-        self.sites = [s.without(step.failed) for s in sites]
+        self.sites = [s.without({**step.failed, **step.barred.get(s.name, {})}) for s in sites]
         self.by_var = {s.var: s for s in self.sites}
         self.choices: dict[Var, Choice] = {}
         self.covered: dict[Var, Var] = {}
@@ -138,7 +152,7 @@ class _Resolver:
         """The function resolved, and the functions of engines."""
         for site in self.sites:
             if site.candidates and not site.glue:
-                self.choices[site.var] = self.step.policy.choose(site, self.graph)
+                self.choices[site.var] = self.chosen(site)
         groups = self.settled()
         function, made, inside = with_regions(self.function, self.graph, groups, names)
         function = self.with_calls(function)
@@ -146,6 +160,13 @@ class _Resolver:
         if function is self.function and not made:
             return {}
         return {self.name: function, **made}
+
+    def chosen(self, site: Site) -> Choice:
+        """What the policy chooses for a site, and what can't be had there."""
+        choice = self.step.policy.choose(site, self.graph)
+        barred = self.step.barred.get(site.name, {})
+        told = "".join(f"; {name} can't have it: {why}" for name, why in barred.items())
+        return Choice(choice.candidate, choice.reason + told) if told else choice
 
     def cover(self) -> None:
         """What a library call computes on its way is no site of its own any more."""
