@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from typing import Annotated as bf16  # noqa: N813
     from typing import Annotated as boolean  # noqa: N813
     from typing import Annotated as f8e4m3  # noqa: N813
+    from typing import Annotated as f8e4m3fnuz  # noqa: N813
     from typing import Annotated as f8e5m2  # noqa: N813
+    from typing import Annotated as f8e5m2fnuz  # noqa: N813
     from typing import Annotated as f16  # noqa: N813
     from typing import Annotated as f32  # noqa: N813
     from typing import Annotated as f64  # noqa: N813
@@ -265,9 +267,19 @@ def dim(
 
 
 if not TYPE_CHECKING:
-    bf16, boolean, f8e4m3, f8e5m2, f16, f32, f64 = (
+    bf16, boolean, f8e4m3, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f16, f32, f64 = (
         Element(dtype(SHORT_NAMES[short]))
-        for short in ("bf16", "boolean", "f8e4m3", "f8e5m2", "f16", "f32", "f64")
+        for short in (
+            "bf16",
+            "boolean",
+            "f8e4m3",
+            "f8e4m3fnuz",
+            "f8e5m2",
+            "f8e5m2fnuz",
+            "f16",
+            "f32",
+            "f64",
+        )
     )
     i4, i8, i16, i32, i64 = (Element(dtype(f"int{bits}")) for bits in (4, 8, 16, 32, 64))
     u4, u8, u16, u32, u64 = (Element(dtype(f"uint{bits}")) for bits in (4, 8, 16, 32, 64))
@@ -288,7 +300,9 @@ __all__ = [
     "boolean",
     "dim",
     "f8e4m3",
+    "f8e4m3fnuz",
     "f8e5m2",
+    "f8e5m2fnuz",
     "f16",
     "f32",
     "f64",

@@ -11,7 +11,7 @@ from unity.interpreter import run_prim_func
 from unity.ir.dims import dim
 from unity.ir.dtype import Array, dtype
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Load, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, Evaluate, For, PrimFunc, Range, Seq, Stmt, Store
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
@@ -164,3 +164,15 @@ def test_mistakes_are_told() -> None:
         te.create_prim_func([b, te.compute((3,), lambda i: a[i])])
     with pytest.raises(UnityError, match="exp is defined on float dtypes, got int32"):
         te.compute((3,), lambda i: te.exp(b[i]))
+
+
+def test_one_of_hundreds_is_found_by_halves() -> None:
+    found = te.compute((300,), lambda i: te.one_of(300, lambda n: imm(n * n), lambda n: i < n), "c")
+    func = te.create_prim_func([found])
+    assert run(func).tolist() == [n * n for n in range(300)]
+    (stored,) = [s for s in walk_stmt(func.body) if isinstance(s, Store)]
+    assert depth(stored.value) == 9
+
+
+def depth(e: PrimExpr) -> int:
+    return 1 + max(depth(e.then), depth(e.orelse)) if isinstance(e, Select) else 0

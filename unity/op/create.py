@@ -218,12 +218,9 @@ def _compute_dims(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.
     values = [te.cast(to_prim_expr(v), out) for v in _dim_values(attrs)]
 
     def element(*i: PrimExpr) -> PrimExpr:
-        if not i:
-            return values[0]
-        found = values[-1] if values else imm(0, out)
-        for position in range(len(values) - 2, -1, -1):
-            found = te.select(te.eq(i[0], position), values[position], found)
-        return found
+        if not values:
+            return imm(0, out)
+        return te.one_of(len(values), values.__getitem__, lambda n: i[0] < n)
 
     return te.compute(dims, element, "dims")
 

@@ -68,18 +68,17 @@ def _concat_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
     parts = _all_tensors(args)
     dims, _ = known(result)
     along = int_attr(attrs, "axis") % len(dims)
-    extents = [dims_of(p)[along] for p in parts]
+    begins: list[Dim] = [0]
+    for part in parts:
+        begins.append(as_dim(begins[-1] + dims_of(part)[along]))
 
     def element(*i: PrimExpr) -> PrimExpr:
-        def read(n: int, begin: Dim) -> PrimExpr:
+        def part(n: int) -> PrimExpr:
+            begin = begins[n]
             own = i[along] if equal(begin, 0) else i[along] - to_prim_expr(begin)
-            value = parts[n][(*i[:along], own, *i[along + 1 :])]
-            if n == len(parts) - 1:
-                return value
-            end = as_dim(begin + extents[n])
-            return te.select(i[along] < to_prim_expr(end), value, read(n + 1, end))
+            return parts[n][(*i[:along], own, *i[along + 1 :])]
 
-        return read(0, 0)
+        return te.one_of(len(parts), part, lambda n: i[along] < to_prim_expr(begins[n]))
 
     return te.compute(dims, element, "concat")
 
@@ -106,10 +105,7 @@ def _stack_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te
 
     def element(*i: PrimExpr) -> PrimExpr:
         own = (*i[:along], *i[along + 1 :])
-        value: PrimExpr = parts[-1][own]
-        for n in reversed(range(len(parts) - 1)):
-            value = te.select(te.eq(i[along], n), parts[n][own], value)
-        return value
+        return te.one_of(len(parts), lambda n: parts[n][own], lambda n: i[along] < n)
 
     return te.compute(dims, element, "stack")
 

@@ -5,6 +5,8 @@ A Python number takes the dtype of the operand beside it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from unity.ir.dtype import INT64, DType, dtype
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
@@ -65,6 +67,29 @@ def select(condition: PrimExpr, then: Operand, orelse: Operand) -> Select:
     """`then` where the condition holds, else `orelse`; what is not taken is not loaded."""
     a, b = _alike(then, orelse)
     return Select(condition, a, b)
+
+
+def one_of(
+    count: int, value: Callable[[int], PrimExpr], before: Callable[[int], PrimExpr]
+) -> PrimExpr:
+    """The value n, the first for which `before(n + 1)` holds, found by halves.
+
+    A chain of selects would be as deep as there are values, and hundreds end the recursion of
+    whoever walks the expression.
+
+    Args:
+        count: How many values there are, one at least.
+        value: Each of them.
+        before: The condition that a value before n is meant, for n from 1 to count - 1.
+    """
+
+    def among(first: int, last: int) -> PrimExpr:
+        if last - first == 1:
+            return value(first)
+        middle = (first + last) // 2
+        return select(before(middle), among(first, middle), among(middle, last))
+
+    return among(0, count)
 
 
 def eq(a: Operand, b: Operand) -> Compare:

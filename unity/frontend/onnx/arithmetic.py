@@ -80,8 +80,55 @@ def _pow(node: Node) -> Value:
         return node.op("square", base)
     if kind.is_float:
         return node.binary("power", base, node.cast(exponent, kind))
+    if node.dtype_of(exponent).is_int:
+        return _whole_power(node, base, exponent)
     wide = node.binary("power", node.cast(base, FLOAT64), node.cast(exponent, FLOAT64))
-    return node.cast(node.op("round", wide), kind)
+    return node.cast(_truncated(node, wide), kind)
+
+
+def _truncated(node: Node, x: Expr) -> Expr:
+    """Rounded towards zero, but what is a whole number up to the rounding of `power`."""
+    near = node.op("round", x)
+    off = node.op("abs", node.op("subtract", x, near))
+    slack = node.op("multiply", node.op("abs", x), node.number(2.0**-50, x))
+    return node.op("where", node.op("less_equal", off, slack), near, node.op("trunc", x))
+
+
+def _whole_power(node: Node, base: Expr, exponent: Expr) -> Expr:
+    """A power of integers, exact and wrapping: a product of squares, one for each bit.
+
+    Where the exponent is negative, or has more than six bits, it is 0 but for the bases 1 and -1:
+    truncated, or more than any integer holds.
+    """
+    known = node.constant(1)
+    if known is not None and known.ndim == 0 and 0 <= int(known) < 64:
+        return _product_of_squares(node, base, int(known))
+    exponent = node.align(base, exponent)
+    one, zero = node.number(1, base), node.number(0, exponent)
+    result: Expr = one
+    square = base
+    for bit in range(6):
+        shifted = node.op("right_shift", exponent, node.number(bit, exponent))
+        odd = node.op("not_equal", node.op("bitwise_and", shifted, node.number(1, exponent)), zero)
+        result = node.op("multiply", result, node.op("where", odd, square, one))
+        square = node.op("multiply", square, square)
+    below = node.op("less", exponent, node.number(64, exponent))
+    exact = node.op("logical_and", node.op("greater_equal", exponent, zero), below)
+    held = node.op("logical_or", exact, node.op("equal", base, one))
+    if node.dtype_of(base).kind == "int":
+        held = node.op("logical_or", held, node.op("equal", base, node.number(-1, base)))
+    return node.op("where", held, result, node.number(0, base))
+
+
+def _product_of_squares(node: Node, base: Expr, exponent: int) -> Expr:
+    """A power by a known exponent."""
+    result: Expr | None = None
+    while exponent:
+        if exponent & 1:
+            result = base if result is None else node.op("multiply", result, base)
+        exponent >>= 1
+        base = node.op("square", base) if exponent else base
+    return node.op("ones_like", base, dtype=node.dtype_of(base)) if result is None else result
 
 
 def _where(node: Node) -> Value:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from unity.ir.dtype import BOOL, DType, dtype
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from unity.ir.graph import Constant, Expr
 
 from .node import Converter, Node, Value
-from .sizes import Sizes, is_symbolic
+from .sizes import Sizes
 from .tensors import dtype_of
 
 _UNARY = {
@@ -19,6 +19,8 @@ _UNARY = {
     "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sigmoid": "sigmoid",
     "Not": "logical_not", "BitwiseNot": "bitwise_not", "IsNaN": "isnan",
 }  # fmt: skip
+_OF_SIZES = (INT32, INT64, FLOAT32, FLOAT64)
+"""The dtypes that are taken to hold any size; a narrower one wraps, as data does."""
 _WHOLE = ("Floor", "Ceil", "Round")
 
 
@@ -51,28 +53,37 @@ def _is_inf(node: Node) -> Value:
 
 
 def _cast(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")  # both only matter to float8
-    target = dtype_of(node.int_of("to", 0), "the attribute 'to'")
+    return _cast_value(node, dtype_of(node.int_of("to", 0), "the attribute 'to'"))
+
+
+def _cast_value(node: Node, target: DType) -> Value:
+    """The input as another dtype; unknown sizes stay sizes where that can hold them."""
+    node.ignore("round_mode")  # only matters to float8e8m0
+    saturate = bool(node.int_of("saturate", 1))
+    value = node.value(0)
+    if isinstance(value, Sizes) and value.constant() is None and target in _OF_SIZES:
+        return Sizes(value.dims, target)
+    x = node.tensor(0)
     if target.kind == "float8":
-        raise node.gap("a cast to float8")
-    return cast_value(node, node.value(0), target)
+        return _to_float8(node, x, target, saturate)
+    return node.cast(x, target)
 
 
-def cast_value(node: Node, value: Value, target: DType) -> Value:
-    """A value as another dtype; sizes stay sizes."""
-    if not isinstance(value, Sizes):
-        return node.cast(value, target)
-    if target == BOOL:
-        if any(is_symbolic(d) for d in value.flat):
-            return node.cast(node.materialize(value), target)
-        return Sizes(np.asarray(value.dims != 0, dtype=object).astype(int).astype(object), BOOL)
-    return Sizes(value.dims, target)
+def _to_float8(node: Node, x: Expr, target: DType, saturate: bool) -> Expr:
+    """A cast in which what is too large becomes the largest finite number, if so wanted."""
+    if node.dtype_of(x) == target:
+        return x
+    if not node.dtype_of(x).is_float or node.dtype_of(x).kind == "float8":
+        x = node.cast(x, FLOAT32)
+    if saturate:
+        every = np.arange(128, dtype=np.uint8).view(target.numpy).astype(np.float32)
+        most = float(every[np.isfinite(every)].max())
+        x = node.op("clip", x, min=-most, max=most)
+    return node.cast(x, target)
 
 
 def _cast_like(node: Node) -> Value:
-    node.ignore("saturate", "round_mode")
-    target = node.dtype_of(node.tensor(1))
-    return cast_value(node, node.value(0), target)
+    return _cast_value(node, node.dtype_of(node.tensor(1)))
 
 
 def _clip(node: Node) -> Value:

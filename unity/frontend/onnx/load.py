@@ -212,8 +212,10 @@ def sorted_nodes(graph: onnx.GraphProto, name: str) -> list[onnx.NodeProto]:
 
 
 def _reads(node: onnx.NodeProto) -> Iterable[str]:
+    """The names a node reads; of its graphs those that are not made within."""
     yield from node.input
     for inner in subgraphs(node):
-        for each in inner.node:
-            yield from _reads(each)
-        yield from (o.name for o in inner.output)
+        made = {i.name for i in inner.input} | {t.name for t in inner.initializer}
+        made |= {o for each in inner.node for o in each.output}
+        read = [r for each in inner.node for r in _reads(each)] + [o.name for o in inner.output]
+        yield from (r for r in read if r not in made)

@@ -15,7 +15,7 @@ import onnx
 
 from unity.errors import Span, UnityError
 from unity.ir.dims import Dim, equal, symbols_of
-from unity.ir.dtype import Array, DType
+from unity.ir.dtype import Array, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, TensorType
 from unity.op.call import call_op
@@ -133,11 +133,12 @@ class Node:
         return value.data if isinstance(value, Constant) else None
 
     def scalar(self, index: int, what: str) -> float:
-        """An input that is one known number."""
+        """An input that is one known number: an int if it is of an integer dtype."""
         array = self.constant(index)
         if array is None or array.size != 1:
             raise self.gap(f"{what} known only at run time")
-        return float(array.astype(np.float64).reshape(()))
+        number = array.reshape(())
+        return int(number) if dtype(array.dtype).is_int else float(number.astype(np.float64))
 
     # Types.
 

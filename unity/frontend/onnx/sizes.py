@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from unity import te
 from unity.ir.dims import (
     Dim,
     SymDim,
@@ -76,20 +77,36 @@ def sizes_of_array(array: Array) -> Sizes | None:
         return None
     result = np.empty(array.shape, dtype=object)
     for index in np.ndindex(array.shape):
-        result[index] = int(array[index])
+        result[index] = number = int(array[index])
+        if not _holds(kind, number):
+            return None
     return Sizes(result, kind)
 
 
 def combine(a: Sizes, b: Sizes, rule: Rule, of: DType | None = None) -> Sizes | None:
     """Two broadcast together, element by element; None if the rule can't tell one."""
     left, right = np.broadcast_arrays(a.dims, b.dims)
-    result = np.empty(left.shape, dtype=object)
+    result, kind = np.empty(left.shape, dtype=object), of or a.dtype
     for index in np.ndindex(left.shape):
         value = rule(as_dim(left[index]), as_dim(right[index]))
-        if value is None:
+        if value is None or not _holds(kind, value):
             return None
         result[index] = value
-    return Sizes(result, of or a.dtype)
+    return Sizes(result, kind)
+
+
+def _holds(kind: DType, value: Dim) -> bool:
+    """Whether a number is one of a dtype's, and of int64's, in which sizes are counted.
+
+    Any other is data: it wraps or is rounded. An unknown size is never so large.
+    """
+    if not isinstance(value, int):
+        return True
+    if not -(1 << 63) <= value < 1 << 63:
+        return False
+    if kind.is_float:
+        return float(np.asarray(value, np.int64).astype(kind.numpy)) == value
+    return kind == BOOL or te.min_value(kind).value <= value <= te.max_value(kind).value
 
 
 def _nonnegative(*dims: Dim) -> bool:
