@@ -31,6 +31,7 @@ from unity.ir.verify import verify
 from unity.ir.visit import walk_constants
 from unity.op.check import check_types
 from unity.runtime.artifact.container import is_container
+from unity.runtime.artifact.match import check_target
 from unity.runtime.executable import Executable
 from unity.runtime.explanation import Explanation
 from unity.runtime.image import Option
@@ -107,7 +108,8 @@ def compile(  # noqa: A001
         target: The name of a backend (``"cpu"``; packages add others), which means the machine
             that is there; or another machine, described by its features as LLVM names them:
             ``unity.Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx", "avx2", "fma"),
-            vector_bits=256)``. This machine must have them, too, if the result is to be called.
+            vector_bits=256)``. What is for another machine than this one can be read (`ir`, `llvm`,
+            `asm`), saved and exported, and not called.
         dynamic: Dims of inputs to be changed before compiling: ``{"x": {0: "n"}}`` makes the first
             axis of `x` a symbol, ``{"x": {0: 8}}`` makes it 8. Models are imported with these dims,
             so what can't be imported with sizes unknown can be once they are fixed.
@@ -275,6 +277,8 @@ def _resolved(
     if policy.base != "measure":
         return passes.replace(Resolve, replace(given, policy=policy))
     from unity.tune import Database, Program, assignments, measured_resolution
+
+    check_target(context.target, "what is to be measured")
 
     quiet = Context(context.target)
     folder = default_folder() if cache == "default" else cache

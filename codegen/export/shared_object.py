@@ -15,6 +15,7 @@ from unity.codegen.vm.native_body import run_text
 from unity.errors import UnityError, UnsupportedError
 from unity.runtime import program as p
 from unity.runtime.artifact.replacing import replacing
+from unity.runtime.host import host_triple
 from unity.runtime.image import Image
 
 from .constants import constant_places, write_constants
@@ -49,7 +50,7 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
     layouts = _layouts(image, prefix)
     functions = [layout.code for layout in layouts.values()]
     header = path.with_name(f"{prefix}.h")
-    linker = _linker()
+    linker = _linker(image.target.triple)
     text = _module(image, prefix, layouts, threads)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -115,12 +116,17 @@ def _module(image: Image, prefix: str, layouts: dict[int, Layout], threads: int)
     return "\n".join([head, *declared, *parts, messages_text(prefix, messages)])
 
 
-def _linker() -> str:
-    found = next((path for name in _LINKERS if (path := shutil.which(name))), None)
+def _linker(triple: str) -> str:
+    """This system's linker, or one that links for another processor, as distributions name them."""
+    arch, here = triple.partition("-")[0], host_triple().partition("-")[0]
+    cross = [f"{arch}-linux-gnu-gcc", f"{triple}-gcc", f"{triple}-cc"]
+    names = _LINKERS if arch == here else cross
+    found = next((path for name in names if (path := shutil.which(name))), None)
     if found is None:
+        other = "" if arch == here else f" for {arch}"
         raise UnityError(
-            f"no linker was found (looked for {', '.join(_LINKERS)})",
-            hint="install a C compiler; executable.save(path) and unity.load(path) need none",
+            f"no linker{other} was found (looked for {', '.join(names)})",
+            hint=f"install a C compiler{other}; exe.save(path) and unity.load(path) need none",
         )
     return found
 

@@ -68,6 +68,8 @@ class Parts:
         listings: Texts; None for an executable that was loaded from an artifact.
         library: The linked machine code, kept alive by this.
         threads: How many it uses; None where the code knows no threads.
+        unfit: Why the code can't run on this machine; None if it can. What can't is not linked: it
+            can be read, saved and exported.
     """
 
     image: Image
@@ -76,6 +78,7 @@ class Parts:
     listings: Listings | None = None
     library: Linked | None = None
     threads: Threads | None = None
+    unfit: UnityError | None = None
 
 
 class Executable:
@@ -100,10 +103,32 @@ class Executable:
         self._named = {f.name: named_call(self._calls[f.name], f) for f in public}
 
     def _callable(self, code: FunctionCode) -> Callable[..., object]:
+        if self._parts.unfit is not None:
+            return self._refuse
         slow = PythonCall(self._vm, code, self._parts.native)
         if self._parts.native is not None:
             slow.builtin = self._parts.native.builtin(code.name, slow)
         return slow if slow.builtin is None else slow.builtin
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Say why nothing can be called here."""
+        why = self._parts.unfit
+        assert why is not None
+        raise UnityError(
+            why.message,
+            hint='compile for target="cpu" to call it here; this one can be read (ir, llvm, asm), '
+            "saved and exported",
+        )
+
+    def _bytecode(self, watch: Callable[[Event], None]) -> PythonCall:
+        """The main function as the bytecode interpreter calls it, each instruction shown.
+
+        Raises:
+            UnityError: The kernels are for another machine.
+        """
+        if self._parts.unfit is not None:
+            self._refuse()
+        return PythonCall(replace(self._vm, trace=watch), self._code(self._main_name))
 
     def __call__(self, *args: object, **named: object) -> Any:
         """Call the main function with arrays, by position or name.
@@ -144,10 +169,14 @@ class Executable:
     @property
     def threads(self) -> int:
         """How many threads a call may use, the caller included; may be set at any time."""
+        if self._parts.unfit is not None:
+            return self._parts.image.target.threads
         return 1 if self._parts.threads is None else self._parts.threads.count
 
     @threads.setter
     def threads(self, count: int) -> None:
+        if self._parts.unfit is not None:
+            self._refuse()
         if self._parts.threads is not None:
             self._parts.threads.count = count
 
@@ -216,7 +245,7 @@ class Executable:
     def profile(self, *args: object, **named: object) -> Profile:
         """Time each instruction of the main function, run by the bytecode interpreter."""
         events: list[Event] = []
-        traced = PythonCall(replace(self._vm, trace=events.append), self._code(self._main_name))
+        traced = self._bytecode(events.append)
         traced(*args, **named)
         events.clear()
         for _ in range(PROFILED_CALLS):
@@ -225,8 +254,7 @@ class Executable:
 
     def trace(self, watch: Callable[[Event], None], *args: object, **named: object) -> Any:
         """Call the main function in the bytecode interpreter, showing each instruction that ran."""
-        vm = replace(self._vm, trace=watch)
-        return PythonCall(vm, self._code(self._main_name))(*args, **named)
+        return self._bytecode(watch)(*args, **named)
 
     @property
     def program(self) -> Program:
@@ -260,7 +288,9 @@ class Executable:
 
     def native(self) -> dict[str, str]:
         """For each function ``native``, or why it runs as bytecode."""
-        native = self._parts.native
+        native, unfit = self._parts.native, self._parts.unfit
+        if unfit is not None:
+            return dict.fromkeys(self._calls, f"not run here: {unfit.message}")
         if native is None:
             return dict.fromkeys(self._calls, "bytecode: native code is off or not supported here")
         why = {name: f"bytecode: {reason}" for name, reason in native.info.reasons}

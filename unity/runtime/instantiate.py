@@ -6,7 +6,9 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unity.errors import UnityError
 from unity.ir.dtype import Array
+from unity.runtime.artifact.match import check_target
 from unity.runtime.engine_kernel import EngineKernel
 from unity.runtime.executable import Executable, Listings, Parts
 from unity.runtime.image import Image
@@ -21,10 +23,10 @@ from unity.runtime.vm import Kernel
 def instantiate(
     image: Image, threads: int | None = None, listings: Listings | None = None
 ) -> Executable:
-    """Link an image and make it callable.
+    """Link an image and make it callable; one of another machine is not linked, nor called.
 
     Args:
-        image: Of this machine.
+        image: The image.
         threads: How many threads it may use; the target's number if not given.
         listings: The texts it was made from, if they are known.
 
@@ -32,6 +34,9 @@ def instantiate(
         UnityError: A library, a function of it or an engine is missing, or can't be used.
     """
     program = image.program
+    elsewhere = _unfit(image)
+    if elsewhere is not None:
+        return Executable(Parts(image, (), listings=listings, unfit=elsewhere))
     count = _Count(image.target.threads if threads is None else threads)
     imports = dict(thread_pool(image.pool).addresses)
     for symbol in image.symbols:
@@ -50,6 +55,15 @@ def instantiate(
     )
     code = None if native is None else NativeCode(linked, native, image.constants)
     return Executable(Parts(image, kernels, code, listings, linked, limit))
+
+
+def _unfit(image: Image) -> UnityError | None:
+    """Why an image can't run in this process; None if it can."""
+    try:
+        check_target(image.target, "the executable")
+    except UnityError as error:
+        return error
+    return None
 
 
 def _exports(native: NativeInfo | None) -> tuple[str, ...]:
