@@ -12,9 +12,9 @@ import pytest
 from unity.codegen.engine import OnnxRuntimeEngine
 from unity.codegen.engine.onnx_export import export_model, why_not
 from unity.codegen.engine.onnx_export.export import RULES
-from unity.ir.attrs import NO_ATTRS
+from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import BFLOAT16, Array, dtype
-from unity.ir.graph import Call, Expr, Function, ShapeValue, Tuple, Var
+from unity.ir.graph import Call, Expr, Function, Op, ShapeValue, Tuple, Var
 from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
@@ -150,3 +150,10 @@ def test_what_has_no_form_is_told() -> None:
     assert why_not(site) == "floor_mod has no form in ONNX here"
     with pytest.raises(Exception, match="floor_mod has no form in ONNX here"):
         export_model(module)
+
+
+def test_asking_about_a_long_vector_takes_no_memory() -> None:
+    """ONNX's shape inference would follow what each of its elements holds."""
+    x = Var("x", TensorType((2**50,), dtype("i32")))
+    cast = Call(Op("astype"), (x,), Attrs(dtype=dtype("i64")))
+    assert why_not(OpSite(cast, (x.type,), TensorType((2**50,), dtype("i64")))) is None

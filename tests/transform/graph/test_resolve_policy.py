@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 import unity
+from tests.codegen.engine.stub import StubEngine
 from unity.errors import UnityError
+from unity.runtime.explanation import Explanation
 from unity.script import parse
-from unity.transform.graph.resolve import ResolveOption
+from unity.transform import Context
+from unity.transform.graph.resolve import ENGINES, OpSite, Resolve, ResolveOption, policy_of
+from unity.transform.graph.resolve.resolve import NOT_ASKED
 from unity.transform.pattern import Pattern, any_, op
 
 PROGRAM = """
@@ -111,3 +115,26 @@ def test_measuring_keeps_to_what_was_said_and_gives_its_own_reason_for_the_rest(
     assert table["hidden"].choice == "library:openblas.gemm"
     assert table["hidden"].reason == "override 'hidden'"
     assert "measured" in table["out"].reason or "ran fastest by" in table["out"].reason
+
+
+def test_engines_are_asked_only_if_they_may_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Asked(StubEngine):
+        def supports(self, site: OpSite) -> str | None:
+            asked.append(str(site.call.callee))
+            return "it is only asked"
+
+    monkeypatch.setitem(ENGINES, "asked", Asked("asked"))
+    module = parse(PROGRAM)
+    quiet: list[ResolveOption | None] = [None, "tir", "library:openblas", {"matmul": "tir"}]
+    for policy in quiet:
+        Resolve(policy_of(policy))(module, ctx := Context())
+        assert not asked, policy
+        notes = Explanation.from_json(ctx.reports["resolution"]).notes
+        assert (NOT_ASKED in notes) == (policy in (None, "tir"))
+    asking: list[ResolveOption] = ["static", {"relu": "engine:asked"}, lambda site, found: found[0]]
+    for policy in asking:
+        Resolve(policy_of(policy), partial=True)(module, Context())
+        assert asked, policy
+        asked.clear()

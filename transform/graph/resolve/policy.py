@@ -57,6 +57,17 @@ class Policy:
     overrides: tuple[Override, ...] = ()
     chooser: Chooser | None = None
 
+    def considers(self, implementation: str) -> bool:
+        """Whether a choice may fall on an implementation that is not ours.
+
+        Whoever can't be chosen need not be asked: an engine's answer may take an export of the
+        call.
+        """
+        if self.base != "tir" or self.chooser is not None:
+            return True
+        named = [said for _, said in self.overrides]
+        return any(implementation == n or implementation.startswith(f"{n}.") for n in named)
+
     def choose(self, site: Site, graph: Graph) -> Choice:
         """The choice of a site.
 

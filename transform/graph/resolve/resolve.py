@@ -17,10 +17,11 @@ from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
-from .site import ENGINE, LIBRARY, OURS, TIR, Site, sites_of
+from .site import ENGINE, LIBRARY, OURS, TIR, Site, everything, sites_of
 
 EXPLANATION = "resolution"
 """Name of the report: the `Explanation`, as JSON."""
+NOT_ASKED = 'libraries and engines were not asked; resolve="static" asks them'
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class Resolve(Pass):
         notes: list[str] = []
         if not self.partial:
             self.policy.check(sites)
-            notes = self.policy.unfulfilled(sites, {r.name: r.graph for r in resolvers})
+            notes = [NOT_ASKED] if self.policy == Policy() and not self.roads else []
+            notes += self.policy.unfulfilled(sites, {r.name: r.graph for r in resolvers})
         for resolver in resolvers:
             functions.update(resolver.run(names))
             rows += resolver.rows
@@ -140,7 +142,8 @@ class _Resolver:
         self.needs = needs_of(function)
         by_default = step.policy == Policy() and not step.roads
         errors = not by_default  # then `ConvertWinograd` looks at them alone
-        sites = sites_of(name, function, ctx.target, step.forms, errors)
+        asks = everything if step.roads else step.policy.considers
+        sites = sites_of(name, function, ctx.target, step.forms, errors, asks)
         self.sites = [s.without({**step.failed, **step.barred.get(s.name, {})}) for s in sites]
         self.by_var = {s.var: s for s in self.sites}
         self.choices: dict[Var, Choice] = {}

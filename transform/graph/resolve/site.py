@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.errors import UnityError
@@ -122,8 +122,18 @@ def is_ours(implementation: str) -> bool:
     return implementation == TIR or implementation.startswith(OURS)
 
 
+def everything(implementation: str) -> bool:
+    """Every library and every engine is asked."""
+    return True
+
+
 def sites_of(
-    name: str, function: Function, target: Target, forms: bool = True, errors: bool = True
+    name: str,
+    function: Function,
+    target: Target,
+    forms: bool = True,
+    errors: bool = True,
+    asks: Callable[[str], bool] = everything,
 ) -> list[Site]:
     """The call sites of a function with their candidates, in order.
 
@@ -133,11 +143,13 @@ def sites_of(
         target: The machine.
         forms: Whether the passes to come know several forms of our kernels.
         errors: Whether to rule out forms whose rounding errors are too large.
+        asks: Whether a library or an engine is asked at all.
     """
     graph = Graph.of(function)
     backend = backend_of(target.kind)
-    engines = [(e, e.missing()) for e in ENGINES.values()]
-    libraries = [(f, f.missing()) for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
+    engines = [(e, e.missing()) for e in ENGINES.values() if asks(f"{ENGINE}{e.name}")]
+    functions = [f for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
+    libraries = [(f, f.missing()) for f in functions if asks(f"{LIBRARY}{f.name}")]
     found: list[Site] = []
     alone = standing_alone(function) if forms else frozenset[Var]()
     for var, value in graph.values.items():
