@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from unity.arith.wrapping import wraps
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -144,6 +145,8 @@ def is_nonnegative(e: PrimExpr, variables: AbstractSet[PrimVar]) -> bool:
             return True
         case PrimVar():
             return e in variables
+        case Binary("add" | "mul") if e.dtype.bits < 64 or wraps(e):
+            return False
         case Binary("add" | "mul" | "floordiv" | "truncdiv" | "min" | "and", a, b):
             return is_nonnegative(a, variables) and is_nonnegative(b, variables)
         case Binary("floormod", _, b):

@@ -12,7 +12,7 @@ from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, Siz
 
 from . import cases, division
 from . import polynomial as poly
-from .interval import Interval
+from .interval import ANYTHING, Interval
 from .known import Known, terms
 from .rewrite import Rewriter
 
@@ -43,7 +43,7 @@ class Analyzer:
         ranges = {**known.ranges, var: (known.poly_bounds(first)[0], known.poly_bounds(last)[1])}
         symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
-        return Analyzer(Known(ranges, limits, known.positive))
+        return Analyzer(replace(known, ranges=ranges, limits=limits))
 
     def _runs(self, extent: PrimExpr) -> Known:
         """Knowing that a loop of some extent runs: ``n``, or ``(n + c) // d``."""
@@ -74,13 +74,15 @@ class Analyzer:
         if var.dtype != INT64:
             return self
         known, p = self._known, self._rewriter.poly(value)
-        ranges = {**known.ranges, var: known.poly_bounds(p)}
+        ranges = {**known.ranges, var: self.bounds(value)}
+        if not known.is_index(p):
+            return Analyzer(replace(known, ranges=ranges, data=known.data | {var}))
         atom = poly.as_atom(p)
         low, high = (None, None) if atom is None else division.limits(atom, known)
         if low is None and high is None:
             return Analyzer(replace(known, ranges=ranges))
         limits = {**known.limits, var: (low, high)}
-        return Analyzer(Known(ranges, limits, known.positive))
+        return Analyzer(replace(known, ranges=ranges, limits=limits))
 
     def simplify(self, e: PrimExpr) -> PrimExpr:
         """The expression in normal form; the same object when it is in it already."""
@@ -88,7 +90,8 @@ class Analyzer:
 
     def bounds(self, e: PrimExpr) -> Interval:
         """Inclusive constant bounds of an int64 expression, None where there is no limit."""
-        return self._known.poly_bounds(self._rewriter.poly(e))
+        p = self._rewriter.poly(e)
+        return self._known.poly_bounds(p) if self._known.is_exact(p) else ANYTHING
 
     def equal(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Whether two int64 expressions provably have one value."""

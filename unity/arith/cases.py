@@ -22,7 +22,7 @@ def holds(condition: Compare, known: Known) -> bool:
     """Whether a simplified comparison of int64 provably holds."""
     if condition.a.dtype != INT64:
         return False
-    up = poly.add(poly.from_expr(condition.b), poly.from_expr(condition.a), -1)
+    up = poly.add(known.exact(condition.b), known.exact(condition.a), -1)
     down, below = poly.scale(up, -1), poly.constant(-1)
     match condition.op:
         case "le":
@@ -88,7 +88,7 @@ def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool
     """Whether ``rest + c * atom`` is never negative, by the atom's own; None if it has none."""
 
     def plus(e: PrimExpr) -> Poly:
-        return poly.add(rest, poly.from_expr(e), c)
+        return poly.add(rest, known.exact(e), c)
 
     match atom:
         case Binary("min" | "max" as op, a, b):
@@ -102,7 +102,7 @@ def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool
         case Binary("floordiv", a, Imm(int() as d)) if d > 0:
             # a - (d - 1) <= d * (a // d) <= a
             least = d - 1 if c > 0 else 0
-            scaled = poly.add(poly.scale(rest, d), poly.from_expr(a), c)
+            scaled = poly.add(poly.scale(rest, d), known.exact(a), c)
             return nonnegative(poly.add(scaled, poly.constant(-c * least)), known, depth)
         case _:
             return None

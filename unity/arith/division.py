@@ -293,18 +293,18 @@ def _limits(atom: PrimExpr, known: Known) -> Limits:
         case PrimVar():
             return known.limits.get(atom, (None, None))
         case Binary("floormod", _, b):
-            d = poly.from_expr(b)
+            d = known.exact(b)
             if _is_positive_divisor(d, known):
                 return None, poly.add(d, {ONE: -1})
         case Binary("floordiv", a, b):
-            d = poly.from_expr(b)
+            d = known.exact(b)
             if _is_positive_divisor(d, known):
-                high = _raised(poly.from_expr(a), known)
+                high = _raised(known.exact(a), known)
                 return None, None if high is None else floordiv(high, d, known)
         case Binary("min", a, b):
-            return None, _simpler(poly.from_expr(a), poly.from_expr(b))
+            return None, _simpler(known.exact(a), known.exact(b))
         case Binary("max", a, b):
-            return _simpler(poly.from_expr(a), poly.from_expr(b)), None
+            return _simpler(known.exact(a), known.exact(b)), None
         case _:
             pass
     return None, None

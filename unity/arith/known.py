@@ -12,6 +12,7 @@ from . import interval as iv
 from . import polynomial as poly
 from .interval import ANYTHING, Interval
 from .polynomial import Monomial, Poly
+from .wrapping import LIMIT, SMALL, wraps
 
 Limits: TypeAlias = "tuple[Poly | None, Poly | None]"
 _SMALL_BITS = 32  # wider data is taken as unbounded: its limits would only overflow what uses them
@@ -31,12 +32,14 @@ class Found:
 
     Attributes:
         bounds: Constant bounds.
+        wraps: Whether sums with an atom may wrap.
         limits: Polys that an atom never falls below or exceeds.
         signs: Whether a poly is never negative.
         cases: The same by cases, to a depth.
     """
 
     bounds: dict[Binary, Interval] = field(default_factory=dict[Binary, Interval])
+    wraps: dict[PrimExpr, bool] = field(default_factory=dict[PrimExpr, bool])
     limits: dict[PrimExpr, Limits] = field(default_factory=dict[PrimExpr, Limits])
     signs: dict[Terms, bool] = field(default_factory=dict[Terms, bool])
     cases: dict[tuple[Terms, int], bool] = field(default_factory=dict[tuple[Terms, int], bool])
@@ -52,6 +55,7 @@ class Known:
         ranges: Constant bounds of variables.
         limits: Bounds over other variables.
         positive: Sums that are known to be at least 1, whatever their terms are.
+        data: Variables bound to values from memory, which are no indices.
         found: What was asked so far.
     """
 
@@ -60,6 +64,7 @@ class Known:
     )
     limits: dict[PrimVar, Limits] = field(default_factory=dict[PrimVar, Limits])
     positive: frozenset[Terms] = frozenset()
+    data: frozenset[PrimVar] = frozenset()
     found: Found = field(default_factory=Found, init=False, compare=False, repr=False)
 
     def bounds(self, e: PrimExpr) -> Interval:
@@ -81,8 +86,9 @@ class Known:
             case Cast() if e.dtype.is_int:
                 inner = self.bounds(e.value)
                 fits, target = inner, _of_dtype(e.dtype)
-                if e.dtype.bits == 64 and not e.value.dtype.is_float and e.dtype.kind == "int":
-                    return fits
+                source = e.value.dtype
+                if e.dtype.bits == 64 and e.dtype.kind == "int" and not source.is_float:
+                    return ANYTHING if source.kind == "uint" and source.bits == 64 else fits
                 return target
             case Intrinsic("likely", (a,)):
                 return self.bounds(a)
@@ -94,6 +100,8 @@ class Known:
             return _of_dtype(e.dtype)
         a, b = self.bounds(e.a), self.bounds(e.b)
         match e.op:
+            case "add" | "sub" | "mul" if self.wraps(e):
+                return ANYTHING
             case "add":
                 return iv.add(a, b)
             case "sub":
@@ -114,6 +122,31 @@ class Known:
                 return iv.floormod(a, b)
             case _:
                 return ANYTHING
+
+    def wraps(self, atom: PrimExpr) -> bool:
+        """Whether sums with a value may wrap: it is data, no index."""
+        if isinstance(atom, SizeVar | PrimVar):
+            return atom in self.data
+        found = self.found.wraps.get(atom)
+        if found is None:
+            found = self.found.wraps[atom] = wraps(atom, self.data)
+        return found
+
+    def is_index(self, p: Poly) -> bool:
+        """Whether a normal form is index arithmetic: its value is that among all integers."""
+        return all(abs(c) < SMALL and not any(self.wraps(a) for a in m) for m, c in p.items())
+
+    def is_exact(self, p: Poly) -> bool:
+        """Whether a normal form has the expression's value, not only modulo 2**64."""
+        value = poly.as_constant(p)
+        if value is not None:
+            return -LIMIT <= value < LIMIT
+        return poly.as_atom(p) is not None or self.is_index(p)
+
+    def exact(self, e: PrimExpr) -> Poly:
+        """The normal form of a part of one, of the same value: sums that may wrap stay whole."""
+        p = poly.from_expr(e)
+        return p if self.is_exact(p) else poly.of_atom(e)
 
     def poly_bounds(self, p: Poly) -> Interval:
         """Inclusive constant bounds of a normal form."""

@@ -27,6 +27,8 @@ from unity.ir.prim_expr import (
     imm,
 )
 
+from .wrapping import LIMIT
+
 Monomial: TypeAlias = tuple[PrimExpr, ...]
 Poly: TypeAlias = dict[Monomial, int]
 ONE: Monomial = ()
@@ -120,8 +122,12 @@ def divide_monomial(monomial: Monomial, by: Monomial) -> Monomial | None:
 def to_expr(p: Poly) -> PrimExpr:
     """The expression: high degrees first, then large coefficients, the constant last.
 
-    Index expressions come out as one writes them: ``i * 64 + j * 8 + k``.
+    Index expressions come out as one writes them: ``i * 64 + j * 8 + k``. What no int64 holds, as
+    sums of data can have it, is written as what it wraps to.
     """
+    if any(not -LIMIT <= c < LIMIT for c in p.values()):
+        wrapped = {m: (c + LIMIT) % (2 * LIMIT) - LIMIT for m, c in p.items()}
+        p = {m: c for m, c in wrapped.items() if c}
     if not p:
         return imm(0)
     terms = _ordered(p)

@@ -7,6 +7,7 @@ since substitution makes expressions share parts.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from math import gcd
 
 from unity.ir.dtype import BOOL, INT64
@@ -30,6 +31,7 @@ from . import polynomial as poly
 from .division import floordiv, floormod, is_nonnegative
 from .known import Known
 from .polynomial import ONE, Monomial, Poly
+from .wrapping import wraps
 
 TRUE, FALSE = imm(True, BOOL), imm(False, BOOL)
 _INVERSE: dict[CompareOp, CompareOp] = {
@@ -105,10 +107,10 @@ class Rewriter:
                 return self._joined(poly.add(self.poly(a), self.poly(b), -1))
             case Binary("mul", a, b):
                 return self._joined(poly.multiply(self.poly(a), self.poly(b)))
-            case Binary("floordiv" | "floormod" as op, a, b) if not _holds_data(e):
+            case Binary("floordiv" | "floormod" as op, a, b) if self._are_indices(a, b):
                 divide = floordiv if op == "floordiv" else floormod
                 return self._joined(divide(self.poly(a), self.poly(b), self.known))
-            case Binary("truncdiv" | "truncmod" as op, a, b) if not _holds_data(e):
+            case Binary("truncdiv" | "truncmod" as op, a, b) if self._are_indices(a, b):
                 return self._trunc(e, op)
             case Binary("min" | "max" as op, a, b):
                 return self._extreme(op, a, b)
@@ -122,6 +124,12 @@ class Rewriter:
             case _:
                 return poly.of_atom(map_prim(e, self.simplify))
 
+    def _are_indices(self, *parts: PrimExpr) -> bool:
+        """Whether nothing in some parts comes from memory, so that quotients can be taken apart."""
+        return not any(_holds_data(e, self.known.data) for e in parts) and all(
+            self.known.is_index(self.poly(e)) for e in parts
+        )
+
     def _joined(self, p: Poly) -> Poly:
         """With ``k * c * (x // c) + k * (x % c)`` joined to ``k * x``.
 
@@ -130,7 +138,13 @@ class Rewriter:
         if len(p) < 2:
             return p
         for term, k in p.items():
-            rests = [a for a in term if isinstance(a, Binary) and a.op == "floormod"]
+            rests = [
+                a
+                for a in term
+                if isinstance(a, Binary)
+                and a.op == "floormod"
+                and not _holds_data(a, self.known.data)
+            ]
             for atom in rests:
                 others = poly.divide_monomial(term, (atom,))
                 assert others is not None
@@ -158,6 +172,8 @@ class Rewriter:
             for atom in term:
                 if not isinstance(atom, Binary) or atom.op != "floordiv":
                     continue
+                if _holds_data(atom, self.known.data):
+                    continue
                 if poly.divide_monomial(term, (atom,)) != others or poly.from_expr(atom.b) != d:
                     continue
                 y = poly.from_expr(atom.a)
@@ -176,10 +192,13 @@ class Rewriter:
     def _extreme(self, op: str, a: PrimExpr, b: PrimExpr) -> Poly:
         p, q = self.poly(a), self.poly(b)
         difference = poly.add(p, q, -1)
-        if is_nonnegative(difference, self.known):
-            return q if op == "min" else p
-        if is_nonnegative(poly.scale(difference, -1), self.known):
-            return p if op == "min" else q
+        if not difference:
+            return p
+        if self.known.is_exact(p) and self.known.is_exact(q):
+            if is_nonnegative(difference, self.known):
+                return q if op == "min" else p
+            if is_nonnegative(poly.scale(difference, -1), self.known):
+                return p if op == "min" else q
         x, y = poly.to_expr(p), poly.to_expr(q)
         if poly.key(y) < poly.key(x):
             x, y = y, x
@@ -199,7 +218,10 @@ class Rewriter:
     def _compare(self, e: Compare) -> PrimExpr:
         if e.a.dtype != INT64:
             return self._compare_data(e)
-        op, p = e.op, poly.add(self.poly(e.a), self.poly(e.b), -1)
+        a, b = self.poly(e.a), self.poly(e.b)
+        op, p = e.op, poly.add(a, b, -1)
+        if not all(self.known.is_index(x) for x in (a, b, p)):
+            return self._compare_wrapping(e, a, b)
         if op in ("gt", "ge"):
             op, p = ("lt" if op == "gt" else "le"), poly.scale(p, -1)
         if op == "le":  # integers: a <= b is a < b + 1
@@ -207,6 +229,23 @@ class Rewriter:
         if op == "lt":
             return self._below_zero(p)
         return self._equals_zero(op, p)
+
+    def _compare_wrapping(self, e: Compare, a: Poly, b: Poly) -> PrimExpr:
+        """A comparison of what may wrap: decided by what holds for every value, else left."""
+        up = poly.add(b, a, -1)
+        if not up:
+            return TRUE if e.op in ("eq", "le", "ge") else FALSE
+        if self.known.is_exact(a) and self.known.is_exact(b):
+            down, more = poly.scale(up, -1), poly.constant(-1)
+            below = is_nonnegative(poly.add(up, more), self.known)
+            above = is_nonnegative(poly.add(down, more), self.known)
+            if below or above:
+                return TRUE if _holds(e.op, 0 if below else 1, 1 if below else 0) else FALSE
+            if e.op in ("le", "gt") and is_nonnegative(up, self.known):
+                return TRUE if e.op == "le" else FALSE
+            if e.op in ("ge", "lt") and is_nonnegative(down, self.known):
+                return TRUE if e.op == "ge" else FALSE
+        return self._compare_data(e)
 
     def _compare_data(self, e: Compare) -> PrimExpr:
         a, b = self.simplify(e.a), self.simplify(e.b)
@@ -292,17 +331,21 @@ class Rewriter:
         return e if a is e.a and b is e.b else Binary(e.op, a, b)
 
 
-def _holds_data(e: PrimExpr) -> bool:
-    """Whether a value comes from memory: its sums may wrap, so only ring laws hold for it."""
+def _holds_data(e: PrimExpr, data: AbstractSet[PrimVar]) -> bool:
+    """Whether anything in a value comes from memory."""
     match e:
         case Load() | Intrinsic():
             return True
+        case PrimVar():
+            return e in data
         case Binary():
-            return _holds_data(e.a) or _holds_data(e.b)
+            return _holds_data(e.a, data) or _holds_data(e.b, data)
+        case Cast() if e.value.dtype.is_float:
+            return wraps(e, data)
         case Cast():
-            return e.value.dtype == INT64 and _holds_data(e.value)
+            return e.value.dtype == INT64 and _holds_data(e.value, data)
         case Select():
-            return _holds_data(e.then) or _holds_data(e.orelse)
+            return _holds_data(e.then, data) or _holds_data(e.orelse, data)
         case _:
             return False
 
