@@ -41,7 +41,8 @@ def _planned(f: CFunction, index: int, layout: Layout) -> str:
     t.do(f"%flat = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
     f.hand_on(t.let(f"call i32 @unity_c_bind_{index}(ptr %inputs, ptr %slots, ptr %data)"))
     bytes_ = t.let(f"call i64 @unity_plan_{index}(ptr %slots, ptr %flat)")
-    f.require(t.let(f"icmp sge i64 {bytes_}, 0"), "the inputs are too small: a size is negative")
+    possible = t.let(f"icmp sge i64 {bytes_}, 0")
+    f.require(possible, "a size is negative, or beyond any memory, for inputs of these sizes")
     return bytes_
 
 

@@ -12,6 +12,7 @@ from unity.codegen.llvm.machine import compile_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native import kernel_declarations, plan_text
 from unity.codegen.vm.native_body import run_text
+from unity.codegen.vm.overflow import require_possible
 from unity.errors import UnityError, UnsupportedError
 from unity.runtime import program as p
 from unity.runtime.artifact.replacing import replacing
@@ -84,6 +85,7 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
             continue  # a closure
         try:
             layout = lay_out(code, image.program.hosts)
+            require_possible(layout)
         except NotNativeError as why:
             gaps.append(f"{code.name} is not native code: {why}")
             continue

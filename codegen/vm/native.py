@@ -3,8 +3,9 @@
 ``i64 unity_run_K(ptr inputs, ptr outputs, ptr slots, ptr arena, ptr poll)`` runs function K: the
 tensors' data pointers are in the tables `inputs` and `outputs`, the symbols' values in `slots`;
 `arena` is as large as ``unity_plan_K(slots, dims)`` says, which also fills in the outputs' dims, or
-gives -1 if a tensor would have a negative extent. ``unity_run_K`` returns 0, or 1 when a check or a
-kernel failed (the bytecode then tells which), or 2 when a signal came in.
+gives -1 if a tensor would have a negative extent, or more bytes than there can be (`overflow`).
+``unity_run_K`` returns 0, or 1 when a check or a kernel failed (the bytecode then tells which), or
+2 when a signal came in.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.new_array import new_array_text
+from unity.codegen.vm.overflow import fits_text, most_bits, planned_sizes, require_possible
 from unity.codegen.vm.prelude import prelude_text
 from unity.ir.aligned import LINE
 from unity.runtime.native_info import NativeFunction, NativeInfo
 from unity.runtime.program import FunctionCode, LoadConst, Program
-from unity.runtime.sizes import Size
+from unity.runtime.sizes import Size, Slot, slots_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ def native_text(program: Program, triple: str) -> NativeText:
     for index, code in enumerate(program.functions):
         try:
             layout = lay_out(code, program.hosts)
+            require_possible(layout)
         except NotNativeError as why:
             reasons.append((code.name, str(why)))
             continue
@@ -79,6 +82,20 @@ def plan_text(index: int, layout: Layout) -> str:
     """Writes the places' offsets and the outputs' dims; gives the arena's bytes."""
     t = Text()
     t.block("entry")
+    sizes = planned_sizes(layout)
+    symbols = sorted({i for s in sizes for i in slots_of(s)})
+    if symbols:
+        every = "0"
+        for i in symbols:
+            every = t.let(f"or i64 {every}, {t.size(Slot(i))}")
+        small = t.let(f"icmp ult i64 {every}, {1 << most_bits(sizes)}")
+        t.do(f"br i1 {small}, label %plan, label %large")
+        t.block("large")
+        fits = t.let(f"call i1 @unity_fits_{index}(ptr %slots)")
+        t.do(f"br i1 {fits}, label %plan, label %never")
+        t.block("never")
+        t.do("ret i64 -1")
+        t.block("plan")
     signs = "0"
     for size in layout.lengths:
         signs = t.let(f"or i64 {signs}, {t.size(size)}")
@@ -94,7 +111,8 @@ def plan_text(index: int, layout: Layout) -> str:
         total = t.let(f"select i1 {negative}, i64 -1, i64 {total}")
     t.do(f"ret i64 {total}")
     header = f"define internal i64 @unity_plan_{index}(ptr noalias %slots, ptr noalias %dims)"
-    return "\n".join([f"{header} nounwind {{", *t.lines, "}"])
+    plan = "\n".join([f"{header} nounwind {{", *t.lines, "}"])
+    return "\n".join([fits_text(index, sizes), plan]) if symbols else plan
 
 
 def _dims(layout: Layout) -> list[Size]:

@@ -150,9 +150,9 @@ class VM:
             case p.AllocTensor(dst, shape, name):
                 label = frame.code.labels[pc]
                 what = _output_name(frame.code, dst) or label
-                regs[dst] = _empty(_extents(shape, slots, label), name, what)
+                regs[dst] = _empty(_extents(shape, slots, label), name, what, frame)
             case p.AllocArena(dst, size):
-                regs[dst] = _aligned(max(evaluate(size, slots), 0))
+                regs[dst] = _aligned(max(evaluate(size, slots), 0), frame)
             case p.View(dst, arena, offset, shape, name):
                 start, sizes = (
                     evaluate(offset, slots),
@@ -301,13 +301,13 @@ def _copied(value: Value) -> Value:
     return np.array(value, copy=True) if isinstance(value, np.ndarray) else value
 
 
-def _empty(shape: tuple[int, ...], name: str, label: str) -> Array:
+def _empty(shape: tuple[int, ...], name: str, label: str, frame: _Frame) -> Array:
     try:
         return np.empty(shape, dtype(name).numpy)
     except (MemoryError, ValueError):
         size = math.prod(shape) * dtype(name).numpy.itemsize
         raise UnityError(
-            f"no memory for {label}: {name}{list(shape)} takes {_bytes_text(size)}"
+            f"no memory for {label}: {name}{list(shape)} takes {_bytes_text(size)}{_given(frame)}"
         ) from None
 
 
@@ -338,12 +338,19 @@ def _hosted(value: Value) -> Value:
     return value
 
 
-def _aligned(size: int) -> Array:
+def _given(frame: _Frame) -> str:
+    """What a function's symbols are, for a message: sizes follow from them."""
+    bound = zip(frame.code.symbols, frame.slots, strict=True)
+    known = ", ".join(f"{s.name} = {value}" for s, value in bound if value is not None)
+    return f", with {known}" if known else ""
+
+
+def _aligned(size: int, frame: _Frame) -> Array:
     try:
         return aligned_empty((size,), np.uint8)
     except (MemoryError, ValueError):
         raise UnityError(
-            f"no memory for the intermediate results: they take {_bytes_text(size)}"
+            f"no memory for the intermediate results: they take {_bytes_text(size)}{_given(frame)}"
         ) from None
 
 

@@ -185,3 +185,35 @@ def test_a_scan_is_a_native_loop_whose_states_swap() -> None:
         assert isinstance(expected, tuple)
         for got, want in zip(executable(*args), expected, strict=True):
             np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-5, atol=1e-5)
+
+
+def test_sizes_that_wrap_are_refused_before_anything_is_allocated() -> None:
+    """``n ** 4`` floats at 65536 are 2**66 bytes: 0, if sizes were taken modulo 2**64."""
+    module = parse("""
+n = dim("n")
+m = dim("m")
+@script.function
+def inside(x: f32[Tensor, n]) -> f32[Tensor]:
+    y = R.broadcast_to(R.reshape(x, (n, 1, 1, 1)), (n, n, n, n))
+    return R.sum(R.cumsum(y, axis=0))
+@script.function
+def result(x: f32[Tensor, n]) -> f32[Tensor, n, n, n, n]:
+    return R.broadcast_to(R.reshape(x, (n, 1, 1, 1)), (n, n, n, n))
+@script.function
+def small(x: f32[Tensor, n], y: f32[Tensor, m]) -> f32[Tensor, n * n * n // 1000000000000, m]:
+    return R.zeros((n * n * n // 1000000000000, m), dtype="float32")
+""")
+    exe = unity.compile(module)
+    assert set(exe.native().values()) == {"native"}
+    for size in (65536, 1 << 20):
+        with pytest.raises(
+            unity.UnityError, match=rf"intermediate results: .*GiB, with n = {size}"
+        ):
+            exe["inside"](np.ones(size, np.float32))
+        with pytest.raises(
+            unity.UnityError, match=rf"the output.*{size}, {size}\] takes .*, with n = "
+        ):
+            exe["result"](np.ones(size, np.float32))
+    got = exe["small"](np.ones(20000, np.float32), np.ones(3, np.float32))
+    assert np.shape(got) == (8, 3)
+    assert np.shape(exe["result"](np.ones(3, np.float32))) == (3, 3, 3, 3)

@@ -1,0 +1,123 @@
+"""``unity_fits_K``: whether every size of a function is one that memory could ever have.
+
+Sizes are products of symbols: ``n ** 4`` floats at n = 65536 are 2**66 bytes, 0 modulo 2**64, and
+an arena of none would be written to. A plan is therefore made only where no size, nor any part of
+one, reaches `MOST`. That is decided by one comparison where all symbols are small, and else in
+floats, which do not wrap. What does not fit is left to the bytecode, which says what is too large.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import assert_never
+
+from unity.codegen.vm.layout import Layout, NotNativeError, byte_count, resolve
+from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.specs import spec_sizes
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, SizeOp, Slot, slots_of
+
+MOST = 1 << 62
+"""More bytes than any memory has, and few enough that two such numbers can be added."""
+
+
+def planned_sizes(layout: Layout) -> list[Size]:
+    """The sizes that a call computes with before it knows of any data, those in bytes first."""
+    entry = {i for s in _of_inputs(layout) for i in slots_of(s)}
+    places = [*layout.places.values(), *(byte_count(spec) for spec in layout.outputs)]
+    others = [s for spec in layout.outputs for s in spec.shape or ()]
+    for instruction in layout.code.code:
+        match instruction:
+            case p.View(_, _, offset, shape):
+                others += [offset, *shape]
+            case p.CallKernel(_, _, sizes):
+                others += sizes
+            case _:
+                pass
+    known = (resolve(layout, s) for s in (*places, *layout.lengths, *others))
+    return [s for s in dict.fromkeys(known) if set(slots_of(s)) <= entry]
+
+
+def require_possible(layout: Layout) -> None:
+    """Refuse a function of which no call can fit.
+
+    Raises:
+        NotNativeError: A size is a number that is too large, or has one in it.
+    """
+    if any(_bound(s, 1) >= MOST for s in planned_sizes(layout)):
+        raise NotNativeError("a tensor is larger than any memory")
+
+
+def most_bits(sizes: Sequence[Size]) -> int:
+    """All of the sizes fit, and their sum, where every symbol has at most so many bits."""
+    bits = 62
+    while bits and sum(_bound(s, (1 << bits) - 1) for s in sizes) >= MOST:
+        bits -= 1
+    return bits
+
+
+def _bound(size: Size, symbol: int) -> int:
+    """What a size and its parts do not exceed if no symbol exceeds a number."""
+    match size:
+        case int():
+            return abs(size)
+        case Slot():
+            return symbol
+        case SizeOp(op, a, b):
+            x, y = _bound(a, symbol), _bound(b, symbol)
+            return max(x, y) if op not in ("add", "sub", "mul") else x * y if op == "mul" else x + y
+        case _:
+            assert_never(size)
+
+
+def fits_text(index: int, sizes: Sequence[Size]) -> str:
+    """The text of ``i1 unity_fits_<index>(ptr slots)``."""
+    t, made = Text(), dict[Size, str]()
+    limit = f"0x{_double(MOST):016X}"
+    t.block("entry")
+    fits, total = "true", "0.0"
+    for size in sizes:
+        total = t.let(f"fadd double {total}, {_magnitude(t, size, made)}")
+    for value in (*made.values(), total):
+        less = t.let(f"fcmp olt double {value}, {limit}")
+        fits = t.let(f"and i1 {fits}, {less}")
+    t.do(f"ret i1 {fits}")
+    head = f"define internal i1 @unity_fits_{index}(ptr noalias %slots) nounwind noinline cold"
+    return "\n".join([f"{head} {{", *t.lines, "}"])
+
+
+def _magnitude(t: Text, size: Size, made: dict[Size, str]) -> str:
+    """A float that neither a size nor any part of it exceeds in magnitude."""
+    if isinstance(size, int):
+        return f"0x{_double(abs(size)):016X}"
+    if size not in made:
+        made[size] = _computed(t, size, made)
+    return made[size]
+
+
+def _computed(t: Text, size: Slot | SizeOp, made: dict[Size, str]) -> str:
+    if isinstance(size, Slot):
+        return t.let(f"uitofp i64 {t.size(size)} to double")
+    a, b = (_magnitude(t, x, made) for x in (size.a, size.b))
+    match size.op:
+        case "add" | "sub":
+            return t.let(f"fadd double {a}, {b}")
+        case "mul":
+            return t.let(f"fmul double {a}, {b}")
+        case "floordiv":
+            return a  # what it is divided by may be less than its own bound
+        case "floormod" | "min" | "max":
+            first = t.let(f"fcmp ogt double {a}, {b}")
+            return t.let(f"select i1 {first}, double {a}, double {b}")
+        case _:
+            assert_never(size.op)
+
+
+def _double(value: int) -> int:
+    """The bits of a float as LLVM writes them."""
+    return int.from_bytes(struct.pack(">d", float(value)), "big")
+
+
+def _of_inputs(layout: Layout) -> list[Size]:
+    return [s for spec in layout.inputs for s in spec_sizes(spec)]
