@@ -21,10 +21,12 @@ from unity.runtime.arrays import accept
 from unity.runtime.check import Binder
 from unity.runtime.instantiate import native_kernel
 from unity.runtime.link import link, thread_pool
+from unity.runtime.overlap import refuse_overlap
 from unity.runtime.program import KernelInfo, Spec
 from unity.runtime.sizes import evaluate
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
 from unity.runtime.vm import kernel_error
+from unity.transform.schedule.flow import stored
 
 
 def kernel_call(
@@ -49,10 +51,11 @@ def kernel_call(
     library = link(code.objects, [code.symbols[name], LIMIT_SYMBOL], pool.addresses)
     Threads(pool, library, target.threads)
     scope = Scope()
-    outputs = written.attrs.get("num_outputs", 1)
-    first_output = len(written.buffers) - (outputs if isinstance(outputs, int) else 1)
     specs = [scope.spec(_buffer_type(b)) for b in written.buffers]
     sizes = [scope.size(symbol_of(v)) for v in size_params(func)]
+    written_to = stored(written.body)
+    changed = [k for k, b in enumerate(written.buffers) if b in written_to]
+    names = [f"argument {b.name!r}" for b in written.buffers]
     info = KernelInfo(name, len(specs), len(sizes), code.messages[name])
     run = native_kernel(library[code.symbols[name]], info)
 
@@ -65,12 +68,13 @@ def kernel_call(
         for param, value in zip(written.params, args, strict=True):
             if isinstance(param, Buffer):
                 k = len(arrays)
-                if k >= first_output and isinstance(value, np.ndarray):
+                if k in changed and isinstance(value, np.ndarray):
                     _check_writable(param, value)
                 arrays.append(_array(param, value, specs[k], binder))
             elif isinstance(param, SizeVar) and isinstance(value, int):
                 binder.size(scope.size(symbol_of(param)), value, f"argument {param.name!r}")
         binder.finish()
+        refuse_overlap(list(zip(names, arrays, strict=True)), changed)
         failed = run(arrays, [evaluate(s, binder.slots) for s in sizes])
         if failed:
             raise kernel_error(info, failed, "its outputs")

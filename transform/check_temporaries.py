@@ -18,12 +18,13 @@ from unity.ir.visit import prim_children, stmt_children, stmt_exprs, walk_prim, 
 from .check_accesses import sure_loads
 
 
-def check_temporaries(name: str, func: PrimFunc) -> None:
+def check_temporaries(name: str, func: PrimFunc, outputs: Iterable[Buffer] = ()) -> None:
     """Refuse a prim func that reads what a temporary happens to hold.
 
     Args:
         name: The prim func's.
         func: It, as written.
+        outputs: Parameters that hold nothing before, either.
 
     Raises:
         UnityError: Something reads a temporary that nothing was stored in: never, or, in the first
@@ -44,7 +45,9 @@ def check_temporaries(name: str, func: PrimFunc) -> None:
     ...     print(error.message)
     total: 't' is read before anything is stored in it
     """
-    _Checker(name, set(), set()).check(func.body, _Place(frozenset(), sure=True, span=func.span))
+    _Checker(name, set(outputs), set()).check(
+        func.body, _Place(frozenset(), sure=True, span=func.span)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
 from unity.transform import pipeline as default_pipeline
 from unity.transform.blame import blamed
 from unity.transform.check_accesses import check_accesses
+from unity.transform.check_outputs import check_outputs
 from unity.transform.check_temporaries import check_temporaries
 from unity.transform.graph.check_indices import CheckIndices
 from unity.transform.graph.convert_precision import ConvertPrecision
@@ -157,6 +158,7 @@ def compile(  # noqa: A001
     for name, func in module.prim_funcs().items():
         check_accesses(name, func)
         check_temporaries(name, func)
+    check_outputs(module)
     _check_options(pipeline, trace)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)

@@ -6,8 +6,10 @@ inputs, ptr dims)``, on arrays of pointers. Results other than 0 are places in a
 
 from __future__ import annotations
 
-from unity.codegen.vm.layout import Layout
+from unity.codegen.vm.layout import Layout, byte_count
+from unity.codegen.vm.native_text import disjoint
 from unity.ir.aligned import LINE
+from unity.runtime import program as p
 
 from . import dlpack
 from .bind import bind_text
@@ -80,6 +82,7 @@ def _call(prefix: str, index: int, layout: Layout, m: Messages) -> str:
             f.require(same, f"{what} axis {axis} is not of the size that the inputs give it")
         first += len(spec.shape or ())
         t.store("ptr", f.data(tensor), "%outs", k)
+    _apart(f, layout)
     started = t.let("call i1 @unity_c_start()")
     f.require(started, "the system gives no leave to use the tile registers of this processor")
     arena = t.let(f"call ptr @unity_c_take(i64 {bytes_})")
@@ -92,3 +95,26 @@ def _call(prefix: str, index: int, layout: Layout, m: Messages) -> str:
     f.require(t.let(f"icmp eq i64 {run}, 0"), "a check inside the program failed")
     t.do("ret i32 0")
     return f.finished(f"define i32 @{prefix}_{layout.code.name}(ptr %inputs, ptr %outputs)")
+
+
+def _apart(f: CFunction, layout: Layout) -> None:
+    """Check that tensors that are written to share no memory with others."""
+    t, code = f.t, layout.code
+    places: list[tuple[str, str, int, p.TensorSpec, bool]] = []
+    for k, spec in enumerate(layout.inputs):
+        if isinstance(spec, p.TensorSpec):
+            written = k in code.given_away
+            places.append((f"input {code.params[k].name}", "%data", k, spec, written))
+    inside = dict(code.aliases)
+    for k, spec in enumerate(layout.outputs):
+        if k not in inside:
+            name = code.output_names[k] if k < len(code.output_names) else str(k)
+            places.append((f"output {name}", "%outs", k, spec, True))
+    for i, (what, array, k, spec, written) in enumerate(places):
+        for other, its_array, its_k, its_spec, also in places[:i]:
+            if not (written or also):
+                continue
+            a, b = t.load("ptr", array, k, "ptr"), t.load("ptr", its_array, its_k, "ptr")
+            sizes = t.size(byte_count(spec)), t.size(byte_count(its_spec))
+            apart = disjoint(t, a, sizes[0], b, sizes[1])
+            f.require(apart, f"{what} and {other} share memory, and one of them is written to")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from unity.codegen.vm.layout import Layout, byte_count
 from unity.codegen.vm.native_body import INTERRUPTED, fact_conditions
-from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.native_text import Text, disjoint
 from unity.codegen.vm.prelude import api
 from unity.runtime import native_info as n
 from unity.runtime import program as p
@@ -92,6 +92,19 @@ class _Entry:
                 self.shape_argument(k, spec, bound, later)
         for size, actual in later:
             self.go_on_if(t.let(f"icmp eq i64 {t.size(size)}, {actual}"), "slow")
+        self.apart()
+
+    def apart(self) -> None:
+        """Check that arguments that are written over share no memory with others."""
+        t, inputs = self.t, dict(enumerate(self.layout.inputs))
+        tensors = {k: s for k, s in inputs.items() if isinstance(s, p.TensorSpec)}
+        for k in sorted(self.layout.code.given_away):
+            for other in tensors:
+                if other == k or (other in self.layout.code.given_away and other < k):
+                    continue
+                ends = [t.load("ptr", "%inputs", x, "ptr") for x in (k, other)]
+                sizes = [t.size(byte_count(tensors[x])) for x in (k, other)]
+                self.go_on_if(disjoint(t, ends[0], sizes[0], ends[1], sizes[1]), "slow")
 
     def argument(
         self, k: int, spec: p.TensorSpec, bound: set[int], later: list[tuple[Size, str]]

@@ -100,3 +100,12 @@ class Text:
             return self.let(f"sub i64 {quotient}, {one}")
         moved = self.let(f"add i64 {rest}, {b}")
         return self.let(f"select i1 {adjust}, i64 {moved}, i64 {rest}")
+
+
+def disjoint(t: Text, a: str, a_bytes: str, b: str, b_bytes: str) -> str:
+    """Whether two stretches of memory share nothing: the name of a bit."""
+    before = t.let(f"icmp ule ptr {t.at(a, a_bytes)}, {b}")
+    behind = t.let(f"icmp ule ptr {t.at(b, b_bytes)}, {a}")
+    none = [t.let(f"icmp eq i64 {n}, 0") for n in (a_bytes, b_bytes)]
+    empty = t.let(f"or i1 {none[0]}, {none[1]}")
+    return t.let(f"or i1 {t.let(f'or i1 {before}, {behind}')}, {empty}")

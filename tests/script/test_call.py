@@ -46,6 +46,37 @@ def test_a_prim_func_checks_its_arrays() -> None:
         add(np.ones((3, 4), np.float32), np.ones(5, np.float32), np.zeros((3, 4), np.float32))
 
 
+def test_a_prim_func_is_not_given_memory_twice_that_it_writes_to() -> None:
+    @script.prim_func
+    def twice(a: f32[Buffer, n], b: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+        for i in range(n):
+            c[n - 1 - i] = a[i] + b[i]
+
+    x = np.arange(8, dtype=np.float32)
+    shared = "argument 'a' and argument 'c' share memory, and argument 'c' is written to"
+    for a, c in ((x, x), (x[:4], x[3:7]), (x[4:], x[2:6])):
+        with pytest.raises(UnityError, match=shared) as caught:
+            twice(a, np.ones_like(a), c)
+        assert "copy" in str(caught.value.hint)
+    twice(x[:4], x[:4], x[4:])  # what is only read may be given twice, and parts may lie together
+    np.testing.assert_array_equal(x, [0, 1, 2, 3, 6, 4, 2, 0])
+    empty = np.zeros(0, np.float32)
+    twice(empty, empty, empty)
+
+
+def test_an_input_that_a_prim_func_writes_to_is_looked_at_as_well() -> None:
+    @script.prim_func
+    def both(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+        for i in range(n):
+            c[i] = a[i]
+            a[i] = 0.0
+
+    frozen = np.ones(3, np.float32)
+    frozen.flags.writeable = False
+    with pytest.raises(UnityError, match="argument 'a' is an output, but the array is read-only"):
+        both(frozen, np.zeros(3, np.float32))
+
+
 def test_a_size_that_no_shape_gives_is_an_argument() -> None:
     @script.prim_func
     def first(a: f32[Buffer, n], c: f32[Buffer, n], k: T.size) -> None:

@@ -16,6 +16,7 @@ from unity.runtime.arrays import Export, accept
 from unity.runtime.check import Value
 from unity.runtime.failure import take_failure
 from unity.runtime.native import NativeCode
+from unity.runtime.overlap import refuse_overlap
 from unity.runtime.program import FunctionCode, ParamInfo, Spec, TensorSpec, TupleSpec
 from unity.runtime.vm import VM
 
@@ -80,11 +81,19 @@ class PythonCall:
             array = values[i]
             if isinstance(array, np.ndarray) and not array.flags.writeable:
                 values[i], conversion.changed = array.copy(), True
+        self._refuse_overlap(values)
         if self.builtin is not None and (conversion.changed or named):
             result = self.builtin(*values)  # comes back here, unchanged, if it can't
         else:
             result = self.vm.run(self.code.name, values)
         return result if conversion.export is None else _exported(result, conversion.export)
+
+    def _refuse_overlap(self, values: Sequence[Value]) -> None:
+        """Refuse inputs that share memory with one that the function writes over."""
+        if self.code.given_away:
+            given = {k: v for k, v in enumerate(values) if isinstance(v, np.ndarray)}
+            arrays = [(_where(self.code.params[k]), v) for k, v in given.items()]
+            refuse_overlap(arrays, [i for i, k in enumerate(given) if k in self.code.given_away])
 
     def ordered(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
         """The arguments in the order of the parameters.

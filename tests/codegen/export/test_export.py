@@ -70,7 +70,7 @@ def test_it_computes(library: Exported, n: int, m: int) -> None:
     np.testing.assert_allclose(s, x.sum(0), rtol=1e-4, atol=1e-5)
     assert library.shapes([x, w], [2, 1]) == [[n, 3], [m]]
     z = np.empty(n, np.float32)
-    library.run([x[:, :1].copy().ravel()] if m else [z], [z], "negated")
+    library.run([x[:, :1].copy().ravel() if m else np.zeros_like(z)], [z], "negated")
     if m:
         np.testing.assert_array_equal(z, -x[:, 0])
 
@@ -180,6 +180,18 @@ def main(a: bf16[Tensor, 5], b: boolean[Tensor, 5], c: i64[Tensor, R.rank(0)]) -
         np.testing.assert_array_equal(got, want)
 
 
+def test_an_output_shares_memory_with_nothing(library: Exported) -> None:
+    memory = np.arange(9, dtype=np.float32)
+    for x, y in ((memory, memory), (memory[:5], memory[4:]), (memory[4:], memory[:5])):
+        with pytest.raises(Failed, match="output 0 and input x share memory, and one of them"):
+            library.run([x], [y], "negated")
+    library.run([memory[:4]], [memory[4:8]], "negated")
+    np.testing.assert_array_equal(memory, [0, 1, 2, 3, 0, -1, -2, -3, 8])
+    x, w = inputs(1, 4)
+    with pytest.raises(Failed, match="output sum:0 and output out:0 share memory"):
+        library.run([x, w], [memory[:3].reshape(1, 3), memory[2:6]])
+
+
 def test_caches_written_in_place(tmp_path: Path) -> None:
     model = transformer.gpt2(layers=1, width=32, heads=2, ffn=64, vocab=100)
     exe = unity.compile(model, caches=True)
@@ -204,6 +216,10 @@ def test_caches_written_in_place(tmp_path: Path) -> None:
     text = (tmp_path / "model.h").read_text()
     assert ", written over; give NULL" in text
     assert ", as a tensor of int64" in text
+    first, second, *_ = inside.values()
+    shared = [tensor({**given, first: given[second]}[i]) for i in range(len(given))]
+    with pytest.raises(Failed, match=r"input \S+ and input \S+ share memory, and one of them is"):
+        library.run_tensors(shared, results)
     given[length] = np.asarray([-1, 5])
     wrong = [tensor(given[i]) for i in range(len(given))]
     with pytest.raises(Failed, match=r"\[0\] is negative"):

@@ -226,6 +226,21 @@ def test_wrong_aliases_are_refused(aliases: str, message: str) -> None:
         unity.compile(parse(ONE.replace("((0, 1),)", aliases)))
 
 
+def test_what_is_written_over_shares_no_memory_with_other_inputs() -> None:
+    executable = unity.compile(parse(ONE))
+    memory = np.zeros((2, 8, 3), np.float32)
+    flat = memory.reshape(-1)
+    x, cache = flat[:12].reshape(2, 2, 3), flat[6:42].reshape(2, 6, 3)
+    message = "input 'x' and input 'cache' share memory"
+    with pytest.raises(UnityError, match=message):
+        executable(x, cache, (3, 1))
+    with pytest.raises(UnityError, match=message):
+        executable.run({"x": x, "cache": cache, "n": (3, 1)})
+    apart = flat[12:].reshape(2, 6, 3)
+    assert executable(x + 1, apart, (3, 1)) is apart
+    assert executable(x, apart, (3, 1)) is apart
+
+
 def test_only_python_may_call_what_writes_over_its_arguments() -> None:
     text = """
 n = dim("n")
