@@ -1,4 +1,4 @@
-"""Every module that any test builds prints to a text that parses back to it.
+"""What holds for every test: which ones run, and that each program they build prints back.
 
 And Hypothesis judges values, not the clock: machines that run tests are slow at times.
 """
@@ -10,23 +10,49 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from unity.errors import UnityError
-from unity.ir.equality import first_difference
-from unity.ir.graph import CallPython
+from tests.extras import IMPORT_TORCH, missing, prepare
+from tests.print_back import PrintBack
+from tests.rotation import rotate
 from unity.ir.module import IRModule
-from unity.ir.verify import verify
-from unity.ir.visit import walk_bindings
-from unity.script import constants_of, parse, print_module
 
-settings.register_profile("unity", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unity")
+settings.register_profile(
+    "unity", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("seeds", settings.get_profile("unity"), derandomize=False)
 
-_EACH_END = 3  # of a test that builds many: the first and the last ones
-_LONGEST = 200_000  # characters; whole models have a test of their own
+collect_ignore = list(IMPORT_TORCH) if missing(["torch"]) else []
+
+PRINT_BACK = pytest.StashKey[PrintBack]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    ours = parser.getgroup("unity")
+    ours.addoption("--extras", action="store_true", help="the tests that need torch and packages")
+    ours.addoption("--turn", type=int, default=0, help="which cases of rotated tests run")
+    ours.addoption("--new-seeds", action="store_true", help="random programs nobody has seen")
+    ours.addoption("--every-program", action="store_true", help="read back all that is printed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--extras") and (names := missing()):
+        raise pytest.UsageError(f"--extras without {', '.join(names)}: CONTRIBUTING.md says how")
+    settings.load_profile("seeds" if config.getoption("--new-seeds") else "unity")
+    config.stash[PRINT_BACK] = PrintBack(config.getoption("--every-program"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before slow tests are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    others = prepare(items, config.getoption("--extras"))
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
+    rotate(items, config.getoption("--turn"))
 
 
 @pytest.fixture(autouse=True)
-def modules_print_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def modules_print_back(
+    monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> Iterator[None]:
     built: list[IRModule] = []
     freeze = IRModule.__post_init__
 
@@ -37,22 +63,4 @@ def modules_print_back(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(IRModule, "__post_init__", record)
         yield
-    for module in {id(m): m for m in (*built[:_EACH_END], *built[-_EACH_END:])}.values():
-        if _is_program(module):
-            text = print_module(module)
-            if len(text) <= _LONGEST:
-                back = parse(text, constants_of(module))
-                assert first_difference(module, back) is None, text
-
-
-def _is_program(module: IRModule) -> bool:
-    """Whether it is well formed (a test may build others on purpose) and all of it has a text."""
-    try:
-        verify(module)
-    except UnityError:
-        return False
-    return not any(
-        isinstance(binding.value, CallPython)
-        for function in module.graph_functions().values()
-        for binding in walk_bindings(function)
-    )
+    pytestconfig.stash[PRINT_BACK].check(built)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -37,7 +36,7 @@ SMALL: dict[str, tuple[onnx.ModelProto, Feeds]] = {
 }
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.torch
 @pytest.mark.parametrize("name", SMALL)
 def test_torch_computes_what_onnxruntime_does(name: str, tmp_path: Path) -> None:
     model, feeds = SMALL[name]

@@ -1,16 +1,12 @@
 """Real models that ship inside PyPI packages, through ``unity run`` and against onnxruntime.
 
-CI installs the packages without what they depend on (see ``.ci/run``); elsewhere::
-
-    pip install --no-deps openwakeword==0.4.0 rapidocr-onnxruntime==1.4.4
+CONTRIBUTING.md says how to install those, without what they depend on.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +14,9 @@ import numpy.typing as npt
 import pytest
 
 import unity
+from tests.extras import file_in_package
+
+pytestmark = pytest.mark.packages
 
 Feeds = dict[str, npt.NDArray[np.float32]]
 
@@ -36,12 +35,7 @@ MODELS: dict[str, tuple[str, str, dict[str, int]]] = {
 
 def path_of(case: str) -> Path:
     package, file, _ = MODELS[case]
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI must have {package}")
-        pytest.skip(f"{package} is not installed")
-    return Path(found.submodule_search_locations[0]) / file
+    return file_in_package(f"{package}/{file}")
 
 
 def feeds_for(path: Path, sizes: dict[str, int]) -> Feeds:

@@ -21,6 +21,8 @@ else:
     torch = pytest.importorskip("torch")
     F = pytest.importorskip("torch.nn.functional")
 
+pytestmark = pytest.mark.torch
+
 RNG = np.random.default_rng(0)
 
 

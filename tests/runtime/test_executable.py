@@ -88,8 +88,10 @@ def test_run_refuses_other_names() -> None:
         exe.run(not_a_dict)
 
 
+@pytest.mark.torch
 def test_run_gives_numpy_whatever_it_was_given() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     result = unity.compile(parse(TWO)).run({"in/x": torch.from_numpy(X), "y": 2 * X})
     assert [type(r) for r in result.values()] == [np.ndarray, np.ndarray]
     (single,) = executable().run({"x": torch.from_numpy(X), "y": X}).items()
@@ -103,8 +105,10 @@ def test_one_executable_serves_every_length() -> None:
         np.testing.assert_allclose(np.asarray(executable()(x, x)), expected(x), rtol=1e-4)
 
 
+@pytest.mark.torch
 def test_torch_in_torch_out() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     result = executable()(torch.from_numpy(X), X)
     assert isinstance(result, torch.Tensor)
     np.testing.assert_allclose(result.numpy(), expected(X))
@@ -114,8 +118,10 @@ def test_torch_in_torch_out() -> None:
     np.testing.assert_allclose(executable()(strided, strided), expected(strided.numpy()))
 
 
+@pytest.mark.torch
 def test_torch_bfloat16_goes_in_and_out() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     text = SOURCE.replace("f32", "bf16").replace(
         "R.sum(a, axis=(0,), keepdims=True)", "R.add(a, x)"
     )

@@ -48,8 +48,13 @@ def test_all_ways_to_call(tmp_path: Path) -> None:
     for x in (X, X[:1], X[:0], np.tile(X, (9, 1))):
         for result in (loaded(x), loaded(x=x), loaded["main"](x), loaded.run({"in/x": x})["out:0"]):
             np.testing.assert_allclose(np.asarray(result), small_result(x), rtol=1e-6)
-    torch = pytest.importorskip("torch")
-    result = loaded(torch.from_numpy(X))
+
+
+@pytest.mark.torch
+def test_torch_in_torch_out(tmp_path: Path) -> None:
+    import torch
+
+    result = again(small(), tmp_path)(torch.from_numpy(X))
     assert isinstance(result, torch.Tensor)
     np.testing.assert_allclose(result.numpy(), small_result(X), rtol=1e-6)
 

@@ -5,9 +5,7 @@ What must be found is counted in the ONNX files, by chains of nodes, not in what
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +14,7 @@ import onnx
 import pytest
 
 import unity
+from tests.extras import file_in_package
 from tests.transform.pattern import idioms
 from unity import script
 from unity.ir.graph import Constant, Function, Var
@@ -35,13 +34,7 @@ JARVIS = "openwakeword/resources/models/hey_jarvis_v0.1.onnx"
 
 
 def model_of(path: str) -> onnx.ModelProto:
-    package, _, file = path.partition("/")
-    found = find_spec(package)
-    if found is None or not found.submodule_search_locations:
-        if os.environ.get("CI"):
-            pytest.fail(f"CI must have {package}")
-        pytest.skip(f"{package} is not installed")
-    return onnx.load(Path(found.submodule_search_locations[0]) / file)
+    return onnx.load(file_in_package(path))
 
 
 def found_in(pattern: Pattern, model: onnx.ModelProto) -> list[Match]:
@@ -80,6 +73,7 @@ def sums(model: onnx.ModelProto) -> int:
     return sum(n.op_type == "Add" and not set(n.input) & (known | made) for n in model.graph.node)
 
 
+@pytest.mark.packages
 def test_convolutions_with_what_follows() -> None:
     direction = model_of(DIRECTION)
     expected = chains(direction, "Conv", "BatchNormalization", "Relu")
@@ -99,6 +93,7 @@ def test_convolutions_with_what_follows() -> None:
     assert len(found_in(leaky, embedding)) == chains(embedding, "Conv", "LeakyRelu") == 18
 
 
+@pytest.mark.packages
 def test_convolutions_and_what_is_added() -> None:
     direction = model_of(DIRECTION)
     matches = found_in(idioms.residual(), direction)
@@ -108,6 +103,7 @@ def test_convolutions_and_what_is_added() -> None:
         assert isinstance(match["shortcut"], Var)
 
 
+@pytest.mark.packages
 def test_normalization_from_primitives() -> None:
     for path, expected in ((MARVIN, 2), (JARVIS, 2), (RECOGNITION, 5)):
         model = model_of(path)
@@ -117,6 +113,7 @@ def test_normalization_from_primitives() -> None:
         assert all(isinstance(m["gamma"], Constant) and "beta" in m.captures for m in matches)
 
 
+@pytest.mark.packages
 def test_attention_and_swish() -> None:
     model = model_of(RECOGNITION)
     matches = found_in(idioms.attention(), model)
@@ -129,7 +126,6 @@ def test_attention_and_swish() -> None:
 
 
 def torch_model(name: str) -> onnx.ModelProto:
-    pytest.importorskip("torch")
     from tests.transform.pattern import torch_models
 
     made = getattr(torch_models, name)()
@@ -137,6 +133,7 @@ def torch_model(name: str) -> onnx.ModelProto:
     return made
 
 
+@pytest.mark.torch
 def test_a_transformer_of_torch() -> None:
     model = torch_model("transformer")
     matches = found_in(idioms.attention(), model)
@@ -151,6 +148,7 @@ def test_a_transformer_of_torch() -> None:
     assert len(by_tanh.inner) == 8
 
 
+@pytest.mark.torch
 def test_residual_blocks_of_torch() -> None:
     model = torch_model("residual")
     added = found_in(idioms.residual(), model)
@@ -159,6 +157,7 @@ def test_residual_blocks_of_torch() -> None:
     assert len(found_in(idioms.convolution(), model)) == chains(model, "Conv", "Relu") == 4
 
 
+@pytest.mark.torch
 def test_products_that_a_quantizer_wrote(tmp_path: Path) -> None:
     quantization = pytest.importorskip("onnxruntime.quantization")
     rng = np.random.default_rng(0)
@@ -194,6 +193,7 @@ def at_once(x: f32[Tensor, n, m], gamma: f32[Tensor, m], beta: f32[Tensor, m]) -
     return R.nn.layer_norm(x, gamma, beta, axes=(1,), epsilon=1e-5)
 
 
+@pytest.mark.packages
 def test_a_rule_of_a_user_on_a_real_model() -> None:
     ort = pytest.importorskip("onnxruntime")
     model = model_of(MARVIN)
