@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir import dims as _dims
 from unity.ir.dims import Dim, SymDim, as_dim
@@ -222,7 +223,14 @@ def _tensor_shape(rest: Sequence[object]) -> tuple[Dim, ...] | int | None:
         case ((),):
             return ()
         case _:
-            return tuple(as_dim(value) for value in rest)
+            return tuple(_extent(value) for value in rest)
+
+
+def _extent(value: object) -> Dim:
+    found = as_dim(value)
+    if isinstance(found, int) and found < 0:
+        raise UnityError(f"a dim can't be negative, got {found}")
+    return found
 
 
 def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
@@ -238,10 +246,11 @@ def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
             case ():
                 pass
             case _:
-                spec = replace(spec, shape=(*spec.shape, as_dim(part)))
+                spec = replace(spec, shape=(*spec.shape, _extent(part)))
     return spec
 
 
+@public
 def dim(
     name: str,
     *,

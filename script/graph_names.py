@@ -1,6 +1,7 @@
 """``R``: the names of graph functions, typed for editors and type checkers.
 
 At run time nearly every name is a `Marker` that the parser reads; those of annotations are real.
+The functions marked `word` never run: the parser binds calls to their signatures.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.dims import as_dim
 from unity.ir.dtype import Array, dtype
@@ -23,16 +25,18 @@ from unity.ir.types import (
 )
 
 from .annotations import Element, Rank, Tensor
-from .marker import Marker
+from .marker import Marker, word
 
 __all__ = ["Func", "Object", "Prim", "Shape", "Tuple", "any_dtype", "rank"]
 
 
+@public
 def rank(ndim: int) -> Rank:
     """In place of a shape: only the number of dims is known."""
     return Rank(ndim)
 
 
+@public
 def Shape(*dims: object) -> ShapeType:  # noqa: N802
     """The type of a shape: ``R.Shape(n, 4)``, ``R.Shape(R.rank(2))``, ``R.Shape(...)``."""
     if len(dims) == 1:
@@ -43,16 +47,19 @@ def Shape(*dims: object) -> ShapeType:  # noqa: N802
     return ShapeType(tuple(as_dim(d) for d in dims))
 
 
+@public
 def Prim(name: str, value: object = None) -> PrimType:  # noqa: N802
     """The type of a scalar: ``R.Prim("int64")``, or with its value, ``R.Prim("int64", n)``."""
     return PrimType(dtype(name), None if value is None else as_dim(value))
 
 
+@public
 def Tuple(*fields: object) -> TupleType:  # noqa: N802
     """The type of a tuple."""
     return TupleType(tuple(as_type(f) for f in fields))
 
 
+@public
 def Func(params: Sequence[object], result: object, pure: bool = True) -> FuncType:  # noqa: N802
     """The type of a graph function: ``R.Func([f32[Tensor, n]], f32[Tensor, n])``."""
     return FuncType(tuple(as_type(p) for p in params), as_type(result), pure)
@@ -76,70 +83,6 @@ if TYPE_CHECKING:
     Size: TypeAlias = object
     Operands: TypeAlias = Tensor | tuple[Tensor | Array | float, ...]
 
-    def call_tir(
-        callee: object,
-        args: Operands,
-        out: object,
-        *,
-        sym_args: tuple[Size, ...] = (),
-        inplace: tuple[int, ...] = (),
-    ) -> Tensor:
-        """A call of a prim func; the compiler allocates what `out` says."""
-        ...
-
-    def call_library(
-        symbol: str,
-        args: Operands,
-        out: object,
-        *,
-        attrs: Mapping[str, object] | None = None,
-    ) -> Tensor:
-        """A call of a C function."""
-        ...
-
-    def call_python(function: object, args: Operands, out: object) -> Tensor:
-        """A call of ``function(*inputs, *outputs)`` on arrays."""
-        ...
-
-    def call_engine(
-        engine: str,
-        subgraph: object,
-        args: Operands,
-        out: object,
-        *,
-        attrs: Mapping[str, object] | None = None,
-    ) -> Tensor:
-        """A call of a graph function that an external runtime runs."""
-        ...
-
-    def match_cast(value: Tensor, type: object) -> Tensor:
-        """Assert a type at run time and bind its new symbols."""
-        ...
-
-    def dataflow() -> AbstractContextManager[None]:
-        """A stretch of pure bindings that passes may rewrite."""
-        ...
-
-    def shape(*dims: Size) -> Tensor:
-        """A shape as a value."""
-        ...
-
-    def prim(value: Size, dtype: str = "") -> Tensor:
-        """A scalar as a value."""
-        ...
-
-    def const(value: object, dtype: str = "") -> Tensor:
-        """An array known at compile time: a value, an array, or the name of one."""
-        ...
-
-    def scan(body: object, *, init: Operands = (), inputs: Operands = ()) -> Tensor:
-        """A loop over the leading axis of `inputs`; `body` is a plain nested function."""
-        ...
-
-    def while_loop(condition: object, body: object, init: Operands) -> Tensor:
-        """A loop as long as `condition` holds; both are plain nested functions of the states."""
-        ...
-
     def __getattr__(name: str) -> Operator: ...
 
     class Operator:
@@ -157,3 +100,89 @@ else:
         if name.startswith("__"):
             raise AttributeError(name)
         return Marker(f"R.{name}")
+
+
+@word
+def call_tir(
+    callee: object,
+    args: Operands,
+    out: object,
+    *,
+    sym_args: tuple[Size, ...] = (),
+    inplace: tuple[int, ...] = (),
+) -> Tensor:
+    """A call of a prim func; the compiler allocates what `out` says."""
+    raise NotImplementedError
+
+
+@word
+def call_library(
+    symbol: str,
+    args: Operands,
+    out: object,
+    *,
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor:
+    """A call of a C function."""
+    raise NotImplementedError
+
+
+@word
+def call_python(function: object, args: Operands, out: object) -> Tensor:
+    """A call of ``function(*inputs, *outputs)`` on arrays."""
+    raise NotImplementedError
+
+
+@word
+def call_engine(
+    engine: str,
+    subgraph: object,
+    args: Operands,
+    out: object,
+    *,
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor:
+    """A call of a graph function that an external runtime runs."""
+    raise NotImplementedError
+
+
+@word
+def match_cast(value: Tensor, type: object) -> Tensor:
+    """Assert a type at run time and bind its new symbols."""
+    raise NotImplementedError
+
+
+@word
+def dataflow() -> AbstractContextManager[None]:
+    """A stretch of pure bindings that passes may rewrite."""
+    raise NotImplementedError
+
+
+@word
+def shape(*dims: Size) -> Tensor:
+    """A shape as a value."""
+    raise NotImplementedError
+
+
+@word
+def prim(value: Size, dtype: str = "") -> Tensor:
+    """A scalar as a value."""
+    raise NotImplementedError
+
+
+@word
+def const(value: object, dtype: str = "", shape: tuple[Size, ...] = ()) -> Tensor:
+    """An array known at compile time: a value, an array, or the name of one."""
+    raise NotImplementedError
+
+
+@word
+def scan(body: object, *, init: Operands = (), inputs: Operands = ()) -> Tensor:
+    """A loop over the leading axis of `inputs`; `body` is a plain nested function."""
+    raise NotImplementedError
+
+
+@word
+def while_loop(condition: object, body: object, init: Operands) -> Tensor:
+    """A loop as long as `condition` holds; both are plain nested functions of the states."""
+    raise NotImplementedError

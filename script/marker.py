@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar, cast
 
+from unity.arguments import Signature
 from unity.errors import UnityError
+
+F = TypeVar("F", bound=Callable[..., object])
+_LETTERS = {"prim_names": "T", "graph_names": "R"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +18,8 @@ class Marker:
     """A dotted name of the language, ``T.axis.remap``; its attributes are longer names."""
 
     path: str
+    signature: Signature | None = field(default=None, compare=False, repr=False)
+    """What calls of it take, where it is written down (`word`)."""
 
     def __getattr__(self, name: str) -> Marker:
         """The marker of a longer name."""
@@ -41,3 +49,13 @@ class Marker:
             f"{self.path} is read by the parser and can't be run by Python",
             hint=f"write it inside a function decorated with @script.{kind}",
         )
+
+
+def word(function: F) -> F:
+    """A name of the language, by the function that editors and type checkers see.
+
+    The function never runs: the parser binds calls of the name to its signature.
+    """
+    letter = _LETTERS[function.__module__.rpartition(".")[2]]
+    path = f"{letter}.{function.__qualname__}"
+    return cast("F", Marker(path, Signature.of(function, path)))

@@ -1,6 +1,7 @@
 """``T``: the names of prim funcs, typed for editors and type checkers.
 
 At run time nearly every name is a `Marker` that the parser reads; those of annotations are real.
+The functions marked `word` never run: the parser binds calls to their signatures.
 """
 
 from __future__ import annotations
@@ -9,30 +10,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias, overload
 
+from unity.arguments import public
 from unity.ir.dims import SymDim
 from unity.ir.dtype import dtype
 
 from .annotations import Align, Buffer, Scalar, ScalarSpec, Scope, SizeSpec, Strides
-from .marker import Marker
+from .marker import Marker, word
 
 __all__ = ["Buffer", "Scalar", "align", "scalar", "scope", "size", "strides"]
 
 
+@public
 def strides(*values: object) -> Strides:
     """A buffer's strides, in elements: ``f32[Buffer, n, 4, T.strides(s, 1)]``."""
     return Strides(values)
 
 
+@public
 def scope(name: str) -> Scope:
     """Which memory a buffer is in: ``"global"``, ``"shared"``, ``"local"``."""
     return Scope(name)
 
 
+@public
 def align(count: int) -> Align:
     """A buffer's alignment in bytes."""
     return Align(count)
 
 
+@public
 def scalar(name: str) -> ScalarSpec:
     """The annotation of a scalar parameter; ``f32[T.Scalar, ()]`` where types are checked."""
     return ScalarSpec(dtype(name))
@@ -45,227 +51,12 @@ if TYPE_CHECKING:
     Domain: TypeAlias = Size | tuple[Size, Size]
     Attributes: TypeAlias = Mapping[str, object] | None
 
-    @overload
-    def grid(a: Size, /) -> Iterator[Scalar]: ...
-    @overload
-    def grid(a: Size, b: Size, /) -> Iterator[tuple[Scalar, Scalar]]: ...
-    @overload
-    def grid(a: Size, b: Size, c: Size, /) -> Iterator[tuple[Scalar, Scalar, Scalar]]: ...
-    @overload
-    def grid(
-        a: Size, b: Size, c: Size, d: Size, /
-    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar]]: ...
-    @overload
-    def grid(
-        a: Size, b: Size, c: Size, d: Size, e: Size, /
-    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
-    @overload
-    def grid(
-        a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, /
-    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
-    @overload
-    def grid(
-        a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, g: Size, /
-    ) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
-    def grid(*extents: Size) -> Iterator[object]:
-        """A nest of serial loops, outermost first."""
-        ...
-
-    def serial(
-        begin: Size, end: Size | None = None, *, attrs: Attributes = None
-    ) -> Iterator[Scalar]:
-        """A loop that runs in order."""
-        ...
-
-    def parallel(
-        begin: Size, end: Size | None = None, *, attrs: Attributes = None
-    ) -> Iterator[Scalar]:
-        """A loop whose iterations run on threads."""
-        ...
-
-    def vectorized(
-        begin: Size, end: Size | None = None, *, attrs: Attributes = None
-    ) -> Iterator[Scalar]:
-        """A loop that becomes one vector instruction."""
-        ...
-
-    def unroll(
-        begin: Size, end: Size | None = None, *, attrs: Attributes = None
-    ) -> Iterator[Scalar]:
-        """A loop that is written out."""
-        ...
-
-    def thread(
-        begin: Size, end: Size | str, axis: str = "", *, attrs: Attributes = None
-    ) -> Iterator[Scalar]:
-        """A loop over a device's threads: ``T.thread(n, "threadIdx.x")``."""
-        ...
-
-    class axis:  # noqa: N801
-        """Iteration variables of a block."""
-
-        @staticmethod
-        def spatial(domain: Domain, value: Size) -> Scalar:
-            """An axis whose iterations are independent."""
-            ...
-
-        @staticmethod
-        def reduce(domain: Domain, value: Size) -> Scalar:
-            """An axis that is summed (or otherwise reduced) over."""
-            ...
-
-        @staticmethod
-        def opaque(domain: Domain, value: Size) -> Scalar:
-            """An axis of which nothing is known."""
-            ...
-
-        @overload
-        @staticmethod
-        def remap(kinds: str, a: Scalar, /) -> Scalar: ...
-        @overload
-        @staticmethod
-        def remap(kinds: str, a: Scalar, b: Scalar, /) -> tuple[Scalar, Scalar]: ...
-        @overload
-        @staticmethod
-        def remap(
-            kinds: str, a: Scalar, b: Scalar, c: Scalar, /
-        ) -> tuple[Scalar, Scalar, Scalar]: ...
-        @overload
-        @staticmethod
-        def remap(
-            kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, /
-        ) -> tuple[Scalar, Scalar, Scalar, Scalar]: ...
-        @overload
-        @staticmethod
-        def remap(
-            kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, /
-        ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]: ...
-        @overload
-        @staticmethod
-        def remap(
-            kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, f: Scalar, /
-        ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
-        @overload
-        @staticmethod
-        def remap(
-            kinds: str,
-            a: Scalar,
-            b: Scalar,
-            c: Scalar,
-            d: Scalar,
-            e: Scalar,
-            f: Scalar,
-            g: Scalar,
-            /,
-        ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
-        @staticmethod
-        def remap(kinds: str, *loops: Scalar) -> object:
-            """One axis per loop, of these kinds (``"SSR"``), over the loop's range."""
-            ...
-
-    def block(name: str = "", *, attrs: Attributes = None) -> AbstractContextManager[None]:
-        """A unit of computation."""
-        ...
-
-    def init() -> AbstractContextManager[None]:
-        """What a block does before the first step of its reduction."""
-        ...
-
-    def suite() -> AbstractContextManager[None]:
-        """Braces: lets and allocations inside end with it."""
-        ...
-
-    def seq() -> AbstractContextManager[None]:
-        """A sequence that stays one, even of a single statement."""
-        ...
-
-    def where(condition: object) -> None:
-        """The block runs only where this holds."""
-        ...
-
-    def reads(*regions: Scalar) -> None:
-        """What the block reads; inferred when absent."""
-        ...
-
-    def writes(*regions: Scalar) -> None:
-        """What the block writes; inferred when absent."""
-        ...
-
-    def alloc(
-        shape: tuple[Size, ...],
-        dtype: str,
-        *,
-        scope: str = "global",
-        strides: tuple[Size, ...] | None = None,
-        align: int = 64,
-        separators: tuple[int, ...] = (),
-    ) -> Buffer:
-        """A buffer that lives until the end of the enclosing suite."""
-        ...
-
-    def block_alloc(
-        shape: tuple[Size, ...],
-        dtype: str,
-        *,
-        scope: str = "global",
-        strides: tuple[Size, ...] | None = None,
-        align: int = 64,
-        separators: tuple[int, ...] = (),
-    ) -> Buffer:
-        """A buffer that belongs to the block."""
-        ...
-
-    def let(value: Value, dtype: str = "") -> Scalar:
-        """A name for a value."""
-        ...
-
-    def store(buffer: Buffer, index: tuple[Size, ...], value: Value, predicate: object) -> None:
-        """A store in the lanes where the predicate holds."""
-        ...
-
-    def load(buffer: Buffer, index: tuple[Size, ...], predicate: object) -> Scalar:
-        """A load in the lanes where the predicate holds, zero elsewhere."""
-        ...
-
-    def evaluate(value: Value) -> None:
-        """An expression for its effect."""
-        ...
-
-    def assert_(condition: object, message: str) -> None:
-        """Stop the kernel unless the condition holds."""
-        ...
-
-    def imm(dtype: str, value: float | str) -> Scalar:
-        """A literal of a dtype; ``"inf"``, ``"-inf"``, ``"nan"`` are floats."""
-        ...
-
-    def cast(dtype: str, value: Value) -> Scalar:
-        """A conversion by numpy's rules."""
-        ...
-
-    def call(name: str, *args: Value, dtype: str = "", attrs: Attributes = None) -> Scalar:
-        """A call of a scalar function by name."""
-        ...
-
-    def call_extern(symbol: str, *args: Value, dtype: str = "") -> Scalar:
-        """A call of a foreign C function; within a formula, it is bound to a variable first.
-
-        It is made once each time and in order. In a loop ``T.parallel`` it runs on threads: that
-        the function allows it is yours to know. No default rule and no step of a schedule puts it
-        there.
-        """
-        ...
-
-    def address_of(element: Value) -> Scalar:
-        """The address of an element, for a foreign function."""
-        ...
-
     def __getattr__(name: str) -> Intrinsic: ...
 
     class Intrinsic:
         """A scalar function: ``T.exp``, ``T.min``, ``T.select`` ..."""
 
-        def __call__(self, *args: Value) -> Scalar: ...
+        def __call__(self, *args: Value, dtype: str = "") -> Scalar: ...
 
 else:
     size = SizeSpec()
@@ -275,3 +66,294 @@ else:
         if name.startswith("__"):
             raise AttributeError(name)
         return Marker(f"T.{name}")
+
+
+@overload
+def grid(a: Size, /) -> Iterator[Scalar]: ...
+@overload
+def grid(a: Size, b: Size, /) -> Iterator[tuple[Scalar, Scalar]]: ...
+@overload
+def grid(a: Size, b: Size, c: Size, /) -> Iterator[tuple[Scalar, Scalar, Scalar]]: ...
+@overload
+def grid(
+    a: Size, b: Size, c: Size, d: Size, /
+) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar]]: ...
+@overload
+def grid(
+    a: Size, b: Size, c: Size, d: Size, e: Size, /
+) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
+@overload
+def grid(
+    a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, /
+) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
+@overload
+def grid(
+    a: Size, b: Size, c: Size, d: Size, e: Size, f: Size, g: Size, /
+) -> Iterator[tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]]: ...
+@word
+def grid(*extents: Size) -> Iterator[object]:
+    """A nest of serial loops, outermost first."""
+    raise NotImplementedError
+
+
+@word
+def serial(begin: Size, end: Size | None = None, *, attrs: Attributes = None) -> Iterator[Scalar]:
+    """A loop that runs in order."""
+    raise NotImplementedError
+
+
+@word
+def parallel(begin: Size, end: Size | None = None, *, attrs: Attributes = None) -> Iterator[Scalar]:
+    """A loop whose iterations run on threads."""
+    raise NotImplementedError
+
+
+@word
+def vectorized(
+    begin: Size, end: Size | None = None, *, attrs: Attributes = None
+) -> Iterator[Scalar]:
+    """A loop that becomes one vector instruction."""
+    raise NotImplementedError
+
+
+@word
+def unroll(begin: Size, end: Size | None = None, *, attrs: Attributes = None) -> Iterator[Scalar]:
+    """A loop that is written out."""
+    raise NotImplementedError
+
+
+@word
+def thread(
+    begin: Size, end: Size | str, axis: str = "", *, attrs: Attributes = None
+) -> Iterator[Scalar]:
+    """A loop over a device's threads: ``T.thread(n, "threadIdx.x")``."""
+    raise NotImplementedError
+
+
+class axis:  # noqa: N801
+    """Iteration variables of a block."""
+
+    @staticmethod
+    @word
+    def spatial(domain: Domain, value: Size) -> Scalar:
+        """An axis whose iterations are independent."""
+        raise NotImplementedError
+
+    @staticmethod
+    @word
+    def reduce(domain: Domain, value: Size) -> Scalar:
+        """An axis that is summed (or otherwise reduced) over."""
+        raise NotImplementedError
+
+    @staticmethod
+    @word
+    def opaque(domain: Domain, value: Size) -> Scalar:
+        """An axis of which nothing is known."""
+        raise NotImplementedError
+
+    @overload
+    @staticmethod
+    def remap(kinds: str, a: Scalar, /) -> Scalar: ...
+    @overload
+    @staticmethod
+    def remap(kinds: str, a: Scalar, b: Scalar, /) -> tuple[Scalar, Scalar]: ...
+    @overload
+    @staticmethod
+    def remap(kinds: str, a: Scalar, b: Scalar, c: Scalar, /) -> tuple[Scalar, Scalar, Scalar]: ...
+    @overload
+    @staticmethod
+    def remap(
+        kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, /
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar]: ...
+    @overload
+    @staticmethod
+    def remap(
+        kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, /
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+    @overload
+    @staticmethod
+    def remap(
+        kinds: str, a: Scalar, b: Scalar, c: Scalar, d: Scalar, e: Scalar, f: Scalar, /
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+    @overload
+    @staticmethod
+    def remap(
+        kinds: str,
+        a: Scalar,
+        b: Scalar,
+        c: Scalar,
+        d: Scalar,
+        e: Scalar,
+        f: Scalar,
+        g: Scalar,
+        /,
+    ) -> tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]: ...
+    @staticmethod
+    @word
+    def remap(kinds: str, *loops: Scalar) -> object:
+        """One axis per loop, of these kinds (``"SSR"``), over the loop's range."""
+        raise NotImplementedError
+
+
+@word
+def block(name: str = "", *, attrs: Attributes = None) -> AbstractContextManager[None]:
+    """A unit of computation."""
+    raise NotImplementedError
+
+
+@word
+def init() -> AbstractContextManager[None]:
+    """What a block does before the first step of its reduction."""
+    raise NotImplementedError
+
+
+@word
+def suite() -> AbstractContextManager[None]:
+    """Braces: lets and allocations inside end with it."""
+    raise NotImplementedError
+
+
+@word
+def seq() -> AbstractContextManager[None]:
+    """A sequence that stays one, even of a single statement."""
+    raise NotImplementedError
+
+
+@word
+def where(condition: object) -> None:
+    """The block runs only where this holds."""
+    raise NotImplementedError
+
+
+@word
+def reads(*regions: Scalar) -> None:
+    """What the block reads; inferred when absent."""
+    raise NotImplementedError
+
+
+@word
+def writes(*regions: Scalar) -> None:
+    """What the block writes; inferred when absent."""
+    raise NotImplementedError
+
+
+@word
+def alloc(
+    shape: tuple[Size, ...],
+    dtype: str,
+    *,
+    scope: str = "global",
+    strides: tuple[Size, ...] | None = None,
+    align: int = 64,
+    separators: tuple[int, ...] = (),
+) -> Buffer:
+    """A buffer that lives until the end of the enclosing suite."""
+    raise NotImplementedError
+
+
+@word
+def block_alloc(
+    shape: tuple[Size, ...],
+    dtype: str,
+    *,
+    scope: str = "global",
+    strides: tuple[Size, ...] | None = None,
+    align: int = 64,
+    separators: tuple[int, ...] = (),
+) -> Buffer:
+    """A buffer that belongs to the block."""
+    raise NotImplementedError
+
+
+@word
+def let(value: Value, dtype: str = "") -> Scalar:
+    """A name for a value."""
+    raise NotImplementedError
+
+
+@word
+def store(buffer: Buffer, index: tuple[Size, ...], value: Value, predicate: object) -> None:
+    """A store in the lanes where the predicate holds."""
+    raise NotImplementedError
+
+
+@word
+def load(buffer: Buffer, index: tuple[Size, ...], predicate: object) -> Scalar:
+    """A load in the lanes where the predicate holds, zero elsewhere."""
+    raise NotImplementedError
+
+
+@word
+def evaluate(value: Value) -> None:
+    """An expression for its effect."""
+    raise NotImplementedError
+
+
+@word
+def assert_(condition: object, message: str) -> None:
+    """Stop the kernel unless the condition holds."""
+    raise NotImplementedError
+
+
+@word
+def imm(dtype: str, value: float | str) -> Scalar:
+    """A literal of a dtype; ``"inf"``, ``"-inf"``, ``"nan"`` are floats."""
+    raise NotImplementedError
+
+
+@word
+def cast(dtype: str, value: Value) -> Scalar:
+    """A conversion by numpy's rules."""
+    raise NotImplementedError
+
+
+@word
+def call(name: str, *args: Value, dtype: str = "", attrs: Attributes = None) -> Scalar:
+    """A call of a scalar function by name."""
+    raise NotImplementedError
+
+
+@word
+def call_extern(symbol: str, *args: Value, dtype: str = "") -> Scalar:
+    """A call of a foreign C function; within a formula, it is bound to a variable first.
+
+    It is made once each time and in order. In a loop ``T.parallel`` it runs on threads: that the
+    function allows it is yours to know. No default rule and no step of a schedule puts it there.
+    """
+    raise NotImplementedError
+
+
+@word
+def address_of(element: Value) -> Scalar:
+    """The address of an element, for a foreign function."""
+    raise NotImplementedError
+
+
+@word
+def select(condition: object, then: Value, orelse: Value, *, dtype: str = "") -> Scalar:
+    """One of two values; what is not taken is not loaded."""
+    raise NotImplementedError
+
+
+@word
+def if_then_else(condition: object, then: Value, orelse: Value, *, dtype: str = "") -> Scalar:
+    """As `select`."""
+    raise NotImplementedError
+
+
+@word
+def not_(value: object) -> Scalar:
+    """Logical negation of a bool."""
+    raise NotImplementedError
+
+
+@word
+def ramp(base: Value, stride: Value, lanes: int) -> Scalar:
+    """A vector: base, base + stride, ..."""
+    raise NotImplementedError
+
+
+@word
+def broadcast(value: Value, lanes: int) -> Scalar:
+    """A vector of equal values."""
+    raise NotImplementedError

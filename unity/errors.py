@@ -6,8 +6,14 @@ The lowest file of the tree: every layer raises these, so it imports nothing of 
 from __future__ import annotations
 
 import linecache
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import CodeType, FrameType, TracebackType
+
+FULL_TRACEBACKS = os.environ.get("UNITY_TRACEBACK") == "full"
+"""Whether errors keep the frames of ours; the environment's UNITY_TRACEBACK=full says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,8 @@ class UnityError(Exception):
         self.message = message
         self.span = span
         self.hint = hint
+        self.frames: TracebackType | None = None
+        """Where in Unity it was raised, if its traceback was cut: see `trim_frames`."""
 
     def __str__(self) -> str:
         """Render as ``file:line:column: message`` with the source line, a caret and the hint."""
@@ -95,6 +103,32 @@ class UnsupportedError(UnityError):
 
 class InternalError(UnityError):
     """A mistake of ours: something broke that holds for every program, whatever the user wrote."""
+
+
+def trim_frames(error: UnityError, entry: CodeType) -> None:
+    """Cut the frames of ours off an error that leaves the public interface.
+
+    Its traceback then ends at the user's call. What is cut is kept as `UnityError.frames`; with
+    ``UNITY_TRACEBACK=full`` in the environment nothing is cut.
+
+    Args:
+        error: The error, caught in a function of the public interface.
+        entry: The code of that function; an inner call of one is left to the outermost.
+    """
+    if FULL_TRACEBACKS or isinstance(error, InternalError) or _within(entry):
+        return
+    error.frames, error.__traceback__ = error.__traceback__, None
+    error.__suppress_context__ = True
+
+
+def _within(entry: CodeType) -> bool:
+    """Whether a public function is running outside the one that asks."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None:
+        if frame.f_code is entry:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def render(span: Span, message: str) -> list[str]:

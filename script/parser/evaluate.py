@@ -15,6 +15,7 @@ from types import ModuleType
 
 import numpy as np
 
+from unity.arguments import Bound, Named, Signature
 from unity.errors import UnityError
 from unity.ir import dtype as _dtypes
 from unity.ir.dims import SymDim, as_dim, ceildiv, dim_max, dim_min, floordiv, floormod
@@ -169,10 +170,29 @@ class Evaluator:
             found[name] = self.constant(value)
         return found
 
+    def given(self, node: ast.Call, signature: Signature) -> Bound[ast.expr]:
+        """What a call gives, bound to a signature.
+
+        Raises:
+            UnityError: It doesn't fit, at the argument's place.
+        """
+        named = [Named(k.arg, k.value, self.source.span(k)) for k in node.keywords]
+        return signature.bind(node.args, named, self.source.span(node))
+
+    def signature(self, node: ast.Call) -> Signature:
+        """What a name of the language takes."""
+        found = self.value(node.func)
+        assert isinstance(found, Marker), ast.unparse(node.func)
+        assert found.signature is not None, found.path
+        return found.signature
+
     def call(self, node: ast.Call) -> object:
         """A call of one of the few functions that run while parsing."""
         function = self.value(node.func)
         args = self.items(node.args)
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.source.error(keyword, "** can't be used here")
         named = {k.arg: self.value(k.value) for k in node.keywords if k.arg is not None}
         if function is min or function is max:
             return self.extreme(node, function is min, args)

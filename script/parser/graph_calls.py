@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -57,6 +58,13 @@ class GraphCalls(GraphEvaluator):
         parts = found if isinstance(found, tuple | list) else (found,)
         return tuple(self._dim(node, part) for part in parts)
 
+    def _ints(self, node: ast.expr) -> tuple[int, ...]:
+        dims = self._dims(node)
+        numbers = tuple(d for d in dims if isinstance(d, int))
+        if len(numbers) != len(dims):
+            raise self.source.error(node, "expected integers, got a dim that is not known")
+        return numbers
+
     def _dim(self, node: ast.expr, value: object) -> Dim:
         try:
             return as_dim(value)
@@ -64,7 +72,7 @@ class GraphCalls(GraphEvaluator):
             raise self.source.error(node, error.message, error.hint) from None
 
     def _call_tir(self, node: ast.Call) -> Expr:
-        given = self.arguments(node, "callee", "args", "out", optional=("sym_args", "inplace"))
+        given = self.arguments(node)
         span = self.source.span(node)
         callee = self.value(given["callee"])
         if not isinstance(callee, ScriptPrimFunc | Named):
@@ -81,7 +89,7 @@ class GraphCalls(GraphEvaluator):
         sym_args = self._dims(given["sym_args"]) if "sym_args" in given else ()
         inplace: tuple[int, ...] = ()
         if "inplace" in given:
-            inplace = tuple(int(str(i)) for i in self._dims(given["inplace"]))
+            inplace = self._ints(given["inplace"])
         self._check_kernel(node, kernel, args, out, inplace)
         return CallTir(ref, args, out, sym_args, inplace, span)
 
@@ -97,7 +105,7 @@ class GraphCalls(GraphEvaluator):
         fresh = [t for i, t in enumerate(out) if i >= len(inplace) or inplace[i] < 0]
         given = [*(self.type_of(a) for a in args), *fresh]
         wanted = kernel.buffers
-        name = ast.unparse(node.args[0]) if node.args else "the prim_func"
+        name = ast.unparse(self.arguments(node)["callee"])
         if len(given) != len(wanted):
             raise self.source.error(
                 node,
@@ -115,13 +123,13 @@ class GraphCalls(GraphEvaluator):
             ) from None
 
     def _call_library(self, node: ast.Call) -> Expr:
-        given = self.arguments(node, "symbol", "args", "out", optional=("attrs",))
+        given = self.arguments(node)
         attrs = self.attrs(given["attrs"]) if "attrs" in given else NO_ATTRS
         args, out = self._tensors(given["args"]), self._out(given["out"])
         return CallLibrary(self.text(given["symbol"]), args, out, attrs, self.source.span(node))
 
     def _call_python(self, node: ast.Call) -> Expr:
-        given = self.arguments(node, "function", "args", "out")
+        given = self.arguments(node)
         function = self.value(given["function"])
         if not callable(function) or isinstance(function, Marker):
             raise self.source.error(
@@ -131,7 +139,7 @@ class GraphCalls(GraphEvaluator):
         return CallPython(cast("Callable[..., None]", function), args, out, self.source.span(node))
 
     def _call_engine(self, node: ast.Call) -> Expr:
-        given = self.arguments(node, "engine", "subgraph", "args", "out", optional=("attrs",))
+        given = self.arguments(node)
         subgraph = self.value(given["subgraph"])
         if not isinstance(subgraph, ScriptFunction | Named):
             raise self.source.error(
@@ -144,18 +152,21 @@ class GraphCalls(GraphEvaluator):
         return CallEngine(self.text(given["engine"]), ref, args, out, attrs, span)
 
     def _match_cast(self, node: ast.Call) -> Cast:
-        given = self.arguments(node, "value", "type")
+        given = self.arguments(node)
         return Cast(self.atom(given["value"]), self.annotation(given["type"]))
 
     def _shape(self, node: ast.Call) -> Expr:
-        dims = [self._dim(node, v) for v in self.items(node.args)]
+        given = self.given(node, self.signature(node)).rest
+        dims = [self._dim(node, v) for v in self.items(list(given))]
         return ShapeValue(tuple(dims), self.source.span(node))
 
     def _prim(self, node: ast.Call) -> Expr:
-        given = self.arguments(node, "value", optional=("dtype",))
+        given = self.arguments(node)
         value = self.constant(given["value"])
         kind = self._dtype(given["dtype"]) if "dtype" in given else None
         span = self.source.span(node)
+        if kind is not None and not _holds(kind, value):
+            raise self.source.error(given["value"], f"R.prim: {shown(value)} is no {kind}")
         match value:
             case bool():
                 return PrimValue(value, kind or BOOL, span)
@@ -174,7 +185,7 @@ class GraphCalls(GraphEvaluator):
             raise self.source.error(node, error.message, error.hint) from None
 
     def _const(self, node: ast.Call) -> Expr:
-        given = self.arguments(node, "value", optional=("dtype", "shape"))
+        given = self.arguments(node)
         value = self.constant(given["value"])
         kind = self._dtype(given["dtype"]) if "dtype" in given else None
         span = self.source.span(node)
@@ -198,7 +209,10 @@ class GraphCalls(GraphEvaluator):
         except (ValueError, TypeError, OverflowError) as error:
             raise self.source.error(given["value"], f"R.const: {error}") from None
         if "shape" in given:
-            data = data.reshape([int(str(d)) for d in self._dims(given["shape"])])
+            shape = self._ints(given["shape"])
+            if math.prod(shape) != data.size:
+                raise self.source.error(given["shape"], f"{data.size} values can't have that shape")
+            data = data.reshape(shape)
         return self.constant_of(data, span)
 
 
@@ -212,6 +226,13 @@ _CALLS: Mapping[str, Callable[[GraphCalls, ast.Call], object]] = {
     "R.prim": GraphCalls._prim,
     "R.const": GraphCalls._const,
 }
+
+
+def _holds(kind: DType, value: object) -> bool:
+    """Whether a scalar of a dtype may have a value."""
+    if isinstance(value, bool) or kind == BOOL:
+        return isinstance(value, bool) and kind == BOOL
+    return kind.is_float or not isinstance(value, float)
 
 
 def _default_dtype(value: object) -> DType:

@@ -363,26 +363,9 @@ class GraphEvaluator(Evaluator):
             named[keyword.arg] = self.operand(keyword.value)
         return self.checked(node, lambda: self._op(node, path.removeprefix("R."), args, named))
 
-    def arguments(
-        self, node: ast.Call, *names: str, optional: Sequence[str] = ()
-    ) -> dict[str, ast.expr]:
-        """A call's arguments by name; those not optional must be there."""
-        path = ast.unparse(node.func)
-        usage = f"{path}({', '.join([*names, *(f'{n}=...' for n in optional)])})"
-        every = (*names, *optional)
-        if len(node.args) > len(every):
-            raise self.source.error(
-                node, f"{path} takes {len(every)} arguments, got {len(node.args)}", usage
-            )
-        given = dict(zip(every, node.args, strict=False))
-        for keyword in node.keywords:
-            if keyword.arg not in every or keyword.arg in given:
-                raise self.source.error(keyword, f"{path} has no {keyword.arg!r} here", usage)
-            given[keyword.arg] = keyword.value
-        for name in names:
-            if name not in given:
-                raise self.source.error(node, f"{path} needs {name!r}", usage)
-        return given
+    def arguments(self, node: ast.Call) -> Mapping[str, ast.expr]:
+        """A call's arguments by name, as the signature of the name of the language says."""
+        return self.given(node, self.signature(node)).named
 
     def attrs(self, node: ast.expr) -> Attrs:
         """``attrs={...}``."""

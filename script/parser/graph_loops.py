@@ -37,7 +37,7 @@ class GraphLoops(GraphBindings):
 
     def while_loop(self, node: ast.Call) -> Expr:
         """``R.while_loop(condition, body, init)`` over plain nested functions."""
-        given = self.arguments(node, "condition", "body", "init")
+        given = self.arguments(node)
         condition, body = self._local(given["condition"]), self._local(given["body"])
         init = self._tensors(given["init"])
         states = self._loop_vars(condition, [self.type_of(e) for e in init])
@@ -48,7 +48,7 @@ class GraphLoops(GraphBindings):
 
     def scan(self, node: ast.Call) -> Expr:
         """``R.scan(step, init=(...), inputs=(...))`` over a plain nested function."""
-        given = self.arguments(node, "body", optional=("init", "inputs"))
+        given = self.arguments(node)
         step = self._local(given["body"])
         init = self._tensors(given["init"]) if "init" in given else ()
         inputs = self._tensors(given["inputs"]) if "inputs" in given else ()

@@ -142,6 +142,8 @@ class GraphStatements(GraphLoops):
         function = self.value(call.func) if isinstance(call, ast.Call) else None
         if not isinstance(function, Marker) or function.path != "R.dataflow":
             raise self.source.error(call, "with takes R.dataflow() in a function")
+        assert isinstance(call, ast.Call)
+        self.arguments(call)  # it takes none
         with self.builder.dataflow_block():
             result = self.suite(node.body, live)
         if result is not None:

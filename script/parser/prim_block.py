@@ -80,12 +80,14 @@ def parse_axes(
 ) -> list[BlockAxis]:
     """The axes that ``vi = T.axis.spatial(...)`` or ``vi, vj = T.axis.remap(...)`` makes."""
     if path != "T.axis.remap":
-        domain, value = evaluator.arguments(node, 2)
+        given = evaluator.given(node, evaluator.signature(node)).named
         if len(names) != 1:
             raise evaluator.source.error(node, f"{path} makes one axis, got {len(names)} names")
         var = _axis_var(evaluator, names[0])
         kind = _KINDS[path]
-        return [BlockAxis(var, kind, evaluator.domain(domain), evaluator.index(value))]
+        return [
+            BlockAxis(var, kind, evaluator.domain(given["domain"]), evaluator.index(given["value"]))
+        ]
     return _remap(evaluator, node, names, loops)
 
 
@@ -95,10 +97,9 @@ def _remap(
     names: list[ast.Name],
     loops: dict[PrimVar, Range],
 ) -> list[BlockAxis]:
-    if not node.args:
-        raise evaluator.source.error(node, "T.axis.remap takes kinds and loop variables")
-    kinds = evaluator.text(node.args[0])
-    values = node.args[1:]
+    given = evaluator.given(node, evaluator.signature(node))
+    kinds = evaluator.text(given.named["kinds"])
+    values = list(given.rest)
     if len(values) == 1 and isinstance(values[0], ast.List):
         values = values[0].elts
     for letter in kinds:
@@ -132,7 +133,9 @@ def _axis_var(evaluator: PrimCalls, name: ast.Name) -> PrimVar:
 
 def parse_regions(evaluator: PrimCalls, node: ast.Call) -> tuple[Region, ...]:
     """The regions of ``T.reads(a[vi, 0:128], b)``; a bare buffer is all of it."""
-    return tuple(_region(evaluator, arg) for arg in node.args)
+    return tuple(
+        _region(evaluator, a) for a in evaluator.given(node, evaluator.signature(node)).rest
+    )
 
 
 def _region(evaluator: PrimCalls, node: ast.expr) -> Region:

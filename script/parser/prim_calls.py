@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
+from unity.arguments import Bound, Signature
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import FLOAT32, DType, dtype
@@ -31,6 +32,15 @@ _NAMED: Mapping[str, BinaryOp] = {
     "T.shl": "shl",
     "T.shr": "shr",
 }
+_OPERANDS = ("x", "y", "z")
+SCALAR_SIGNATURES: Mapping[str, Signature] = {
+    **{path: Signature.parse(f'{path}(a, b, *, dtype="")') for path in _NAMED},
+    **{
+        f"T.{name}": Signature.parse(f'T.{name}({", ".join(_OPERANDS[: row.arity])}, *, dtype="")')
+        for name, row in INTRINSICS.items()
+    },
+}
+"""What scalar functions take; `dtype` may say what the result is."""
 _NUMBER: Mapping[str, float] = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -45,9 +55,12 @@ class PrimCalls(PrimEvaluator):
         if function is min or function is max:
             if all(is_number(self.value(a)) for a in node.args):
                 return super().call(node)
-            return self._named(node, "min" if function is min else "max")
+            path = "T.min" if function is min else "T.max"
+            given = self.given(node, SCALAR_SIGNATURES[path]).named
+            return self._named(node, _NAMED[path], given["a"], given["b"])
         if function is abs:
-            return self._intrinsic(node, "abs", node.args)
+            given = self.given(node, SCALAR_SIGNATURES["T.abs"]).named
+            return self._intrinsic(node, "abs", list(given.values()))
         if any(is_prim_expr(self.value(a)) for a in node.args if not isinstance(a, ast.Starred)):
             raise self.not_runnable(node, function)
         return super().call(node)
@@ -55,18 +68,31 @@ class PrimCalls(PrimEvaluator):
     def _language_call(self, node: ast.Call, path: str) -> PrimExpr:
         rule = _CALLS.get(path)
         if rule is not None:
-            return rule(self, node)
-        if path in _NAMED:
-            return self._named(node, _NAMED[path])
-        name = path.removeprefix("T.")
-        if path.startswith("T.") and name in INTRINSICS:
-            self.arguments(node, INTRINSICS[name].arity)
-            return self._intrinsic(node, name, node.args)
+            return rule(self, node, self.given(node, self.signature(node)))
         if path.startswith("R."):
             raise self.source.error(node, f"{path} is for functions, this is a prim_func")
-        raise self.source.error(
-            node.func, f"{path} is no expression of the language", self._near(path)
-        )
+        signature = SCALAR_SIGNATURES.get(path)
+        if signature is None:
+            raise self.source.error(
+                node.func, f"{path} is no expression of the language", self._near(path)
+            )
+        given = self.given(node, signature)
+        if path in _NAMED:
+            made: PrimExpr = self._named(node, _NAMED[path], given.named["a"], given.named["b"])
+        else:
+            operands = [v for k, v in given.named.items() if k != "dtype"]
+            made = self._intrinsic(node, path.removeprefix("T."), operands)
+        return self._stated(node, made, given)
+
+    def _stated(self, node: ast.expr, made: PrimExpr, given: Bound[ast.expr]) -> PrimExpr:
+        """What was made, if it has the dtype that the call says."""
+        if "dtype" in given.named and made.dtype != (said := self.dtype(given.named["dtype"])):
+            raise self.source.error(
+                node,
+                f"the value is {made.dtype}, the call says {said}",
+                f'convert it: T.cast("{said}", ...)',
+            )
+        return made
 
     @staticmethod
     def _near(path: str) -> str:
@@ -76,18 +102,7 @@ class PrimCalls(PrimEvaluator):
         close = [k for k in known if k[:4] == path[:4]]
         return f"did you mean {', '.join(close[:3])}?" if close else "see unity.script.T"
 
-    def arguments(self, node: ast.Call, *counts: int) -> list[ast.expr]:
-        """The positional arguments, of which there must be so many."""
-        if len(node.args) not in counts:
-            wanted = " or ".join(map(str, counts))
-            raise self.source.error(
-                node,
-                f"{ast.unparse(node.func)} takes {wanted} arguments, got {len(node.args)}",
-            )
-        return node.args
-
-    def _named(self, node: ast.Call, op: BinaryOp) -> PrimExpr:
-        a, b = self.arguments(node, 2)
+    def _named(self, node: ast.Call, op: BinaryOp, a: ast.expr, b: ast.expr) -> PrimExpr:
         return self.operation(node, op, (a, self.value(a)), (b, self.value(b)))
 
     def _intrinsic(self, node: ast.Call, name: str, nodes: Sequence[ast.expr]) -> Intrinsic:
@@ -104,23 +119,22 @@ class PrimCalls(PrimEvaluator):
             raise self.source.error(node, error.message, error.hint) from None
         return Intrinsic(name, args, result)
 
-    def _select_call(self, node: ast.Call) -> PrimExpr:
-        return self._select(node, self.arguments(node, 3))
+    def _select_call(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        parts = [given.named[k] for k in ("condition", "then", "orelse")]
+        return self._stated(node, self._select(node, parts), given)
 
-    def _not(self, node: ast.Call) -> PrimExpr:
-        return Not(self.condition(self.arguments(node, 1)[0]))
+    def _not(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        return Not(self.condition(given.named["value"]))
 
-    def _cast(self, node: ast.Call) -> PrimExpr:
-        name, value = self.arguments(node, 2)
-        target = self.dtype(name)
-        source = self.expr(value)
+    def _cast(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        target = self.dtype(given.named["dtype"])
+        source = self.expr(given.named["value"])
         if target.lanes == 1:
             target = target.with_lanes(source.dtype.lanes)
         return Cast(target, source)
 
-    def _imm(self, node: ast.Call) -> PrimExpr:
-        name, value = self.arguments(node, 2)
-        target = self.dtype(name)
+    def _imm(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        target, value = self.dtype(given.named["dtype"]), given.named["value"]
         number = self.constant(value)
         if isinstance(number, str) and target.is_float and number in _NUMBER:
             return imm(_NUMBER[number], target)
@@ -129,48 +143,42 @@ class PrimCalls(PrimEvaluator):
         self._check_literal(value, number, target)
         return imm(number, target)
 
-    def _load(self, node: ast.Call) -> PrimExpr:
-        target, index, predicate = self.arguments(node, 3)
-        buffer = self.buffer(target)
-        return Load(buffer, self.indices(index, buffer), self.condition(predicate))
+    def _load(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        buffer = self.buffer(given.named["buffer"])
+        indices = self.indices(given.named["index"], buffer)
+        return Load(buffer, indices, self.condition(given.named["predicate"]))
 
-    def _ramp(self, node: ast.Call) -> PrimExpr:
-        base, stride, lanes = self.arguments(node, 3)
-        first = self.expr(base)
-        return Ramp(first, self.expr(stride, first.dtype), self.integer(lanes))
+    def _ramp(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        first = self.expr(given.named["base"])
+        stride = self.expr(given.named["stride"], first.dtype)
+        return Ramp(first, stride, self.integer(given.named["lanes"]))
 
-    def _broadcast(self, node: ast.Call) -> PrimExpr:
-        value, lanes = self.arguments(node, 2)
-        return Broadcast(self.expr(value), self.integer(lanes))
+    def _broadcast(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        return Broadcast(self.expr(given.named["value"]), self.integer(given.named["lanes"]))
 
-    def _call(self, node: ast.Call) -> PrimExpr:
-        name = self.text(node.args[0]) if node.args else ""
-        named = {k.arg: k.value for k in node.keywords}
+    def _call(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        name, named = self.text(given.named["name"]), given.named
         if "dtype" not in named:
             if name not in INTRINSICS:
                 raise self.source.error(node, f"there is no scalar function {name!r}")
-            return self._intrinsic(node, name, node.args[1:])
-        args = tuple(self.expr(a) for a in node.args[1:])
+            if "attrs" in named:
+                raise self.source.error(named["attrs"], "attrs need the dtype of the result, too")
+            return self._intrinsic(node, name, given.rest)
+        args = tuple(self.expr(a) for a in given.rest)
         attrs = self.attrs(named["attrs"]) if "attrs" in named else NO_ATTRS
         return Intrinsic(name, args, self.dtype(named["dtype"]), attrs)
 
-    def _call_extern(self, node: ast.Call) -> PrimExpr:
+    def _call_extern(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
         """``T.call_extern("library.function", args..., dtype=)``; without dtype none is given."""
-        if not node.args:
-            raise self.source.error(node, "T.call_extern takes a symbol, then arguments")
-        named = {k.arg: k.value for k in node.keywords}
-        unknown = [str(name) for name in named if name != "dtype"]
-        if unknown:
-            raise self.source.error(node, f"T.call_extern has no {', '.join(unknown)}")
-        symbol = self.text(node.args[0])
+        named, symbol = given.named, self.text(given.named["symbol"])
         returns = self.dtype(named["dtype"]) if "dtype" in named else None
         try:
-            return call_extern(symbol, [self.expr(a) for a in node.args[1:]], returns)
+            return call_extern(symbol, [self.expr(a) for a in given.rest], returns)
         except UnityError as error:
             raise self.source.error(node, error.message, error.hint) from None
 
-    def _address_of(self, node: ast.Call) -> PrimExpr:
-        element = self.expr(self.arguments(node, 1)[0])
+    def _address_of(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
+        element = self.expr(given.named["element"])
         if not isinstance(element, Load) or element.dtype.lanes > 1:
             raise self.source.error(node, "T.address_of takes one element of a buffer: a[i, j]")
         return address_of(element)
@@ -197,7 +205,7 @@ class PrimCalls(PrimEvaluator):
     def integer(self, node: ast.expr) -> int:
         """A number known while parsing."""
         found = self.constant(node)
-        if not isinstance(found, int):
+        if not isinstance(found, int) or isinstance(found, bool):
             raise self.source.error(node, f"expected an integer literal, got {shown(found)}")
         return found
 
@@ -219,7 +227,7 @@ class PrimCalls(PrimEvaluator):
             raise self.source.error(node, error.message, error.hint) from None
 
 
-_CALLS: Mapping[str, Callable[[PrimCalls, ast.Call], PrimExpr]] = {
+_CALLS: Mapping[str, Callable[[PrimCalls, ast.Call, Bound[ast.expr]], PrimExpr]] = {
     "T.select": PrimCalls._select_call,
     "T.if_then_else": PrimCalls._select_call,
     "T.not_": PrimCalls._not,

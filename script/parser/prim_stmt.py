@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from unity.arguments import Signature
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
@@ -26,6 +27,7 @@ from unity.ir.stmt import (
 )
 from unity.ir.visit import rewrite_prim
 
+from .. import prim_names
 from ..marker import Marker
 from .evaluate import shown
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
@@ -40,6 +42,7 @@ _LOOPS: Mapping[str, ForKind] = {
     "T.unroll": "unrolled",
     "T.thread": "thread",
 }
+_SUITES = ("T.block", "T.init", "T.suite", "T.seq")
 _LOOPS_HINT = "loop over T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(8), T.unroll(4)"
 
 
@@ -177,10 +180,9 @@ class StmtParser(PrimCalls):
             raise self.source.error(node, "several names need T.axis.remap on the right")
         like = None
         if path == "T.let" and isinstance(value, ast.Call):
-            parts = self.arguments(value, 1, 2)
-            given = parts[1] if len(parts) == 2 else _keyword(value, "dtype")
-            like = None if given is None else self.dtype(given)
-            value = parts[0]
+            given = self.given(value, self.signature(value)).named
+            like = self.dtype(given["dtype"]) if "dtype" in given else None
+            value = given["value"]
         if isinstance(found := self.value(value), Buffer):
             raise self.source.error(value, f"{found.name} is a buffer; a name is given to scalars")
         expr = self.expr(value, like)
@@ -213,7 +215,8 @@ class StmtParser(PrimCalls):
         return head
 
     def _alloc(self, node: ast.Call, names: list[ast.Name]) -> Buffer:
-        shape, element = self.arguments(node, 2)
+        given = self.given(node, self.signature(node)).named
+        shape = given["shape"]
         if not isinstance(shape, ast.Tuple | ast.List):
             raise self.source.error(shape, "the shape must be a tuple", "write (n, 4), or (n,)")
         if len(names) != 1:
@@ -221,23 +224,27 @@ class StmtParser(PrimCalls):
         buffer = Buffer(
             names[0].id,
             tuple(self.index(extent) for extent in shape.elts),
-            self.dtype(element),
+            self.dtype(given["dtype"]),
             span=self.source.span(names[0]),
         )
-        for keyword in node.keywords:
-            match keyword.arg, keyword.value:
-                case "scope", value:
-                    buffer = replace(buffer, scope=self.text(value))
-                case "align", value:
-                    buffer = replace(buffer, align=self.integer(value))
-                case "strides", ast.Tuple(elts=values):
-                    buffer = replace(buffer, strides=tuple(self.index(v) for v in values))
-                case "separators", ast.Tuple(elts=values):
-                    buffer = replace(buffer, separators=tuple(self.integer(v) for v in values))
-                case _:
-                    raise self.source.error(keyword, f"T.alloc has no {keyword.arg!r}")
+        if "scope" in given:
+            buffer = replace(buffer, scope=self.text(given["scope"]))
+        if "align" in given:
+            buffer = replace(buffer, align=self.integer(given["align"]))
+        if "strides" in given:
+            strides = tuple(self.index(v) for v in self._tuple(given["strides"]))
+            buffer = replace(buffer, strides=strides)
+        if "separators" in given:
+            separators = tuple(self.integer(v) for v in self._tuple(given["separators"]))
+            buffer = replace(buffer, separators=separators)
         self.define(names[0], buffer)
         return buffer
+
+    def _tuple(self, node: ast.expr) -> list[ast.expr]:
+        """The parts of what is written as a tuple."""
+        if not isinstance(node, ast.Tuple | ast.List):
+            raise self.source.error(node, "expected a tuple", "write (4, 1), or (4,)")
+        return node.elts
 
     def _store(self, target: ast.Subscript, value: ast.expr, node: ast.stmt) -> Store:
         buffer = self._target(target)
@@ -283,11 +290,11 @@ class StmtParser(PrimCalls):
         return Store(buffer, indices, self.typed(binary, value), None, self.source.span(node))
 
     def _call_statement(self, node: ast.Expr, call: ast.Call, head: BlockHead | None) -> list[Stmt]:
-        span = self.source.span(node)
-        match self.marker(call):
+        span, path = self.source.span(node), self.marker(call)
+        match path:
             case "T.where":
                 block = self._need_head(call, head)
-                given = self.condition(self.arguments(call, 1)[0])
+                given = self.condition(self._given(call)["condition"])
                 # a predicate is decided outside the block: over loop variables
                 values = {axis.var: axis.value for axis in block.axes}
                 block.predicate = rewrite_prim(
@@ -300,10 +307,11 @@ class StmtParser(PrimCalls):
             case "T.store":
                 return [self._predicated(call, span)]
             case "T.evaluate":
-                return [Evaluate(self.expr(self.arguments(call, 1)[0]), span)]
+                return [Evaluate(self.expr(self._given(call)["value"]), span)]
             case "T.assert_":
-                condition, message = self.arguments(call, 2)
-                return [Assert(self.condition(condition), self.text(message), span)]
+                said = self._given(call)
+                message = self.text(said["message"])
+                return [Assert(self.condition(said["condition"]), message, span)]
             case None:
                 self.value(call)
                 raise self.source.error(call, "the value of this call is not used")
@@ -311,12 +319,16 @@ class StmtParser(PrimCalls):
                 return [Evaluate(self.expr(call), span)]
         return []
 
+    def _given(self, call: ast.Call) -> Mapping[str, ast.expr]:
+        """What a statement of the language is given, by name."""
+        return self.given(call, self.signature(call)).named
+
     def _predicated(self, call: ast.Call, span: Span | None) -> Store:
-        target, index, value, predicate = self.arguments(call, 4)
-        buffer = self.buffer(target)
-        indices = self.indices(index, buffer)
-        stored = self._stored(buffer, indices, value)
-        return Store(buffer, indices, stored, self.condition(predicate), span)
+        given = self._given(call)
+        buffer = self.buffer(given["buffer"])
+        indices = self.indices(given["index"], buffer)
+        stored = self._stored(buffer, indices, given["value"])
+        return Store(buffer, indices, stored, self.condition(given["predicate"]), span)
 
     def _for(self, node: ast.For) -> Stmt:
         if node.orelse:
@@ -342,7 +354,10 @@ class StmtParser(PrimCalls):
 
     def _grid(self, call: ast.Call) -> list[PrimExpr]:
         extents: list[PrimExpr] = []
-        for arg in call.args:
+        given = (
+            self.given(call, self.signature(call)).rest if self.marker(call) else tuple(call.args)
+        )
+        for arg in given:
             if isinstance(arg, ast.Starred):
                 extents += [self.typed(arg, v) for v in self.items([arg])]
             else:
@@ -366,32 +381,43 @@ class StmtParser(PrimCalls):
         return var
 
     def _single(self, node: ast.For, name: ast.Name, call: ast.Call, kind: ForKind) -> Stmt:
-        args = list(call.args)
-        thread = self.text(args.pop()) if kind == "thread" and args else None
-        if len(args) not in (1, 2):
-            raise self.source.error(
-                call, f"a loop takes an extent or begin and end, got {len(args)} arguments"
-            )
-        given = Range(imm(0), self.index(args[0])) if len(args) == 1 else self.interval(*args)
-        attrs = _keyword(call, "attrs")
+        named = self.given(call, self._loop_signature(call)).named
+        begin, end, attrs = named["begin"], named.get("end"), named.get("attrs")
+        thread: str | None = None
+        if kind == "thread":
+            axis = named.get("axis", end)
+            if axis is None:
+                raise self.source.error(call, "T.thread needs 'axis'", 'T.thread(n, "threadIdx.x")')
+            end, thread = end if "axis" in named else None, self.text(axis)
+        given = Range(imm(0), self.index(begin)) if end is None else self.interval(begin, end)
         self.scope.push()
         var = self._loop_var(name, given)
         body = self.suite(node.body)
         self.scope.pop()
-        named = NO_ATTRS if attrs is None else self.attrs(attrs)
+        marks = NO_ATTRS if attrs is None else self.attrs(attrs)
         span = self.source.span(node)
-        return For(var, given.begin, given.extent, body, kind, thread, named, span)
+        return For(var, given.begin, given.extent, body, kind, thread, marks, span)
+
+    def _loop_signature(self, call: ast.Call) -> Signature:
+        """What a loop takes; ``range`` is ``T.serial``."""
+        if self.marker(call) is not None:
+            return self.signature(call)
+        serial = prim_names.serial
+        assert isinstance(serial, Marker)
+        assert serial.signature is not None
+        return replace(serial.signature, name="range", params=serial.signature.params[:2])
 
     def _with(self, node: ast.With, head: BlockHead | None) -> list[Stmt]:
         call = node.items[0].context_expr
         path = self.marker(call)
         if len(node.items) != 1 or not isinstance(call, ast.Call):
             raise self.source.error(node, "with takes one of T.block, T.init, T.suite, T.seq")
+        given = self._given(call) if path in _SUITES else {}
         self.scope.push()
         try:
             match path:
-                case "T.block" | "T.sblock":
-                    return [self._block(node, call)]
+                case "T.block":
+                    return [self._block(node, call, given)]
                 case "T.init":
                     block = self._need_head(call, head)
                     if block.init is not None:
@@ -411,10 +437,9 @@ class StmtParser(PrimCalls):
         finally:
             self.scope.pop()
 
-    def _block(self, node: ast.With, call: ast.Call) -> Stmt:
-        name = self.text(call.args[0]) if call.args else ""
-        attrs = _keyword(call, "attrs")
-        named = NO_ATTRS if attrs is None else self.attrs(attrs)
+    def _block(self, node: ast.With, call: ast.Call, given: Mapping[str, ast.expr]) -> Stmt:
+        name = self.text(given["name"]) if "name" in given else ""
+        named = self.attrs(given["attrs"]) if "attrs" in given else NO_ATTRS
         head = BlockHead(name, named, self.source.span(node))
         outer = len(self.visible)
         body = self.suite(node.body, head)
@@ -433,10 +458,3 @@ def _names(target: ast.expr) -> list[ast.Name] | None:
     parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     names = [p for p in parts if isinstance(p, ast.Name)]
     return names if len(names) == len(parts) else None
-
-
-def _keyword(node: ast.Call, name: str) -> ast.expr | None:
-    for keyword in node.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    return None

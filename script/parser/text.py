@@ -9,7 +9,9 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.arguments import Signature
+from unity.errors import UnityError
+from unity.ir.attrs import NO_ATTRS
 from unity.ir.dims import Symbol
 from unity.ir.dtype import SHORT_NAMES, Array
 from unity.ir.graph import Function
@@ -29,6 +31,8 @@ from .prim_func import attrs_of, parse_prim_func
 from .scope import Scope
 from .source import Source, of_text
 
+_MODULE_ATTRS = Signature.parse("script.module_attrs(attrs)")
+_EXTERN = Signature.parse("script.extern(symbol, type)")
 _BUILTINS = (abs, bool, float, int, len, list, max, min, range, round, str, sum, tuple)
 LANGUAGE: Mapping[str, object] = {
     "R": graph_names,
@@ -96,7 +100,7 @@ class TextModule:
             case ast.FunctionDef():
                 self.function(node)
             case ast.Expr(ast.Call() as call) if _path(call.func) == "script.module_attrs":
-                self.attrs = self._attrs(call)
+                self.read_attrs(call)
             case _:
                 raise self.source.error(
                     node,
@@ -128,16 +132,21 @@ class TextModule:
                     "one name is one size in a module",
                 )
 
-    def _attrs(self, call: ast.Call) -> Attrs:
-        found = self._evaluate(call.args[0]) if call.args else {}
+    def read_attrs(self, call: ast.Call) -> None:
+        """``script.module_attrs({...})``."""
+        reader = Evaluator(self.source, Scope([self.names]))
+        found = self._evaluate(reader.given(call, _MODULE_ATTRS).named["attrs"])
         if not isinstance(found, dict):
             raise self.source.error(call, "module_attrs takes a dict")
-        return attrs_of({str(k): v for k, v in found.items()})
+        try:
+            self.attrs = attrs_of({str(k): v for k, v in found.items()})
+        except UnityError as error:
+            raise self.source.error(call, error.message, error.hint) from None
 
     def _extern(self, name: str, call: ast.Call) -> None:
-        if len(call.args) != 2:
-            raise self.source.error(call, 'extern takes a symbol and a type: ("f", R.Func(...))')
-        symbol, kind = (self._evaluate(a) for a in call.args)
+        reader = Evaluator(self.source, Scope([self.names]))
+        given = reader.given(call, _EXTERN).named
+        symbol, kind = self._evaluate(given["symbol"]), self._evaluate(given["type"])
         if not isinstance(symbol, str) or not isinstance(kind, FuncType):
             raise self.source.error(call, 'extern takes a symbol and a type: ("f", R.Func(...))')
         self._define(call, name, ExternFunc(symbol, kind))

@@ -8,24 +8,23 @@ modules; functions that stand alone become modules of one function. `parse` read
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import TypeVar
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 
 from .module import of_definition, of_python, parse
+from .signatures import FUNCTION_OPTIONS, MODULE_OPTIONS, PRIM_FUNC_OPTIONS
 from .words import Word
-
-F = TypeVar("F", bound=Callable[..., object])
 
 
 def _decorator(
-    definition: object = None, /, *, check_well_formed: bool = True
+    definition: object = None, /, **options: object
 ) -> IRModule | Callable[[type], IRModule]:
     """``@I.ir_module``."""
-    del check_well_formed  # ours are checked always
+    _check_options("I.ir_module", options, MODULE_OPTIONS)
     if definition is None:
         return of_definition
     if not isinstance(definition, type):
@@ -33,26 +32,40 @@ def _decorator(
     return of_definition(definition)
 
 
-def _function(definition: object = None, /, **_options: object) -> object:
-    """``@T.prim_func`` and ``@R.function``: in a class the class's decorator reads them."""
-    if definition is None:
-        return _function
-    if not isinstance(definition, FunctionType):
-        raise UnityError(f"the decorator takes a plain function, got {definition!r}")
-    in_class = "__qualname__" in sys._getframe(1).f_locals
-    return definition if in_class else of_python(definition)
+def _check_options(name: str, options: Mapping[str, object], known: Iterable[str]) -> None:
+    for option, value in options.items():
+        if option not in known:
+            hint = f"it takes {', '.join(sorted(known))}"
+            raise UnityError(f"{name} has no parameter {option!r}", hint=hint)
+        if not isinstance(value, bool):
+            raise UnityError(f"{name}: {option!r} must be True or False, got {value!r}")
+
+
+def _marking(name: str, known: Iterable[str]) -> Callable[..., object]:
+    """``@T.prim_func`` or ``@R.function``: in a class the class's decorator reads them."""
+
+    def mark(definition: object = None, /, **options: object) -> object:
+        _check_options(name, options, known)
+        if definition is None:
+            return mark
+        if not isinstance(definition, FunctionType):
+            raise UnityError(f"the decorator takes a plain function, got {definition!r}")
+        in_class = "__qualname__" in sys._getframe(2).f_locals
+        return definition if in_class else of_python(definition)
+
+    return public(mark)
 
 
 class _Module(Word):
-    ir_module = staticmethod(_decorator)
+    ir_module = staticmethod(public(_decorator))
 
 
 class _Tensor(Word):
-    prim_func = staticmethod(_function)
+    prim_func = staticmethod(_marking("T.prim_func", PRIM_FUNC_OPTIONS))
 
 
 class _Relax(Word):
-    function = staticmethod(_function)
+    function = staticmethod(_marking("R.function", FUNCTION_OPTIONS))
 
 
 I = _Module()  # noqa: E741

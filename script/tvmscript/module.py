@@ -19,7 +19,9 @@ from unity.ir.visit import walk_bindings
 from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
-from .rewrite import Rewriter, path_of
+from .rewrite import Rewriter
+from .signatures import MODULE_OPTIONS
+from .syntax import path_of
 
 
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> IRModule:
@@ -37,6 +39,8 @@ def parse(text: str, constants: Mapping[str, Array] | None = None) -> IRModule:
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if len(classes) > 1:
         raise source.error(classes[1], "a text holds one module")
+    for node in classes:
+        _check_class(source, node)
     name = classes[0].name if classes else ""
     body = classes[0].body if classes else tree.body
     return _read(source, name, body, {}, constants or {})
@@ -93,9 +97,34 @@ def _read(
         _check(source, node)
     symbols = {symbol: dim(symbol) for symbol in rewriter.symbols}
     module = TextModule(source, {**names, **symbols}, constants)
+    for node in body:
+        match node:
+            case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_attrs":
+                module.read_attrs(call)
+            case _:
+                pass
     for function in functions:
         module.function(function)
     return _with_output_counts(module.finish())
+
+
+def _check_class(source: Source, node: ast.ClassDef) -> None:
+    """Refuse options of ``@I.ir_module`` that mean nothing to us."""
+    for decorator in node.decorator_list:
+        for option in decorator.keywords if isinstance(decorator, ast.Call) else ():
+            if option.arg not in MODULE_OPTIONS:
+                raise source.error(option, f"I.ir_module has no parameter {option.arg!r}")
+
+
+def _infos(call: ast.Call) -> list[ast.expr]:
+    found = [*call.args, *(k.value for k in call.keywords)]
+    return [v for node in found for v in (node.values if isinstance(node, ast.Dict) else [node])]
+
+
+def _is_empty(node: ast.expr) -> bool:
+    if isinstance(node, ast.Dict):
+        return not node.values
+    return isinstance(node, ast.List | ast.Tuple) and not node.elts
 
 
 def _check(source: Source, node: ast.stmt) -> None:
@@ -105,8 +134,13 @@ def _check(source: Source, node: ast.stmt) -> None:
             return
         case ast.Expr(ast.Constant()):
             return
-        case ast.Expr(ast.Call() as call) if path_of(call.func).startswith("I."):
+        case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_attrs":
             return
+        case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_global_infos":
+            if any(not _is_empty(value) for value in _infos(call)):
+                raise source.error(
+                    call, "Unity has no virtual devices", "leave I.module_global_infos out"
+                )
         case _:
             raise source.error(node, "a module holds functions", "see unity.script.tvmscript")
 

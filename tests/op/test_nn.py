@@ -204,3 +204,25 @@ def test_scatter_and_gather() -> None:
     )
     agree(reference("gather_elements", x, at), tensor(x).gather(0, tensor(at)))
     agree(reference("take", x, at, axis=0), tensor(x)[tensor(at)])
+
+
+def test_attention_scales_by_the_length_of_a_key_unless_told() -> None:
+    q, k, v = floats(2, 5, 3, 8), floats(2, 7, 3, 8), floats(2, 7, 3, 4)
+    a, b, c = (tensor(x).transpose(1, 2) for x in (q, k, v))
+    whole = F.scaled_dot_product_attention(a, b, c)
+    agree(reference("nn.attention", q, k, v), whole.transpose(1, 2))
+    agree(reference("nn.attention", q, k, v, scale=8**-0.5), whole.transpose(1, 2))
+    plain = F.scaled_dot_product_attention(a, b, c, scale=1.0)
+    agree(reference("nn.attention", q, k, v, scale=1.0), plain.transpose(1, 2))
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_average_pools_count_no_padding_unless_told(rank: int) -> None:
+    x = floats(2, 3, *(7, 6, 5)[:rank])
+    theirs = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[rank - 1]
+    name, window = f"nn.avg_pool{rank}d", {"pool_size": 3, "strides": 2, "padding": 1}
+    agree(reference(name, x, **window), theirs(tensor(x), 3, 2, 1, count_include_pad=False))
+    agree(
+        reference(name, x, **window, count_include_pad=True),
+        theirs(tensor(x), 3, 2, 1, count_include_pad=True),
+    )

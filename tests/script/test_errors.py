@@ -120,7 +120,7 @@ PRIM_MISTAKES = {
     "allocation by TVM's name": Mistake(
         't = T.alloc_buffer((4,), "float32")', "T.alloc_buffer", "no expression", "t = T.alloc(("
     ),
-    "arity": Mistake("c[0, 0] = T.exp(1.0, 2.0)", "T.exp(1.0, 2.0)", "takes 1 arguments, got 2"),
+    "arity": Mistake("c[0, 0] = T.exp(1.0, 2.0)", "T.exp(1.0, 2.0)", "takes 1 argument, got 2"),
     "op of R": Mistake("c[0, 0] = R.exp(a)", "R.exp(a)", "is for functions, this is a prim_func"),
     "buffer as a scalar": Mistake("c[0, 0] = a", "a", "expected a scalar, got the buffer a"),
     "unused value": Mistake("a[0, 0] + 2.0", "a[0, 0] + 2.0", "the value is not used", "store it"),
@@ -163,7 +163,7 @@ GRAPH_MISTAKES = {
         "return R.nn.rellu(x)", "R.nn.rellu(x)", "there is no operator 'nn.rellu'", "did you mean"
     ),
     "arity": Mistake(
-        "return R.nn.relu(x, x)", "R.nn.relu(x, x)", "takes 1 arguments, got 2", "nn.relu("
+        "return R.nn.relu(x, x)", "R.nn.relu(x, x)", "takes 1 argument, got 2", "nn.relu("
     ),
     "missing argument": Mistake("return R.add(x)", "R.add(x)", "needs", "add("),
     "unknown argument": Mistake(

@@ -192,3 +192,112 @@ def test_mistakes_are_at_their_place() -> None:
     assert caught.value.span is not None
     line = bad.splitlines()[caught.value.span.line - 1]
     assert line.strip() == "C[vi] = T.float32(0)"
+
+
+def products(kind: str, wide: str) -> str:
+    return f"""
+@R.function
+def main(x: R.Tensor((2, 64), "{kind}"), w: R.Tensor((64, 2), "{kind}")):
+    return R.matmul(x, w, out_dtype="{wide}")
+"""
+
+
+@pytest.mark.parametrize(("kind", "wide"), [("float16", "float32"), ("int8", "int32")])
+def test_products_are_made_in_the_dtype_that_is_asked_for(kind: str, wide: str) -> None:
+    x = np.full((2, 64), 100, kind)
+    result = np.asarray(interpret(tvmscript.parse(products(kind, wide)), "main", [x, x.T]))
+    np.testing.assert_array_equal(result, np.full((2, 2), 640_000, wide))
+
+
+def test_what_tvm_leaves_open_is_left_out() -> None:
+    module = tvmscript.parse(products("float16", "void"))
+    assert "out_dtype" not in script.print_module(module)
+
+
+def test_defaults_that_differ_are_written_down() -> None:
+    text = """
+@R.function
+def main(x: R.Tensor((2, 8), "float32")):
+    return R.topk(x, 2, -1, "both", False)
+"""
+    printed = script.print_module(tvmscript.parse(text))
+    assert 'R.topk(x, k=2, largest=False, dtype="int32")' in printed
+
+
+def kernel(head: str = "", loop: str = "T.serial(16)", value: str = "A[i]") -> str:
+    return f"""
+@T.prim_func
+def f(a: T.handle, C: T.Buffer((16,), "float32")):
+    offset = T.int32()
+    stride = T.int32()
+    A = T.match_buffer(a, (16,), "float32"{head})
+    t = T.alloc_buffer((16,), "float32", scope="global", align=128, strides=[1])
+    for i in {loop}:
+        C[i] = {value}
+"""
+
+
+def test_promises_that_change_nothing_are_taken() -> None:
+    module = tvmscript.parse(kernel(", elem_offset=offset, offset_factor=1, strides=[stride]"))
+    assert "T.strides(stride)" in script.print_module(module)
+    assert "strides=(1,), align=128" in script.print_module(module)
+    same = tvmscript.parse(kernel(value='T.exp(A[i], dtype="float32")'))
+    assert first_difference(same, tvmscript.parse(kernel(value="T.exp(A[i])"))) is None
+
+
+REFUSED = {
+    "an offset": (kernel(", elem_offset=4"), "Unity has no elem_offset=4 for T.match_buffer"),
+    "separators": (kernel(", axis_separators=[1]"), r"no axis_separators=\[1\]"),
+    "another array": (kernel(", data=t.data"), "no data=t.data"),
+    "no such thing": (kernel(", sparse=True"), "T.match_buffer has no parameter 'sparse'"),
+    "a step": (kernel(loop="T.serial(0, 16, step=2)"), "no step=2 for T.serial"),
+    "no such option": (kernel(loop="T.serial(16, pace=2)"), "T.serial has no parameter 'pace'"),
+    "no such part": (kernel(loop="T.grid(16, tile=2)"), "T.grid has no parameter 'tile'"),
+    "a dtype": (kernel(value='T.exp(A[i], dtype="float64")'), "the call says float64"),
+    "a keyword": (kernel(value="T.exp(A[i], fast=True)"), "T.exp has no parameter 'fast'"),
+    "one argument": (kernel(value="T.cast(A[i])"), "T.cast needs 'dtype'"),
+    "no shape": (
+        kernel().replace('(16,), "float32")):', 'dtype="float32")):'),
+        "T.Buffer needs 'shape'",
+    ),
+    "an unknown option": (
+        kernel().replace("@T.prim_func", "@T.prim_func(persistent=True)"),
+        "T.prim_func has no parameter 'persistent'",
+    ),
+    "a device": (
+        products("float32", "void").replace('(2, 64), "float32"', '(2, 64), "float32", "cuda"'),
+        "no vdevice='cuda' for R.Tensor",
+    ),
+    "a layout": (
+        """
+@R.function
+def main(x: R.Tensor((1, 4, 8, 8), "float32")):
+    return R.nn.max_pool2d(x, pool_size=[2, 2], layout="NCHW", out_layout="NHWC")
+""",
+        "the layout of the input here, not 'NHWC'",
+    ),
+    "a mask": (
+        """
+@R.function
+def main(x: R.Tensor((1, 4, 8, 8), "float32")):
+    return R.nn.attention(x, x, x, causal_mask="TopLeft")
+""",
+        "no causal_mask='TopLeft'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_nothing_that_is_said_is_dropped(case: str) -> None:
+    text, message = REFUSED[case]
+    with pytest.raises(UnityError, match=message) as caught:
+        tvmscript.parse(text)
+    assert caught.value.span is not None
+
+
+def test_options_of_the_decorators() -> None:
+    assert run(DECORATED.replace("@I.ir_module", "@I.ir_module(s_tir=True)"), "Decorated")
+    with pytest.raises(UnityError, match=r"I\.ir_module has no parameter 'pace'"):
+        run(DECORATED.replace("@I.ir_module", "@I.ir_module(pace=1)"), "Decorated")
+    with pytest.raises(UnityError, match=r"T\.prim_func has no parameter 'pace'"):
+        run(ALONE.replace("@T.prim_func", "@T.prim_func(pace=1)"), "fill")

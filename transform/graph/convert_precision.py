@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unity.arguments import REQUIRED
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT32, DType, dtype
@@ -17,7 +18,7 @@ from unity.ir.module import IRModule
 from unity.ir.target import Target
 from unity.ir.types import TensorType, Type
 from unity.ir.visit import walk_bindings
-from unity.op.registry import REQUIRED, OpDef
+from unity.op.registry import OpDef
 from unity.op.table import OPS
 
 from ..passes import Context, Pass, map_functions

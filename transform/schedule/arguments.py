@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from inspect import Parameter, signature
-from typing import ParamSpec, TypeVar
+from functools import cache
+from typing import TypeVar
 
-from unity.errors import UnityError
+from unity.annotated import Kind
+from unity.arguments import public
 from unity.ir.marks import SCOPES
 
 from .index_map import IndexMap
 from .refs import BlockRef, LoopRef
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _is_int(value: object) -> bool:
@@ -87,33 +86,14 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
 _HOW_TO_GET_LOOPS = 'schedule.get_loops("block") gives the loops around a block, split new ones'
 
 
-def step(method: Callable[P, R]) -> Callable[P, R]:
+@cache
+def _kinds() -> dict[str, Kind]:
+    return {annotation: Kind(words, fits) for annotation, (words, fits) in KINDS.items()}
+
+
+_HINTS = {KINDS[k][0]: _HOW_TO_GET_LOOPS for k in ("LoopRef", "LoopRef | AnyBlock")}
+
+
+def step(method: F) -> F:
     """A method of `Schedule` that refuses arguments which do not fit its annotations."""
-    name = method.__name__
-    whole = signature(method)
-    expected = {p.name: KINDS[p.annotation] for p in [*whole.parameters.values()][1:]}
-    places = {p.name: k for k, p in enumerate(whole.parameters.values())}
-
-    def check(at: int, key: str, value: object) -> None:
-        wanted, fits = expected[key]
-        if not fits(value):
-            where = f"{name}, argument {at} {key!r}"
-            hint = _HOW_TO_GET_LOOPS if wanted.startswith("a loop") else None
-            raise UnityError(f"{where}: expected {wanted}, got {value!r}", hint=hint)
-
-    @wraps(method)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            bound = whole.bind(*args, **kwargs)
-        except TypeError as error:
-            names = ", ".join([*whole.parameters][1:])
-            raise UnityError(f"{name}: {error}", hint=f"it takes {names}") from None
-        for key, value in list(bound.arguments.items())[1:]:
-            if whole.parameters[key].kind is Parameter.VAR_POSITIONAL:
-                for k, each in enumerate(value):
-                    check(k + 1, key, each)
-            else:
-                check(places[key], key, value)
-        return method(*args, **kwargs)
-
-    return checked
+    return public(method, _kinds(), _HINTS)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
+from keyword import iskeyword
 from math import gcd
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 
 import sympy
 
+from unity.arguments import public
 from unity.errors import UnityError
 
 from . import sympy_nodes
@@ -51,6 +53,7 @@ else:
 Dim: TypeAlias = int | SymDim
 
 
+@public
 @cache
 def dim(
     name: str,
@@ -77,6 +80,10 @@ def dim(
     """
     if not name.isidentifier():
         raise UnityError(f"a dim's name must be an identifier, got {name!r}")
+    if iskeyword(name):
+        raise UnityError(
+            f"a dim can't be called {name!r}: Python keeps that word", hint=f"dim({name + '_'!r})"
+        )
     if min < 0 or multiple_of < 1 or (max is not None and max < min):
         raise UnityError(
             f"dim {name!r}: min={min}, max={max}, multiple_of={multiple_of} contradict",
@@ -140,14 +147,14 @@ def as_dim(value: object) -> Dim:
     Raises:
         UnityError: The value is no integer expression.
     """
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
     if isinstance(value, sympy.Expr):
         if value.is_Integer:
             return int(value)
         if value.is_integer is not False and not value.is_Float:
             return cast("Dim", _ours(value))
-    if isinstance(value, SupportsIndex):
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         return int(value)
     raise UnityError(f"a dim must be an integer or an expression over dims, got {value!r}")
 

@@ -139,7 +139,7 @@ def dtype(of: str | DType | npt.DTypeLike) -> DType:
     if isinstance(of, str):
         name, _, lanes = of.partition("x")
         name = SHORT_NAMES.get(name, name)
-        if name in _ROWS:
+        if name in _ROWS and (lanes.isdecimal() or not lanes):
             return DType(name, int(lanes) if lanes else 1)
     try:
         found = _FROM_NUMPY.get(np.dtype(of))

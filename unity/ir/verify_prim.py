@@ -61,6 +61,10 @@ class _Checker:
                 f"the buffer {buffer.name} has the scope {buffer.scope!r}: it is one of "
                 + ", ".join(SCOPES)
             )
+        if buffer.align < 1 or buffer.align & (buffer.align - 1):
+            raise self.error(
+                f"the buffer {buffer.name} is aligned to {buffer.align} bytes: it is a power of 2"
+            )
 
     def stmt(self, s: Stmt) -> None:
         match s:

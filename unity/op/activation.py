@@ -17,7 +17,8 @@ from unity.ir.types import Type
 
 from .accumulate import Real, real, rounded, widened
 from .argument import axis, common_dtype, float_tensor, ranked, require_equal, tensor
-from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, int_attr
+from .attribute import INT, NUMBER
+from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _Scalar: TypeAlias = Callable[[PrimExpr, Attrs], PrimExpr]
@@ -186,7 +187,7 @@ def _prelu_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return rounded(np.where(wide < 0, wide * real(slope).reshape(shape), wide), x)
 
 
-_PRELU = (Param("x"), Param("alpha"), Param("axis", "attr", 1))
+_PRELU = (Param("x"), Param("alpha"), attr("axis", INT, 1))
 
 
 def _prelu_samples(seed: int) -> Sequence[Sample]:
@@ -236,7 +237,7 @@ OPS: tuple[OpDef, ...] = (
         lambda x, a: te.select(x < 0.0, x * _float(a, "alpha"), x),
         lambda x, a: np.where(x < 0, x * _float(a, "alpha"), x),
         "``x`` where ``x >= 0``, else ``alpha * x`` (R.nn.leakyrelu, ONNX LeakyRelu).",
-        Param("alpha", "attr", 0.01),
+        attr("alpha", NUMBER, 0.01),
     ),
     OpDef(
         "nn.prelu",
@@ -256,30 +257,30 @@ OPS: tuple[OpDef, ...] = (
         lambda x, a: te.select(x < 0.0, te.expm1(x) * _float(a, "alpha"), x),
         lambda x, a: np.where(x < 0, _float(a, "alpha") * np.expm1(x), x),
         "``x`` where ``x >= 0``, else ``alpha * (exp(x) - 1)`` (ONNX Elu).",
-        Param("alpha", "attr", 1.0),
+        attr("alpha", NUMBER, 1.0),
     ),
     _row(
         "nn.selu",
         lambda x, a: te.select(x < 0.0, te.expm1(x) * _float(a, "alpha"), x) * _float(a, "gamma"),
         lambda x, a: _float(a, "gamma") * np.where(x < 0, _float(a, "alpha") * np.expm1(x), x),
         "``gamma * elu(x, alpha)`` (R.nn.selu, ONNX Selu).",
-        Param("alpha", "attr", _ALPHA_SELU),
-        Param("gamma", "attr", _SCALE_SELU),
+        attr("alpha", NUMBER, _ALPHA_SELU),
+        attr("gamma", NUMBER, _SCALE_SELU),
     ),
     _row(
         "nn.softplus",
         lambda x, a: _stable_softplus(x * _float(a, "beta")) * (1 / _float(a, "beta")),
         lambda x, a: _softplus(x * _float(a, "beta")) / _float(a, "beta"),
         "``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus).",
-        Param("beta", "attr", 1.0),
+        attr("beta", NUMBER, 1.0),
     ),
     _row(
         "nn.hardsigmoid",
         _clamped_line,
         lambda x, a: np.clip(x * _float(a, "alpha") + _float(a, "beta"), 0, 1),
         "``clip(alpha * x + beta, 0, 1)`` (torch hardsigmoid; ONNX HardSigmoid has alpha 0.2).",
-        Param("alpha", "attr", 1 / 6),
-        Param("beta", "attr", 0.5),
+        attr("alpha", NUMBER, 1 / 6),
+        attr("beta", NUMBER, 0.5),
     ),
     _row(
         "nn.hardswish",

@@ -17,7 +17,8 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import real, rounded, working_dtype
 from .argument import float_tensor, ranked
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule
+from .attribute import INTS, TEXT
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr
 from .sampling import Sampler, sample
 from .window import dims_of, per_axis
 
@@ -129,8 +130,8 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 def _row(rank: int) -> OpDef:
     params = (
         Param("x"),
-        Param("output_size", "attr", (1,) * rank),
-        Param("layout", "attr", _LAYOUTS[rank]),
+        attr("output_size", INTS, (1,) * rank),
+        attr("layout", TEXT, _LAYOUTS[rank]),
     )
 
     def samples(seed: int) -> Sequence[Sample]:

@@ -6,9 +6,10 @@ changes no result but by rounding.
 
 from __future__ import annotations
 
-from .registry import Param, Site
+from .attribute import TEXT
+from .registry import Site, attr
 
-ALGORITHM = Param("algorithm", "attr", None)
+ALGORITHM = attr("algorithm", TEXT, None)
 CONVOLUTIONS = ("direct", "gemm", "winograd.2", "winograd.4")
 """On channels in blocks; as a matrix product of the image as it lies; by tiles of 2 or 4."""
 PRODUCTS = ("packed", "unpacked")

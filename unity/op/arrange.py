@@ -15,17 +15,18 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
 from .argument import axes, ranked, tensor
+from .attribute import INT, INTS, TEXT, optional
 from .reduce import known
-from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 Index: TypeAlias = tuple[PrimExpr, ...]
 _Move: TypeAlias = Callable[[te.Tensor, Attrs, Index], Index]
 
-_PERMUTE = (Param("x"), Param("axes", "attr", None))
-_FLIP = (Param("x"), Param("axis", "attr", 0))
-_DEPTH_TO_SPACE = (Param("x"), Param("block_size", "attr"), Param("mode", "attr", "DCR"))
-_SPACE_TO_DEPTH = (Param("x"), Param("block_size", "attr"))
+_PERMUTE = (Param("x"), attr("axes", INTS, None))
+_FLIP = (Param("x"), attr("axis", optional(INTS), 0))
+_DEPTH_TO_SPACE = (Param("x"), attr("block_size", INT), attr("mode", TEXT, "DCR"))
+_SPACE_TO_DEPTH = (Param("x"), attr("block_size", INT))
 
 
 def moved(move: _Move, name: str) -> ComputeRule:

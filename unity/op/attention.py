@@ -10,13 +10,14 @@ from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim, always_ge, dim_text, equal
-from unity.ir.dtype import BFLOAT16, BOOL, Array
+from unity.ir.dtype import BFLOAT16, BOOL, Array, DType
 from unity.ir.prim_expr import Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, has, require_equal, tensor, type_text
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .attribute import INT, INTS, NUMBER, SIZE, TEXTS
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
 from .sampling import Sampler, sample
 
 _PARAMS = (
@@ -25,13 +26,13 @@ _PARAMS = (
     Param("v"),
     Param("bias", "tensor", None),
     Param("mask", "tensor", None),
-    Param("scale", "attr", 1.0),
-    Param("fill", "attr", -1e9),
-    Param("layouts", "attr", ("BLHD", "BLHD", "BLHD", "BLHD")),
-    Param("heads", "attr", None),
-    Param("kv_heads", "attr", None),
-    Param("first", "attr", (0, 0, 0)),
-    Param("keys", "attr", None),
+    attr("scale", NUMBER, None),
+    attr("fill", NUMBER, -1e9),
+    attr("layouts", TEXTS, ("BLHD", "BLHD", "BLHD", "BLHD")),
+    attr("heads", INT, None),
+    attr("kv_heads", INT, None),
+    attr("first", INTS, (0, 0, 0)),
+    attr("keys", SIZE, None),
 )
 _AXES = "BLHD"
 _SCORED = "BHLD"
@@ -66,8 +67,6 @@ def _checked_attrs(site: Site) -> None:
     keys = site.attrs["keys"]
     if keys is not None and (isinstance(keys, bool) or not isinstance(keys, int | SymDim)):
         raise site.error(f"'keys' must be a dim or None, got {keys!r}")
-    site.number("scale")
-    site.number("fill")
 
 
 def _infer(site: Site) -> Type:
@@ -165,7 +164,9 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         x = (q, k, v)[which]
         return te.cast(x[tuple(place[a] for a in layouts[which])], wide)
 
-    d = te.reduce_axis(q.shape[layouts[0].index("D")], "d")
+    size = q.shape[layouts[0].index("D")]
+    scale = _scale(attrs, size, wide)
+    d = te.reduce_axis(size, "d")
     scores = te.compute(
         (out["B"], out["H"], out["L"], count),
         lambda b, h, i, j: te.sum(read(0, b, i, h, d.var) * read(1, b, j, h, d.var), axis=[d]),
@@ -174,8 +175,8 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
 
     def biased(*i: PrimExpr) -> PrimExpr:
         value: PrimExpr = scores[i]
-        if attrs["scale"] != 1:
-            value = value * _float(attrs, "scale")
+        if scale != 1:
+            value = value * scale
         if len(extra) > 1:
             value = te.select(_broadcast(extra[1], i), value, imm(_float(attrs, "fill"), wide))
         if extra:
@@ -215,6 +216,15 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     )
 
 
+def _scale(attrs: Attrs, size: PrimExpr, wide: DType) -> PrimExpr | float:
+    """What scores are multiplied by: one over the root of a key's length if nothing is said."""
+    if attrs["scale"] is not None:
+        return _float(attrs, "scale")
+    if isinstance(size, Imm):
+        return float(size.value) ** -0.5 if size.value else 1.0
+    return te.rsqrt(te.cast(size, wide))
+
+
 def _float(attrs: Attrs, name: str) -> float:
     value = attrs[name]
     assert isinstance(value, int | float)
@@ -245,7 +255,9 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         return np.repeat(own, heads // count, axis=1)
 
     left, right = operand(q, 0, heads), operand(k, 1, shared)
-    scores = left @ np.swapaxes(right, 2, 3) * _float(attrs, "scale")
+    usual = max(left.shape[3], 1) ** -0.5
+    scale = usual if attrs["scale"] is None else _float(attrs, "scale")
+    scores = left @ np.swapaxes(right, 2, 3) * scale
     if len(extra) > 1:
         scores = np.where(extra[1], scores, _float(attrs, "fill"))
     if extra:
@@ -293,9 +305,9 @@ OPS: tuple[OpDef, ...] = (
         _reference,
         """``softmax(where(mask, q k^T * scale, fill) + bias) v`` for each batch and head.
 
-        Relax's R.nn.attention. `q` is (B, L, H, D), `k` and `v` (B, keys, H, D), the result (B, L,
-        H, Dv); `layouts` tells other orders of these axes, for q, k, v and the result. `bias` and
-        the bool `mask` broadcast to (B, H, L, keys).
+        Relax's R.nn.attention: `scale` is ``1 / sqrt(D)`` if it is left out. `q` is (B, L, H, D),
+        `k` and `v` (B, keys, H, D), the result (B, L, H, Dv); `layouts` tells other orders of these
+        axes, for q, k, v and the result. `bias` and the bool `mask` broadcast to (B, H, L, keys).
 
         Operands may be parts of larger tensors: `heads` heads from `first` on (one tensor may hold
         q, k and v), the first `keys` rows of caches. With `kv_heads`, that many heads of keys and

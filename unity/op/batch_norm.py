@@ -14,12 +14,13 @@ from unity.ir.types import Type
 
 from .accumulate import real, rounded, working_dtype
 from .argument import axis, common_dtype, float_tensor
+from .attribute import INT, NUMBER
 from .moments import (
     arrays,
     epsilon,
     require_channels,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _BATCH = (
@@ -28,8 +29,8 @@ _BATCH = (
     Param("beta"),
     Param("mean"),
     Param("variance"),
-    Param("axis", "attr", 1),
-    Param("epsilon", "attr", 1e-5),
+    attr("axis", INT, 1),
+    attr("epsilon", NUMBER, 1e-5),
 )
 
 

@@ -18,11 +18,12 @@ from unity.ir.stmt import Block, BlockAxis, Buffer, For, Range, Stmt, Store
 from unity.ir.types import TensorType, Type
 
 from .argument import axis, common_dtype, require_equal, tensor, type_text
+from .attribute import INT, SIZE
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("cache"), Param("new"), Param("length", "attr"), Param("axis", "attr", 0))
+_PARAMS = (Param("cache"), Param("new"), attr("length", SIZE), attr("axis", INT, 0))
 
 
 def _length(attrs: Attrs) -> Dim:

@@ -37,6 +37,7 @@ from unity.ir.graph import (
 )
 from unity.ir.types import TensorType, Type
 
+from .attribute import DTYPE
 from .infer import infer_type
 from .registry import OpDef, Param, attr_value
 from .table import OPS
@@ -67,7 +68,8 @@ def call_op(
     values, named = row.bind(args, attrs, span)
     params = [p for p in row.params if p.kind != "attr"]
     bound = _given(row, params, values)
-    checked = Attrs({n: _attribute(row, n, v, span) for n, v in named.items()})
+    kinds = {p.name: p for p in row.params}
+    checked = Attrs({n: _attribute(row, kinds[n], v, span) for n, v in named.items()})
     like = _common_dtype(bound, checked, signatures or {})
     exprs = tuple(_argument(row, p, v, like, span) for p, v in bound)
     return Call(Op(name, span), exprs, checked, span)
@@ -80,14 +82,14 @@ def _given(
     return list(zip(params, values, strict=False))
 
 
-def _attribute(row: OpDef, name: str, value: object, span: Span | None) -> AttrValue:
+def _attribute(row: OpDef, param: Param, value: object, span: Span | None) -> AttrValue:
+    """A value as an attribute; whether it is of the attribute's type is asked by `infer_call`."""
     try:
-        if name.endswith("dtype") and value is not None:
-            return dtype(value) if isinstance(value, str | DType) else dtype(np.dtype(str(value)))
+        if param.type is DTYPE and isinstance(value, str | type | np.dtype):
+            return dtype(value)
         return attr_value(value)
-    except (UnityError, TypeError) as error:
-        message = error.message if isinstance(error, UnityError) else str(error)
-        raise UnityError(f"{row.name}: {name!r}: {message}", span) from None
+    except UnityError as error:
+        raise UnityError(f"{row.name}: {param.name!r}: {error.message}", span, error.hint) from None
 
 
 def _argument(

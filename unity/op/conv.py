@@ -16,9 +16,10 @@ from unity.ir.types import TensorType, Type
 from .accumulate import Real, narrowed, real, working_dtype
 from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from .argument import common_dtype, ranked, require_equal, type_text
+from .attribute import DTYPE, INT, TEXT
 from .deal import deal
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr, int_attr
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -37,10 +38,10 @@ def _params(rank: int) -> tuple[Param, ...]:
         Param("x"),
         Param("weight"),
         *STEPS,
-        Param("groups", "attr", 1),
-        Param("data_layout", "attr", data),
-        Param("kernel_layout", "attr", kernel),
-        Param("out_dtype", "attr", None),
+        attr("groups", INT, 1),
+        attr("data_layout", TEXT, data),
+        attr("kernel_layout", TEXT, kernel),
+        attr("out_dtype", DTYPE, None),
         *((ALGORITHM,) if rank == 2 else ()),
     )
 

@@ -16,9 +16,10 @@ from unity.ir.types import TensorType, Type
 from .accumulate import Real, narrowed, real, working_dtype
 from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
 from .argument import common_dtype, ranked, require_equal, type_text
+from .attribute import DTYPE, FLAG
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -34,8 +35,8 @@ _PARAMS = (
     Param("x"),
     Param("weight"),
     *STEPS,
-    Param("depthwise", "attr", False),
-    Param("out_dtype", "attr", None),
+    attr("depthwise", FLAG, False),
+    attr("out_dtype", DTYPE, None),
     ALGORITHM,
 )
 

@@ -17,9 +17,10 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, narrowed, real, working_dtype
 from .argument import common_dtype, ranked, type_text
+from .attribute import DTYPE, INT
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
 from .sampling import Sampler, sample
 from .window import (
     Window,
@@ -35,8 +36,8 @@ _PARAMS = (
     Param("x"),
     Param("weight"),
     *STEPS,
-    Param("line", "attr", None),
-    Param("out_dtype", "attr", None),
+    attr("line", INT, None),
+    attr("out_dtype", DTYPE, None),
 )
 
 

@@ -17,9 +17,10 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import narrowed, real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
+from .attribute import DTYPE, INT, INTS, TEXT
 from .conv import groups_of, out_dtype, require_layouts
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr, int_attr
 from .sampling import Sampler, sample
 from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
 from .window_sum import STEPS, operands
@@ -33,12 +34,12 @@ def _params(rank: int) -> tuple[Param, ...]:
         Param("x"),
         Param("weight"),
         *STEPS[:2],
-        Param("output_padding", "attr", 0),
+        attr("output_padding", INTS, 0),
         *STEPS[2:],
-        Param("groups", "attr", 1),
-        Param("data_layout", "attr", data),
-        Param("kernel_layout", "attr", kernel),
-        Param("out_dtype", "attr", None),
+        attr("groups", INT, 1),
+        attr("data_layout", TEXT, data),
+        attr("kernel_layout", TEXT, kernel),
+        attr("out_dtype", DTYPE, None),
     )
 
 

@@ -21,9 +21,10 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import real, working_dtype
 from .argument import common_dtype, ranked, require_equal, type_text
+from .attribute import INT, INTS
 from .cook_toom import POINTS, as_array, cook_toom, input_rows, output_rows
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 from .window import Window, check_steps, dims_of, pad_reference, paddings
 from .window_sum import operands
@@ -31,8 +32,8 @@ from .window_sum import operands
 _PARAMS = (
     Param("x"),
     Param("weight"),
-    Param("tile", "attr"),
-    Param("padding", "attr", 0),
+    attr("tile", INT),
+    attr("padding", INTS, 0),
 )
 
 

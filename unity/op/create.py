@@ -16,22 +16,23 @@ from unity.ir.prim_expr import PrimExpr, Select, imm
 from unity.ir.types import TensorType, Type
 
 from .argument import shape, tensor
+from .attribute import COUNTER, DTYPE, SIZE, SIZES
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, dtype_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, dtype_attr
 from .sampling import Sampler, sample
 
-_FULL = (Param("shape", "shape"), Param("fill_value"), Param("dtype", "attr", None))
-_FILLED = (Param("shape", "shape"), Param("dtype", "attr", FLOAT32))
-_FULL_LIKE = (Param("x"), Param("fill_value"), Param("dtype", "attr", None))
-_LIKE = (Param("x"), Param("dtype", "attr", None))
+_FULL = (Param("shape", "shape"), Param("fill_value"), attr("dtype", DTYPE, None))
+_FILLED = (Param("shape", "shape"), attr("dtype", DTYPE, FLOAT32))
+_FULL_LIKE = (Param("x"), Param("fill_value"), attr("dtype", DTYPE, None))
+_LIKE = (Param("x"), attr("dtype", DTYPE, None))
 _ARANGE = (
-    Param("start", "attr"),
-    Param("end", "attr", None),
-    Param("step", "attr", 1),
-    Param("dtype", "attr", None),
+    attr("start", COUNTER),
+    attr("end", COUNTER, None),
+    attr("step", COUNTER, 1),
+    attr("dtype", DTYPE, None),
 )
-_TRIANGLE = (Param("x"), Param("k", "attr", 0))
-_DIMS = (Param("values", "attr"), Param("dtype", "attr", INT64))
+_TRIANGLE = (Param("x"), attr("k", SIZE, 0))
+_DIMS = (attr("values", SIZES), attr("dtype", DTYPE, INT64))
 
 
 def _fill_dtype(site: Site, value: TensorType, default: DType | None) -> DType | None:

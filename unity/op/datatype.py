@@ -13,11 +13,12 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
 from .argument import tensor
+from .attribute import DTYPE
 from .reduce import known, tensor_of
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, dtype_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, dtype_attr
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("x"), Param("dtype", "attr"))
+_PARAMS = (Param("x"), attr("dtype", DTYPE))
 _PAIRS = (
     ("float32", "float16"), ("float16", "float32"), ("float32", "int32"), ("int64", "float32"),
     ("float32", "bool"), ("bool", "float32"), ("int32", "int8"), ("int64", "int32"),

@@ -16,12 +16,13 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import unary, widened
 from .argument import tensor
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .attribute import NUMBER
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
 from .sampling import Sampler, sample
 
 Accepts: TypeAlias = Literal["float", "number", "int", "bool"]
 _X = (Param("x"),)
-_CLIP = (Param("x"), Param("min", "attr", None), Param("max", "attr", None))
+_CLIP = (Param("x"), attr("min", NUMBER, None), attr("max", NUMBER, None))
 _SHAPES: tuple[tuple[int, ...], ...] = ((), (7,), (2, 3, 4), (3, 0, 2))
 _KINDS: dict[Accepts, tuple[str, ...]] = {
     "float": ("float32", "float64", "float16", "bfloat16"),

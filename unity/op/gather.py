@@ -20,13 +20,14 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Shape, TensorType, Type
 
 from .argument import axis, broadcast_shapes, int_tensor, tensor, type_text
+from .attribute import INT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
-_TAKE = (Param("x"), Param("indices"), Param("axis", "attr", None))
-_ELEMENTS = (Param("x"), Param("indices"), Param("axis", "attr", 0))
-_ND = (Param("x"), Param("indices"), Param("batch_dims", "attr", 0))
+_TAKE = (Param("x"), Param("indices"), attr("axis", INT, None))
+_ELEMENTS = (Param("x"), Param("indices"), attr("axis", INT, 0))
+_ND = (Param("x"), Param("indices"), attr("batch_dims", INT, 0))
 
 
 def in_range(index: PrimExpr, extent: PrimExpr) -> PrimExpr:

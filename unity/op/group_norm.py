@@ -14,6 +14,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import rounded
 from .argument import axis, common_dtype, float_tensor, type_text
+from .attribute import INT, NUMBER
 from .moments import (
     affine_over,
     arrays,
@@ -25,17 +26,17 @@ from .moments import (
     require_channels,
     spread,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _INSTANCE = (
     Param("x"),
     Param("gamma"),
     Param("beta"),
-    Param("channel_axis", "attr", 1),
-    Param("epsilon", "attr", 1e-5),
+    attr("channel_axis", INT, 1),
+    attr("epsilon", NUMBER, 1e-5),
 )
-_GROUP = (*_INSTANCE[:3], Param("num_groups", "attr"), *_INSTANCE[3:])
+_GROUP = (*_INSTANCE[:3], attr("num_groups", INT), *_INSTANCE[3:])
 
 
 def _instance_infer(site: Site) -> Type:

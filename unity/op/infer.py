@@ -47,7 +47,7 @@ from unity.ir.types import (
 )
 from unity.ir.visit import substitute_symbols_in_type, type_symbols
 
-from .registry import OpDef, Param, Site
+from .registry import OpDef, Param, Site, shown_value
 from .table import OPS
 
 Fresh: TypeAlias = Callable[[str], Symbol]
@@ -154,10 +154,24 @@ def infer_call(
         raise site.error(f"got {len(types)} arguments", row.usage)
     for param, found in zip(params, types, strict=False):
         _check_argument(site, param, found)
-    for name in (p.name for p in row.params if p.kind == "attr"):
-        if name not in attrs:
-            raise site.error(f"lacks the attribute {name!r}", row.usage)
+    _check_attributes(site, [p for p in row.params if p.kind == "attr"])
     return row.infer(site)
+
+
+def _check_attributes(site: Site, params: Sequence[Param]) -> None:
+    """Every attribute is there and holds what its type in the row says, and there is no other."""
+    for param in params:
+        if param.name not in site.attrs:
+            raise site.error(f"lacks the attribute {param.name!r}", site.op.usage)
+        value = site.attrs[param.name]
+        if not param.takes(value):
+            wanted = param.type.words if param.type is not None else ""
+            raise site.error(
+                f"{param.name!r} must be {wanted}, got {shown_value(value)}", site.op.usage
+            )
+    if len(site.attrs) > len(params):
+        (name, *_) = sorted(set(site.attrs) - {p.name for p in params})
+        raise site.error(f"has no attribute {name!r}", site.op.usage)
 
 
 def _check_argument(site: Site, param: Param, found: Type) -> None:

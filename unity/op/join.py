@@ -15,13 +15,14 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, TupleType, Type
 
 from .argument import axis, common_dtype, require_equal, tensor, tensors, type_text
+from .attribute import INT, SIZES
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
-_CONCAT = (Param("tensors", "tensors"), Param("axis", "attr", 0))
-_SPLIT = (Param("x"), Param("indices_or_sections", "attr"), Param("axis", "attr", 0))
+_CONCAT = (Param("tensors", "tensors"), attr("axis", INT, 0))
+_SPLIT = (Param("x"), attr("indices_or_sections", SIZES), attr("axis", INT, 0))
 
 
 def _all_tensors(args: Sequence[ComputeArg]) -> tuple[te.Tensor, ...]:

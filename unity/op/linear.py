@@ -16,10 +16,11 @@ from unity.ir.types import TensorType, Type
 from .accumulate import working_dtype
 from .algorithm import ALGORITHM, PRODUCTS, check_algorithm
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .attribute import DTYPE
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("x1"), Param("x2"), Param("out_dtype", "attr", None), ALGORITHM)
+_PARAMS = (Param("x1"), Param("x2"), attr("out_dtype", DTYPE, None), ALGORITHM)
 
 
 def _infer(site: Site) -> Type:

@@ -14,19 +14,20 @@ from unity.ir.types import Type
 
 from .accumulate import real, rounded, widened
 from .argument import axis, float_tensor
+from .attribute import INT, NUMBER
 from .moments import (
     arrays,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _LRN = (
     Param("x"),
-    Param("size", "attr"),
-    Param("axis", "attr", 1),
-    Param("alpha", "attr", 1e-4),
-    Param("beta", "attr", 0.75),
-    Param("bias", "attr", 1.0),
+    attr("size", INT),
+    attr("axis", INT, 1),
+    attr("alpha", NUMBER, 1e-4),
+    attr("beta", NUMBER, 0.75),
+    attr("bias", NUMBER, 1.0),
 )
 
 

@@ -16,14 +16,15 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import narrowed, working_dtype
 from .argument import common_dtype, tensor, type_text
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .attribute import DTYPE, INT
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (
     Param("x"),
     Param("weight"),
-    Param("columns", "attr"),
-    Param("out_dtype", "attr", None),
+    attr("columns", INT),
+    attr("out_dtype", DTYPE, None),
 )
 
 

@@ -16,16 +16,17 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import narrowed, working_dtype
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
+from .attribute import DTYPE, INT
 from .linear import batch_index
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (
     Param("x"),
     Param("weight"),
-    Param("columns", "attr"),
-    Param("out_dtype", "attr", None),
-    Param("chunks", "attr", 1),
+    attr("columns", INT),
+    attr("out_dtype", DTYPE, None),
+    attr("chunks", INT, 1),
 )
 
 

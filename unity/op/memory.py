@@ -9,16 +9,17 @@ from __future__ import annotations
 from unity.ir.types import ObjectType, ShapeType, TensorType, TupleType, Type
 
 from .argument import shape, tensor
-from .registry import OpDef, Param, Site
+from .attribute import DTYPE
+from .registry import OpDef, Param, Site, attr
 
 _ARENA = (Param("shape", "shape"),)
 _VIEW = (
     Param("arena", "value"),
     Param("offset", "shape"),
     Param("shape", "shape"),
-    Param("dtype", "attr"),
+    attr("dtype", DTYPE),
 )
-_TENSOR = (Param("shape", "shape"), Param("dtype", "attr"))
+_TENSOR = (Param("shape", "shape"), attr("dtype", DTYPE))
 _KERNEL = (Param("kernel", "value"), Param("args", "tensors"), Param("sizes", "shape"))
 _RESHAPE = (Param("x"), Param("shape", "shape"))
 

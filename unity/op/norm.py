@@ -11,6 +11,7 @@ from unity.ir.types import Type
 
 from .accumulate import rounded
 from .argument import axes, common_dtype, float_tensor, require_equal, type_text
+from .attribute import INTS, NUMBER
 from .moments import (
     affine_over,
     arrays,
@@ -20,17 +21,17 @@ from .moments import (
     parts_over,
     spread,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, ints_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, ints_attr
 from .sampling import Sampler, sample
 
 _LAYER = (
     Param("x"),
     Param("gamma"),
     Param("beta", default=None),
-    Param("axes", "attr", -1),
-    Param("epsilon", "attr", 1e-5),
+    attr("axes", INTS, -1),
+    attr("epsilon", NUMBER, 1e-5),
 )
-_RMS = (Param("x"), Param("weight"), Param("axes", "attr", -1), Param("epsilon", "attr", 1e-5))
+_RMS = (Param("x"), Param("weight"), attr("axes", INTS, -1), attr("epsilon", NUMBER, 1e-5))
 
 
 def _layer_infer(site: Site) -> Type:

@@ -13,16 +13,17 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
 from .argument import axis, common_dtype, int_tensor, tensor, type_text
+from .attribute import INT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _ONE_HOT = (
     Param("indices"),
     Param("on_value"),
     Param("off_value"),
-    Param("depth", "attr"),
-    Param("axis", "attr", -1),
+    attr("depth", INT),
+    attr("axis", INT, -1),
 )
 
 

@@ -16,16 +16,17 @@ from unity.ir.prim_expr import PrimExpr, as_prim_expr
 from unity.ir.types import TensorType, Type
 
 from .argument import tensor, type_text
+from .attribute import NUMBER, SIZES, TEXT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
 _PARAMS = (
     Param("x"),
-    Param("pad_width", "attr"),
-    Param("pad_mode", "attr", "constant"),
-    Param("pad_value", "attr", 0.0),
+    attr("pad_width", SIZES),
+    attr("pad_mode", TEXT, "constant"),
+    attr("pad_value", NUMBER, 0.0),
 )
 _MODES = ("constant", "edge", "reflect", "wrap")
 

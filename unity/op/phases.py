@@ -15,10 +15,11 @@ from unity.ir.types import TensorType, Type
 
 from .argument import tensor
 from .arrange import array_of, moved
-from .registry import OpDef, Param, RefArg, Sample, Site, ints_attr
+from .attribute import INTS
+from .registry import OpDef, Param, RefArg, Sample, Site, attr, ints_attr
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("x"), Param("strides", "attr"))
+_PARAMS = (Param("x"), attr("strides", INTS))
 
 
 def _infer(site: Site) -> Type:

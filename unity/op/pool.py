@@ -16,7 +16,8 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import real, rounded, working_dtype
 from .argument import float_tensor, ranked
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule
+from .attribute import FLAG, INTS, TEXT
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr
 from .sampling import Sampler, sample
 from .window import (
     Window,
@@ -38,13 +39,13 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 def _params(rank: int, *more: Param) -> tuple[Param, ...]:
     return (
         Param("x"),
-        Param("pool_size", "attr", (1,) * rank),
-        Param("strides", "attr", 1),
-        Param("padding", "attr", 0),
-        Param("dilation", "attr", 1),
-        Param("ceil_mode", "attr", False),
+        attr("pool_size", INTS, (1,) * rank),
+        attr("strides", INTS, 1),
+        attr("padding", INTS, 0),
+        attr("dilation", INTS, 1),
+        attr("ceil_mode", FLAG, False),
         *more,
-        Param("layout", "attr", _LAYOUTS[rank]),
+        attr("layout", TEXT, _LAYOUTS[rank]),
     )
 
 
@@ -236,7 +237,7 @@ def _max_row(rank: int) -> OpDef:
 def _avg_row(rank: int) -> OpDef:
     return OpDef(
         f"nn.avg_pool{rank}d",
-        _params(rank, Param("count_include_pad", "attr", False)),
+        _params(rank, attr("count_include_pad", FLAG, False)),
         _infer(rank, floats=True),
         _avg_reference,
         f"""The mean over sliding windows of {rank} spatial axes ({_LAYOUTS[rank]}).

@@ -14,11 +14,12 @@ from unity.ir.types import Shape, TensorType, Type
 
 from .accumulate import exact, widened, working_dtype
 from .argument import axes, tensor
+from .attribute import FLAG, INTS
 from .elementwise import Accepts, accepts_dtype
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, axes_attr, flag_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, axes_attr, flag_attr
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("x"), Param("axis", "attr", None), Param("keepdims", "attr", False))
+_PARAMS = (Param("x"), attr("axis", INTS, None), attr("keepdims", FLAG, False))
 _CASES: tuple[tuple[tuple[int, ...], object, bool], ...] = (
     ((3, 4), None, False),
     ((3, 4, 2), (1,), False),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal, TypeAlias
 
+from unity.arguments import REQUIRED, Named, Parameter, Signature
 from unity.errors import Span, UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Symbol, SymDim, dim
@@ -14,22 +16,41 @@ from unity.ir.stmt import Buffer, Stmt
 from unity.ir.types import Type
 from unity.te import Tensor
 
+from .attribute import AttrType
+
 ParamKind: TypeAlias = Literal["tensor", "tensors", "shape", "value", "attr"]
 """An argument: a tensor, a tuple of tensors, a shape value, any value, or a static attribute."""
 Pattern: TypeAlias = Literal[
     "elementwise", "broadcast", "injective", "reduction", "out_fusable", "opaque"
 ]
 """How an op may fuse, from the most to the least freely (TVM's OpPatternKind)."""
-REQUIRED = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter of an operator; `default` is `REQUIRED`; an optional tensor has None."""
+    """A parameter of an operator.
+
+    Attributes:
+        name: Its name.
+        kind: What is given for it.
+        default: What it is if nothing is given; `REQUIRED`, or None for an optional tensor.
+        type: What an attribute may hold; see `attr`.
+    """
 
     name: str
     kind: ParamKind = "tensor"
     default: object = REQUIRED
+    type: AttrType | None = None
+
+    def takes(self, value: AttrValue) -> bool:
+        """Whether an attribute may have this value: of its type, or None where that is usual."""
+        assert self.type is not None, f"the attribute {self.name} has no type"
+        return self.type.fits(value) or (value is None and self.default is None)
+
+
+def attr(name: str, type: AttrType, default: object = REQUIRED) -> Param:
+    """A parameter that is an attribute."""
+    return Param(name, "attr", default, type)
 
 
 @dataclass(slots=True)
@@ -152,23 +173,11 @@ class OpDef:
         Raises:
             UnityError: Too many, unknown, repeated or missing arguments.
         """
-        if len(args) > len(self.params):
-            raise UnityError(
-                f"{self.name} takes {len(self.params)} arguments, got {len(args)}", span, self.usage
-            )
-        given = dict(zip((p.name for p in self.params), args, strict=False))
-        for name, value in kwargs.items():
-            if name not in {p.name for p in self.params}:
-                raise UnityError(f"{self.name} has no parameter {name!r}", span, self.usage)
-            if name in given:
-                raise UnityError(f"{self.name} got {name!r} twice", span, self.usage)
-            given[name] = value
+        given = self.signature.bind(args, [Named(k, v) for k, v in kwargs.items()], span).named
         call_args: list[object] = []
         attrs: dict[str, object] = {}
         for param in self.params:
             value = given.get(param.name, param.default)
-            if value is REQUIRED:
-                raise UnityError(f"{self.name} needs {param.name!r}", span, self.usage)
             if param.kind == "attr":
                 attrs[param.name] = value
             elif value is not None:
@@ -176,12 +185,24 @@ class OpDef:
         return tuple(call_args), attrs
 
     @property
+    def signature(self) -> Signature:
+        """What a call takes."""
+        return _signature(self.name, self.params)
+
+    @property
     def usage(self) -> str:
         """The signature, for messages."""
-        shown = (
-            p.name if p.default is REQUIRED else f"{p.name}={p.default!r}" for p in self.params
-        )
-        return f"{self.name}({', '.join(shown)})"
+        return self.signature.usage
+
+
+@cache
+def _signature(name: str, params: tuple[Param, ...]) -> Signature:
+    return Signature(name, tuple(Parameter(p.name, p.default) for p in params))
+
+
+def shown_value(value: object) -> str:
+    """An attribute's value in a message."""
+    return repr(str(value)) if isinstance(value, DType | SymDim) else repr(value)
 
 
 def int_attr(attrs: Attrs, name: str) -> int:

@@ -16,13 +16,14 @@ from unity.ir.types import Shape, TensorType, Type
 
 from .argument import axis, shape, shape_text, tensor, type_text
 from .arrange import Index, array_of, moved
+from .attribute import INT, SIZES
 from .broadcast import read_broadcast
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
-_TILE = (Param("x"), Param("repeats", "attr"))
-_REPEAT = (Param("x"), Param("repeats", "attr"), Param("axis", "attr", None))
+_TILE = (Param("x"), attr("repeats", SIZES))
+_REPEAT = (Param("x"), attr("repeats", SIZES), attr("axis", INT, None))
 _BROADCAST = (Param("x"), Param("shape", "shape"))
 
 

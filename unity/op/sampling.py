@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unity.arguments import REQUIRED
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array, dtype
 
-from .registry import REQUIRED, Param, RefArg, Sample, attr_value
+from .registry import Param, RefArg, Sample, attr_value
 
 
 @dataclass(frozen=True, slots=True)

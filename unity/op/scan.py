@@ -16,17 +16,18 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import narrowed, working_dtype
 from .argument import axis, tensor
+from .attribute import DTYPE, FLAG, INT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 from .view import reshaped
 
 _PARAMS = (
     Param("x"),
-    Param("axis", "attr", None),
-    Param("dtype", "attr", None),
-    Param("exclusive", "attr", False),
-    Param("reverse", "attr", False),
+    attr("axis", INT, None),
+    attr("dtype", DTYPE, None),
+    attr("exclusive", FLAG, False),
+    attr("reverse", FLAG, False),
 )
 
 _LANES = 16

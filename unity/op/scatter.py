@@ -22,17 +22,18 @@ from unity.ir.stmt import Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.types import TensorType, Type
 
 from .argument import axis, common_dtype, int_tensor, require_equal, tensor, type_text
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .attribute import INT, TEXT
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
 _ELEMENTS = (
     Param("x"),
     Param("indices"),
     Param("updates"),
-    Param("axis", "attr", 0),
-    Param("reduction", "attr", "update"),
+    attr("axis", INT, 0),
+    attr("reduction", TEXT, "update"),
 )
-_ND = (Param("x"), Param("indices"), Param("updates"), Param("reduction", "attr", "update"))
+_ND = (Param("x"), Param("indices"), Param("updates"), attr("reduction", TEXT, "update"))
 _JOINS: dict[str, BinaryOp | None] = {
     "update": None,
     "add": "add",

@@ -13,15 +13,16 @@ from unity.ir.prim_expr import PrimExpr, Select, imm
 from unity.ir.types import TensorType, Type
 
 from .argument import common_dtype, tensor
+from .attribute import FLAG, INT
 from .broadcast import broadcast_types, read_broadcast
 from .elementwise import accepts_dtype
 from .position import BLOCK, LEAST, Extreme, first_position
 from .reduce import Reduction, infer_reduced, known, tensor_of
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, flag_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, flag_attr
 from .sampling import Sampler, sample
 
 _WHERE = (Param("condition"), Param("x1"), Param("x2"))
-_ARG = (Param("x"), Param("axis", "attr", None), Param("keepdims", "attr", False))
+_ARG = (Param("x"), attr("axis", INT, None), attr("keepdims", FLAG, False))
 _X = (Param("x"),)
 
 

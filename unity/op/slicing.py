@@ -24,25 +24,26 @@ from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import Shape, TensorType, Type
 
 from .argument import axes, axis, common_dtype, require_equal, tensor
+from .attribute import BOUNDS, INT, INTS, SIZE, optional
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr, ints_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr, ints_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
 _SLICE = (
     Param("x"),
-    Param("axes", "attr"),
-    Param("begin", "attr"),
-    Param("end", "attr"),
-    Param("strides", "attr", None),
+    attr("axes", INTS),
+    attr("begin", BOUNDS),
+    attr("end", BOUNDS),
+    attr("strides", INTS, None),
 )
 _SCATTER = (
     Param("x"),
     Param("update"),
-    Param("begin", "attr"),
-    Param("end", "attr"),
-    Param("stride", "attr", 1),
-    Param("axis", "attr", 0),
+    attr("begin", optional(SIZE)),
+    attr("end", optional(SIZE)),
+    attr("stride", INT, 1),
+    attr("axis", INT, 0),
 )
 _FAR = 2**31 - 1
 """A bound as large as this means the end: exporters write INT32_MAX or INT64_MAX for it."""

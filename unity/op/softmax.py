@@ -14,10 +14,11 @@ from unity.ir.types import Type
 
 from .accumulate import real, rounded, widened
 from .argument import axis, float_tensor
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, int_attr
+from .attribute import INT
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
 
-_PARAMS = (Param("x"), Param("axis", "attr", -1))
+_PARAMS = (Param("x"), attr("axis", INT, -1))
 
 
 def _infer(site: Site) -> Type:

@@ -22,21 +22,22 @@ from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.types import TensorType, TupleType, Type
 
 from .argument import axis, tensor, type_text
+from .attribute import DTYPE, FLAG, INT, SIZE
 from .position import first_position
 from .radix import has_keys, ordered
 from .reduce import Reduction, known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, dtype_attr, int_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, dtype_attr, int_attr
 from .sampling import Sampler, sample
 from .selection import MOST, selected
 
-_SORT = (Param("x"), Param("axis", "attr", -1), Param("descending", "attr", False))
-_ARGSORT = (*_SORT, Param("dtype", "attr", INT64))
+_SORT = (Param("x"), attr("axis", INT, -1), attr("descending", FLAG, False))
+_ARGSORT = (*_SORT, attr("dtype", DTYPE, INT64))
 _TOPK = (
     Param("x"),
-    Param("k", "attr"),
-    Param("axis", "attr", -1),
-    Param("largest", "attr", True),
-    Param("dtype", "attr", INT64),
+    attr("k", SIZE),
+    attr("axis", INT, -1),
+    attr("largest", FLAG, True),
+    attr("dtype", DTYPE, INT64),
 )
 _PASSES = 62
 """Doublings that any int64 length needs at most."""

@@ -18,15 +18,16 @@ from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import Shape, TensorType, Type
 
 from .argument import axes, shape, shape_text, tensor, type_text
+from .attribute import INTS
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, ints_attr
+from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, ints_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
 _RESHAPE = (Param("x"), Param("shape", "shape"))
 _X = (Param("x"),)
-_EXPAND = (Param("x"), Param("axis", "attr"))
-_SQUEEZE = (Param("x"), Param("axis", "attr", None))
+_EXPAND = (Param("x"), attr("axis", INTS))
+_SQUEEZE = (Param("x"), attr("axis", INTS, None))
 
 
 def _reshape_infer(site: Site) -> Type:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from unity import te
 
 from .accumulate import Real, real
-from .registry import ComputeArg, Param
+from .attribute import INTS
+from .registry import ComputeArg, attr
 from .window import Window, all_taps, pad_reference, tap_reference
 
 STEPS = (
-    Param("strides", "attr", 1),
-    Param("padding", "attr", 0),
-    Param("dilation", "attr", 1),
+    attr("strides", INTS, 1),
+    attr("padding", INTS, 0),
+    attr("dilation", INTS, 1),
 )
 """The parameters that shift a window."""
 LANES = Window(1)

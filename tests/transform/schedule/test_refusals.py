@@ -355,7 +355,7 @@ CASES: dict[str, tuple[Program, Do, str]] = {
     "too few arguments": (
         HOSTILE["matmul"],
         lambda s: getattr(s, "split")(at("b", 0)(s)),  # noqa: B009
-        "split: missing a required argument: 'factors'",
+        "split needs 'factors'",
     ),
 }
 

@@ -1,0 +1,340 @@
+"""Calls of TVMScript in our spelling: types, buffers, operators, scalar functions.
+
+What each takes is in `signatures`; what Unity lacks is refused there by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from unity.arguments import Bound, Named
+from unity.errors import UnityError
+from unity.ir.dtype import SHORT_NAMES, dtype
+from unity.te import max_value, min_value
+
+from ..parser.source import Source
+from .signatures import ANY, FOREIGN, Foreign
+from .syntax import at_place, constant, dotted, keyword, path_of, said
+
+SHORT: Mapping[str, str] = {long: short for short, long in SHORT_NAMES.items()}
+_GREATEST: Mapping[str, float] = {
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+    "float32": 3.4028234663852886e38,
+    "float64": sys.float_info.max,
+    "float8_e5m2": 57344.0,
+}
+"""The greatest finite value of the floats with infinities: what TVM's ``max_value`` means."""
+_LAYOUTS = ("data_layout", "layout")
+_ABSENT = ("", "void", None)
+"""What ``out_dtype`` and ``out_layout`` are where a program leaves them open."""
+_RENAMED: Mapping[str, str] = {
+    "T.sblock": "T.block",
+    "T.Select": "T.select",
+    "T.if_then_else": "T.select",
+    "T.Cast": "T.cast",
+    "T.power": "T.pow",
+    "T.fabs": "T.abs",
+    "T.nearbyint": "T.round",
+    "T.thread_binding": "T.thread",
+    "T.axis.S": "T.axis.spatial",
+    "T.axis.R": "T.axis.reduce",
+    "T.axis.scan": "T.axis.opaque",
+    "T.bitwise_and": "T.and_",
+    "T.bitwise_or": "T.or_",
+    "T.bitwise_xor": "T.xor",
+    "T.shift_left": "T.shl",
+    "T.shift_right": "T.shr",
+    "R.prim_value": "R.prim",
+    "R.call_dps_packed": "R.call_library",
+    "R.Callable": "R.Func",
+}
+
+
+class CallRewriter(ast.NodeTransformer):
+    """Rewrites expressions.
+
+    Args:
+        source: Where they are written, for errors.
+        modules: The names that stand for the module itself (``cls``, the class).
+    """
+
+    def __init__(self, source: Source, modules: Sequence[str] = ()) -> None:
+        self.source = source
+        self.modules = set(modules)
+        self.symbols: dict[str, None] = {}
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        """``cls.f`` is ``f``; names with another spelling get ours."""
+        if path_of(node.value) in self.modules:
+            return at_place(ast.Name(node.attr, ast.Load()), node)
+        if path_of(node) == "R.Tensor":
+            return self._tensor(at_place(ast.Call(node, [], []), node), Bound({}))
+        renamed = _RENAMED.get(path_of(node))
+        return node if renamed is None else at_place(dotted(renamed), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """A call in our spelling."""
+        path = path_of(node.func)
+        rule = _RULES.get(path)
+        if rule is not None:
+            return rule(self, node, self._bound(node))
+        if path in FOREIGN:
+            return self._foreign(node, FOREIGN[path])
+        if path.startswith("R.memory."):
+            raise self.source.error(node, f"{path} is not the same in TVM and in Unity")
+        name = path.removeprefix("T.")
+        if path.startswith("T.") and name in SHORT and node.args:
+            return self._literal(node, name)
+        node.func = self.visit(node.func)
+        node.args = [self.visit(a) for a in node.args]
+        layouts = [k.value for k in node.keywords if k.arg in _LAYOUTS]
+        node.keywords = [
+            ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k)
+            for k in node.keywords
+            if not self._leaves_open(k, layouts)
+        ]
+        return node
+
+    def _leaves_open(self, keyword: ast.keyword, layouts: Sequence[ast.expr]) -> bool:
+        """Whether a keyword says what holds without it: no other dtype, no other layout."""
+        if keyword.arg not in ("out_dtype", "out_layout"):
+            return False
+        value = constant(keyword.value)
+        if value in _ABSENT:
+            return True
+        if keyword.arg == "out_dtype":
+            return False
+        if any(constant(layout) == value for layout in layouts):
+            return True
+        raise self.source.error(
+            keyword,
+            f"the result has the layout of the input here, not {value!r}",
+            "say the same layout twice, and turn the result by R.permute_dims",
+        )
+
+    def _bound(self, call: ast.Call) -> Bound[ast.expr]:
+        """What a call of TVM's is given; what Unity lacks must change nothing.
+
+        Raises:
+            UnityError: It doesn't fit TVM's signature, or says what Unity can't do.
+        """
+        row = FOREIGN[path_of(call.func)]
+        named = [Named(k.arg, k.value, self.source.span(k)) for k in call.keywords]
+        bound = row.signature.bind(call.args, named, self.source.span(call))
+        kept: dict[str, ast.expr] = {}
+        for name, value in bound.named.items():
+            same = row.same.get(name)
+            if same is None:
+                kept[name] = value
+            elif same != ANY and constant(value) not in same and not self._free(name, value):
+                raise self.source.error(
+                    value,
+                    f"Unity has no {name}={ast.unparse(value)} for {row.signature.name}",
+                    f"leave {name!r} out",
+                )
+        return Bound(kept, bound.rest)
+
+    def _free(self, name: str, value: ast.expr) -> bool:
+        """Whether it is an offset that a program takes as it comes: ours are part of the address.
+
+        Where the program computes with it, its symbol is bound nowhere, which is an error.
+        """
+        return name == "elem_offset" and isinstance(value, ast.Name) and value.id in self.symbols
+
+    def _foreign(self, node: ast.Call, row: Foreign) -> ast.expr:
+        """A call of TVM's by our names."""
+        bound = self._bound(node)
+        keywords = [
+            keyword(row.ours.get(name, name), self.visit(value))
+            for name, value in bound.named.items()
+        ]
+        keywords += [
+            keyword(name, ast.copy_location(ast.Constant(value), node))
+            for name, value in row.says.items()
+            if name not in bound.named
+        ]
+        args = [self.visit(a) for a in bound.rest]
+        return at_place(ast.Call(self.visit(node.func), args, keywords), node)
+
+    def _literal(self, node: ast.Call, name: str) -> ast.expr:
+        """``T.int64(4)`` is 4, ``T.float32(0.5)`` an immediate, of an expression a cast."""
+        value = node.args[0]
+        if not isinstance(value, ast.Constant):
+            inner = self.visit(value)
+            return at_place(ast.Call(dotted("T.cast"), [ast.Constant(name), inner], []), node)
+        if dtype(name).is_int or name == "bool":
+            return value
+        return at_place(ast.Call(dotted("T.imm"), [ast.Constant(name), value], []), node)
+
+    def _dims(self, node: ast.expr) -> list[ast.expr]:
+        """The dims of a shape; names in quotes are symbols."""
+        if isinstance(node, ast.Call) and path_of(node.func) == "R.shape":
+            node = node.args[0]
+        if not isinstance(node, ast.Tuple | ast.List):
+            raise self.source.error(node, "a shape must be a tuple")
+        return [self._dim(part) for part in node.elts]
+
+    def _dim(self, node: ast.expr) -> ast.expr:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                inner: ast.expr = ast.parse(node.value, mode="eval").body
+            except SyntaxError:
+                raise self.source.error(node, f"not a dim: {node.value!r}") from None
+            for part in ast.walk(inner):
+                ast.copy_location(part, node)
+                if isinstance(part, ast.Name):
+                    self.symbols[part.id] = None
+            return inner
+        made: ast.expr = self.visit(node)
+        return made
+
+    def _element(self, node: ast.expr | None) -> ast.expr:
+        if node is None:
+            return dotted("R.any_dtype")
+        name = node.value if isinstance(node, ast.Constant) else path_of(node).removeprefix("T.")
+        if not isinstance(name, str) or name not in SHORT:
+            raise self.source.error(node, f"unknown dtype {name!r}")
+        return ast.Name(SHORT[name], ast.Load())
+
+    def _buffer(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        return self._buffer_of(node, bound.named)
+
+    def _buffer_of(self, node: ast.Call, given: Mapping[str, ast.expr]) -> ast.expr:
+        if "shape" not in given:
+            raise self.source.error(node, f"{path_of(node.func)} needs 'shape'")
+        parts: list[ast.expr] = self._dims(given["shape"]) or [ast.Tuple([], ast.Load())]
+        if "scope" in given:
+            parts.append(ast.Call(dotted("T.scope"), [given["scope"]], []))
+        if "align" in given and constant(given["align"]) not in (-1, 0):
+            parts.append(ast.Call(dotted("T.align"), [given["align"]], []))
+        strides = self._dims(given["strides"]) if said(given.get("strides")) else []
+        if strides:
+            parts.append(ast.Call(dotted("T.strides"), strides, []))
+        element = self._element(given.get("dtype", ast.Constant("float32")))
+        items = ast.Tuple([ast.Name("Buffer", ast.Load()), *parts], ast.Load())
+        return at_place(ast.Subscript(element, items, ast.Load()), node)
+
+    def _tensor(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        given = dict(bound.named)
+        shape = given.get("shape")
+        if isinstance(shape, ast.Constant) and isinstance(shape.value, str):
+            given["dtype"], shape = shape, None
+        parts: list[ast.expr]
+        if shape is not None:
+            parts = self._dims(shape) or [ast.Tuple([], ast.Load())]
+        elif "ndim" in given:
+            parts = [ast.Call(dotted("R.rank"), [given["ndim"]], [])]
+        else:
+            parts = [ast.Constant(...)]
+        items = ast.Tuple([ast.Name("Tensor", ast.Load()), *parts], ast.Load())
+        return at_place(ast.Subscript(self._element(given.get("dtype")), items, ast.Load()), node)
+
+    def _shape_type(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        given = bound.named
+        if "ndim" in given:
+            args: list[ast.expr] = [ast.Call(dotted("R.rank"), [given["ndim"]], [])]
+        elif "values" in given:
+            args = self._dims(given["values"])
+        else:
+            args = [ast.Constant(...)]
+        return at_place(ast.Call(node.func, args, []), node)
+
+    def _shape(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        return at_place(ast.Call(node.func, self._dims(bound.named["values"]), []), node)
+
+    def _prim_type(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        given = bound.named
+        args: list[ast.expr] = [given.get("dtype", ast.Constant("int64"))]
+        if "value" in given:
+            args.append(self._dim(given["value"]))
+        return at_place(ast.Call(node.func, args, []), node)
+
+    def _tuple(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        return at_place(ast.Tuple([self.visit(a) for a in bound.rest], ast.Load()), node)
+
+    def _tuple_type(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        fields = bound.rest
+        if len(fields) == 1 and isinstance(fields[0], ast.List | ast.Tuple):
+            fields = tuple(fields[0].elts)
+        return at_place(ast.Call(node.func, [self.visit(a) for a in fields], []), node)
+
+    def _call_tir(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        given = bound.named
+        out = [given[name] for name in ("out_sinfo", "out_ty", "out") if name in given]
+        if len(out) != 1:
+            raise self.source.error(node, "R.call_tir needs 'out_sinfo'")
+        keywords = [keyword("out", self.visit(out[0]))]
+        sizes = given.get("tir_vars", given.get("sym_args"))
+        if sizes is not None:
+            dims = ast.Tuple(self._dims(sizes), ast.Load())
+            keywords.append(keyword("sym_args", at_place(dims, sizes)))
+        args = [self.visit(given["callee"]), self.visit(given["args"])]
+        return at_place(ast.Call(node.func, args, keywords), node)
+
+    def _spliced(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """``T.reads([a, b])`` is ``T.reads(a, b)``."""
+        args = bound.rest
+        if len(args) == 1 and isinstance(args[0], ast.List):
+            args = tuple(args[0].elts)
+        return at_place(ast.Call(node.func, [self.visit(a) for a in args], []), node)
+
+    def _remap(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """``T.axis.remap("SR", [i, k])`` is ``T.axis.remap("SR", i, k)``."""
+        loops = bound.named["bindings"]
+        parts = loops.elts if isinstance(loops, ast.List | ast.Tuple) else [loops]
+        args = [bound.named["kinds"], *(self.visit(a) for a in parts)]
+        return at_place(ast.Call(node.func, args, []), node)
+
+    def _thread(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        given = bound.named
+        if "thread" not in given:
+            raise self.source.error(node, "T.thread_binding needs 'thread'")
+        args = [self.visit(given[k]) for k in ("start", "stop", "thread") if k in given]
+        said = [given["annotations"]] if "annotations" in given else []
+        marks = [keyword("attrs", self.visit(node)) for node in said]
+        return at_place(ast.Call(dotted("T.thread"), args, marks), node)
+
+    def _value_cast(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """``T.cast(value, "float32")`` has its dtype last."""
+        first, second = self.visit(bound.named["dtype"]), self.visit(bound.named["value"])
+        if isinstance(second, ast.Constant) and isinstance(second.value, str):
+            first, second = second, first
+        return at_place(ast.Call(dotted("T.cast"), [first, second], []), node)
+
+    def _extreme(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """``T.min_value("float32")`` and ``T.max_value``."""
+        element = bound.named["dtype"]
+        name = element.value if isinstance(element, ast.Constant) else ""
+        try:
+            kind = dtype(str(name))
+        except UnityError as error:
+            raise self.source.error(element, error.message, error.hint) from None
+        least = path_of(node.func) == "T.min_value"
+        finite = _GREATEST.get(kind.name)
+        edge = (min_value if least else max_value)(kind).value
+        if finite is not None:
+            edge = -finite if least else finite
+        value = ast.Constant(edge)
+        return at_place(ast.Call(dotted("T.imm"), [element, value], []), node)
+
+
+_RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.expr]] = {
+    "T.axis.remap": CallRewriter._remap,
+    "T.Buffer": CallRewriter._buffer,
+    "T.reads": CallRewriter._spliced,
+    "T.writes": CallRewriter._spliced,
+    "T.thread_binding": CallRewriter._thread,
+    "T.cast": CallRewriter._value_cast,
+    "T.min_value": CallRewriter._extreme,
+    "T.max_value": CallRewriter._extreme,
+    "R.Tensor": CallRewriter._tensor,
+    "R.Shape": CallRewriter._shape_type,
+    "R.shape": CallRewriter._shape,
+    "R.Prim": CallRewriter._prim_type,
+    "R.Tuple": CallRewriter._tuple_type,
+    "R.tuple": CallRewriter._tuple,
+    "R.call_tir": CallRewriter._call_tir,
+}
