@@ -251,6 +251,11 @@ def test_steps_leave_calls_as_they_are_or_are_refused(step: str) -> None:
             'dtype="float32x8")',
             "argument 0 is float32x8",
         ),
+        (
+            'T.call_extern("noting.f", T.address_of(x[0]) + 4)',
+            "f: takes an address within an expression",
+        ),
+        ("v = T.address_of(x[0])\n    y[0] = 1.0", "f: takes an address within an expression"),
     ],
 )
 def test_calls_that_would_not_be_made_as_written_are_refused(body: str, message: str) -> None:

@@ -13,7 +13,7 @@ from unity.arith.region import covers
 from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt
 from unity.ir.visit import stmt_children, walk_stmt
 
-from .promise import breach, commutes, late_init, reaches_once
+from .promise import INTRINSIC, breach, commutes, late_init, reaches_once
 from .site import Site, iteration_map, sites
 from .tree import Path, driven, path_to, variables
 
@@ -88,7 +88,7 @@ def may_reorder(loops: Sequence[For], order: Sequence[For], path: Path) -> str |
         kinds = {k for loop in loops for k in driven(block, loop.var)}
         if "O" in kinds:
             return f"it drives an opaque axis of block {block.name!r}"
-        why = breach(site)
+        why = None if INTRINSIC in block.attrs else breach(site)
         if why is not None:
             return why
         if any(axis.kind == "R" for axis in block.axes):
@@ -138,7 +138,7 @@ def may_run_at_once(loop: For, path: Path) -> str | None:
         m = iteration_map(values, over, site.known)
         if m is None or not m.is_injective():
             return f"different iterations reach one point of block {block.name!r}"
-        why = breach(site)
+        why = None if INTRINSIC in block.attrs else breach(site)
         if why is not None:
             return why
     return shares_iterations(loop.body, path)

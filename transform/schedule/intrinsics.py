@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
+from unity.ir.signature import size_params
 
 from .dots import DOTS
 from .tensor_intrinsic import TensorIntrinsic
@@ -15,7 +16,8 @@ def register_intrinsic(name: str, intrinsic: TensorIntrinsic) -> None:
     """Make an intrinsic known.
 
     Raises:
-        UnityError: The name is taken, or the two prim funcs take different buffers.
+        UnityError: The name is taken, the two prim funcs take different buffers, or the
+            implementation has a symbol that is no buffer's stride.
     """
     if INTRINSICS.get(name, intrinsic) != intrinsic:
         raise UnityError(f"there is another tensor intrinsic {name!r}")
@@ -23,4 +25,11 @@ def register_intrinsic(name: str, intrinsic: TensorIntrinsic) -> None:
     shapes = [[(b.shape, b.dtype) for b in buffers] for buffers in (described, made)]
     if shapes[0] != shapes[1]:
         raise UnityError(f"the prim funcs of the intrinsic {name!r} take different buffers")
+    strides = [s for b in intrinsic.implementation.buffers for s in b.strides or ()]
+    unbound = [s.name for s in size_params(intrinsic.implementation) if s not in strides]
+    if unbound:
+        raise UnityError(
+            f"no buffer of the intrinsic {name!r} has the stride {unbound[0]!r}",
+            hint="the shapes are constants, and strides are constants or symbols by themselves",
+        )
     INTRINSICS[name] = intrinsic

@@ -34,6 +34,8 @@ from unity.ir.visit import stmt_exprs, substitute_prim, walk_prim, walk_stmt
 from .site import Site, iteration_map
 from .tree import Values, driven, variables
 
+INTRINSIC = "intrinsic"
+"""Attribute of a block that calls C functions: the tensor intrinsic that says what they do."""
 _KEPT: dict[tuple[int, ...], Block] = {}
 """By bodies and axes, blocks that keep their word; held so that nothing else gets their places."""
 _MOST_KEPT = 4096
@@ -205,6 +207,7 @@ def reaches_once(site: Site) -> bool:
 
 
 __all__ = [
+    "INTRINSIC",
     "breach",
     "calls_foreign",
     "commutes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.foreign import foreign_symbol
+from unity.ir.foreign import foreign_symbol, is_address
 from unity.ir.marks import SCOPES
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
@@ -113,7 +113,8 @@ class _Checker:
         if any(x.dtype.lanes > 1 for x in (e, *prim_children(e))):
             raise self.error(f"calls {symbol!r} with vectors: a C function takes numbers")
         for child in prim_children(e):
-            self.expr(child)
+            for x in prim_children(child) if is_address(child) else (child,):
+                self.expr(x)
 
     def _block(self, s: Block) -> None:
         for axis in s.axes:
@@ -183,6 +184,11 @@ class _Checker:
                 raise self.error(
                     f"calls {symbol!r} within an expression",
                     hint="call it by a statement of its own: v = T.call_extern(...)",
+                )
+            case Intrinsic() if is_address(e):
+                raise self.error(
+                    "takes an address within an expression",
+                    hint="T.address_of(x[i]) is by itself an argument of T.call_extern",
                 )
             case Binary() | Compare():
                 if e.a.dtype != e.b.dtype:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.arith import Analyzer
+from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Stmt, Store
-from unity.ir.visit import prim_children, rewrite_stmt, substitute_prim
+from unity.ir.visit import prim_children, rewrite_stmt, substitute_prim, substitute_stmt
 
-from ..flow import checked
+from ..buffer_match import bound_strides, differs_in_memory
+from ..flow import addressed_in, checked
 from ..intrinsics import INTRINSICS
+from ..promise import INTRINSIC
 from ..tree import (
     Outcome,
     Values,
@@ -40,8 +43,13 @@ def tensorize(func: PrimFunc, var: PrimVar, intrinsic: str) -> Outcome:
     Returns:
         The block around the implementation.
 
+    Where the implementation gives the address of a buffer to a C function, the part must lie in
+    memory as the buffer says: compact, or of its strides (``T.strides(s, 1)`` with a symbol `s`
+    takes those that are there, and `s` is their value in the implementation).
+
     Raises:
-        UnityError: There is no such intrinsic; the loop computes something else.
+        UnityError: There is no such intrinsic; the loop computes something else, or on parts that
+            do not lie as the implementation takes them to.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule, TensorIntrinsic, register_intrinsic
@@ -96,10 +104,36 @@ def tensorize(func: PrimFunc, var: PrimVar, intrinsic: str) -> Outcome:
     pairs = zip(found.description.buffers, found.implementation.buffers, strict=True)
     parts = {new: match.parts[old] for old, new in pairs if old in match.parts}
     names = {b.name for b in all_blocks(tiled.func.body)}
-    body = renewed(_placed(found.implementation.body, parts), names, set())
-    new = with_regions(replace(outer, body=body))
+    implementation = substitute_stmt(
+        found.implementation.body, _sizes(found.implementation, parts, match.known)
+    )
+    body = renewed(_placed(implementation, parts), names, set())
+    attrs = outer.attrs.with_(**{INTRINSIC: intrinsic}) if symbols_in(body) else outer.attrs
+    new = with_regions(replace(outer, body=body, attrs=attrs))
     done = checked(replaced(tiled.func, [(outer, new)]), "tensorize, argument 1 'loop'")
     return Outcome(done, blocks=tiled.blocks)
+
+
+def _sizes(made: PrimFunc, parts: Mapping[Buffer, _Part], known: Analyzer) -> Values:
+    """The values of an implementation's symbols, where its buffers stand for these parts.
+
+    Raises:
+        UnityError: A part does not lie in memory as the implementation says.
+    """
+    where = "tensorize, argument 1 'loop'"
+    sizes: Values = {}
+    for buffer, part in parts.items():
+        why = bound_strides(buffer, part.buffer, sizes, known)
+        if why is not None:
+            raise illegal(where, why)
+    given = addressed_in(made.body)
+    for buffer, part in parts.items():
+        if buffer in given:
+            why = differs_in_memory(buffer, part.buffer, part.base, sizes, known)
+            if why is not None:
+                hint = "say T.strides(s, 1) of that buffer, and have the function use s"
+                raise illegal(where, why, hint)
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)
