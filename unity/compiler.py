@@ -121,8 +121,10 @@ def compile(  # noqa: A001
         check: Whether to compare the result with the interpreter on generated inputs; if it
             differs, the error names the pass that is to blame.
         check_bounds: Whether every access of a kernel asserts at run time that it lies within its
-            buffer, for kernels written by hand, and every gather that its indices are in range:
-            else those are clamped. What is certain to leave a buffer is refused in any case.
+            buffer, for kernels written by hand; every gather and scatter that its indices are in
+            range, and every division of integers that its divisor is not 0. Else such indices are
+            clamped (gather) or left out (scatter), and such quotients and remainders are 0, where
+            onnxruntime gives an error. What is certain to leave a buffer is refused in any case.
         threads: How many threads kernels may use; as many as there are cpus if not given.
         precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
             that type and sum in float32 (in f16 not convolutions that are laid out in blocks of

@@ -199,8 +199,11 @@ def _learn(layout: Layout, instruction: p.Instruction, hosts: Sequence[str]) -> 
             for expected, size in zip(spec.shape or (), known.shape, strict=False):
                 if isinstance(expected, Slot) and expected.index in binds:
                     layout.known.setdefault(expected.index, size)
+        case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
+            if None in (expected.dims, found.dims) or binds:
+                raise NotNativeError("it checks an unknown shape")
         case p.Match():
-            raise NotNativeError("it checks a value that is no tensor")
+            raise NotNativeError("it checks a value that is neither tensor nor shape")
         case _:
             pass
 

@@ -192,9 +192,7 @@ class _Body:
 
     def match(self, at: int, spec: p.Spec, binds: tuple[int, ...], known: p.Spec) -> None:
         """Compare the sizes that the check does not itself define."""
-        assert isinstance(spec, p.TensorSpec)
-        assert isinstance(known, p.TensorSpec)
-        pairs = zip(spec.shape or (), known.shape or (), strict=True)
+        pairs = zip(_sizes(spec), _sizes(known), strict=True)
         for axis, (expected, actual) in enumerate(pairs):
             a, b = self.t.size(expected), self.t.size(actual)
             if a != b:
@@ -260,3 +258,9 @@ def _kind(spec: p.Spec) -> str:
             return "double" if dtype(name).is_float else "i64"
         case _:
             return "ptr"
+
+
+def _sizes(of: p.Spec) -> tuple[Size, ...]:
+    """The sizes of a tensor or of a shape."""
+    assert isinstance(of, p.TensorSpec | p.ShapeSpec)
+    return (of.shape if isinstance(of, p.TensorSpec) else of.dims) or ()

@@ -1,17 +1,20 @@
-"""Assertions that indices known only at run time are in range, for programs compiled with checks.
+"""Assertions of what kernels have nobody to tell, for programs compiled with checks.
 
-Operators that pick by index clamp: a kernel has nobody to tell. Asked to check, a program finds the
-indices out of range beside each such call and asserts that there are none.
+Operators that pick by index clamp, those that scatter leave out what is out of range, and integers
+divided by 0 give 0. Asked to check, a program finds such indices and divisors beside each call and
+asserts that there are none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT64
-from unity.ir.graph import Call, Expr, MatchCast, Op, Var
+from unity.ir.graph import Call, Constant, Expr, MatchCast, Op, Var
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType
 from unity.op.call import call_op
@@ -22,7 +25,7 @@ from .rewriter import BodyRewriter
 
 @dataclass(frozen=True, slots=True)
 class CheckIndices(Pass):
-    """Puts an assertion beside each take, gather_elements and gather_nd.
+    """Puts an assertion beside each gather, scatter and division of integers.
 
     >>> from unity.script import parse, print_module
     >>> from unity.transform import Context
@@ -51,34 +54,57 @@ class CheckIndices(Pass):
     """
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
-        """The module with its graph functions' indices checked."""
+        """The module with its graph functions' indices and divisors checked."""
         return map_functions(module, lambda f: _Checking(module).function(f))
 
 
 class _Checking(BodyRewriter):
     def rewrite(self, var: Var, value: Expr) -> Expr:
-        if isinstance(value, Call) and isinstance(value.callee, Op) and len(value.args) == 2:
-            x, indices = (self.infer(a) for a in value.args)
-            if isinstance(x, TensorType) and isinstance(indices, TensorType):
-                extents = _extents(value.callee.name, value.attrs, x.shape, indices.shape)
-                if extents is not None and isinstance(indices.shape, tuple):
-                    self._require(var, value.args[1], len(indices.shape), extents)
+        if isinstance(value, Call) and isinstance(value.callee, Op) and len(value.args) >= 2:
+            name = value.callee.name
+            x, other = (self.infer(a) for a in value.args[:2])
+            if isinstance(x, TensorType) and isinstance(other, TensorType):
+                extents = _extents(name, value.attrs, x.shape, other.shape)
+                if extents is not None and isinstance(other.shape, tuple):
+                    self._require_inside(var, value.args[1], len(other.shape), extents)
+                elif name in _DIVISIONS and other.dtype is not None and other.dtype.is_int:
+                    self._require_divisors(var, value.args[1], other)
         return value
 
-    def _require(self, var: Var, indices: Expr, rank: int, extents: Dim | Shape) -> None:
+    def _require_inside(self, var: Var, indices: Expr, rank: int, extents: Dim | Shape) -> None:
         """Assert that nothing of the indices is below the extents negated, or not below them."""
+        what = "index"
+        wide = self._made(var, what, "astype", indices, dtype=INT64)
+        extent = self._made(var, what, "dims", extents, dtype=INT64)
+        low = self._made(var, what, "less", wide, self._made(var, what, "negative", extent))
+        high = self._made(var, what, "greater_equal", wide, extent)
+        wrong = self._made(var, what, "logical_or", low, high)
+        self._require_none(var, wrong, rank, what, "index_out_of_range")
 
-        def made(name: str, *args: object, **attrs: object) -> Var:
-            call = call_op(name, *args, span=var.span, signatures=self.signatures, **attrs)
-            return self.emit(call, f"{var.name}_index", var.span)
+    def _require_divisors(self, var: Var, divisor: Expr, of: TensorType) -> None:
+        """Assert that nothing of a divisor is 0."""
+        assert of.dtype is not None
+        if isinstance(divisor, Constant) and divisor.data.all():
+            return
+        if of.ndim is None:
+            return
+        zero = Constant(np.zeros((), of.dtype.numpy))
+        wrong = self._made(var, "divisor", "equal", divisor, zero)
+        self._require_none(var, wrong, of.ndim, "divisor", "divides_by_zero")
 
-        wide = made("astype", indices, dtype=INT64)
-        extent = made("dims", extents, dtype=INT64)
-        low = made("less", wide, made("negative", extent))
-        wrong = made("logical_or", low, made("greater_equal", wide, extent))
-        places = made("nonzero", wrong if rank else made("reshape", wrong, (1,)))
+    def _require_none(self, var: Var, wrong: Var, rank: int, what: str, name: str) -> None:
+        """Assert that a tensor of bools holds no true one."""
+        flat = wrong if rank else self._made(var, what, "reshape", wrong, (1,))
+        places = self._made(var, what, "nonzero", flat)
         none = TensorType((max(rank, 1), 0), INT64)
-        self._add(MatchCast(Var(f"{var.name}_index_out_of_range", none), places, none, var.span))
+        self._add(MatchCast(Var(f"{var.name}_{name}", none), places, none, var.span))
+
+    def _made(self, var: Var, what: str, name: str, *args: object, **attrs: object) -> Var:
+        call = call_op(name, *args, span=var.span, signatures=self.signatures, **attrs)
+        return self.emit(call, f"{var.name}_{what}", var.span)
+
+
+_DIVISIONS = ("divide", "floor_divide", "mod", "floor_mod")
 
 
 def _extents(
@@ -88,11 +114,11 @@ def _extents(
     if not isinstance(x, tuple) or not isinstance(indices, tuple):
         return None
     match op:
-        case "take" | "gather_elements":
+        case "take" | "gather_elements" | "scatter_elements":
             axis = attrs["axis"]
             return x[axis if isinstance(axis, int) else 0]
-        case "gather_nd":
-            batch, length = attrs["batch_dims"], indices[-1]
+        case "gather_nd" | "scatter_nd":
+            batch, length = attrs.get("batch_dims", 0), indices[-1]
             if isinstance(batch, int) and isinstance(length, int) and length:
                 return tuple(x[batch : batch + length])
     return None

@@ -197,7 +197,8 @@ OPS: tuple[OpDef, ...] = (
         "divide",
         _divide,
         _ref_divide,
-        "``x1 / x2``; integers are truncated towards zero (C, ONNX Div), and by 0 give 0.",
+        "``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an "
+        "error if compiled with ``check_bounds=True``; so do all divisions and remainders.",
     ),
     _op(
         "floor_divide",

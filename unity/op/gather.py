@@ -279,8 +279,8 @@ OPS: tuple[OpDef, ...] = (
         _elements_reference,
         """``x[i, indices[i, j], k]`` and the like: each index picks along `axis` in its own row.
 
-        The result has the indices' shape; indices wrap and clamp as in take (R.gather_elements,
-        ONNX GatherElements).
+        The result has the indices' shape. Indices wrap and clamp as in take, without an error
+        unless compiled with ``check_bounds=True`` (R.gather_elements, ONNX GatherElements).
         """,
         compute=_elements_compute,
         pattern="injective",
@@ -293,7 +293,8 @@ OPS: tuple[OpDef, ...] = (
         _nd_reference,
         """Slices of x at index vectors, the last axis of `indices`, after `batch_dims` equal axes.
 
-        Indices wrap and clamp as in take (R.gather_nd, ONNX GatherND).
+        Indices wrap and clamp as in take, without an error unless compiled with
+        ``check_bounds=True`` (R.gather_nd, ONNX GatherND).
         """,
         compute=_nd_compute,
         pattern="injective",

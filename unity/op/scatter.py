@@ -260,7 +260,9 @@ OPS: tuple[OpDef, ...] = (
         _elements_reference,
         """x with ``x[i, indices[i, j], k] = updates[i, j, k]`` and the like along `axis`.
 
-        `reduction` is update, add, mul, max or min (R.scatter_elements, ONNX ScatterElements).
+        `reduction` is update, add, mul, max or min. A negative index counts from the end; one out
+        of range writes nothing, without an error unless compiled with ``check_bounds=True``
+        (R.scatter_elements, ONNX ScatterElements).
         """,
         compute=_elements_compute,
         pattern="opaque",
@@ -273,7 +275,8 @@ OPS: tuple[OpDef, ...] = (
         _nd_reference,
         """x with slices at index vectors, the last axis of `indices`, replaced by `updates`.
 
-        `reduction` is update, add, mul, max or min (R.scatter_nd, ONNX ScatterND).
+        `reduction` is update, add, mul, max or min. Indices are taken as in scatter_elements
+        (R.scatter_nd, ONNX ScatterND).
         """,
         compute=_nd_compute,
         pattern="opaque",

@@ -50,18 +50,12 @@ def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
     Raises:
         UnityError: The element counts are not provably equal.
     """
-    left = [f for d in old for f in factors_of(d)]
-    right = [f for d in wanted if d != -1 for f in factors_of(d)]
-    for d in list(right):  # cancel equal factors, so that what is left divides termwise
-        found = next((i for i, e in enumerate(left) if not equal(e, 0) and equal(e, d)), None)
-        if found is not None:
-            left.pop(found)
-            right.remove(d)
+    left, right = cancelled(old, tuple(d for d in wanted if d != -1))
     rest = product(left)
     if any(d == -1 for d in wanted):
         if any(d == 0 for d in right):
             raise site.error(f"-1 beside 0 in {shape_text(wanted)} can be any number")
-        free = _quotient(rest, right)
+        free = quotient(rest, right)
         if free is None:
             raise site.error(
                 f"the {dim_text(product(old))} elements of {type_text(x)} don't provably divide "
@@ -78,7 +72,19 @@ def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
     return wanted
 
 
-def _quotient(count: Dim, factors: Sequence[Dim]) -> Dim | None:
+def cancelled(old: Shape, wanted: Shape) -> tuple[list[Dim], list[Dim]]:
+    """The factors of two shapes without those that both have: what is left divides termwise."""
+    left = [f for d in old for f in factors_of(d)]
+    right = [f for d in wanted for f in factors_of(d)]
+    for d in list(right):
+        found = next((i for i, e in enumerate(left) if not equal(e, 0) and equal(e, d)), None)
+        if found is not None:
+            left.pop(found)
+            right.remove(d)
+    return left, right
+
+
+def quotient(count: Dim, factors: Sequence[Dim]) -> Dim | None:
     """The count divided by all factors; None unless that provably leaves no rest."""
     for d in sorted(factors, key=lambda d: isinstance(d, int)):  # numbers last: facts decide them
         whole = floordiv(count, d)

@@ -133,7 +133,9 @@ def check_steps(site: Site, windows: Sequence[Window], extents: Sequence[Dim]) -
         room = extent + window.before + window.after
         if isinstance(window.kernel, int) and window.kernel < 1:
             raise site.error(f"the kernel has extent {window.kernel}")
-        if isinstance(room, int) and isinstance(window.reach, int) and room < window.reach:
+        # A last window that sticks out may be the first, if it begins inside.
+        least = window.reach - (window.stride - 1 if window.ceil else 0)
+        if isinstance(room, int) and isinstance(least, int) and room < least:
             raise site.error(
                 f"the kernel reaches over {window.reach} elements, the padded input has {room}",
                 hint="pad more, or use a smaller kernel or dilation",

@@ -259,10 +259,11 @@ def test_every_missing_operator_is_reported_at_once() -> None:
 def test_every_behaviour_that_is_missing_is_reported_at_once() -> None:
     proto = model(
         """
-        g (float[1, 4, 4, 4] x) => (float[a, b, c, d] y) {
+        g (float[1, 4, 4, 4] x) => (float[a, b, c, d] y)
+        <int64[8] p = {0, 0, 0, 0, 0, 0, 0, 0}> {
             h, indices = MaxPool<kernel_shape=[2, 2]>(x)
             i = Relu<speed=3>(h)
-            t = Cast<to=17>(x)
+            t = Pad<mode="mirror">(x, p)
             y = Add(i, t)
         }"""
     )
@@ -270,7 +271,7 @@ def test_every_behaviour_that_is_missing_is_reported_at_once() -> None:
         from_onnx(proto)
     assert caught.value.gaps == (
         "node 'h' (MaxPool), domain ai.onnx, opset 18: output 1, 'indices'",
-        "node 't' (Cast), domain ai.onnx, opset 18: a cast to float8",
+        "node 't' (Pad), domain ai.onnx, opset 18: mode 'mirror'",
     )
 
 
@@ -286,3 +287,42 @@ def test_element_types_that_unity_lacks(kind: int) -> None:
     proto.graph.input[0].type.tensor_type.elem_type = kind
     with pytest.raises(UnsupportedError, match=r"the element type (STRING|COMPLEX64)"):
         from_onnx(proto)
+
+
+def calling(bodies: list[list[str]]) -> onnx.ModelProto:
+    """A model with functions f0, f1, ...: each calls, one after another, what is listed."""
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+    functions: list[onnx.FunctionProto] = []
+    for n, body in enumerate(bodies):
+        names = ["a", *(f"v{k}" for k in range(1, len(body))), "z"]
+        nodes = [
+            helper.make_node(op, [names[k]], [names[k + 1]], domain="own" if op[0] == "f" else "")
+            for k, op in enumerate(body)
+        ]
+        functions.append(helper.make_function("own", f"f{n}", ["a"], ["z"], nodes, opsets))
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(f"f{len(bodies) - 1}", ["x"], ["y"], "call", domain="own")],
+        "g",
+        [value("x", TensorProto.FLOAT, ["n"])],
+        [value("y", TensorProto.FLOAT, ["n"])],
+    )
+    return helper.make_model(graph, functions=functions, opset_imports=opsets)
+
+
+def test_functions_are_written_out() -> None:
+    main = from_onnx(calling([["Relu", "Neg"], ["f0", "f0"]]))["main"]
+    assert str(main).count("nn.relu") == 2
+
+
+@pytest.mark.parametrize(
+    ("bodies", "message"),
+    [
+        ([["Relu"], *([f"f{n}", f"f{n}"] for n in range(40))], "has 1099511627776 nodes"),
+        ([["Relu"], *([f"f{n}"] for n in range(300))], "more than 100 deep"),
+        ([["f1"], ["f0"]], r"'z' \(f1\) calls its own function: f1 -> f0 -> f1"),
+    ],
+)
+def test_functions_that_have_no_end_are_refused(bodies: list[list[str]], message: str) -> None:
+    with pytest.raises(UnityError, match=message):
+        from_onnx(calling(bodies))

@@ -1,4 +1,4 @@
-"""LpPool: norms of windows."""
+"""LpPool: norms of windows. Windows larger than an image of unknown size are refused."""
 
 from __future__ import annotations
 
@@ -49,3 +49,31 @@ def test_norms_of_windows(attributes: str, size: str) -> None:
 def test_windows_beyond_the_end_are_refused() -> None:
     with pytest.raises(UnityError, match="ceil_mode"):
         from_onnx(norms("kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1", "7, 9"))
+
+
+WINDOWS = """
+g (float[1, 1, h, w] x) => (float[1, 1, a, b] y)
+<float[1, 1, 3, 3] k = {1, 1, 1, 1, 1, 1, 1, 1, 1}> { y = OP }"""
+
+
+@pytest.mark.parametrize(
+    ("op", "least"),
+    [
+        ("MaxPool<kernel_shape=[3, 3]>(x)", (3, 3)),
+        ("AveragePool<kernel_shape=[3, 3], dilations=[2, 1], pads=[0, 1, 1, 0]>(x)", (4, 2)),
+        ("LpPool<kernel_shape=[3, 3], strides=[2, 2]>(x)", (3, 3)),
+        ("MaxPool<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1>(x)", (2, 2)),
+        ('Conv<auto_pad="VALID">(x, k)', (3, 3)),
+    ],
+)
+def test_a_window_must_fit_an_image_of_unknown_size(op: str, least: tuple[int, int]) -> None:
+    of = model(WINDOWS.replace("OP", op), 19)
+    agree(of, np.arange(np.prod(least), dtype=f4).reshape(1, 1, *least), compiled=False)
+    module = from_onnx(of)
+    for axis in (0, 1):
+        less = tuple(n - (i == axis) for i, n in enumerate(least))
+        with pytest.raises(UnityError, match=f"y_needs_more_along_axis_{2 + axis}"):
+            run(module, np.zeros((1, 1, *less), f4))
+        fixed = of.SerializeToString()
+        with pytest.raises(UnityError, match="the kernel reaches over"):
+            from_onnx(fixed, dynamic={"x": {2: less[0], 3: less[1]}})

@@ -17,7 +17,7 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 import unity
 from unity import compiler
 from unity.errors import UnityError
-from unity.frontend.onnx import from_onnx, importer, load
+from unity.frontend.onnx import from_onnx, graphs, importer
 from unity.frontend.onnx.outline import LEAST, OWN, outlined
 from unity.ir.dtype import Array
 from unity.ir.mapped import MappedFile, owner_of
@@ -182,7 +182,7 @@ def test_a_file_written_to_while_it_is_imported_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = saved(tmp_path)
-    nodes = load.sorted_nodes
+    nodes = graphs.sorted_nodes
 
     def longer(graph: onnx.GraphProto, name: str) -> list[onnx.NodeProto]:
         with path.open("ab") as file:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from unity.ir.dtype import BOOL, FLOAT64
+from unity.errors import UnityError
+from unity.ir.dtype import BOOL, FLOAT64, dtype
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -39,9 +40,18 @@ def _binary(op_type: str) -> Converter:
         known = _on_sizes(node, op_type)
         if known is not None:
             return known
+        if op_type == "Div":
+            _require_no_zero(node)
         return node.binary(_BINARY[op_type], node.tensor(0), node.tensor(1))
 
     return convert
+
+
+def _require_no_zero(node: Node) -> None:
+    """Refuse a constant divisor of integers that is 0 (one known at run time: `check_bounds`)."""
+    known = node.constant(1)
+    if known is not None and dtype(known.dtype).is_int and not known.all():
+        raise UnityError("it divides integers by a constant 0")
 
 
 def _variadic(op_type: str) -> Converter:
@@ -69,6 +79,7 @@ def _mod(node: Node) -> Value:
     a, b = node.tensor(0), node.tensor(1)
     if node.dtype_of(a).is_float and not fmod:
         raise node.gap("floats with fmod=0")
+    _require_no_zero(node)
     return node.binary("mod" if fmod else "floor_mod", a, b)
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 import onnx
 from onnx import inliner, shape_inference
 
-from .load import DEFAULT_DOMAINS, Model, check_names, subgraphs
+from .graphs import subgraphs
+from .load import DEFAULT_DOMAINS, Model, check_names
 
 
 def expand(model: Model, lacking: set[tuple[str, str]]) -> Model:

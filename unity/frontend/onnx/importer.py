@@ -25,7 +25,8 @@ from unity.op.builder import GraphBuilder, identifier, plain_identifier
 from unity.op.infer import infer_type
 
 from .expand import expand, node_types
-from .load import Model, check_counts, describe, load_model, sorted_nodes, subgraphs
+from .graphs import describe, sorted_nodes, subgraphs
+from .load import Model, check_counts, load_model
 from .node import Gap, Node, Value
 from .sizes import Sizes
 from .table import converter_of

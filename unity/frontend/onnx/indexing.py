@@ -26,27 +26,43 @@ def _gather(node: Node) -> Value:
                 raise UnityError(str(error)) from None
             return Sizes(np.asarray(taken, dtype=object), value.dtype)
     x, indices = node.tensor(0), node.tensor(1)
-    _check_indices(node, indices_at=1, extent=node.shape_of(x)[node.axis(axis, node.rank(0))])
+    _check_indices(node, (node.shape_of(x)[node.axis(axis, node.rank(0))],))
     return node.op("take", x, indices, axis=node.axis(axis, node.rank(0)))
 
 
-def _check_indices(node: Node, indices_at: int, extent: Dim) -> None:
-    """Refuse a constant index that is out of range (an index known at run time is clamped)."""
-    known = node.constant(indices_at)
-    if known is None or not isinstance(extent, int) or known.size == 0:
+def _check_indices(node: Node, extents: Sequence[Dim]) -> None:
+    """Refuse a constant index that is out of range (one known at run time: `check_bounds`).
+
+    Args:
+        node: Whose second input the indices are.
+        extents: What they must be below: one for all, or one for each place of their last axis.
+    """
+    known = node.constant(1)
+    if known is None or known.size == 0 or (len(extents) > 1 and known.shape[-1] != len(extents)):
         return
-    wide = known.astype(np.int64)
-    if int(wide.min()) < -extent or int(wide.max()) >= extent:
-        raise UnityError(f"an index is out of range for the extent {extent}")
+    places = known.astype(np.int64).reshape(-1, len(extents))
+    for of, extent in zip(places.T, extents, strict=True):
+        if isinstance(extent, int) and (int(of.min()) < -extent or int(of.max()) >= extent):
+            raise UnityError(f"an index is out of range for the extent {extent}")
+
+
+def _index_vectors(node: Node, batch: int = 0) -> None:
+    """Check constant indices that stand together in vectors."""
+    shape, indices = node.shape_of(node.tensor(0)), node.shape_of(node.tensor(1))
+    length = indices[-1] if indices else 0
+    if isinstance(length, int) and 0 < length <= len(shape) - batch:
+        _check_indices(node, shape[batch : batch + length])
 
 
 def _gather_elements(node: Node) -> Value:
     axis = node.axis(node.int_of("axis", 0), node.rank(0))
+    _check_indices(node, (node.shape_of(node.tensor(0))[axis],))
     return node.op("gather_elements", node.tensor(0), node.tensor(1), axis=axis)
 
 
 def _gather_nd(node: Node) -> Value:
     batch = node.int_of("batch_dims", 0)
+    _index_vectors(node, batch)
     return node.op("gather_nd", node.tensor(0), node.tensor(1), batch_dims=batch)
 
 
@@ -63,11 +79,13 @@ def _reduction(node: Node) -> str:
 def _scatter_elements(node: Node) -> Value:
     axis = node.axis(node.int_of("axis", 0), node.rank(0))
     x, indices, updates = (node.tensor(i) for i in range(3))
+    _check_indices(node, (node.shape_of(x)[axis],))
     return node.op("scatter_elements", x, indices, updates, axis=axis, reduction=_reduction(node))
 
 
 def _scatter_nd(node: Node) -> Value:
     x, indices, updates = (node.tensor(i) for i in range(3))
+    _index_vectors(node)
     return node.op("scatter_nd", x, indices, updates, reduction=_reduction(node))
 
 

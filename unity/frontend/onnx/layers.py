@@ -9,6 +9,7 @@ from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, floordiv
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
+from .sizes import is_symbolic
 
 
 def per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
@@ -34,13 +35,13 @@ def paddings(
     rank = len(kernel)
     mode = node.text_of("auto_pad", "NOTSET")
     explicit = node.ints_of("pads")
-    if mode == "NOTSET":
-        pads = explicit or (0,) * (2 * rank)
+    if mode in ("NOTSET", "VALID"):
+        pads = (explicit if mode == "NOTSET" else None) or (0,) * (2 * rank)
         if len(pads) != 2 * rank:
             raise UnityError(f"pads {pads} are not {2 * rank} numbers")
+        reaches = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+        _require_a_window(node, x, reaches, pads)
         return x, pads
-    if mode == "VALID":
-        return x, (0,) * (2 * rank)
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise node.gap(f"auto_pad {mode!r}")
     before: list[Dim] = []
@@ -61,6 +62,16 @@ def paddings(
     pairs = (d for pair in zip(before, after, strict=True) for d in pair)
     padded = node.op("nn.pad", x, (0, 0, 0, 0, *pairs), pad_value=fill)
     return padded, (0,) * (2 * rank)
+
+
+def _require_a_window(node: Node, x: Expr, reaches: Sequence[int], pads: Sequence[int]) -> None:
+    """Check at run time that extents unknown here hold a window, else the result is empty."""
+    rank, out = len(reaches), bool(node.int_of("ceil_mode", 0))
+    strides = per_axis(node, "strides", rank)
+    for axis, (extent, reach) in enumerate(zip(node.shape_of(x)[2:], reaches, strict=True)):
+        least = reach - pads[axis] - pads[rank + axis] - (strides[axis] - 1 if out else 0)
+        if is_symbolic(extent) and not always_ge(extent, least):
+            node.require(extent, dim_max(extent, least), f"needs_more_along_axis_{2 + axis}")
 
 
 def _conv(node: Node) -> Value:

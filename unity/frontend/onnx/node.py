@@ -17,7 +17,7 @@ from unity.errors import Span, UnityError
 from unity.ir.dims import Dim, equal, symbols_of
 from unity.ir.dtype import Array, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
-from unity.ir.types import Shape, TensorType
+from unity.ir.types import Shape, ShapeType, TensorType
 from unity.op.call import call_op
 from unity.op.infer import infer_type
 from unity.op.registry import RefArg
@@ -274,6 +274,15 @@ class Node:
         """A tensor whose shape is checked at run time."""
         kind = TensorType(shape, self.dtype_of(value))
         return self.graph.builder.match_cast(value, kind, f"{self.label}_checked", self.span)
+
+    def require(self, size: Dim, expected: Dim, what: str) -> None:
+        """Check at run time that two sizes are equal, where that is not known.
+
+        `what` is said of the node if they are not: "reads_nothing".
+        """
+        if not equal(size, expected):
+            kind, name = ShapeType((expected,)), f"{self.label}_{what}"
+            self.graph.builder.match_cast(ShapeValue((size,)), kind, name, self.span)
 
 
 def fold(call: Call) -> Constant | None:

@@ -13,7 +13,7 @@ from unity.ir.graph import Expr
 from unity.ir.types import Shape
 
 from .node import Converter, Node, Value
-from .sizes import MOST, Sizes, is_symbolic, sizes_of
+from .sizes import MOST, Sizes, sizes_of
 
 
 def _shape(node: Node) -> Value:
@@ -25,65 +25,6 @@ def _shape(node: Node) -> Value:
 
 def _size(node: Node) -> Value:
     return sizes_of(product(node.shape_of(node.tensor(0))))
-
-
-def _reshape(node: Node) -> Value:
-    zero_is_zero = bool(node.int_of("allowzero", 0))
-    target = node.dims(1, "a shape")
-    value = node.value(0)
-    old = value.dims.shape if isinstance(value, Sizes) else node.shape_of(value)
-    wanted = _resolve_zeros(target, old, zero_is_zero)
-    if isinstance(value, Sizes) and all(isinstance(d, int) for d in wanted):
-        numbers = [d for d in wanted if isinstance(d, int)]
-        return Sizes(value.dims.reshape(numbers), value.dtype)
-    x = node.tensor(0)
-    if wanted == old:
-        return x
-    return node.op("reshape", _divisible(node, x, tuple(old), wanted), wanted)
-
-
-def _divisible(node: Node, x: Expr, old: tuple[Dim, ...], wanted: tuple[Dim, ...]) -> Expr:
-    """`x`, its dims asserted such that its elements are provably those of the wanted shape.
-
-    Dims on both sides cancel. What is left on the side of `x` must be 1, or be the one dim that is
-    left of the wanted shape.
-    """
-    if -1 in wanted:
-        return x
-    rest = list(wanted)
-    left: list[int] = []
-    for axis, d in enumerate(old):
-        match = next((r for r in rest if equal(r, d)), None)
-        if match is None:
-            left.append(axis)
-        else:
-            rest.remove(match)
-    if equal(product(old[a] for a in left), product(rest)):
-        return x
-    symbolic = [a for a in left if is_symbolic(old[a])]
-    target = list(old)
-    others = product(old[a] for a in left if a not in symbolic)
-    if others == 1 and all(d == 1 for d in rest):
-        for axis in symbolic:
-            target[axis] = 1
-    elif others == 1 and len(symbolic) == 1:
-        target[symbolic[0]] = product(rest)
-    return x if tuple(target) == old else node.assert_shape(x, tuple(target))
-
-
-def _resolve_zeros(
-    target: Sequence[Dim], old: Sequence[Dim], zero_is_zero: bool
-) -> tuple[Dim, ...]:
-    """A 0 in the target copies the dim at its place, unless `zero_is_zero`."""
-    found: list[Dim] = []
-    for axis, d in enumerate(target):
-        if isinstance(d, int) and d == 0 and not zero_is_zero:
-            if axis >= len(old):
-                raise UnityError(f"the shape {tuple(target)} copies axis {axis} of {tuple(old)}")
-            found.append(old[axis])
-        else:
-            found.append(d)
-    return tuple(found)
 
 
 def _flatten(node: Node) -> Value:
@@ -263,7 +204,6 @@ def _space_to_depth(node: Node) -> Value:
 CONVERTERS: dict[str, Converter] = {
     "Shape": _shape,
     "Size": _size,
-    "Reshape": _reshape,
     "Flatten": _flatten,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
