@@ -30,8 +30,9 @@ from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_constants
 from unity.op.check import check_types
-from unity.runtime.artifact.container import is_container
+from unity.runtime.artifact.container import is_container, not_ours
 from unity.runtime.artifact.match import check_target
+from unity.runtime.artifact.naming import is_executable
 from unity.runtime.executable import Executable
 from unity.runtime.explanation import Explanation
 from unity.runtime.image import Option
@@ -72,14 +73,11 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
     """
     from unity.frontend.onnx import from_onnx
 
-    if isinstance(model, str | Path) and is_container(Path(model)):
+    if isinstance(model, str | Path) and is_executable(Path(model)) and Path(model).is_file():
+        if not is_container(Path(model)):
+            raise not_ours(Path(model), Path(model).stat().st_size)
         raise UnityError(
             f"{model} is an executable, compiled already", hint="unity.load(path) loads it"
-        )
-    if isinstance(model, str | Path) and Path(model).suffix == ".unity" and Path(model).is_file():
-        raise UnityError(
-            f"{model} is no executable that Unity wrote ({Path(model).stat().st_size} bytes)",
-            hint="it may be damaged or cut short; write it again with exe.save(path)",
         )
     return from_onnx(model, dynamic=dynamic)
 

@@ -1,11 +1,13 @@
-"""`unity.load`: a model or a compiled executable, by what the file is."""
+"""`unity.load`: a model, or a compiled executable where the path asks for one."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from unity.runtime.artifact.container import is_container
+from unity.errors import UnityError
+from unity.runtime.artifact.naming import SUFFIX, is_executable
 from unity.runtime.artifact.read import load as load_executable
 
 if TYPE_CHECKING:
@@ -17,25 +19,48 @@ if TYPE_CHECKING:
 @overload
 def load(model: ModelProto) -> IRModule: ...
 @overload
-def load(model: str | Path) -> Any: ...
-def load(model: str | Path | ModelProto) -> object:
-    """Load what is in a file.
+def load(
+    model: str | Path,
+    *,
+    hosts: Iterable[Callable[..., object]] = (),
+    key: bytes | None = None,
+    threads: int | None = None,
+) -> Any: ...
+def load(
+    model: str | Path | ModelProto,
+    *,
+    hosts: Iterable[Callable[..., object]] = (),
+    key: bytes | None = None,
+    threads: int | None = None,
+) -> object:
+    """Load a model, or from a file that is called ``.unity`` an executable.
+
+    A model is data. An executable is a program: load none that you would not run (see
+    `unity.runtime.load`). So what a file is called decides, never what is in it.
 
     Args:
-        model: The path of an ONNX file, of an executable that `Executable.save` wrote, or an ONNX
-            model in memory.
+        model: The path of an ONNX file, or of an executable that `Executable.save` wrote, or an
+            ONNX model in memory.
+        hosts: Of an executable, the Python functions that it may call.
+        key: Of an executable, what it was saved with; one that was saved without it is refused.
+        threads: Of an executable, how many threads it may use.
 
     Returns:
-        An `IRModule` of a model, an `Executable` of an executable. Which of them, only the file
-        knows: `unity.compiler.load` and `unity.runtime.load` are typed and take one kind each.
+        An `IRModule` of a model, an `Executable` of an executable. `unity.compiler.load` and
+        `unity.runtime.load` are typed and take one kind each.
 
     Raises:
-        UnityError: The file is missing or damaged, the model is ill-formed, or the executable can't
-            run here.
+        UnityError: The file is missing or damaged, the model is ill-formed, the executable can't
+            run here, calls what is not known here or is not called ``.unity``.
         UnsupportedError: The model uses what Unity does not implement; everything is listed.
     """
-    if isinstance(model, str | Path) and is_container(Path(model)):
-        return load_executable(model)
+    if isinstance(model, str | Path) and is_executable(Path(model)):
+        return load_executable(model, hosts=hosts, key=key, threads=threads)
+    if key is not None or threads is not None or hosts != ():
+        raise UnityError(
+            "hosts, key and threads are for executables, and this is a model",
+            hint=f"files of executables are called {SUFFIX}",
+        )
     from unity.compiler import load as load_model  # the compiler, which executables do without
 
     return load_model(model)

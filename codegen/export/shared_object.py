@@ -53,21 +53,21 @@ def export_library(image: Image, path: Path, threads: int) -> Path:
     header = path.with_name(f"{prefix}.h")
     linker = _linker(image.target.triple)
     text = _module(image, prefix, layouts, threads)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        entries = compile_text(text, image.target, "short").object
-        write_constants(image.constants, entries, folder / "constants.o")
-        objects = [*image.objects, image.pool, entries]
-        made = _link(linker, objects, prefix, folder)
-        told = header_text(prefix, functions, image.target, threads)
-        try:
+    told = header_text(prefix, functions, image.target, threads)
+    entries = compile_text(text, image.target, "short").object
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_constants(image.constants, entries, folder / "constants.o")
+            objects = [*image.objects, image.pool, entries]
+            made = _link(linker, objects, prefix, folder)
             # Beside, then in place: a process that has the old library loaded keeps it.
             with open(made, "rb") as new, replacing(path) as file, replacing(header) as text_file:
                 shutil.copyfileobj(new, file)
                 text_file.write(told.encode())
-        except OSError as error:
-            what = error.filename2 or path
-            raise UnityError(f"can't write {what}: {error.strerror}") from error
+    except OSError as error:
+        what = error.filename2 or error.filename or path
+        raise UnityError(f"can't write {what}: {error.strerror or error}") from error
     return header
 
 

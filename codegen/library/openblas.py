@@ -17,7 +17,7 @@ from unity.ir.dims import Dim, always_ge, equal, product
 from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
-from unity.runtime.foreign_library import PackageFiles, ThreadControl
+from unity.runtime import libraries
 from unity.transform.graph.resolve import LibraryFunction, register_library_function, sealed
 from unity.transform.pattern import Match, any_, op
 
@@ -28,16 +28,12 @@ _WORK = 1 << 21
 _MOST_TASKS = 4
 
 
-_FILES = (  # the package scipy-openblas64, then what numpy was delivered with
-    PackageFiles("scipy_openblas64", "lib", "*openblas*"),
-    PackageFiles("numpy", "../numpy.libs", "*openblas*"),
-)
 OPENBLAS = SharedLibrary(
-    "openblas",
-    _FILES,
-    forms=("scipy_{}64_", "{}64_", "{}"),
-    threads=ThreadControl("openblas_get_num_threads", "openblas_set_num_threads"),
-    hint="numpy from PyPI brings it; or pip install scipy-openblas64",
+    libraries.OPENBLAS.name,
+    libraries.OPENBLAS.files,
+    libraries.OPENBLAS.forms,
+    libraries.OPENBLAS.threads,
+    libraries.OPENBLAS.hint,
 )
 
 _PREFIX: dict[DType, str] = {FLOAT32: "s", FLOAT64: "d"}

@@ -26,12 +26,18 @@ FOLDER = "objects"
 def default_folder() -> Path | None:
     """Where the cache lies if `compile` is not told: ``$UNITY_CACHE_DIR``, else in the home folder.
 
-    ``UNITY_CACHE_DIR=off`` gives None: no cache. Only entry points ask.
+    ``UNITY_CACHE_DIR=off`` gives None: no cache. So does a user without a home folder, as services
+    are. Only entry points ask.
     """
     chosen = os.environ.get("UNITY_CACHE_DIR")
     if chosen == "off":
         return None
-    return Path(chosen) if chosen else Path.home() / ".cache" / "unity"
+    if chosen:
+        return Path(chosen)
+    try:
+        return Path.home() / ".cache" / "unity"
+    except RuntimeError:  # the system knows no such user
+        return None
 
 
 def key_of(*parts: str) -> str:
@@ -94,12 +100,12 @@ class ObjectCache:
 
         What writers left behind that were killed goes, too.
         """
-        for path in self.folder.glob("*/*.tmp"):
+        for path in self._files(".tmp"):
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < time.time() - _ABANDONED:
                     path.unlink()
         entries: list[tuple[float, int, Path]] = []
-        for path in self.folder.glob(f"*/*{self.suffix}"):
+        for path in self._files(self.suffix):
             with contextlib.suppress(OSError):
                 status = path.stat()
                 entries.append((status.st_mtime, status.st_size, path))
@@ -110,6 +116,13 @@ class ObjectCache:
             with contextlib.suppress(OSError):
                 path.unlink()
                 total -= size
+
+    def _files(self, suffix: str) -> list[Path]:
+        """What there is, as far as it can be listed."""
+        found: list[Path] = []
+        with contextlib.suppress(OSError):
+            found.extend(self.folder.glob(f"*/*{suffix}"))
+        return found
 
 
 def _head(key: str, body: bytes) -> bytes:

@@ -41,13 +41,20 @@ def op_host(text: str) -> OpHost:
     """What `OpHost.record` wrote.
 
     Raises:
-        UnityError: The operator is not known.
+        UnityError: The operator is not known, or the text is none of an operator.
     """
-    found = json.loads(text)
-    row = OPS.get(found["op"])
+    try:
+        match json.loads(text):
+            case {"op": str(name), "attrs": dict(attrs)}:
+                found = OpHost(name, Attrs({str(k): _value(v) for k, v in attrs.items()}))
+            case _:
+                raise UnityError(f"{text[:40]!r} is no record of an operator")
+    except (ValueError, RecursionError) as error:
+        raise UnityError(f"{text[:40]!r} is no record of an operator") from error
+    row = OPS.get(name)
     if row is None or row.reference is None:
-        raise UnityError(f"the program needs the operator {found['op']}, which is not known here")
-    return OpHost(found["op"], Attrs({k: _value(v) for k, v in found["attrs"].items()}))
+        raise UnityError(f"the program needs the operator {name!r}, which is not known here")
+    return found
 
 
 def _plain(value: AttrValue) -> object:

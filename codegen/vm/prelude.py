@@ -27,6 +27,7 @@ def prelude_text(constants: int, dtypes: int, triple: str) -> str:
 @unity_python = global [{len(API)} x ptr] zeroinitializer
 @unity_constants = global [{max(constants, 1)} x ptr] zeroinitializer
 @unity_dtypes = global [{max(dtypes, 1)} x ptr] zeroinitializer
+@unity_table_lengths = constant [3 x i64] [i64 {len(API)}, i64 {constants}, i64 {dtypes}]
 declare i64 @{counter}()
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 

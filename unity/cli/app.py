@@ -42,6 +42,12 @@ Precision = Annotated[
 ]
 Target = Annotated[str, typer.Option(help="The kind of target; packages add some.")]
 Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host", help="MODULE.FUNCTION that an executable may call; the module is imported."
+    ),
+]
 
 
 @app.command()
@@ -55,11 +61,12 @@ def run(
     threads: Threads = None,
     precision: Precision = "f32",
     seed: Seed = 0,
+    host: Hosts = None,
 ) -> None:
     """Compile a model, or load an executable, and run it once; inputs not given are generated."""
     from .run import run_model
 
-    run_model(model, inputs or [], dim or [], output, threads, seed, precision)
+    run_model(model, inputs or [], dim or [], output, threads, seed, precision, host or [])
 
 
 @app.command("compile")
@@ -97,12 +104,15 @@ def bench(
     threads: Threads = None,
     precision: Precision = "f32",
     seed: Seed = 0,
+    host: Hosts = None,
 ) -> None:
     """Time a model, interleaved with other runtimes if asked."""
     from .bench import bench_model
 
     peers = [p for p in vs.split(",") if p]
-    bench_model(model, inputs or [], dim or [], repeat, peers, profile, threads, seed, precision)
+    bench_model(
+        model, inputs or [], dim or [], repeat, peers, profile, threads, seed, precision, host or []
+    )
 
 
 @app.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -30,12 +30,13 @@ def bench_model(
     threads: int | None,
     seed: int,
     precision: Precision = "f32",
+    hosts: Sequence[str] = (),
 ) -> None:
     """Time and print minimum and median in milliseconds, with ratios against Unity."""
     console = Console(highlight=False)
     if peers:
         only_models(model, "bench --vs")
-    given = ready(model, files, dims, threads, seed, console, precision)
+    given = ready(model, files, dims, threads, seed, console, precision, hosts)
     executable, feeds = given.executable, given.feeds
     console.print(given.report)
     contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}

@@ -6,13 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.executable import Executable
 from unity.transform import Precision
 
 from .source import compiled, only_models
-
-SUFFIX = ".unity"
-"""What the files of executables are called."""
 
 
 def compile_model(

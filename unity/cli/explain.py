@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 from unity.errors import UnityError
-from unity.runtime.artifact.read import load as load_executable
+from unity.runtime.artifact.naming import is_executable
+from unity.runtime.artifact.read import read_explanation
 from unity.runtime.explanation import Explanation
 
 from .feeds import sizes_of
-from .source import is_artifact
 
 WHOLE = 10_000
 """Columns where there is no terminal: a table is as wide as what is in it."""
@@ -27,7 +27,7 @@ def explain_model(
     target: str = "cpu",
 ) -> None:
     """Print the table of a model's call sites, or of those of an executable as it was compiled."""
-    found = _stored(model, resolve, dims) if is_artifact(model) else None
+    found = _stored(model, resolve, dims) if is_executable(model) else None
     if found is None:
         found = _compiled(model, resolve or "static", dims, threads, target)
     if json:
@@ -42,7 +42,7 @@ def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:
             f"{path} is compiled: what its calls are resolved to was chosen then",
             hint="without --resolve, --measure and --dim its own table is shown",
         )
-    return load_executable(path).explain()
+    return read_explanation(path)
 
 
 def _compiled(

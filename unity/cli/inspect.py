@@ -12,11 +12,12 @@ from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.ir.target import Target
+from unity.runtime.artifact.naming import is_executable
 from unity.script import show
 from unity.transform import Context, Pipeline, Precision, backend_of, pipeline
 
 from .artifact import show_artifact
-from .source import is_artifact, only_models
+from .source import only_models
 
 
 def inspect_model(
@@ -28,7 +29,7 @@ def inspect_model(
     target: str = "cpu",
 ) -> None:
     """Print what was asked for; the module as imported if nothing was."""
-    if is_artifact(model):
+    if is_executable(model):
         if passes or after is not None or kernel is not None:
             only_models(model, "inspect --passes, --after and --kernel")
         show_artifact(model)

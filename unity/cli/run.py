@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,11 @@ def run_model(
     threads: int | None,
     seed: int,
     precision: Precision = "f32",
+    hosts: Sequence[str] = (),
 ) -> None:
     """Run and report; `files` and `dims` are the options as given."""
     console = Console(highlight=False)
-    given = ready(model, files, dims, threads, seed, console, precision)
+    given = ready(model, files, dims, threads, seed, console, precision, hosts)
     start = time.perf_counter()
     results = given.executable.run(given.feeds)
     first = time.perf_counter() - start

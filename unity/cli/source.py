@@ -6,14 +6,16 @@ The compiler is imported for models alone: an artifact is to run at once.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from unity.errors import UnityError
-from unity.runtime.artifact.container import is_container
+from unity.runtime.artifact.naming import is_executable
 from unity.runtime.artifact.read import load as load_executable
 from unity.runtime.executable import Executable
 
@@ -34,18 +36,13 @@ class Ready:
     report: str
 
 
-def is_artifact(path: Path) -> bool:
-    """Whether a file is a compiled executable."""
-    return is_container(path)
-
-
 def only_models(path: Path, command: str) -> None:
     """Refuse an artifact.
 
     Raises:
-        UnityError: It is one.
+        UnityError: It is one, or is one under another name.
     """
-    if is_artifact(path):
+    if is_executable(path):
         raise UnityError(
             f"`unity {command}` takes a model; {path} is compiled and holds no source of it"
         )
@@ -57,12 +54,13 @@ def compiled(
     console: Console,
     precision: Precision = "f32",
     target: str = "cpu",
+    hosts: Sequence[str] = (),
 ) -> tuple[Executable, str]:
     """The executable of a model or an artifact, and how long that took, in words."""
     start = time.perf_counter()
-    if is_artifact(path):
+    if is_executable(path):
         _only_f32(path, precision)
-        executable = load_executable(path, threads=threads)
+        executable = load_executable(path, hosts=[_function(h) for h in hosts], threads=threads)
         return executable, f"loaded in {time.perf_counter() - start:.2f} s"
     from unity.compiler import compile as unity_compile
     from unity.compiler import load
@@ -84,13 +82,14 @@ def ready(
     seed: int,
     console: Console,
     precision: Precision = "f32",
+    hosts: Sequence[str] = (),
 ) -> Ready:
     """A model compiled or an artifact loaded, with inputs for it.
 
     The inputs of a model are looked at before it is compiled, which may take a while.
     """
-    if is_artifact(path):
-        executable, report = compiled(path, threads, console, precision)
+    if is_executable(path):
+        executable, report = compiled(path, threads, console, precision, hosts=hosts)
         inputs = inputs_of(executable)
         return Ready(executable, inputs, feeds_for(inputs, files, dims, seed), report)
     from .model_inputs import model_inputs
@@ -104,3 +103,22 @@ def ready(
 def _only_f32(path: Path, precision: Precision) -> None:
     if precision != "f32":
         raise UnityError(f"{path} is compiled: its precision was chosen then")
+
+
+def _function(name: str) -> Callable[..., object]:
+    """The function that a user named, ``module.function``; its module is imported.
+
+    Raises:
+        UnityError: There is none.
+    """
+    module, _, function = name.rpartition(".")
+    try:
+        found: object = vars(import_module(module))[function]
+    except (ImportError, KeyError, ValueError) as error:
+        raise UnityError(
+            f"--host {name}: there is no such function ({type(error).__name__}: {error})",
+            hint="give module.function, of a module that can be imported from here",
+        ) from error
+    if not callable(found):
+        raise UnityError(f"--host {name} is no function")
+    return found

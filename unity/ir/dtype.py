@@ -98,6 +98,8 @@ _ROWS: dict[str, _Row] = {
     "bool": _Row("bool", 8, np.dtype(np.bool_)),
     "handle": _Row("handle", 64, np.dtype(np.uint64)),
 }
+NAMES = frozenset(_ROWS)
+"""What dtypes are called in full."""
 _FROM_NUMPY: dict[np.dtype[np.generic], DType] = {
     row.numpy: DType(name) for name, row in _ROWS.items() if name != "handle"
 }

@@ -62,24 +62,21 @@ def provide_loader(loader: Loader) -> None:
     _loaders[loader.name] = loader
 
 
-def loader_of(name: str, module: str = "") -> Loader:
-    """Who loads an engine's subgraphs: registered, one of Unity's own, or an installed package's.
+def is_known(name: str) -> bool:
+    """Whether somebody loads an engine's subgraphs here: registered, ours or an installed package.
 
-    Args:
-        name: The engine.
-        module: Where the engine was defined when it compiled, for the message.
+    Nothing is imported to know it.
+    """
+    return name in _loaders or name in _OURS or bool(_entry_points(name))
+
+
+def loader_of(name: str) -> Loader:
+    """Who loads an engine's subgraphs, which `is_known`.
 
     Raises:
-        UnityError: Nobody does, or something that the engine needs is missing.
+        UnityError: Something that the engine needs is missing.
     """
     found = _loaders.get(name) or _own(name) or _installed(name)
-    if found is None:
-        where = f"import {module}, and " if module not in ("", "__main__") else ""
-        raise UnityError(
-            f"no engine {name!r} is known here",
-            hint=f"{where}register it before loading (unity.runtime.provide_loader), or install "
-            f"the package that has it as an entry point of {ENTRY_POINTS!r}",
-        )
     reason = found.missing()
     if reason is not None:
         raise UnityError(f"the engine {name!r} can't be used: {reason}")
@@ -90,13 +87,15 @@ def _own(name: str) -> Loader | None:
     return cast("Loader", vars(import_module(_OURS[name]))["LOADER"]) if name in _OURS else None
 
 
-def _installed(name: str) -> Loader | None:
-    for point in metadata.entry_points(group=ENTRY_POINTS, name=name):
-        try:
-            return cast("Loader", point.load())
-        except Exception as error:
-            raise UnityError(
-                f"the engine {name!r} of {point.value} can't be loaded: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-    return None
+def _installed(name: str) -> Loader:
+    (point, *_) = _entry_points(name)
+    try:
+        return cast("Loader", point.load())
+    except Exception as error:
+        raise UnityError(
+            f"the engine {name!r} of {point.value} can't be loaded: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _entry_points(name: str) -> Sequence[metadata.EntryPoint]:
+    return list(metadata.entry_points(group=ENTRY_POINTS, name=name))

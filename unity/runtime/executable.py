@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
+from unity.runtime.artifact.naming import path_of
 from unity.runtime.artifact.write import write_image
 from unity.runtime.call import PythonCall
 from unity.runtime.explanation import Explanation
@@ -298,30 +299,26 @@ class Executable:
 
     def explain(self) -> Explanation:
         """What each call site was resolved to and why, as a table."""
-        text = self._parts.image.explanation
-        try:
-            return Explanation.from_json(text) if text else Explanation()
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnityError(
-                "the explanation was written by another Unity, which says more or less",
-                hint="compile the model again with this one",
-            ) from error
+        return Explanation.stored(self._parts.image.explanation)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the executable to a file, which `unity.load` and `unity.runtime.load` read.
 
         The file holds machine code, bytecode and constants, but no source texts: `ir`, `llvm` and
-        `asm` are not to be had of what is loaded. It is for machines of this kind alone.
+        `asm` are not to be had of what is loaded. It is for machines of this kind alone. Python
+        functions that it calls are named in it, not stored: who loads it names them again.
 
         Args:
-            path: The file; replaced, if there is one, when all is written.
+            path: The file, ``NAME.unity``; replaced, if there is one, when all is written.
+            key: A secret of 16 bytes or more. Who has it, too, sees by ``load(path, key=...)`` that
+                the file is as it was written (BLAKE2b of the whole file with the key).
 
         Raises:
-            UnityError: It calls what can't be found again when it is loaded (a Python function of
-                the program that was started), or the file can't be written.
+            UnityError: It calls a Python function without a name, the file has the name of a model,
+                or it can't be written.
         """
         told = self.signature if self._calls else "(no functions)"
-        write_image(self._parts.image, Path(path), told, self.threads, VERSION)
+        write_image(self._parts.image, path_of(path), told, self.threads, VERSION, key)
 
     def export_library(self, path: str | PathLike[str]) -> Path:
         """Write a shared library for C, with a header; it needs nothing but the C library.
@@ -340,7 +337,7 @@ class Executable:
                 functions, sizes that depend on data.
             UnityError: There is no linker of the system, or it fails.
         """
-        return self._listings(None).export_library(self._parts.image, Path(path), self.threads)
+        return self._listings(None).export_library(self._parts.image, path_of(path), self.threads)
 
     def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
         """Memory a call takes besides inputs and constants: the arena and fresh tensors.

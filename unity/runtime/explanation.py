@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 
+from unity.errors import UnityError
+from unity.runtime.records import RecordError, decode
+
 
 @dataclass(frozen=True, slots=True)
 class CandidateRow:
@@ -141,15 +144,28 @@ class Explanation:
         return json.dumps(asdict(self))
 
     @staticmethod
-    def from_json(text: str) -> Explanation:
-        """What `to_json` wrote."""
-        data = json.loads(text)
-        sites = tuple(
-            SiteRow(**{**row, "candidates": tuple(CandidateRow(**c) for c in row["candidates"])})
-            for row in data["sites"]
-        )
-        roads = tuple(RoadRow(**r) for r in data["roads"])
-        return Explanation(sites, roads, data["policy"], tuple(data.get("notes", ())))
+    def from_json(text: str | bytes) -> Explanation:
+        """What `to_json` wrote.
+
+        Raises:
+            RecordError: The text is something else; says where.
+        """
+        return decode(Explanation, text)
+
+    @staticmethod
+    def stored(text: str | bytes) -> Explanation:
+        """What an executable has of it; empty if it has nothing.
+
+        Raises:
+            UnityError: It is something else.
+        """
+        try:
+            return Explanation.from_json(text) if text else Explanation()
+        except RecordError as error:
+            raise UnityError(
+                f"the explanation was written by another Unity, which says more or less: {error}",
+                hint="compile the model again with this one",
+            ) from error
 
     def summary(self) -> str:
         """One line: how many sites of each kind, and the time of the whole."""

@@ -7,6 +7,7 @@ the calling thread (`ThreadControl`): its work is then shared out by our pool, l
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -66,13 +67,20 @@ Place: TypeAlias = "str | Path | PackageFiles"
 
 @dataclass(frozen=True, slots=True)
 class LibraryRecord:
-    """A library as an artifact describes it: `ForeignLibrary` without what is loaded."""
+    """A library as an artifact describes it: how it is called, and which file it was.
+
+    Attributes:
+        file: What its file is called; empty if the system's linker found it.
+        digest: The file's BLAKE2b of 32 bytes, in hexadecimal digits. A file of that name beside
+            the artifact is taken for the library if it is the same.
+    """
 
     name: str
-    places: tuple[str | PackageFiles, ...]
     forms: tuple[str, ...]
     threads: ThreadControl | None
     hint: str
+    file: str = ""
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -104,9 +112,12 @@ class ForeignLibrary:
 
     def record(self) -> LibraryRecord:
         """What an artifact has to know of it."""
-        places = self.files() if callable(self.files) else self.files
-        kept = tuple(p if isinstance(p, PackageFiles) else str(p) for p in places)
-        return LibraryRecord(self.name, kept, self.forms, self.threads, self.hint)
+        opened = None if self._handle is None else Path(self._handle._name)
+        if opened is None or not opened.is_file():
+            return LibraryRecord(self.name, self.forms, self.threads, self.hint)
+        return LibraryRecord(
+            self.name, self.forms, self.threads, self.hint, opened.name, digest_of(opened)
+        )
 
     def serial_object(self) -> bytes:
         """The object code of `SERIAL_BEGIN` and `SERIAL_END`."""
@@ -181,6 +192,24 @@ class ForeignLibrary:
                 "unity_get": self.address(threads.get),
                 "unity_set": self.address(threads.set),
             }
+            if not self.serial_object():
+                raise UnityError(
+                    f"the library {self.name!r} is to be kept to one thread, and nothing here can",
+                    hint="register it by unity.codegen.library.SharedLibrary",
+                )
             names = [f"unity_{SERIAL_BEGIN}", f"unity_{SERIAL_END}"]
             self._serial = link([self.serial_object()], names, imports)
         return self._serial
+
+
+def digest_of(file: Path) -> str:
+    """What tells a file from every other; empty if it can't be read."""
+    try:
+        with open(file, "rb") as opened:
+            return hashlib.file_digest(opened, _digest).hexdigest()
+    except OSError:
+        return ""
+
+
+def _digest() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=32)

@@ -14,7 +14,7 @@ from unity.runtime.native_info import NativeInfo
 from unity.runtime.program import Program
 from unity.runtime.vm import Host
 
-Option: TypeAlias = "str | int | bool | None"
+Option: TypeAlias = str | int | bool | None
 
 
 @dataclass(frozen=True, slots=True)

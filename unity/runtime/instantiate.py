@@ -14,7 +14,7 @@ from unity.runtime.executable import Executable, Listings, Parts
 from unity.runtime.image import Image
 from unity.runtime.link import link, thread_pool
 from unity.runtime.native import NativeCode, supported
-from unity.runtime.native_info import TABLES, NativeInfo
+from unity.runtime.native_info import LENGTHS, TABLES, NativeInfo
 from unity.runtime.program import KernelInfo
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
 from unity.runtime.vm import Kernel
@@ -69,7 +69,7 @@ def _unfit(image: Image) -> UnityError | None:
 def _exports(native: NativeInfo | None) -> tuple[str, ...]:
     if native is None or not native.functions:
         return ()
-    return (*TABLES, *(s for f in native.functions for s in (f.entry, f.release)))
+    return (*TABLES, LENGTHS, *(s for f in native.functions for s in (f.entry, f.release)))
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime import native_info as n
 from unity.runtime.recycle import Recycler
@@ -66,9 +67,18 @@ class NativeCode:
         self._lease = Recycler().lease
         if info.functions:
             known = {**api_addresses(), "lease": id(self._lease)}
-            _fill(library[n.API_TABLE], [known[name] for name in info.api])
-            _fill(library[n.CONSTANT_TABLE], [c.ctypes.data for c in self._constants])
-            _fill(library[n.DTYPE_TABLE], [id(dtype(name).numpy) for name in info.dtypes])
+            entries = (
+                [known[name] for name in info.api],
+                [c.ctypes.data for c in self._constants],
+                [id(dtype(name).numpy) for name in info.dtypes],
+            )
+            lengths = (ctypes.c_int64 * len(n.TABLES)).from_address(library[n.LENGTHS])
+            for table, length, addresses in zip(n.TABLES, lengths, entries, strict=True):
+                if len(addresses) != length:
+                    raise UnityError(
+                        f"its native code has a table {table} of {length}, not {len(addresses)}"
+                    )
+                _fill(library[table], addresses)
 
     def builtin(self, name: str, slow: Callable[..., object]) -> Callable[..., object] | None:
         """The entry of a function, or None if it has no native code.

@@ -17,6 +17,8 @@ CONSTANT_TABLE = "unity_constants"
 DTYPE_TABLE = "unity_dtypes"
 TABLES = (API_TABLE, CONSTANT_TABLE, DTYPE_TABLE)
 """What a native module exports besides its functions, to be filled when it is linked."""
+LENGTHS = "unity_table_lengths"
+"""How many entries each of `TABLES` has, as int64, in order."""
 # Offsets in PyArrayObject, checked at start-up by `unity.runtime.native`.
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_DESCR, ARRAY_FLAGS = 16, 24, 32, 56, 64
 OBJECT_TYPE = 8

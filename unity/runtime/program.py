@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
+from unity.runtime.records import Index, Range
 from unity.runtime.sizes import Size
 
-Reg: TypeAlias = int
-Tree: TypeAlias = "int | tuple[Tree, ...]"
+Reg: TypeAlias = Index
+Tree: TypeAlias = Index | tuple["Tree", ...]
 """A register, or a tuple of trees."""
+Rank: TypeAlias = Annotated[int, Range(0, 64)]  # numpy's limit
+Arguments: TypeAlias = Annotated[int, Range(0, 1 << 16)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class TensorSpec:
 
     dtype: str | None
     shape: tuple[Size, ...] | None
-    rank: int | None = None
+    rank: Rank | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class ShapeSpec:
     """A tuple of sizes as a value."""
 
     dims: tuple[Size, ...] | None
-    rank: int | None = None
+    rank: Rank | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ Spec: TypeAlias = TensorSpec | ShapeSpec | ScalarSpec | TupleSpec | ObjectSpec
 class CallKernel:
     """Run a kernel on tensors (inputs, then destinations) and sizes."""
 
-    kernel: int
+    kernel: Index
     args: tuple[Reg, ...]
     sizes: tuple[Size, ...]
 
@@ -76,7 +79,7 @@ class CallHost:
     """
 
     dst: Tree
-    host: int
+    host: Index
     args: tuple[Tree, ...]
     destination: bool = False
 
@@ -86,7 +89,7 @@ class CallFunction:
     """Call another function of the program."""
 
     dst: Tree
-    function: int
+    function: Index
     args: tuple[Tree, ...]
 
 
@@ -95,9 +98,9 @@ class MakeClosure:
     """A function value: the first registers and slots of its frame are copied from here."""
 
     dst: Reg
-    function: int
+    function: Index
     registers: tuple[Reg, ...]
-    slots: tuple[int, ...]
+    slots: tuple[Index, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class Fill:
 class SetSlot:
     """Give a slot a value: a loop's counter."""
 
-    slot: int
+    slot: Index
     value: Size
 
 
@@ -192,7 +195,7 @@ class LoadConst:
     """A constant of the program."""
 
     dst: Reg
-    constant: int
+    constant: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +251,7 @@ class Match:
 
     value: Tree
     spec: Spec
-    binds: tuple[int, ...]
+    binds: tuple[Index, ...]
     known: Spec
     name: str
 
@@ -257,7 +260,7 @@ class Match:
 class Jump:
     """Go to an instruction."""
 
-    target: int
+    target: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +268,7 @@ class Branch:
     """Go to `otherwise` if the scalar (a number or a bool tensor of rank 0) is false."""
 
     condition: Reg
-    otherwise: int
+    otherwise: Index
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,9 +310,9 @@ class SymbolInfo:
     """A symbol: its name, inclusive range and divisor. Its slot is its index."""
 
     name: str
-    min: int = 0
-    max: int | None = None
-    multiple_of: int = 1
+    min: Index = 0
+    max: Index | None = None
+    multiple_of: Annotated[int, Range(1)] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,11 +344,11 @@ class FunctionCode:
     registers: tuple[Spec, ...]
     code: tuple[Instruction, ...]
     labels: tuple[str, ...]
-    captured: int = 0
-    captured_slots: int = 0
+    captured: Index = 0
+    captured_slots: Index = 0
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
-    aliases: tuple[tuple[int, int], ...] = ()
+    aliases: tuple[tuple[Index, Index], ...] = ()
 
     @property
     def given_away(self) -> frozenset[int]:
@@ -363,8 +366,8 @@ class KernelInfo:
     """
 
     name: str
-    buffers: int
-    sizes: int
+    buffers: Arguments
+    sizes: Arguments
     messages: tuple[str, ...] = ()
     engine: str = ""
     symbol: str = ""
@@ -381,7 +384,7 @@ class ConstantInfo:
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[Index, ...]
 
 
 @dataclass(frozen=True, slots=True)

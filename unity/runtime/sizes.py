@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never
 
+from unity.runtime.records import Index
+
 SizeOpName: TypeAlias = Literal["add", "sub", "mul", "floordiv", "floormod", "min", "max"]
 
 
@@ -16,7 +18,7 @@ SizeOpName: TypeAlias = Literal["add", "sub", "mul", "floordiv", "floormod", "mi
 class Slot:
     """The value of a symbol: an index into the frame's slots."""
 
-    index: int
+    index: Index
 
 
 @dataclass(frozen=True, slots=True)

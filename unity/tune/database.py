@@ -1,12 +1,17 @@
-"""What was measured, kept on disk: one JSON line a measurement, the latest of a key counts."""
+"""What was measured, kept on disk: one JSON line a measurement, the latest of a key counts.
+
+The file is a cache: what of it can't be read or written is told of once and done without.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from logging import getLogger
 from pathlib import Path
 
 import llvmlite
@@ -21,6 +26,7 @@ from unity.script import constants_of, print_module
 FILE = "resolve.jsonl"
 LIMIT = 16 << 20
 """Bytes the file may take: beyond, the older half goes when it is read."""
+log = getLogger("unity")
 
 
 class Database:
@@ -34,21 +40,29 @@ class Database:
         self._path = None if folder is None else folder / FILE
         self._known: dict[str, float] = {}
         self._decided: dict[str, str] = {}
-        if self._path is not None and self._path.exists():
-            lines = self._path.read_text().splitlines()
-            if self._path.stat().st_size > LIMIT:
-                lines = _latest(lines, LIMIT // 2)
-                with suppress(OSError), replacing(self._path) as file:
-                    file.writelines(f"{line}\n".encode() for line in lines)
-            for line in lines:
-                try:
-                    row = json.loads(line)
-                    if "decision" in row:
-                        self._decided[str(row["key"])] = str(row["decision"])
-                    else:
-                        self._known[str(row["key"])] = float(row["seconds"])
-                except (ValueError, KeyError, TypeError):
-                    continue  # a line that another process was writing when it was stopped
+        lines = [] if self._path is None else _lines(self._path)
+        damaged = sum(not self._note(line) for line in lines)
+        if damaged:
+            log.warning(
+                "%s: %d of %d lines are no measurements and are ignored",
+                self._path, damaged, len(lines),
+            )  # fmt: skip
+
+    def _note(self, line: bytes) -> bool:
+        """Take over a line; whether it is one of ours."""
+        try:
+            match json.loads(line):
+                case {"key": str(key), "decision": str(decision)}:
+                    self._decided[key] = decision
+                case {"key": str(key), "seconds": int() | float() as seconds} if (
+                    not isinstance(seconds, bool) and 0 <= seconds < math.inf
+                ):
+                    self._known[key] = float(seconds)
+                case _:
+                    return False
+        except (ValueError, OverflowError, RecursionError):  # UnicodeDecodeError is a ValueError
+            return False
+        return True
 
     def __len__(self) -> int:
         """How many keys there are."""
@@ -85,23 +99,45 @@ class Database:
         self._write({"key": key, "decision": decision, "about": about})
 
     def _write(self, row: dict[str, str | float]) -> None:
-        """A line, whole or not at all."""
+        """A line, whole or not at all; where that fails, no other is tried."""
         if self._path is None:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps(row) + "\n"
-        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(file, line.encode())
-        finally:
-            os.close(file)
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(file, line.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            log.warning("measurements are not kept: %s", error)
+            self._path = None
 
 
-def _latest(lines: Sequence[str], size: int) -> list[str]:
+def _lines(path: Path) -> list[bytes]:
+    """The lines of a file, the later half of one that is too large; none if it can't be read."""
+    try:
+        if path.exists() and not path.is_file():
+            raise OSError(None, "it is no file", str(path))
+        lines = path.read_bytes().splitlines()
+        if path.stat().st_size > LIMIT:
+            lines = _latest(lines, LIMIT // 2)
+            with suppress(OSError), replacing(path) as file:
+                file.writelines(line + b"\n" for line in lines)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        log.warning("measurements can't be read and are ignored: %s", error)
+        return []
+    return lines
+
+
+def _latest(lines: Sequence[bytes], size: int) -> list[bytes]:
     """The last lines, of so many bytes at most."""
-    kept: list[str] = []
+    kept: list[bytes] = []
     for line in reversed(lines):
-        size -= len(line.encode()) + 1
+        size -= len(line) + 1
         if size < 0:
             break
         kept.append(line)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from unity.runtime.explanation import RoadRow
+from unity.runtime.records import RecordError, decode
 
 MIXED, WITHOUT = "mixed", "mixed, no engines"
 """The roads of mixtures."""
@@ -46,13 +47,6 @@ def decoded(text: str) -> Decision | None:
     (True, None)
     """
     try:
-        data = json.loads(text)
-        return Decision(
-            str(data["road"]),
-            tuple((str(key), str(value)) for key, value in data["overrides"]),
-            tuple(RoadRow(**row) for row in data["roads"]),
-            dict(data["reasons"]),
-            {site: dict(times) for site, times in data["measured"].items()},
-        )
-    except (ValueError, KeyError, TypeError):
+        return decode(Decision, text)
+    except RecordError:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,11 +61,11 @@ def same_in_another_process(exe: Executable, program: str, file: Path) -> None:
     np.testing.assert_array_equal(np.load(result), exe(x))
 
 
-def again(exe: Executable, folder: Path) -> Executable:
+def again(exe: Executable, folder: Path, hosts: Sequence[Callable[..., object]] = ()) -> Executable:
     """The executable, saved and loaded."""
     path = folder / "a.unity"
     exe.save(path)
-    loaded = load(path)
+    loaded = load(path, hosts=hosts)
     assert loaded.program == exe.program
     assert loaded.signature == exe.signature
     assert loaded.native() == exe.native()

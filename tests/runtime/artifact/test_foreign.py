@@ -131,8 +131,19 @@ def test_a_users_library_is_found_again(tmp_path: Path) -> None:
     SharedLibrary("cosines", lambda: [LIBM or ""]).register()
     loaded = again(calls("cosines", "cosf"), tmp_path)
     np.testing.assert_allclose(loaded(X[0]), np.cos(X[0]), rtol=1e-6)
-    told = elsewhere(tmp_path / "a.unity", [(4,)])
+    told = elsewhere(tmp_path / "a.unity", [(4,)], first=registering("cosines", LIBM or ""))
     np.testing.assert_allclose(told["result"], np.cos(X[0, :4]), rtol=1e-6)
+    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]  # the system's linker is not asked
+    assert "can't load" in text
+    assert (
+        "it calls what this program has not named or registered\n  - the library 'cosines'" in text
+    )
+
+
+def registering(name: str, *files: object) -> str:
+    """A program's first lines, which register a library."""
+    given = [str(file) for file in files]
+    return f"import unity.runtime\nunity.runtime.ForeignLibrary({name!r}, {given}).register()\n"
 
 
 def made_of_c(folder: Path, name: str, body: str, function: str = "f") -> Path:
@@ -151,16 +162,20 @@ def _found(program: str) -> bool:
     return any((Path(p) / program).exists() for p in os.environ.get("PATH", "").split(os.pathsep))
 
 
-def test_a_library_may_be_delivered_beside_the_artifact(tmp_path: Path) -> None:
+def test_the_very_library_may_be_delivered_beside_the_artifact(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     path = made_of_c(tmp_path, "doubling", "return 2 * x;")
     SharedLibrary("doubling", [path]).register()
     calls("doubling", "f").save(tmp_path / "there" / "a.unity")
+    text = elsewhere(tmp_path / "there" / "a.unity", [(4,)])["error"]  # though it is where it was
+    assert "unity.runtime.ForeignLibrary('doubling', [file]).register()" in text
+    assert "or put 'libdoubling.so' beside it as it was" in text
+    beside = path.rename(tmp_path / "there" / path.name)
     told = elsewhere(tmp_path / "there" / "a.unity", [(4,)])
     assert told["result"] == [1.0] * 4
-    path.rename(tmp_path / "there" / path.name)
-    told = elsewhere(tmp_path / "there" / "a.unity", [(4,)])
-    assert told["result"] == [1.0] * 4
+    beside.write_bytes(beside.read_bytes() + b"\0")  # another one that is called so
+    text = elsewhere(tmp_path / "there" / "a.unity", [(4,)])["error"]
+    assert "or put 'libdoubling.so' beside it as it was" in text
 
 
 def test_a_missing_library_is_told_with_what_was_searched(tmp_path: Path) -> None:
@@ -168,23 +183,21 @@ def test_a_missing_library_is_told_with_what_was_searched(tmp_path: Path) -> Non
     SharedLibrary("leaving", [path], hint="get it at the usual place").register()
     calls("leaving", "f").save(tmp_path / "a.unity")
     path.unlink()
-    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
+    first = registering("leaving", path, "libleaving.so")
+    text = elsewhere(tmp_path / "a.unity", [(4,)], first=first)["error"]
     assert f"can't load {tmp_path}/a.unity: the library 'leaving' can't be loaded: " in text
     assert f"{path}: " in text
     assert "libleaving.so: cannot open shared object file" in text
-    assert text.endswith("hint: get it at the usual place")
+    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
+    assert text.endswith("beside it as it was ('get it at the usual place')")
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:
     path = made_of_c(tmp_path, "spoilt", "return x;")
     SharedLibrary("spoilt", [path]).register()
     calls("spoilt", "f").save(tmp_path / "a.unity")
-    path.unlink()  # it is mapped here
-    path.write_bytes(b"\x7fELF and nothing else")
-    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
-    assert "the library 'spoilt' can't be loaded" in text
     other = tmp_path / "libother.so"  # of the first one this process has a copy
-    other.write_bytes(path.read_bytes())
+    other.write_bytes(b"\x7fELF and nothing else")
     SharedLibrary("spoilt", [other]).register()
     with pytest.raises(UnityError, match="the library 'spoilt' can't be loaded"):
         runtime.load(tmp_path / "a.unity")
@@ -193,17 +206,11 @@ def test_a_library_that_is_none(tmp_path: Path) -> None:
 
 
 def test_a_library_without_the_function(tmp_path: Path) -> None:
-    path = made_of_c(tmp_path, "older", "return x;")
-    SharedLibrary("older", [path]).register()
+    SharedLibrary("older", [made_of_c(tmp_path, "older", "return x;")]).register()
     calls("older", "f").save(tmp_path / "a.unity")
-    (tmp_path / "older.c").write_text("float g(float x) { return x; }")
-    path.unlink()
-    subprocess.run(
-        ["cc", "-shared", "-fPIC", "-o", str(path), str(tmp_path / "older.c")], check=True
-    )
-    text = elsewhere(tmp_path / "a.unity", [(4,)])["error"]
-    assert "the library 'older' " in text
-    assert "has no function 'f'\nhint: looked for f" in text
+    SharedLibrary("older", [made_of_c(tmp_path, "newer", "return x;", "g")]).register()
+    with pytest.raises(UnityError, match=r"(?s)'older' .* has no function 'f'\nhint: looked for f"):
+        runtime.load(tmp_path / "a.unity")
 
 
 def test_what_is_registered_here_is_taken(tmp_path: Path) -> None:
@@ -211,7 +218,7 @@ def test_what_is_registered_here_is_taken(tmp_path: Path) -> None:
     calls("either", "f").save(tmp_path / "a.unity")
     SharedLibrary("either", [made_of_c(tmp_path, "two", "return 2;")]).register()
     np.testing.assert_array_equal(runtime.load(tmp_path / "a.unity")(X[0]), np.full(8, 2))
-    assert elsewhere(tmp_path / "a.unity", [(4,)])["result"] == [1.0] * 4
+    assert elsewhere(tmp_path / "a.unity", [(4,)])["result"] == [1.0] * 4  # it lies beside
     assert foreign.registered("nobody") is None
 
 
@@ -282,8 +289,8 @@ def test_an_engine_of_another_package(tmp_path: Path) -> None:
 def test_an_engine_that_nobody_knows_here(tmp_path: Path) -> None:
     vendors().save(tmp_path / "a.unity")
     text = elsewhere(tmp_path / "a.unity", [X.shape, W.shape])["error"]
-    assert f"no engine 'vendor' is known here\nhint: import {StubEngine.__module__}, " in text
-    assert "and register it before loading (unity.runtime.provide_loader)" in text
+    assert f"\n  - the engine 'vendor': import {StubEngine.__module__!r}, and register it" in text
+    assert "(unity.runtime.provide_loader)" in text
     assert "entry point of 'unity.engines'" in text
 
 

@@ -134,7 +134,7 @@ def test_python_functions_of_modules(tmp_path: Path) -> None:
         y = R.call_python(negate_into, (x,), out=f32[Tensor, n])
         return R.exp(y)
 
-    loaded = again(unity.compile(module(main)), tmp_path)
+    loaded = again(unity.compile(module(main)), tmp_path, hosts=[negate_into])
     np.testing.assert_allclose(loaded(X[0]), np.exp(-X[0]), rtol=1e-5)
 
 
@@ -237,6 +237,8 @@ def test_unity_load_tells_models_from_executables(tmp_path: Path) -> None:
     assert print_module(parse(print_module(imported), constants_of(imported)))
     with pytest.raises(UnityError, match=r"is an executable, compiled already\nhint: unity.load"):
         unity.compile(tmp_path / "a.unity")
+    with pytest.raises(UnityError, match=r"hosts, key and threads are for executables"):
+        unity.load(tmp_path / "a.onnx", threads=2)
 
 
 CHILD = """

@@ -6,16 +6,18 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from unity.errors import UnityError
 from unity.ir.target import Target
-from unity.runtime.foreign_library import LibraryRecord, PackageFiles, ThreadControl
+from unity.runtime.foreign_library import LibraryRecord
 from unity.runtime.hosts import HostRecord
 from unity.runtime.image import Option
-from unity.runtime.native_info import NativeFunction, NativeInfo
-from unity.runtime.records import classes_of, decode, encode
+from unity.runtime.native_info import NativeInfo
+from unity.runtime.program import Rank
+from unity.runtime.records import Index, Range, RecordError, decode, encode
 
-FORMAT = 1
+FORMAT = 2
 """The version of what is written here; raised when an older Unity could misread it."""
 KIND = "unity-executable"
 
@@ -25,9 +27,9 @@ class PieceRecord:
     """A piece of data: where it begins behind the header, its length and its checksum."""
 
     name: str
-    offset: int
-    bytes: int
-    checksum: int
+    offset: Index
+    bytes: Index
+    checksum: Annotated[int, Range(0, 2**32 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,9 @@ class EngineRecord:
 
     name: str
     engine: str
-    inputs: int
+    inputs: Index
     dtypes: tuple[str, ...]
-    ranks: tuple[int, ...]
+    ranks: tuple[Rank, ...]
     module: str
 
 
@@ -66,7 +68,7 @@ class Manifest:
     target: Target
     options: tuple[tuple[str, Option], ...]
     pieces: tuple[PieceRecord, ...]
-    objects: int
+    objects: Index
     native: NativeInfo | None = None
     symbols: tuple[str, ...] = ()
     libraries: tuple[LibraryRecord, ...] = ()
@@ -79,17 +81,9 @@ class Manifest:
         return max((p.offset + p.bytes for p in self.pieces), default=0)
 
 
-_CLASSES = classes_of(
-    (
-        Manifest, PieceRecord, EngineRecord, HostRecord, Target, NativeInfo, NativeFunction,
-        LibraryRecord, PackageFiles, ThreadControl,
-    )
-)  # fmt: skip
-
-
 def to_metadata(manifest: Manifest) -> dict[str, str]:
     """The manifest as the metadata of a file."""
-    text = json.dumps(encode(manifest, _CLASSES))
+    text = json.dumps(encode(manifest))
     check = str(zlib.crc32(text.encode()))
     return {"format": KIND, "version": str(FORMAT), "checksum": check, "manifest": text}
 
@@ -106,30 +100,31 @@ def from_metadata(metadata: Mapping[str, str], where: str) -> Manifest:
     """
     if metadata.get("format") != KIND:
         raise UnityError(
-            f"{where} is no Unity artifact but a file of safetensors",
-            hint="executable.save(path) writes an artifact",
+            f"{where} is no executable but a file of safetensors",
+            hint="executable.save(path) writes an executable",
         )
     version = metadata.get("version")
     if version != str(FORMAT):
         raise UnityError(
-            f"{where} is an artifact of format {version}; this Unity reads {FORMAT}",
+            f"{where} is an executable of format {version}; this Unity reads {FORMAT}",
             hint="update Unity, or compile the model again with this one",
         )
     text = metadata.get("manifest", "")
     if str(zlib.crc32(text.encode("utf-8", "surrogatepass"))) != metadata.get("checksum"):
         raise damaged(where, "its manifest")
     try:
-        found = decode(json.loads(text), _CLASSES)
-    except (ValueError, RecursionError) as error:
-        raise damaged(where, "its manifest") from error
-    except (TypeError, KeyError) as error:
-        raise UnityError(
-            f"{where} was written by another Unity, whose manifest has more or less: {error}",
-            hint="update Unity, or compile the model again with this one",
-        ) from error
-    if not isinstance(found, Manifest):
-        raise damaged(where, "its manifest")
-    return found
+        return decode(Manifest, text)
+    except RecordError as error:
+        raise malformed(where, f"its manifest is of another kind: {error}") from error
+
+
+def malformed(where: str, what: str) -> UnityError:
+    """The error of a file whose checksums fit what this Unity can't have written."""
+    return UnityError(
+        f"{where} is none that this Unity wrote: {what}",
+        hint="update Unity, or compile the model again with this one; do not trust a file that "
+        "somebody changed",
+    )
 
 
 def damaged(where: str, what: str) -> UnityError:

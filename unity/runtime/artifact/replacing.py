@@ -20,7 +20,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename == str(beside):
+            error.filename = str(path)  # what the user named
         with suppress(OSError):
             beside.unlink()
         raise

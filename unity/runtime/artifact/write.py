@@ -13,9 +13,11 @@ from unity.runtime.hosts import HostRecord, record_of
 from unity.runtime.image import Image
 from unity.runtime.program_json import to_json
 
+from .authentic import checked_key
 from .checksum import checksum
 from .container import Piece, offsets, write
 from .manifest import EngineRecord, Manifest, PieceRecord, to_metadata
+from .naming import require_program_name
 
 _KINDS = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
@@ -26,7 +28,9 @@ _KINDS = {
 """How safetensors calls a dtype; of others it is shown the bytes."""
 
 
-def write_image(image: Image, path: Path, signature: str, threads: int, version: str) -> None:
+def write_image(
+    image: Image, path: Path, signature: str, threads: int, version: str, key: bytes | None = None
+) -> None:
     """Write an artifact; what was there before is replaced when all is written.
 
     Args:
@@ -35,11 +39,15 @@ def write_image(image: Image, path: Path, signature: str, threads: int, version:
         signature: The main function, in words.
         threads: How many threads it uses: that is what engines have compiled for.
         version: Unity's.
+        key: What its authentication code is made with; None for none.
 
     Raises:
-        UnsupportedError: It calls Python functions that can't be found again.
-        UnityError: An engine can't save what it compiled, or the file can't be written.
+        UnsupportedError: It calls Python functions that have no name.
+        UnityError: The path has a model's name, an engine can't save what it compiled, or the file
+            can't be written.
     """
+    require_program_name(path)
+    key = None if key is None else checked_key(key)
     hosts = _hosts(image)
     engines = [(code, _saved(code, threads)) for code in image.engines]
     pieces = [
@@ -72,7 +80,7 @@ def write_image(image: Image, path: Path, signature: str, threads: int, version:
         ),
         hosts=hosts,
     )
-    write(path, to_metadata(manifest), pieces)
+    write(path, to_metadata(manifest), pieces, key)
 
 
 def _hosts(image: Image) -> tuple[HostRecord, ...]:

@@ -1,0 +1,382 @@
+"""Whether a program that was read from a file can be run: all that it refers to is there.
+
+`records` has seen to the types. Here registers, slots, kernels, constants, functions and targets of
+jumps are looked up, and every register and slot is seen to be set before it is read, however
+control gets there. What compiling makes always passes; what doesn't would fail at a call, or be
+read as something else.
+
+Kernels and native functions are machine code, of which nothing can be known: they are trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, assert_never
+
+from unity.errors import UnityError
+from unity.ir.dtype import NAMES
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, SizeOp, Slot, slots_of
+
+_Item = TypeVar("_Item")
+_DEEPEST = 200
+"""Levels of a size, a spec or a tree of registers; they are walked recursively."""
+
+
+class MalformedError(UnityError):
+    """A program that none of Unity's passes makes."""
+
+
+def verify_program(program: p.Program) -> None:
+    """See that a program refers to nothing that is not there.
+
+    Raises:
+        MalformedError: It does; the message says which instruction.
+    """
+    _require_different("functions", [f.name for f in program.functions])
+    _require_different("kernels", [k.name for k in program.kernels])
+    for constant in program.constants:
+        _dtype(constant.dtype, f"the constant {constant.name!r}")
+    for code in program.functions:
+        _Function(program, code).verify()
+
+
+def _require_different(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) != len(names):
+        raise MalformedError(f"two {what} have one name")
+
+
+def _dtype(name: str, where: str) -> None:
+    if name not in NAMES:
+        raise MalformedError(f"{where}: there is no dtype {name!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What an instruction reads and what it sets: registers, behind them slots, as bits."""
+
+    needs: int
+    gives: int
+
+
+@dataclass(slots=True)
+class _Function:
+    """The function that is looked at, and the place in it."""
+
+    program: p.Program
+    code: p.FunctionCode
+    place: str = ""
+
+    def verify(self) -> None:
+        """All of it."""
+        code = self.code
+        self.place = f"function {code.name!r}"
+        self._require(len(code.labels) == len(code.code), "labels are missing")
+        self._index(code.captured, len(code.registers) + 1, "captured register")
+        self._index(code.captured_slots, len(code.symbols) + 1, "captured slot")
+        names = [q.name for q in code.params]
+        self._require(len(set(names)) == len(names), "two parameters have one name")
+        self._require(len(code.input_names) <= len(names), "more input names than parameters")
+        for symbol in code.symbols:
+            fits = symbol.max is None or symbol.min <= symbol.max
+            self._require(fits, f"the symbol {symbol.name!r} has no values")
+        for spec in (*code.registers, code.result):
+            self._spec(spec)
+        for param in code.params:
+            self._spec(param.spec)
+            self._fits(param.registers, param.spec)
+            self._tree(param.registers)
+        self._aliases()
+        steps: list[_Step] = []
+        for at, instruction in enumerate(code.code):
+            self.place = f"{code.name}[{at}] {type(instruction).__name__}"
+            steps.append(self._instruction(instruction))
+        self._flow(steps)
+
+    def _aliases(self) -> None:
+        """Results that are parameters' own tensors, which sessions go by."""
+        code = self.code
+        results = len(code.result.fields) if isinstance(code.result, p.TupleSpec) else 1
+        self._require(len(code.output_names) <= results, "there are more names than results")
+        for result, param in code.aliases:
+            self._index(result, results, "result")
+            self._index(param, len(code.params), "parameter")
+            spec = code.params[param].spec
+            known = isinstance(spec, p.TensorSpec) and spec.shape is not None and bool(spec.dtype)
+            self._require(known, f"the parameter {param} is written over, and is no known tensor")
+
+    def _instruction(self, i: p.Instruction) -> _Step:
+        """See that what one instruction refers to is there."""
+        gives, needs, computes = tuple(written(i)), tuple(read(i)), sizes(i)
+        for register in (*gives, *needs):
+            self._index(register, len(self.code.registers), "register")
+        self._sizes(computes)
+        self._callees(i)
+        self._parts(i)
+        binds: Iterable[int] = ()
+        if isinstance(i, p.Match):
+            binds = (*i.binds, *bound(i.spec))
+        elif isinstance(i, p.SetSlot):
+            binds = (i.slot,)
+        slot0 = len(self.code.registers)
+        slots = {
+            slot0 + s for size in computes if not isinstance(size, int) for s in slots_of(size)
+        }
+        return _Step(_bits((*needs, *slots)), _bits((*gives, *(slot0 + s for s in binds))))
+
+    def _callees(self, i: p.Instruction) -> None:
+        """What it calls takes what it is given."""
+        match i:
+            case p.CallKernel(kernel, args, given):
+                info = self._at(self.program.kernels, kernel, "kernel")
+                takes, got = (info.buffers, info.sizes), (len(args), len(given))
+                self._require(got == takes, f"{info.name} takes {takes}, got {got}")
+            case p.CallHost(_, host):
+                self._at(self.program.hosts, host, "host function")
+            case p.CallFunction(_, function, args):
+                callee = self._at(self.program.functions, function, "function")
+                count = len(callee.params)
+                self._require(len(args) == count, f"{callee.name} takes {count}, got {len(args)}")
+                self._require(not callee.captured, f"{callee.name} is a closure")
+            case p.MakeClosure(_, function, registers, slots):
+                callee = self._at(self.program.functions, function, "function")
+                fits = len(registers) == callee.captured and len(slots) == callee.captured_slots
+                self._require(fits, f"{callee.name} captures something else")
+                self._slots(slots)
+            case p.RunScan(dst, _, state):
+                enough = isinstance(dst, tuple) and len(dst) >= len(state)
+                self._require(enough, "it gives less than its state")
+            case _:
+                pass
+
+    def _parts(self, i: p.Instruction) -> None:
+        """Its dtypes, specs, constants and targets are there."""
+        match i:
+            case p.View(_, _, offset, _, name):
+                self._require(not (isinstance(offset, int) and offset < 0), "it begins before it")
+                _dtype(name, self.place)
+            case p.AllocTensor(_, _, name) | p.MakeScalar(_, _, name):
+                _dtype(name, self.place)
+            case p.SetSlot(slot):
+                self._slots((slot,))
+            case p.LoadConst(_, constant):
+                self._at(self.program.constants, constant, "constant")
+            case p.Update(dst, src):
+                self._require(len(dst) == len(src), "it has as many targets as sources")
+            case p.Match(value, spec, binds, known):
+                self._spec(spec)
+                self._spec(known)
+                self._fits(value, spec)
+                self._slots(binds)
+            case p.Jump(target) | p.Branch(_, target):
+                self._index(target, len(self.code.code), "instruction")
+            case p.Return(value):
+                self._fits(value, self.code.result)
+            case _:
+                pass
+
+    def _flow(self, steps: Sequence[_Step]) -> None:
+        """What is read was set before, and control ends in a return."""
+        code, slot0 = self.code, len(self.code.registers)
+        first = _bits(r for q in code.params for r in p.leaves(q.registers))
+        first |= _bits(slot0 + s for q in code.params for s in bound(q.spec))
+        first |= _bits(range(code.captured))
+        first |= _bits(range(slot0, slot0 + code.captured_slots))
+        known: dict[int, int] = {}
+        waiting = [(0, first)]
+        while waiting:
+            at, given = waiting.pop()
+            before = known.get(at)
+            if before is not None:
+                if before & given == before:
+                    continue
+                given &= before
+            known[at] = given
+            self.place = f"{code.name}[{at}]"
+            self._require(at < len(steps), "control runs past the last instruction")
+            lacks = steps[at].needs & ~given
+            if lacks:
+                place = lacks.bit_length() - 1
+                what = f"register {place}" if place < slot0 else f"symbol {place - slot0}"
+                raise MalformedError(f"{self.place}: {what} is not set before it is read")
+            given |= steps[at].gives
+            match code.code[at]:
+                case p.Return():
+                    continue
+                case p.Jump(target):
+                    waiting.append((target, given))
+                    continue
+                case p.Branch(_, otherwise):
+                    waiting.append((otherwise, given))
+                case _:
+                    pass
+            waiting.append((at + 1, given))
+
+    def _spec(self, spec: p.Spec, depth: int = 0) -> None:
+        self._require(depth < _DEEPEST, "a type is nested too deeply")
+        match spec:
+            case p.TensorSpec(name, shape):
+                if name is not None:
+                    _dtype(name, self.place)
+                self._sizes(shape or ())
+            case p.ShapeSpec(dims):
+                self._sizes(dims or ())
+            case p.ScalarSpec(name, value):
+                _dtype(name, self.place)
+                self._sizes(() if value is None else (value,))
+            case p.TupleSpec(fields):
+                for part in fields:
+                    self._spec(part, depth + 1)
+            case p.ObjectSpec():
+                pass
+            case _:
+                assert_never(spec)
+
+    def _fits(self, tree: p.Tree, spec: p.Spec) -> None:
+        """Tuples are trees of registers, of as many branches."""
+        if isinstance(spec, p.TupleSpec):
+            parts = tree if isinstance(tree, tuple) else ()
+            fits = isinstance(tree, tuple) and len(parts) == len(spec.fields)
+            self._require(fits, "a tuple has another number of registers")
+            for part, field in zip(parts, spec.fields, strict=True):
+                self._fits(part, field)
+        else:
+            self._require(not isinstance(tree, tuple), "registers for a tuple, which it is not")
+
+    def _tree(self, tree: p.Tree) -> None:
+        for register in p.leaves(tree):
+            self._index(register, len(self.code.registers), "register")
+
+    def _sizes(self, sizes: Iterable[Size]) -> None:
+        for size in sizes:
+            self._size(size, 0)
+
+    def _size(self, size: Size, depth: int) -> None:
+        self._require(depth < _DEEPEST, "a size is nested too deeply")
+        match size:
+            case int():
+                pass
+            case Slot(index):
+                self._slots((index,))
+            case SizeOp(op, a, b):
+                self._require(b != 0 or op not in ("floordiv", "floormod"), "a division by 0")
+                self._size(a, depth + 1)
+                self._size(b, depth + 1)
+            case _:
+                assert_never(size)
+
+    def _slots(self, slots: Iterable[int]) -> None:
+        for slot in slots:
+            self._index(slot, len(self.code.symbols), "symbol")
+
+    def _at(self, table: Sequence[_Item], index: int, what: str) -> _Item:
+        self._index(index, len(table), what)
+        return table[index]
+
+    def _index(self, index: int, count: int, what: str) -> None:
+        if not 0 <= index < count:
+            raise MalformedError(f"{self.place}: {what} {index} of {count}")
+
+    def _require(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise MalformedError(f"{self.place}: {what}")
+
+
+def _bits(places: Iterable[int]) -> int:
+    """A set of small numbers, as the bits of one."""
+    found = 0
+    for place in places:
+        found |= 1 << place
+    return found
+
+
+def bound(spec: p.Spec) -> Iterator[int]:
+    """The slots that matching a value with a spec gives a value: sizes that are but a symbol."""
+    match spec:
+        case p.TensorSpec(_, shape):
+            yield from (s.index for s in shape or () if isinstance(s, Slot))
+        case p.ShapeSpec(dims):
+            yield from (s.index for s in dims or () if isinstance(s, Slot))
+        case p.ScalarSpec(_, Slot(index)):
+            yield index
+        case p.TupleSpec(fields):
+            for part in fields:
+                yield from bound(part)
+        case p.ScalarSpec() | p.ObjectSpec():
+            pass
+        case _:
+            assert_never(spec)
+
+
+def sizes(i: p.Instruction) -> tuple[Size, ...]:
+    """The sizes that an instruction computes."""
+    match i:
+        case p.CallKernel(_, _, given):
+            return given
+        case p.AllocTensor(_, shape) | p.Reshape(_, _, shape) | p.MakeShape(_, shape):
+            return shape
+        case p.AllocArena(_, size) | p.SetSlot(_, size):
+            return (size,)
+        case p.View(_, _, offset, shape):
+            return (offset, *shape)
+        case p.Element(_, _, index):  # its shape is for native code
+            return (index,)
+        case p.MakeScalar(_, value):
+            return () if isinstance(value, bool | float) else (value,)
+        case _:
+            return ()
+
+
+def written(i: p.Instruction) -> Iterator[p.Reg]:
+    """The registers that an instruction sets."""
+    match i:
+        case p.CallHost(dst, _, _, destination):
+            yield from () if destination else p.leaves(dst)
+        case p.CallFunction(dst) | p.CallClosure(dst) | p.RunScan(dst):
+            yield from p.leaves(dst)
+        case p.Update(dst):
+            yield from dst
+        case (
+            p.CallKernel() | p.Fill() | p.SetSlot() | p.Match() | p.Jump() | p.Branch()
+            | p.Return()
+        ):  # fmt: skip
+            pass
+        case _:
+            yield i.dst
+
+
+def read(i: p.Instruction) -> Iterator[p.Reg]:
+    """The registers that an instruction reads."""
+    match i:
+        case p.CallKernel(_, args):
+            yield from args
+        case p.CallHost(_, _, args) | p.CallFunction(_, _, args):
+            yield from p.leaves(args)
+        case p.MakeClosure(_, _, registers):
+            yield from registers
+        case p.CallClosure(_, closure, args):
+            yield closure
+            yield from p.leaves(args)
+        case p.RunScan(_, closure, state, inputs):
+            yield closure
+            yield from p.leaves((*state, *inputs))
+        case p.View(_, arena):
+            yield arena
+        case p.Reshape(_, src) | p.Element(_, src) | p.Move(_, src) | p.Copy(_, src):
+            yield src
+        case p.Fill(dst, src):
+            yield from (dst, src)
+        case p.Update(_, src):
+            yield from src
+        case p.Match(value) | p.Return(value):
+            yield from p.leaves(value)
+        case p.Branch(condition):
+            yield condition
+        case (
+            p.AllocTensor() | p.AllocArena() | p.SetSlot() | p.LoadConst() | p.MakeShape()
+            | p.MakeScalar() | p.Jump()
+        ):  # fmt: skip
+            pass
+        case _:
+            assert_never(i)
