@@ -8,6 +8,7 @@ from pathlib import Path
 
 from unity.codegen.engine.kernel import engine_code
 from unity.codegen.export import export_library
+from unity.codegen.foreign_code import foreign_code
 from unity.codegen.llvm import ObjectCode
 from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
@@ -16,10 +17,9 @@ from unity.codegen.lower import Kernels, Lowered
 from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.codegen.vm.native import NativeText, native_text
-from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
+from unity.runtime.artifact.match import why_unfit
 from unity.runtime.executable import Executable
-from unity.runtime.foreign import library_of, provider_of
 from unity.runtime.image import Image, Option
 from unity.runtime.instantiate import instantiate
 from unity.runtime.native import supported
@@ -50,7 +50,7 @@ def assemble(
     if native is not None and native.info.functions:
         store = None if cache is None else ObjectCache(cache / OBJECTS)
         native_object = compile_cached(native.text, target, "short", store)
-    symbols = tuple(dict.fromkeys(s for f in funcs.values() for s in foreign_symbols(f)))
+    foreign = foreign_code(funcs, here=why_unfit(target) is None)
     called = {k.name for k in program.kernels}
     engines = {n: f for n, f in module.engine_functions().items() if n in called}
     image = Image(
@@ -62,8 +62,8 @@ def assemble(
         hosts=built.hosts,
         native=None if native is None else native.info,
         native_object=native_object,
-        symbols=symbols,
-        libraries={library_of(s): provider_of(s) for s in symbols},
+        symbols=foreign.symbols,
+        libraries=foreign.libraries,
         engines=tuple(engine_code(name, f, target) for name, f in engines.items()),
         explanation=explanation,
         options=options or {},

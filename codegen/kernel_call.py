@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unity.codegen.foreign_code import foreign_code
 from unity.codegen.llvm import compile_kernels
 from unity.codegen.vm.specs import Scope
 from unity.errors import UnityError
@@ -42,13 +43,15 @@ def kernel_call(
         cache: The folder of compiled objects, or None.
 
     Raises:
-        UnityError: It takes scalars that are no sizes.
+        UnityError: It takes scalars that are no sizes, or calls a C function that nobody has.
     """
     if scalar_params(func):
         raise UnityError(f"{name} takes scalars; only buffers and sizes can be passed from Python")
+    foreign = foreign_code({name: func}, here=True)
     code = compile_kernels({name: func}, target, cache, 1)
     pool = thread_pool(code.pool)
-    library = link(code.objects, [code.symbols[name], LIMIT_SYMBOL], pool.addresses)
+    imports = {**pool.addresses, **foreign.addresses()}
+    library = link(code.objects, [code.symbols[name], LIMIT_SYMBOL], imports)
     Threads(pool, library, target.threads)
     scope = Scope()
     specs = [scope.spec(_buffer_type(b)) for b in written.buffers]

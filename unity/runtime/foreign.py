@@ -56,15 +56,21 @@ def provider_of(symbol: str) -> Provider:
         symbol: ``library.function``.
 
     Raises:
-        UnityError: Nobody provides the library.
+        UnityError: Nobody provides the library, or the symbol names none.
     """
     library = library_of(symbol)
     provider = _libraries.get(library)
     if provider is None:
         known = ", ".join(sorted(_libraries)) or "(none)"
+        if "." not in symbol:
+            raise UnityError(
+                f"{symbol!r} names no library",
+                hint=f"write T.call_extern('library.{symbol}', ...); registered are: {known}",
+            )
         raise UnityError(
-            f"a kernel calls {symbol!r}, and no library {library!r} is registered",
-            hint=f"register it (unity.codegen.library); registered are: {known}",
+            f"no library {library!r} is registered",
+            hint="register it: unity.codegen.library.SharedLibrary(name, files).register(); "
+            f"registered are: {known}",
         )
     return provider
 

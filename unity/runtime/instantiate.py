@@ -6,9 +6,8 @@ import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.errors import UnityError
 from unity.ir.dtype import Array
-from unity.runtime.artifact.match import check_target
+from unity.runtime.artifact.match import why_unfit
 from unity.runtime.engine_kernel import EngineKernel
 from unity.runtime.executable import Executable, Listings, Parts
 from unity.runtime.image import Image
@@ -34,7 +33,7 @@ def instantiate(
         UnityError: A library, a function of it or an engine is missing, or can't be used.
     """
     program = image.program
-    elsewhere = _unfit(image)
+    elsewhere = why_unfit(image.target)
     if elsewhere is not None:
         return Executable(Parts(image, (), listings=listings, unfit=elsewhere))
     count = _Count(image.target.threads if threads is None else threads)
@@ -55,15 +54,6 @@ def instantiate(
     )
     code = None if native is None else NativeCode(linked, native, image.constants)
     return Executable(Parts(image, kernels, code, listings, linked, limit))
-
-
-def _unfit(image: Image) -> UnityError | None:
-    """Why an image can't run in this process; None if it can."""
-    try:
-        check_target(image.target, "the executable")
-    except UnityError as error:
-        return error
-    return None
 
 
 def _exports(native: NativeInfo | None) -> tuple[str, ...]:

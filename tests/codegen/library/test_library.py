@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import unity
+from unity import script
 from unity.codegen.library import (
     LIBRARY_FUNCTIONS,
     LibraryFunction,
@@ -23,7 +24,7 @@ from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.script import parse, print_module
+from unity.script import Buffer, T, f32, parse, print_module
 from unity.transform import Context
 from unity.transform.graph.resolve import LowerLibraryCalls
 from unity.transform.pattern import any_, op
@@ -222,6 +223,76 @@ def test_a_function_that_a_library_has_not_is_told() -> None:
 
     with pytest.raises(UnityError, match="has no function 'cblas_nonsense'"):
         OPENBLAS.address("cblas_nonsense")
+
+
+@script.prim_func
+def good(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        y[i] = T.call_extern("libm.cosf", x[i], dtype="float32")
+
+
+@script.prim_func
+def no_function(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        y[i] = T.call_extern("libm.cosinus", x[i], dtype="float32")
+
+
+@script.prim_func
+def no_library(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        y[i] = T.call_extern("lost.cosf", x[i], dtype="float32")
+
+
+@script.prim_func
+def only_a_name(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        y[i] = T.call_extern("cosf", x[i], dtype="float32")
+
+
+NOBODY_HAS = (
+    (
+        no_function,
+        r"the kernel 'no_function' calls 'libm.cosinus': the library 'libm' .* has no function "
+        r"'cosinus'\nhint: looked for cosinus",
+    ),
+    (
+        no_library,
+        r"the kernel 'no_library' calls 'lost.cosf': no library 'lost' is registered\n(.*\n)*"
+        r"hint: register it: .*; registered are: .*libm",
+    ),
+    (
+        only_a_name,
+        r"the kernel 'only_a_name' calls 'cosf': 'cosf' names no library\n(.*\n)*"
+        r"hint: write T.call_extern\('library.cosf', ...\)",
+    ),
+)
+
+
+@pytest.mark.skipif(LIBM is None, reason="no C library of mathematics")
+def test_a_kernel_called_directly_calls_libraries() -> None:
+    SharedLibrary("libm", lambda: [LIBM or ""]).register()
+    x, y = np.linspace(-3, 3, 8, dtype=np.float32), np.empty(8, np.float32)
+    good(x, y)
+    np.testing.assert_allclose(y, np.cos(x), rtol=1e-5)
+
+
+@pytest.mark.skipif(LIBM is None, reason="no C library of mathematics")
+@pytest.mark.parametrize(("kernel", "message"), NOBODY_HAS)
+def test_a_function_that_nobody_has_is_told_with_its_kernel(
+    kernel: script.ScriptPrimFunc[..., None], message: str
+) -> None:
+    SharedLibrary("libm", lambda: [LIBM or ""]).register()
+    x = np.ones(8, np.float32)
+    with pytest.raises(UnityError, match=message):
+        kernel(x, np.empty_like(x))
+    main = f"""
+@script.function
+def main(x: f32[Tensor, 8]) -> f32[Tensor, 8]:
+    y = R.call_tir({kernel.name}, (x,), out=f32[Tensor, 8])
+    return y
+"""
+    with pytest.raises(UnityError, match=message):
+        unity.compile(parse(print_module(kernel.module()) + main))
 
 
 def test_one_symbol_called_in_two_ways_is_refused() -> None:

@@ -189,7 +189,7 @@ def kernel(a: f32[Buffer, 8, 8], c: f32[Buffer, 8, 8]) -> None:
     tile = sch.tile(sch.get_loops("b")[0], sch.get_loops("b")[1], 4, 4)
     sch.tensorize(tile[2], "test_strided")
     for step in (
-        lambda: sch.transform_layout("q", ("read", "t"), lambda i, j: (j, i)),
+        lambda: sch.transform_layout("q", "t", lambda i, j: (j, i)),
         lambda: sch.storage_align("b_o", 0, 0, 8, 3),
         lambda: sch.cache_write("b_o", 0, "local"),
     ):

@@ -40,6 +40,15 @@ def check_target(target: Target, where: str) -> None:
         )
 
 
+def why_unfit(target: Target) -> UnityError | None:
+    """Why an executable for a target can't run in this process; None if it can."""
+    try:
+        check_target(target, "the executable")
+    except UnityError as error:
+        return error
+    return None
+
+
 def _system(triple: str) -> tuple[str, ...]:
     """Processor, system and interface; the vendor says nothing."""
     arch, *rest = triple.split("-")
