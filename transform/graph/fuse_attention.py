@@ -64,6 +64,10 @@ class FuseAttention(Pass):
         return map_functions(module, fuse)
 
 
+FLOAT32_NORMAL = 2.0**-126
+"""The least normal float32: a scale whose reciprocal is beyond it is left a division."""
+
+
 @dataclass(slots=True)
 class _Scores:
     """What is known of the scores, gathered from the softmax backwards."""
@@ -190,6 +194,8 @@ class _Fuser(BodyRewriter):
             if number == 0:
                 return None
             number = 1 / number
+            if not FLOAT32_NORMAL <= abs(scores.scale * number) < 1 / FLOAT32_NORMAL:
+                return None
         scores.scale *= number
         return a
 

@@ -243,14 +243,17 @@ def _multiply(m: Match) -> Expr | None:
 
 
 def _divide(m: Match) -> Expr | None:
-    """X / 2**k -> x * 2**-k, which is exact."""
+    """X / 2**k -> x * 2**-k, which is exact where the dtype has 2**-k as a normal number."""
     x, by = m.call.args
     value = _number(by)
     if value == 1.0:
         return m.same_type()
     if value is None or not isinstance(by, Constant) or by.data.dtype.kind != "f" or value == 0.0:
         return None
-    if not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5 or abs(value) > 2**14:
+    if not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5:
+        return None
+    limits = np.finfo(by.data.dtype)
+    if not 1 / float(limits.max) < abs(value) <= 1 / float(limits.tiny):
         return None
     inverse = np.asarray(1.0 / by.data.astype(np.float64), by.data.dtype)
     return Call(Op("multiply"), (x, Constant(inverse)), span=m.call.span)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.transform.cases import becomes, floats, keeps_meaning, stays
+from unity.interpreter import interpret
+from unity.ir.dtype import dtype
+from unity.ir.graph import Constant, Tuple
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType
+from unity.op.builder import GraphBuilder
+from unity.transform import Context
 from unity.transform.graph import EliminateDeadCode, SimplifyOps
 
 TEXT = """
@@ -76,3 +84,27 @@ def test_rules(before: str, after: str, dims: str, out: str) -> None:
 )
 def test_what_must_stay(value: str, dims: str, out: str) -> None:
     stays(SimplifyOps(), program(value, dims, out))
+
+
+@pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64"])
+def test_quotients_by_powers_of_two_are_exact_to_the_ends_of_the_dtype(kind: str) -> None:
+    """Reciprocals of the least powers are infinite, those of the largest subnormal."""
+    storage, g = dtype(kind).numpy, GraphBuilder()
+    x = g.param("x", TensorType((8,), dtype(kind)))
+    exponents = {"float16": (-24, 15), "float64": (-1074, 1023)}.get(kind, (-149, 127))
+    near = [*range(exponents[0], exponents[0] + 28), *range(-17, 18), *range(exponents[1] - 5, 0)]
+    powers = np.array([2.0**e for e in sorted({*near, exponents[1]})]).astype(storage)
+    powers = powers[np.isfinite(powers.astype(np.float64)) & (powers != 0)]
+    values = [g.op("divide", x, Constant(np.array(p, storage))) for p in powers]
+    before = IRModule({"main": g.finish(Tuple(tuple(values)))})
+    given = np.array([0.0, -0.0, 1.0, 1.5, -3.0, 1e-4, np.inf, float(powers[0])]).astype(storage)
+    after = SimplifyOps()(before, Context())
+    assert after is not before or kind == "bfloat16"
+    expected, got = (interpret(m, "main", [given]) for m in (before, after))
+    assert isinstance(expected, tuple)
+    assert isinstance(got, tuple)
+    for p, wanted, mine in zip(
+        powers, map(np.asarray, expected), map(np.asarray, got), strict=True
+    ):
+        np.testing.assert_array_equal(mine, wanted, err_msg=f"by {p}")
