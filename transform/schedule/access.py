@@ -145,7 +145,7 @@ def joined_axes(nest: Nest) -> tuple[Nest, list[int]]:
 
 
 def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:
-    axes = [a for a in reduction.axes if not _is_unit(a)] or [reduction.axes[-1]]
+    axes = [a for a in reduction.axes if not _is_unit(a)] or list(reduction.axes[-1:])
     if len(axes) < len(reduction.axes):
         gone: dict[PrimVar | SizeVar, PrimExpr] = {
             a.var: imm(0) for a in reduction.axes if a not in axes

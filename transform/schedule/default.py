@@ -12,11 +12,13 @@ from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
 from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
+from .access import all_axes
 from .chain_blocks import chain_blocks
 from .chain_tiles import chain_tiles
 from .epilogue import fused
 from .long_rows import rows_on_threads
-from .nest import Nest, nest_of, opened
+from .loops import number
+from .nest import Axis, Nest, nest_of, opened
 from .padding import unpadded
 from .past_caches import past_caches
 from .row_chain import row_chain
@@ -27,6 +29,7 @@ from .rules.contraction import steps_of_contraction
 from .rules.elementwise import schedule_elementwise
 from .rules.fallback import fallback
 from .rules.panels import panels_read
+from .rules.plain import plain
 from .schedule import Schedule
 from .slabs import slab_by_slab, slabs
 from .split_reduction import shared
@@ -80,7 +83,9 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
         return func
     temporaries, stages = opened(func.body)
     nests = _fused([nest_of(s) or s for s in stages], set(temporaries))
-    laid_out = _by_rule(nests, set(temporaries), target)
+    laid_out = _without_points(nests, target)
+    if laid_out is None:
+        laid_out = _by_rule(nests, set(temporaries), target)
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
     used = {b for s in walk_stmt(body) for b in _accessed(s)}
     for buffer in reversed(temporaries):
@@ -115,6 +120,28 @@ def _buffers_read(stage: Nest | Stmt) -> set[Buffer]:
 
 def _loads(s: Stmt) -> list[Load]:
     return [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+
+
+def _without_points(stages: list[Nest | Stmt], target: Target) -> list[Stmt] | None:
+    """The stages of a kernel where one runs over nothing, each by itself; None where none does.
+
+    A stage without points goes, and one that reduces nothing gives its first value: what rules
+    count in, tiles and rows and strides, has no meaning there.
+    """
+    if not any(isinstance(s, Nest) and _is_empty(all_axes(s)) for s in stages):
+        return None
+    result: list[Stmt] = []
+    for stage in stages:
+        if isinstance(stage, Nest) and _is_empty(all_axes(stage)):
+            bare = None if _is_empty(stage.axes) else plain(stage, target)
+            result += [] if bare is None else [bare]
+        else:
+            result.append(_laid_out(stage, target))
+    return result
+
+
+def _is_empty(axes: Sequence[Axis]) -> bool:
+    return any(number(a.extent) == 0 for a in axes)
 
 
 def _by_rule(stages: list[Nest | Stmt], temporaries: set[Buffer], target: Target) -> list[Stmt]:

@@ -145,7 +145,8 @@ def _contiguous(load: Load, axes: Sequence[Axis], known: Analyzer) -> Axis | Non
 
 
 def _worth(*axes: Axis) -> bool:
-    return all((number(a.extent) or LEAST) >= LEAST for a in axes)
+    known = (number(a.extent) for a in axes)
+    return all(extent is None or extent >= LEAST for extent in known)
 
 
 def _always(finish: Stmt, loads: set[Load]) -> bool:
