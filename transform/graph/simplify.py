@@ -252,7 +252,7 @@ def _divide(m: Match) -> Expr | None:
         return None
     if not math.isfinite(value) or abs(math.frexp(value)[0]) != 0.5:
         return None
-    limits = np.finfo(by.data.dtype)
+    limits = np.finfo(by.data.dtype.name)
     if not 1 / float(limits.max) < abs(value) <= 1 / float(limits.tiny):
         return None
     inverse = np.asarray(1.0 / by.data.astype(np.float64), by.data.dtype)
