@@ -154,6 +154,8 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
         return None
     if foreign_symbol(store.value) is not None:
         return None  # nothing is known of what it does for lanes past the end
+    if any(_divides(x) for x in walk_prim(store.value)):
+        return None  # what lanes past the end load is zero
     at, moved = _allocation(store, above), _lane_parts(block, above)
     if at is None or not moved:
         return None
@@ -169,6 +171,12 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
     rest = conjunction([p for p in parts if not any(p is m for m in moved)])
     made = replace(store, indices=place, value=value)
     return made if rest is None else IfThen(rest, made)
+
+
+def _divides(e: PrimExpr) -> bool:
+    """Whether an expression divides integers by what is loaded."""
+    divides = isinstance(e, Binary) and e.op.endswith(("div", "mod")) and not e.dtype.is_float
+    return divides and any(isinstance(x, Load) for x in walk_prim(e.b))
 
 
 def _own_place(

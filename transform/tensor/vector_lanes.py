@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from unity.arith import Analyzer
+from unity.ir.dtype import INT64
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
     Binary,
@@ -212,7 +213,7 @@ class LaneWriter:
         even = _even(e, a, b)
         if even is not None:
             return even
-        if e.op in _DIVISIONS and mask is not None and _has_load(e.b):
+        if mask is not None and self._may_divide_by_zero(e):
             one = self._wide(imm(1, b.dtype.element))  # a masked lane may hold a zero
             b = Select(self._wide(mask), self._wide(b), one)
         return Binary(e.op, self._wide(a), self._wide(b))
@@ -222,9 +223,18 @@ class LaneWriter:
         for x in walk_prim(e):
             if isinstance(x, Load) and not self._in_bounds(x):
                 return True
-            if isinstance(x, Binary) and x.op in _DIVISIONS and _has_load(x.b):
+            if isinstance(x, Binary) and self._may_divide_by_zero(x):
                 return True
         return False
+
+    def _may_divide_by_zero(self, e: Binary) -> bool:
+        """Whether a lane that is off may hold the divisor zero, which nobody asked to divide by."""
+        if e.op not in _DIVISIONS or e.dtype.is_float:
+            return False
+        if not self._varies(e.b) and not _has_load(e.b):
+            return False
+        low, high = self.known.bounds(e.b) if e.b.dtype == INT64 else (None, None)
+        return not ((low is not None and low > 0) or (high is not None and high < 0))
 
     def _in_bounds(self, e: Load) -> bool:
         asked = id(self.known), id(e)

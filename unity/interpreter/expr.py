@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unity.errors import UnityError
-from unity.interpreter.scalar import COMPARE, Held, binary, caster, hold, holder
+from unity.interpreter.scalar import COMPARE, DIVISIONS, Held, binary, caster, hold, holder
 from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN, is_address
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
@@ -88,6 +88,8 @@ def compile_expr(e: PrimExpr, slots: Slots) -> Eval:
                 compile_expr(b, slots),
                 binary(op, dtype),
             )
+            if op in DIVISIONS and dtype.lanes > 1 and not dtype.is_float:
+                return lambda frame: function(left(frame), _divisors(right(frame), frame[MASK]))
             return lambda frame: function(left(frame), right(frame))
         case Compare(op, a, b):
             _same_dtype(op, a, b)
@@ -128,6 +130,11 @@ def compile_expr(e: PrimExpr, slots: Slots) -> Eval:
 def _same_dtype(what: str, a: PrimExpr, b: PrimExpr) -> None:
     if a.dtype.element != b.dtype.element:
         raise UnityError(f"{what!r} joins values of {a.dtype} and {b.dtype}")
+
+
+def _divisors(value: Held, mask: npt.NDArray[np.bool_] | None) -> Held:
+    """What lanes divide by: those that are off divide nothing, whatever they hold."""
+    return value if mask is None else np.where(mask, value, np.ones_like(value))
 
 
 def _vector_select(test: Eval, yes: Eval, no: Eval, zero: Held) -> Eval:

@@ -150,6 +150,7 @@ _FLOAT: dict[BinaryOp, BinaryFn] = {
     "min": _float_min,
     "max": _float_max,
 }
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _VECTOR: dict[BinaryOp, BinaryFn] = {
     "add": np.add,
     "sub": np.subtract,
@@ -172,7 +173,7 @@ def _vector(op: BinaryOp, dtype: DType) -> BinaryFn:
     """Lane by lane: numpy's function where it has the scalar's meaning."""
     scalar = binary(op, dtype.element)  # also rejects what the dtype has not
     whole = _VECTOR.get(op)
-    divides = op in ("floordiv", "floormod", "truncdiv", "truncmod")
+    divides = op in DIVISIONS
     if whole is None or (divides and not dtype.is_float) or op in ("shl", "shr"):
         element = dtype.element
 

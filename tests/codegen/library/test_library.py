@@ -279,7 +279,7 @@ def test_a_kernel_called_directly_calls_libraries() -> None:
 @pytest.mark.skipif(LIBM is None, reason="no C library of mathematics")
 @pytest.mark.parametrize(("kernel", "message"), NOBODY_HAS)
 def test_a_function_that_nobody_has_is_told_with_its_kernel(
-    kernel: script.ScriptPrimFunc[..., None], message: str
+    kernel: script.ScriptPrimFunc[...], message: str
 ) -> None:
     SharedLibrary("libm", lambda: [LIBM or ""]).register()
     x = np.ones(8, np.float32)

@@ -1,0 +1,91 @@
+"""Divisions under a condition: lanes for which it does not hold divide by nothing."""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+import numpy as np
+
+import unity
+from unity.interpreter import run_prim_func
+from unity.script import parse
+from unity.transform import Context
+from unity.transform.tensor import MaskLanes, SimplifyTir, VectorizeLoops
+
+BODIES = {
+    "by what is loaded": 'y[i] = T.select(d[i] != 0, a[i] // d[i], T.imm("int64", 0))',
+    "by a variable": """
+v = d[i]
+y[i] = T.select(v != 0, a[i] // v, T.imm("int64", 0))""",
+    "by an index": 'y[i] = T.select(i != 3, 7 // (i - 3), T.imm("int64", 5))',
+    "in the other branch": 'y[i] = T.select(i == 3, T.imm("int64", 5), 7 % (i - 3))',
+    "in a statement": """
+if i % 3 != 0:
+    y[i] = a[i] // (i % 3)
+else:
+    y[i] = 0""",
+    "of a variable in a statement": """
+if d[i] > 0:
+    v = d[i]
+    w = a[i] // v
+    y[i] = w
+else:
+    y[i] = 1""",
+    "in a condition": """
+y[i] = T.select(
+    d[i] != 0,
+    T.select(a[i] % d[i] == 0, T.imm("int64", 1), T.imm("int64", 2)),
+    T.imm("int64", 0),
+)""",
+    "in an index": 'y[i] = T.select(d[i] != 0, a[8 // d[i] % 8], T.imm("int64", 0))',
+    "truncating": 'y[i] = T.select(d[i] != 0, T.truncdiv(a[i], d[i]), T.imm("int64", 0))',
+}
+A, D = np.arange(8) + 5, np.array([0, 1, -2, 3, 0, 0, 4, 5])
+
+
+def _programs() -> str:
+    parts: list[str] = []
+    for k, body in enumerate(BODIES.values()):
+        parts += [
+            "@script.prim_func",
+            f"def k{k}(a: i64[Buffer, 8], d: i64[Buffer, 8], y: i64[Buffer, 8]) -> None:",
+            "    for i in T.vectorized(8):",
+            indent(body.strip(), "        "),
+            "@script.function",
+            f"def m{k}(a: i64[Tensor, 8], d: i64[Tensor, 8]) -> i64[Tensor, 8]:",
+            f"    y = R.call_tir(k{k}, (a, d), out=i64[Tensor, 8])",
+            "    return y",
+        ]
+    return "\n".join(parts)
+
+
+def test_lanes_that_are_off_divide_by_nothing() -> None:
+    module = parse(_programs())
+    vectors = VectorizeLoops()(SimplifyTir()(module, Context()), Context())
+    executable = unity.compile(module)
+    for k, name in enumerate(BODIES):
+        want, got = np.zeros(8, np.int64), np.zeros(8, np.int64)
+        run_prim_func(module.prim_funcs()[f"k{k}"], [A, D, want])
+        lowered = vectors.prim_funcs()[f"k{k}"]
+        run_prim_func(lowered, [A, D, got])
+        np.testing.assert_array_equal(got, want, name)
+        np.testing.assert_array_equal(executable[f"m{k}"](A, D), want, name)
+
+
+def test_lanes_past_an_end_are_not_made_to_divide() -> None:
+    module = parse("""
+@script.prim_func
+def main(a: i64[Buffer, 5], d: i64[Buffer, 5], y: i64[Buffer, 5]) -> None:
+    t = T.alloc((8,), "int64", scope="local")
+    for j in T.vectorized(8):
+        with T.block("divide"):
+            vj = T.axis.spatial(5, j)
+            T.where(j < 5)
+            t[j] = a[vj] // d[vj]
+    for j in T.vectorized(8):
+        with T.block("copy"):
+            vj = T.axis.spatial(5, j)
+            T.where(j < 5)
+            y[vj] = t[j]
+""")
+    assert MaskLanes()(module, Context()) is module
