@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 
 from unity.errors import UnityError, UnsupportedError
@@ -326,3 +326,100 @@ def test_functions_are_written_out() -> None:
 def test_functions_that_have_no_end_are_refused(bodies: list[list[str]], message: str) -> None:
     with pytest.raises(UnityError, match=message):
         from_onnx(calling(bodies))
+
+
+def two_fields(proto: onnx.ModelProto) -> None:
+    weight(proto).float_data.extend([1.0, 2.0, 3.0, 4.0])
+
+
+def field_of_another_type(proto: onnx.ModelProto) -> None:
+    weight(proto).ClearField("raw_data")
+    weight(proto).int64_data.extend([1, 2, 3, 4])
+
+
+def negative_input(proto: onnx.ModelProto) -> None:
+    proto.graph.input[0].type.tensor_type.shape.dim[1].dim_value = -4
+
+
+def of_the_future(proto: onnx.ModelProto) -> None:
+    proto.ir_version = 1000
+
+
+def insert(proto: onnx.ModelProto, op: str, *inputs: str, **attributes: object) -> onnx.NodeProto:
+    node = helper.make_node(op, inputs, ["inserted"])
+    node.attribute.extend(helper.make_attribute(k, v) for k, v in attributes.items())
+    proto.graph.node.insert(0, node)
+    found: onnx.NodeProto = proto.graph.node[0]
+    return found
+
+
+def initialize(proto: onnx.ModelProto, name: str, array: Array) -> None:
+    proto.graph.initializer.append(numpy_helper.from_array(array, name))
+
+
+def attribute_twice(proto: onnx.ModelProto) -> None:
+    node = insert(proto, "Concat", "x", "x", axis=0)
+    node.attribute.append(node.attribute[0])
+
+
+def concat_of_other_shapes(proto: onnx.ModelProto) -> None:
+    insert(proto, "Concat", "w2", "w3", axis=0)
+    initialize(proto, "w3", np.ones((4, 2), np.float32))
+
+
+def choice(proto: onnx.ModelProto, kind: int, *results: str) -> onnx.NodeProto:
+    infos = [helper.make_tensor_value_info(r, kind, None) for r in results]
+    nodes = [helper.make_node("Relu", ["x"], [r]) for r in results]
+    branch = helper.make_graph(nodes, "branch", [], infos)
+    initialize(proto, "yes", np.array(True))
+    return insert(proto, "If", "yes", then_branch=branch, else_branch=branch)
+
+
+def no_graph_in_its_attribute(proto: onnx.ModelProto) -> None:
+    choice(proto, TensorProto.FLOAT, "p").attribute[0].type = onnx.AttributeProto.INT
+
+
+def no_bool(proto: onnx.ModelProto) -> None:
+    choice(proto, TensorProto.FLOAT, "p").input[0] = "one"
+    initialize(proto, "one", np.array(1))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (two_fields, "the initializer 'w' holds float_data beside or in place of raw_data"),
+        (field_of_another_type, "holds int64_data beside or in place of float_data"),
+        (negative_input, "the input 'x' declares the extent -4 at axis 1"),
+        (of_the_future, "is of version 1000 of ONNX's format"),
+        (attribute_twice, "has an attribute twice"),
+        (lambda m: insert(m, "Concat", "x", "x", axis=0.5), "'axis' must be of type INT"),
+        (lambda m: insert(m, "Concat", "x", "x"), "lacks the attribute 'axis'"),
+        (
+            lambda m: insert(m, "HardSigmoid", "x", gamma=1.0),
+            "HardSigmoid.*the attribute gamma",
+        ),
+        (concat_of_other_shapes, "tensor 1 along axis 1: got 2, expected 3"),
+        (lambda m: insert(m, "Gemm", "w", "w2"), "ranks 1 and 2, not 2"),
+        (lambda m: choice(m, TensorProto.FLOAT, "p", "q"), "has 1 outputs, a branch of it 2"),
+        (lambda m: choice(m, TensorProto.INT64, "p"), "'p' of a graph.* declared as int64"),
+        (no_graph_in_its_attribute, "the attribute '(then|else)_branch' must be of type GRAPH"),
+        (no_bool, "its condition must be bool, got int64"),
+    ],
+)
+def test_what_no_standard_allows_is_refused(
+    edit: Callable[[onnx.ModelProto], object], message: str
+) -> None:
+    with pytest.raises(UnityError, match=message):
+        from_onnx(change(edit))
+
+
+@pytest.mark.parametrize("location", [".", "folder", "./folder/.."])
+def test_external_data_that_is_a_folder_is_refused(tmp_path: Path, location: str) -> None:
+    proto = good()
+    set_external_data(weight(proto), location, 0, 16)
+    weight(proto).ClearField("raw_data")
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    with pytest.raises(UnityError, match="external data"):
+        from_onnx(path)

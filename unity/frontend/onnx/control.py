@@ -11,15 +11,14 @@ from .node import Converter, Node, Value
 from .sizes import Sizes
 
 
-def _branch(node: Node, name: str) -> onnx.GraphProto:
-    found = node.attribute(name)
-    if found is None or not found.HasField("g"):
-        raise UnityError(f"lacks the graph {name!r}")
-    return found.g
-
-
 def _if(node: Node) -> list[Value]:
-    then, orelse = _branch(node, "then_branch"), _branch(node, "else_branch")
+    then, orelse = node.graph_of("then_branch"), node.graph_of("else_branch")
+    for branch in (then, orelse):
+        if len(branch.output) != len(node.proto.output):
+            raise UnityError(
+                f"has {len(node.proto.output)} outputs, a branch of it {len(branch.output)}"
+            )
+    node.require_bool(0)
     known = node.constant(0)
     if known is not None:
         taken = then if bool(known.reshape(-1)[0]) else orelse

@@ -26,11 +26,11 @@ from unity.op.infer import infer_type
 
 from .expand import expand, node_types
 from .graphs import describe, sorted_nodes, subgraphs
-from .load import Model, check_counts, load_model
+from .load import Model, check_signature, load_model
 from .node import Gap, Node, Value
 from .sizes import Sizes
 from .table import converter_of
-from .tensors import array_of, dtype_of
+from .tensors import array_of, check_declared, dtype_of
 
 ShapeSpec = Sequence["int | str | Dim | None"]
 
@@ -192,6 +192,8 @@ def _input_dim(
         return dim(plain_identifier(given))
     if given is not None:
         return given
+    if own is not None and own.dim_value < -1:  # -1 is what some exporters call an unknown size
+        raise UnityError(f"the input {name!r} declares the extent {own.dim_value} at axis {axis}")
     if own is not None and own.HasField("dim_value") and own.dim_value >= 0:
         return int(own.dim_value)
     # "?" and the like name nothing: two of them need not be equal.
@@ -277,10 +279,10 @@ class GraphImporter:
         converter = converter_of(domain, proto.op_type)
         assert converter is not None
         node = Node(proto, self, self.model.opsets.get(domain, 1))
-        check_counts(proto, domain, node.version)
+        unknown = check_signature(proto, domain, node.version)
         found = converter(node)
-        if node.unread:
-            raise Gap(f"the attribute {', '.join(sorted(node.unread))}")
+        if node.unread or unknown:
+            raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")
         results: list[Value] = list(found) if isinstance(found, list | tuple) else [found]
         wanted = [o for o in proto.output if o]
         if len(results) < len(proto.output) and any(proto.output[len(results) :]):
@@ -295,7 +297,16 @@ class GraphImporter:
         scope = GraphImporter(self.model, self.builder, self)
         scope.add_initializers(graph)
         scope.convert(graph)
-        return [scope.value(o.name) for o in graph.output]
+        found = [scope.value(o.name) for o in graph.output]
+        for info, value in zip(graph.output, found, strict=True):
+            kind = (
+                infer_type(value, self.builder.signatures)
+                if not isinstance(value, Sizes)
+                else value
+            )
+            if isinstance(kind, TensorType | Sizes) and kind.dtype is not None:
+                check_declared(info, kind.dtype, f"the output {info.name!r} of a graph within")
+        return found
 
     def output(self, info: onnx.ValueInfoProto) -> Expr:
         """The value of an output, checked against what the model declares of it."""
@@ -312,10 +323,8 @@ class GraphImporter:
 
 def _check_output(info: onnx.ValueInfoProto, found: TensorType) -> None:
     tensor = info.type.tensor_type
-    if tensor.elem_type:
-        declared = dtype_of(tensor.elem_type, f"the output {info.name!r}")
-        if declared != found.dtype:
-            raise UnityError(f"the output {info.name!r} is {found.dtype}, declared as {declared}")
+    assert found.dtype is not None
+    check_declared(info, found.dtype, f"the output {info.name!r}")
     if not tensor.HasField("shape") or not isinstance(found.shape, tuple):
         return
     if len(tensor.shape.dim) != len(found.shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unity.errors import UnityError
 from unity.ir.dims import Dim, equal
 from unity.ir.graph import Expr
 
@@ -39,6 +40,8 @@ def _may_differ(a: Dim, b: Dim) -> bool:
 def _gemm(node: Node) -> Value:
     """``alpha * a @ b + beta * c``, a and b transposed first where asked."""
     a, b = node.tensor(0), node.tensor(1)
+    if (node.rank(0), node.rank(1)) != (2, 2):
+        raise UnityError(f"multiplies tensors of ranks {node.rank(0)} and {node.rank(1)}, not 2")
     alpha, beta = node.float_of("alpha", 1.0), node.float_of("beta", 1.0)
     if node.int_of("transA", 0):
         a = node.op("permute_dims", a, axes=(1, 0))

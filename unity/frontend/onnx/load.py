@@ -44,6 +44,12 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> Model:
         UnsupportedError: It needs an opset that Unity does not know.
     """
     proto, storage, name = _parse(source)
+    if proto.ir_version > onnx.IR_VERSION:
+        raise UnsupportedError(
+            f"{name} is of version {proto.ir_version} of ONNX's format; "
+            f"Unity reads up to {onnx.IR_VERSION}",
+            hint="the file may be damaged, or the package onnx older than the model",
+        )
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise UnityError(f"{name} holds no graph", hint="the file may be empty or cut short")
     if proto.functions:
@@ -146,11 +152,15 @@ def _require_text(graph: onnx.GraphProto, name: str) -> None:
         raise UnityError(f"{name} holds a name that is no text", hint="the file is damaged")
 
 
-def check_counts(node: onnx.NodeProto, domain: str, version: int) -> None:
-    """Check that a node's operator is there in its opset, and takes as many inputs and outputs.
+def check_signature(node: onnx.NodeProto, domain: str, version: int) -> list[str]:
+    """Check that a node is as its operator is declared: inputs, outputs and attributes.
+
+    Returns:
+        The attributes that its operator does not have in this opset.
 
     Raises:
-        UnityError: It is not, or takes more or fewer.
+        UnityError: The operator is not there, takes more or fewer inputs or outputs, or attributes
+            of other types, or one that it needs is lacking.
     """
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
@@ -163,3 +173,19 @@ def check_counts(node: onnx.NodeProto, domain: str, version: int) -> None:
         if not least <= found <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise UnityError(f"has {found} {what}, but its operator takes {wanted}")
+    given = {a.name: a for a in node.attribute}
+    if len(given) < len(node.attribute):
+        raise UnityError("has an attribute twice")
+    for name, declared in schema.attributes.items():
+        if name not in given and declared.required:
+            raise UnityError(f"lacks the attribute {name!r}")
+        wanted = str(declared.type).rpartition(".")[2]
+        if name in given and attribute_type(given[name]) != wanted:
+            raise UnityError(f"the attribute {name!r} must be of type {wanted}")
+    return sorted(given.keys() - schema.attributes.keys())
+
+
+def attribute_type(attribute: onnx.AttributeProto) -> str:
+    """What an attribute says that it holds: ``INTS``."""
+    names: dict[int, str] = {v: k for k, v in onnx.AttributeProto.AttributeType.items()}
+    return names.get(attribute.type, str(attribute.type))

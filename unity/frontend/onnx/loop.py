@@ -27,6 +27,7 @@ from unity.op.argument import shape_text
 from .node import Converter, Gap, Node, Value
 from .scan import kept
 from .sizes import Sizes
+from .tensors import check_declared
 
 if TYPE_CHECKING:
     from .importer import GraphImporter
@@ -36,24 +37,27 @@ Axes: TypeAlias = "frozenset[int]"
 
 
 def _loop(node: Node) -> list[Value]:
-    body = node.attribute("body")
-    if body is None or not body.HasField("g"):
-        raise UnityError("lacks the graph 'body'")
+    body = node.graph_of("body")
     states = max(0, node.count - 2)
-    if len(body.g.input) != states + 2 or len(body.g.output) < states + 1:
+    if len(body.input) != states + 2 or len(body.output) < states + 1:
         raise UnityError(f"{states} states do not fit the body")
-    if len(node.proto.output) > len(body.g.output) - 1:
-        raise UnityError(f"has {len(node.proto.output)} outputs, the body {len(body.g.output)}")
+    if len(node.proto.output) > len(body.output) - 1:
+        raise UnityError(f"has {len(node.proto.output)} outputs, the body {len(body.output)}")
     init = [node.tensor(2 + k) for k in range(states)]
+    kinds = [INT64, BOOL, *(node.dtype_of(x) for x in init)]
+    for info, kind in zip(body.input, kinds, strict=True):
+        check_declared(info, kind, f"the body's input {info.name!r}")
+    if node.has(1):
+        node.require_bool(1)
     steps = node.sizes(0) if node.has(0) else None
-    loose = _changing(node, body.g, init)
-    stacks = len(body.g.output) > states + 1
-    if steps is not None and _goes_on(node, body.g) and (stacks or not any(loose)):
+    loose = _changing(node, body, init)
+    stacks = len(body.output) > states + 1
+    if steps is not None and _goes_on(node, body) and (stacks or not any(loose)):
         (count,) = steps.flat
-        return _counted(node, body.g, init, as_dim(dim_max(count, 0)))
+        return _counted(node, body, init, as_dim(dim_max(count, 0)))
     if stacks:
         raise node.gap("outputs of each step of a number known only at run time")
-    return _checked(node, body.g, init, loose)
+    return _checked(node, body, init, loose)
 
 
 def _changing(node: Node, body: onnx.GraphProto, init: Sequence[Expr]) -> list[Axes]:

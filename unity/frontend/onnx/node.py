@@ -15,7 +15,7 @@ import onnx
 
 from unity.errors import Span, UnityError
 from unity.ir.dims import Dim, equal, symbols_of
-from unity.ir.dtype import Array, DType, dtype
+from unity.ir.dtype import BOOL, Array, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, ShapeType, TensorType
 from unity.op.call import call_op
@@ -168,6 +168,12 @@ class Node:
         """The rank of an input."""
         return len(self.shape_of(self.tensor(index)))
 
+    def require_bool(self, index: int) -> None:
+        """Refuse an input that is a condition, but no bool."""
+        kind = self.dtype_of(self.tensor(index))
+        if kind != BOOL:
+            raise UnityError(f"its condition must be bool, got {kind}")
+
     def axis(self, value: int, rank: int) -> int:
         """An axis counted from the front."""
         if not -rank <= value < max(rank, 1):
@@ -214,6 +220,13 @@ class Node:
         """A string attribute."""
         found = self._typed(name, onnx.AttributeProto.STRING)
         return default if found is None else found.s.decode(errors="replace")
+
+    def graph_of(self, name: str) -> onnx.GraphProto:
+        """A graph attribute, which must be given."""
+        found = self._typed(name, onnx.AttributeProto.GRAPH)
+        if found is None or not found.HasField("g"):
+            raise UnityError(f"lacks the graph {name!r}")
+        return found.g
 
     def array_of(self, name: str) -> Array | None:
         """A tensor attribute."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
+from secrets import token_hex
 from typing import Literal, TypeAlias
 
 import onnx
 
-OWN = "."
-"""The location that means the model's file itself: a folder's name, so no other file has it."""
+OWN = f"./{token_hex(16)}"
+"""The location that means the model's file itself: of this process, so that no file can say it."""
 
 LEAST = 4096
 """Bytes from which on the data of a tensor is left in the file."""

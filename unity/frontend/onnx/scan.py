@@ -11,20 +11,21 @@ from unity.ir.types import TensorType
 
 from .node import Converter, Node, Value
 from .sizes import Sizes
+from .tensors import check_declared
 
 
 def _scan(node: Node) -> list[Value]:
-    body = node.attribute("body")
-    if body is None or not body.HasField("g"):
-        raise UnityError("lacks the graph 'body'")
+    body = node.graph_of("body")
     if node.version < 9:
         raise UnsupportedError("Scan has", ["batches, as it had before operator set 9"])
     count = node.int_of("num_scan_inputs", 0)
     given = [node.tensor(k) for k in range(len(node.proto.input))]
-    graph_in, graph_out = list(body.g.input), list(body.g.output)
+    graph_in, graph_out = list(body.input), list(body.output)
     states = len(given) - count
     if count < 1 or states < 0 or len(graph_in) != len(given):
         raise UnityError(f"{len(given)} inputs, of which {count} are scanned, do not fit the body")
+    for info, x in zip(graph_in, given, strict=True):
+        check_declared(info, node.dtype_of(x), f"the body's input {info.name!r}")
     stacked = len(graph_out) - states
     init = given[:states]
     inputs = [
@@ -47,7 +48,7 @@ def _scan(node: Node) -> list[Value]:
     for p, var in zip(graph_in, (*state, *elements), strict=True):
         inner.values[p.name] = var
     within = Node(node.proto, inner, node.version)
-    after = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body.g)]
+    after = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body)]
     after[:states] = [
         kept(within, new, within.type_of(old)) for new, old in zip(after, state, strict=False)
     ]

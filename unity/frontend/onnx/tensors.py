@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.dtype import Array, DType
@@ -78,6 +78,7 @@ def array_of(tensor: onnx.TensorProto, storage: Storage, what: str | None = None
         raw: bytes | memoryview | None = storage.external(tensor, name, needed)
     else:
         raw = tensor.raw_data if tensor.HasField("raw_data") else None
+    _require_one_field(tensor, name, raw is not None)
     if raw is None:
         return _typed(tensor, name, kind, shape)
     if len(raw) != needed:
@@ -92,16 +93,35 @@ def array_of(tensor: onnx.TensorProto, storage: Storage, what: str | None = None
     return found if needed >= LEAST else found.copy()
 
 
+_FIELDS = (
+    "float_data", "int32_data", "int64_data", "uint64_data", "double_data", "string_data",
+)  # fmt: skip
+
+
+def _require_one_field(tensor: onnx.TensorProto, name: str, is_raw: bool) -> None:
+    """Refuse data in more than one field, or in the field of another type."""
+    own = "raw_data" if is_raw else helper.tensor_dtype_to_field(tensor.data_type)
+    other = [f for f in (*_FIELDS, "raw_data") if f != own and getattr(tensor, f)]
+    if other:
+        raise UnityError(
+            f"{name} holds {other[0]} beside or in place of {own}", hint="the file is damaged"
+        )
+
+
+def check_declared(info: onnx.ValueInfoProto, found: DType, what: str) -> None:
+    """Check that a value has the dtype that the model declares of it, if it does.
+
+    Raises:
+        UnityError: It has another.
+    """
+    code = info.type.tensor_type.elem_type
+    if code and dtype_of(code, what) != found:
+        raise UnityError(f"{what} is {found}, declared as {DTYPES[code]}")
+
+
 def _typed(tensor: onnx.TensorProto, name: str, kind: DType, shape: tuple[int, ...]) -> Array:
     """The array of a tensor whose elements stand in a field of their type."""
-    fields = (
-        tensor.float_data,
-        tensor.int32_data,
-        tensor.int64_data,
-        tensor.double_data,
-        tensor.uint64_data,
-    )
-    found = max(len(f) for f in fields)
+    found = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
     count = prod(shape)
     if found != (-(-count // 2) if kind.bits == 4 else count):
         raise UnityError(f"{name} declares the shape {shape}, but holds {found} elements")
