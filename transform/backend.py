@@ -100,7 +100,7 @@ class Backend:
         >>> backend_of("cpu").rank("tir"), backend_of("cpu").rank("engine:onnxruntime")
         (-1, 1)
         """
-        if implementation.partition(":")[0] == "tir":
+        if implementation.partition(":")[0] in ("tir", "host"):
             return -1
         ranks = (i for i, p in enumerate(self.implementations) if fnmatchcase(implementation, p))
         return next(ranks, None)

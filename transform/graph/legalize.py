@@ -36,9 +36,10 @@ from .given_away import OverwritingRewriter
 from .inline_scalars import inline_scalars
 from .legalization import Legalization, legalized
 from .names import Names
-from .symbols import Renaming, hidden_symbols, is_concrete, tensor_fields
+from .symbols import Renaming, hidden_symbols, tensor_fields
 from .unit_axes import with_unit_axes
 from .views import VIEWS
+from .without_kernel import why_no_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,20 +122,18 @@ class _Legalizer(OverwritingRewriter):
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
             return value
         op = OPS[value.callee.name]
-        if op.compute is None or op.name in VIEWS:
+        if op.compute is None or op.name in VIEWS or why_no_kernel(value, var.type) is not None:
             return value
-        return self.call(op, value, var) or value
+        return self.call(op, value, var)
 
-    def call(self, op: OpDef, call: Call, var: Var) -> Expr | None:
-        """The kernel call; None if a type is not known well enough."""
-        types = [_known(a) for a in call.args]
+    def call(self, op: OpDef, call: Call, var: Var) -> CallTir:
+        """The kernel call."""
         out = tensor_fields(var.type)
+        assert out is not None
+        types = [_known(a) for a in call.args]
         inputs = [
             (a, t) for a, t in zip(call.args, types, strict=True) if tensor_fields(t) is not None
         ]
-        flat = [f for _, t in inputs for f in tensor_fields(t) or ()]
-        if out is None or not all(map(is_concrete, (*flat, *out))):
-            return None
         args = [part for a, t in inputs for part in self.parts(a, t)]
         scalars = {i: a for i, a in enumerate(args) if isinstance(a, Constant) and _is_scalar(a)}
         in_place = self.in_place(op, args)

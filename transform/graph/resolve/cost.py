@@ -22,7 +22,7 @@ from .engine import OpSite
 OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
 BYTES_PER_SECOND = 20e9
 CYCLES_PER_SECOND = 2.6e9
-CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5}
+CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5, "host": 2e-5}
 """What a call costs besides its work."""
 _OTHER = 0.4
 _ROWS = {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.rms_norm", "nn.group_norm"}
@@ -33,8 +33,8 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
 
     Args:
         site: The call.
-        implementation: ``tir``, ``library:name.function``, ``engine:name``; an engine's call is
-            not counted, since many sites share one.
+        implementation: ``tir``, ``host``, ``library:name.function``, ``engine:name``; an engine's
+            call is not counted, since many sites share one.
         target: The machine.
     """
     kind = op_class(site)

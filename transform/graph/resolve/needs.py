@@ -7,22 +7,27 @@ any variable naming it.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from unity.ir.dims import Symbol
-from unity.ir.graph import Function, Var
+from unity.ir.graph import Body, Var
 from unity.ir.mentioned import binding_mentions
-from unity.ir.visit import free_vars, type_symbols
+from unity.ir.visit import free_vars
 
 
-def needs_of(function: Function) -> dict[Var, list[Var]]:
-    """For each variable bound in a function's own body, in order, those that come before it.
+def needs_of(body: Body, known: AbstractSet[Symbol]) -> dict[Var, list[Var]]:
+    """For each variable bound in a body, nested ones aside, in order, those that come before it.
 
     Operands first, then what binds symbols that the binding mentions: a size that was checked or
     that depends on data. Variables that are not bound here (parameters) are among them.
+
+    Args:
+        body: The body.
+        known: Symbols bound outside.
     """
-    known = {s for p in function.params for s in type_symbols(p.type)}
     binder: dict[Symbol, Var] = {}
     found: dict[Var, list[Var]] = {}
-    for block in function.body.blocks:
+    for block in body.blocks:
         for binding in block.bindings:
             var = binding.var
             needed = dict.fromkeys(sorted(free_vars(binding.value), key=lambda v: v.name))

@@ -30,7 +30,6 @@ from unity.ir.visit_graph import free_vars, substitute_vars
 from ...pattern import Graph
 from ..names import Names
 from ..symbols import is_concrete, plain_symbols
-from .needs import needs_of
 from .site import Candidate
 
 
@@ -98,6 +97,7 @@ def with_regions(
     graph: Graph,
     groups: Sequence[tuple[str, Sequence[Var]]],
     names: Names,
+    needs: Mapping[Var, Sequence[Var]],
 ) -> tuple[Function, dict[str, Function], dict[Var, str]]:
     """A function with regions replaced by calls of engines.
 
@@ -106,6 +106,7 @@ def with_regions(
         graph: Its index.
         groups: For each region the engine and the variables, operands first.
         names: Gives the new functions' names.
+        needs: What each binding stands behind.
 
     Returns:
         The function, the functions of engines by name, and for each variable the one it is in.
@@ -118,7 +119,6 @@ def with_regions(
         made[name] = outlined(members, graph, Attrs(engine=engine, private=True))
         inside.update(dict.fromkeys(members, name))
         calls[name] = _call(engine, name, members, graph)
-    needs = needs_of(function)
     blocks = tuple(
         replace(b, bindings=tuple(_reordered(b.bindings, inside, calls, needs)))
         if b.dataflow

@@ -82,10 +82,10 @@ class Policy:
         if self.chooser is not None:
             given = self._chosen(site, legal)
             name = given if isinstance(given, str) else getattr(given, "implementation", given)
-            taken = next((c for c in legal if c.implementation == name), None)
+            found = site.candidate(name) if isinstance(name, str) else None
+            taken = found if found is not None and found.legal else None
             if taken is None:
                 known = ", ".join(c.implementation for c in legal)
-                found = site.candidate(name) if isinstance(name, str) else None
                 why = f": {found.row.why_not}" if found is not None and not found.legal else ""
                 raise UnityError(
                     f"{site.name}: the function chose {name!r}{why}", hint=f"it may choose {known}"
@@ -123,16 +123,15 @@ class Policy:
         best = min(left, key=lambda c: c.row.seconds or 0.0)
         return Choice(best, ESTIMATED if not refused else f"{ESTIMATED} of what can be here")
 
-    def unfulfilled(self, sites: Sequence[Site], graphs: Mapping[str, Graph]) -> list[str]:
+    def unfulfilled(self, sites: Sequence[tuple[Site, Graph]]) -> list[str]:
         """What overrides of many sites found none to fit or none to take, in words.
 
         Args:
-            sites: All sites of the program.
-            graphs: The index of each function.
+            sites: All sites of the program, each with the index of its body.
         """
         found: list[str] = []
         for key, implementation in self.overrides:
-            fitting = [s for s in sites if _fits(key, s, graphs[s.name.partition("/")[0]])]
+            fitting = [s for s, graph in sites if _fits(key, s, graph)]
             meant = [s for s in fitting if not s.glue]
             if any((c := s.candidate(implementation)) is not None and c.legal for s in meant):
                 continue

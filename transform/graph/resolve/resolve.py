@@ -5,22 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from unity.ir.graph import Binding, Call, Expr, Function, Tuple, TupleGet, Var, VarBinding
+from unity.ir.dims import Symbol
+from unity.ir.graph import Binding, Body, Call, Expr, Function, Tuple, TupleGet, Var, VarBinding
+from unity.ir.mentioned import body_mentions
 from unity.ir.module import IRModule
+from unity.ir.visit import bodies_of, map_body, type_symbols
+from unity.ir.visit_graph import map_bodies
 from unity.runtime.explanation import CandidateRow, Explanation, RoadRow, SiteRow
 
 from ...passes import Context, Pass
 from ...pattern import Graph
+from ..convert_layout import standing_alone
 from ..names import Names
 from .cost import CALL_SECONDS
 from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
-from .site import ENGINE, LIBRARY, OURS, TIR, Site, everything, sites_of
+from .site import ENGINE, HOST, LIBRARY, OURS, TIR, Site, everything, sites_of
 
 EXPLANATION = "resolution"
 """Name of the report: the `Explanation`, as JSON."""
+NUMPY = "numpy runs it"
 NOT_ASKED = 'libraries and engines were not asked; resolve="static" asks them'
 
 
@@ -82,19 +88,23 @@ class Resolve(Pass):
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions."""
         names = Names(module)
-        functions: dict[str, Function] = {}
-        rows: list[SiteRow] = []
-        resolvers = [_Resolver(n, f, self, ctx) for n, f in module.graph_functions().items()]
-        sites = [s for r in resolvers for s in r.sites]
-        notes: list[str] = []
+        scopes = {n: _scopes(n, f, self, ctx) for n, f in module.graph_functions().items()}
+        resolvers = [r for found in scopes.values() for r in found]
+        notes = [NOT_ASKED] if self.policy == Policy() and not self.roads else []
         if not self.partial:
-            self.policy.check(sites)
-            notes = [NOT_ASKED] if self.policy == Policy() and not self.roads else []
-            notes += self.policy.unfulfilled(sites, {r.name: r.graph for r in resolvers})
-        for resolver in resolvers:
-            functions.update(resolver.run(names))
-            rows += resolver.rows
-        explanation = Explanation(tuple(rows), self.roads, self.name_of_policy, tuple(notes))
+            self.policy.check([s for r in resolvers for s in r.sites])
+            notes += self.policy.unfulfilled([(s, r.graph) for r in resolvers for s in r.sites])
+        functions: dict[str, Function] = {}
+        for name, found in scopes.items():
+            bodies = {id(r.body): r.run(names) for r in found}
+            for r in found:
+                functions.update(r.made)
+            function = module.graph_functions()[name]
+            body = _rebuilt(function.body, bodies)
+            if body is not function.body:
+                functions[name] = replace(function, body=body)
+        rows = tuple(row for r in resolvers for row in r.rows)
+        explanation = Explanation(rows, self.roads, self.name_of_policy, tuple(notes))
         ctx.reports[EXPLANATION] = explanation.to_json()
         return module.with_(functions)
 
@@ -131,42 +141,80 @@ class Resolve(Pass):
         return f"{base} with overrides" if said else base
 
 
-class _Resolver:
-    """Carries one function through."""
+def _scopes(name: str, function: Function, step: Resolve, ctx: Context) -> list[_Resolver]:
+    """What carries a function's body through, and each body nested in it: branches, loops."""
+    alone = standing_alone(function) if step.forms else frozenset[Var]()
+    found: list[_Resolver] = []
 
-    def __init__(self, name: str, function: Function, step: Resolve, ctx: Context) -> None:
-        self.name = name
+    def enter(body: Body, known: frozenset[Symbol]) -> None:
+        found.append(_Resolver(name, replace(function, body=body), known, alone, step, ctx))
+        inside = known | body_mentions(body)
+        for block in body.blocks:
+            for binding in block.bindings:
+                for inner in bodies_of(binding.value):
+                    enter(inner, inside)
+
+    enter(function.body, frozenset(s for p in function.params for s in type_symbols(p.type)))
+    return found
+
+
+def _rebuilt(body: Body, resolved: Mapping[int, Body]) -> Body:
+    """A body as it was resolved, and so the bodies in it, by identity."""
+
+    def binding(b: Binding) -> Binding:
+        value = map_bodies(b.value, lambda inner: _rebuilt(inner, resolved))
+        return b if value is b.value else replace(b, value=value)
+
+    return map_body(resolved[id(body)], binding, lambda result: result)
+
+
+class _Resolver:
+    """Carries one body through, without those nested in it."""
+
+    def __init__(
+        self,
+        name: str,
+        function: Function,
+        known: frozenset[Symbol],
+        alone: frozenset[Var],
+        step: Resolve,
+        ctx: Context,
+    ) -> None:
+        self.body = function.body
         self.function = function
         self.step = step
         self.graph = Graph.of(function)
-        self.needs = needs_of(function)
+        self.needs = needs_of(self.body, known)
         by_default = step.policy == Policy() and not step.roads
         errors = not by_default  # then `ConvertWinograd` looks at them alone
         asks = everything if step.roads else step.policy.considers
-        sites = sites_of(name, function, ctx.target, step.forms, errors, asks)
+        sites = sites_of(name, function, ctx.target, step.forms, errors, asks, alone)
         self.sites = [s.without({**step.failed, **step.barred.get(s.name, {})}) for s in sites]
         self.by_var = {s.var: s for s in self.sites}
         self.choices: dict[Var, Choice] = {}
         self.covered: dict[Var, Var] = {}
         self.refused: dict[Var, set[str]] = {}
         self.rows: list[SiteRow] = []
+        self.made: dict[str, Function] = {}
 
-    def run(self, names: Names) -> dict[str, Function]:
-        """The function resolved, and the functions of engines."""
+    def run(self, names: Names) -> Body:
+        """The body resolved; `made` are then the functions of engines."""
         for site in self.sites:
             if site.candidates and not site.glue:
                 self.choices[site.var] = self.chosen(site)
         groups = self.settled()
-        function, made, inside = with_regions(self.function, self.graph, groups, names)
+        function, self.made, inside = with_regions(
+            self.function, self.graph, groups, names, self.needs
+        )
         function = self.with_calls(function)
         self.explain(inside)
-        if function is self.function and not made:
-            return {}
-        return {self.name: function, **made}
+        return function.body
 
     def chosen(self, site: Site) -> Choice:
         """What the policy chooses for a site, and what can't be had there."""
         choice = self.step.policy.choose(site, self.graph)
+        if choice.candidate.implementation == HOST:
+            choice = Choice(choice.candidate, f"{NUMPY}: {site.no_kernel}")
         barred = self.step.barred.get(site.name, {})
         told = "".join(f"; {name} can't have it: {why}" for name, why in barred.items())
         return Choice(choice.candidate, choice.reason + told) if told else choice
@@ -205,7 +253,9 @@ class _Resolver:
                 if found is None or not found.legal or found.implementation in refused:
                     found = site.candidate(TIR)
                 if found is not None:
-                    self.choices[var] = Choice(found, "goes with its neighbour")
+                    host = found.implementation == HOST
+                    why = f"{NUMPY}: {site.no_kernel}" if host else "goes with its neighbour"
+                    self.choices[var] = Choice(found, why)
 
     def labels(self) -> dict[Var, str]:
         """The engine of each variable that has one; tuples taken apart go with their makers."""
@@ -317,11 +367,9 @@ class _Resolver:
         """A row for each site."""
         for site in self.sites:
             choice = self.choices.get(site.var)
-            if choice is None:
-                implementation, reason = TIR, "its types are not known well enough to choose"
-            else:
-                of = self.choices[self.covered.get(site.var, site.var)]
-                implementation, reason = of.candidate.implementation, choice.reason
+            assert choice is not None, site.name
+            of = self.choices[self.covered.get(site.var, site.var)]
+            implementation, reason = of.candidate.implementation, choice.reason
             self.rows.append(
                 SiteRow(
                     site.name,

@@ -18,12 +18,15 @@ from ...pattern import Graph, Match, match_at
 from ..convert_layout import standing_alone
 from ..symbols import is_concrete, tensor_fields
 from ..views import VIEWS
+from ..without_kernel import why_no_kernel
 from .cost import estimate
 from .engine import ENGINES, Engine, OpSite
 from .forms import Form, forms_of
 from .library import LIBRARY_FUNCTIONS, LibraryFunction
 
 TIR = "tir"
+HOST = "host"
+"""Ours where there is no kernel: numpy, called from the program."""
 OURS = "tir:"
 LIBRARY, ENGINE = "library:", "engine:"
 
@@ -56,6 +59,7 @@ class Site:
         var: What it computes.
         call: The call.
         glue: Whether it only rearranges types (a reshape): it goes where its neighbours go.
+        no_kernel: Why numpy computes it if it is ours; None if a kernel does.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Site:
     call: Call
     op: OpSite
     glue: bool
+    no_kernel: str | None = None
     candidates: tuple[Candidate, ...] = field(default=())
 
     @property
@@ -94,11 +99,14 @@ class Site:
     def candidate(self, implementation: str) -> Candidate | None:
         """A candidate by name, or the first that can be taken of those whose names begin so.
 
-        ``library:openblas`` is any of its functions, ``tir`` the form of ours that comes first.
+        ``library:openblas`` is any of its functions, ``tir`` the form of ours that comes first, or
+        `HOST` where there is no kernel.
         """
         for c in self.candidates:
             if c.implementation == implementation:
                 return c
+        if implementation == TIR and self.no_kernel is not None:
+            return self.candidate(HOST)
         heads = tuple(implementation + mark for mark in (".", ":"))
         begun = [c for c in self.candidates if c.implementation.startswith(heads)]
         return next((c for c in begun if c.legal), begun[0] if begun else None)
@@ -118,8 +126,8 @@ def _ruled_out(candidate: Candidate, failed: Mapping[str, str]) -> Candidate:
 
 
 def is_ours(implementation: str) -> bool:
-    """Whether our own kernels are meant."""
-    return implementation == TIR or implementation.startswith(OURS)
+    """Whether our own kernels are meant, or what runs where there is none."""
+    return implementation in (TIR, HOST) or implementation.startswith(OURS)
 
 
 def everything(implementation: str) -> bool:
@@ -134,8 +142,9 @@ def sites_of(
     forms: bool = True,
     errors: bool = True,
     asks: Callable[[str], bool] = everything,
+    alone: frozenset[Var] | None = None,
 ) -> list[Site]:
-    """The call sites of a function with their candidates, in order.
+    """The call sites of a function's own body with their candidates, in order.
 
     Args:
         name: Of the function.
@@ -144,6 +153,7 @@ def sites_of(
         forms: Whether the passes to come know several forms of our kernels.
         errors: Whether to rule out forms whose rounding errors are too large.
         asks: Whether a library or an engine is asked at all.
+        alone: Convolutions of single pixels that no other one is near; found if not given.
     """
     graph = Graph.of(function)
     backend = backend_of(target.kind)
@@ -151,7 +161,8 @@ def sites_of(
     functions = [f for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
     libraries = [(f, f.missing()) for f in functions if asks(f"{LIBRARY}{f.name}")]
     found: list[Site] = []
-    alone = standing_alone(function) if forms else frozenset[Var]()
+    if alone is None:
+        alone = standing_alone(function) if forms else frozenset[Var]()
     for var, value in graph.values.items():
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
             continue
@@ -161,15 +172,16 @@ def sites_of(
         types = [_type_of(a) for a in value.args]
         site = OpSite(value, tuple(t for t in types if t is not None), var.type)
         glue = op.name in VIEWS
-        candidates: list[Candidate] = []
+        no_kernel = why_no_kernel(value, var.type)
+        known = forms_of(value, var, alone, target, errors) if forms and no_kernel is None else []
+        candidates = _ours(site, known, HOST if no_kernel else TIR, target)
         if all(t is not None for t in types):
-            candidates = [
-                *_ours(site, forms_of(value, var, alone, target, errors) if forms else [], target),
+            candidates += [
                 *(_library(f, why, site, graph, var, target) for f, why in libraries),
                 *(_engine(e, why, site, target) for e, why in engines),
             ]
         kept = tuple(_preferred([c for c in candidates if c.row.why_not != ""], backend))
-        found.append(Site(f"{name}/{var.name}", var, value, site, glue, kept))
+        found.append(Site(f"{name}/{var.name}", var, value, site, glue, no_kernel, kept))
     return found
 
 
@@ -192,8 +204,8 @@ def _type_of(e: Expr) -> Type | None:
     return atom_type(e)
 
 
-def _ours(site: OpSite, forms: Sequence[Form], target: Target) -> list[Candidate]:
-    seconds = estimate(site, TIR, target)
+def _ours(site: OpSite, forms: Sequence[Form], plain: str, target: Target) -> list[Candidate]:
+    seconds = estimate(site, plain, target)
     return [
         Candidate(
             CandidateRow(f"{OURS}{f.algorithm}", seconds * f.share)
@@ -201,7 +213,7 @@ def _ours(site: OpSite, forms: Sequence[Form], target: Target) -> list[Candidate
             else CandidateRow(f"{OURS}{f.algorithm}", why_not=f.why_not)
         )
         for f in forms
-    ] or [Candidate(CandidateRow(TIR, seconds))]
+    ] or [Candidate(CandidateRow(plain, seconds))]
 
 
 def _library(
