@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from unity.codegen.vm.layout import Layout, byte_count
 from unity.codegen.vm.native_body import INTERRUPTED, fact_conditions
+from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_text import Text, disjoint
 from unity.codegen.vm.prelude import api
 from unity.runtime import native_info as n
@@ -79,7 +80,7 @@ class _Entry:
         t.do(f"%outputs = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
-        t.do("%poll = alloca [2 x i64]")
+        t.do("%poll = alloca [3 x i64]")
         right = t.let(f"icmp eq i64 %count, {len(layout.inputs)}")
         unnamed = t.let("icmp eq ptr %names, null")
         self.go_on_if(t.let(f"and i1 {right}, {unnamed}"), "slow")
@@ -226,6 +227,7 @@ class _Entry:
         base = t.at("%arena", ARENA_HEADER) if has_arena else "null"
         t.store("i64", "0", "%poll", 0)
         t.store("ptr", "null", "%poll", 1)
+        t.store("i64", "0", "%poll", DEPTH)
         t.do(f"br i1 {self.worth_releasing(always_release)}, label %leave, label %go")
         t.block("leave")
         state = t.let(f"call ptr {self.api('PyEval_SaveThread')}()")
@@ -250,7 +252,7 @@ class _Entry:
     def worth_releasing(self, always: bool) -> str:
         """Whether the call touches enough memory."""
         t = self.t
-        if always or any(isinstance(i, p.Jump) for i in self.layout.code.code):
+        if always or any(isinstance(i, p.Jump | p.CallFunction) for i in self.layout.code.code):
             return "true"
         total = "%arena_bytes"
         for spec in (*self.layout.inputs, *self.layout.outputs):

@@ -6,7 +6,7 @@ numbers whose sizes follow from the inputs' shapes, and nothing calls back into 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
@@ -67,12 +67,17 @@ class Layout:
         return len(self.code.symbols) + len(self.places)
 
 
-def lay_out(code: p.FunctionCode, hosts: Sequence[str]) -> Layout:
+def lay_out(
+    code: p.FunctionCode,
+    hosts: Sequence[str],
+    may_call: Callable[[p.CallFunction], None] | None = None,
+) -> Layout:
     """The plan of a function.
 
     Args:
         code: The function.
         hosts: The names of the program's host functions, for the error.
+        may_call: Raises for a call of a function that can't be native; none can if not given.
 
     Raises:
         NotNativeError: It can't be native code.
@@ -88,7 +93,7 @@ def lay_out(code: p.FunctionCode, hosts: Sequence[str]) -> Layout:
     if isinstance(value, tuple) and not all(isinstance(v, int) for v in value):
         raise NotNativeError("its result is a tuple of tuples")
     for instruction in code.code:
-        _learn(layout, instruction, hosts)
+        _learn(layout, instruction, hosts, may_call)
     layout.outputs = tuple(
         _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
     )
@@ -186,13 +191,24 @@ def _resolved(layout: Layout, spec: p.TensorSpec) -> p.TensorSpec:
     return p.TensorSpec(spec.dtype, tuple(resolve(layout, s) for s in spec.shape), spec.rank)
 
 
-def _learn(layout: Layout, instruction: p.Instruction, hosts: Sequence[str]) -> None:
+def _learn(
+    layout: Layout,
+    instruction: p.Instruction,
+    hosts: Sequence[str],
+    may_call: Callable[[p.CallFunction], None] | None,
+) -> None:
     """Refuse what is not native, and take in what checks tell of slots."""
     match instruction:
         case p.CallHost(_, host):
             raise NotNativeError(f"it calls Python ({hosts[host]})")
-        case p.CallFunction() | p.MakeClosure() | p.CallClosure() | p.RunScan():
+        case p.CallFunction(dst) if may_call is not None:
+            may_call(instruction)
+            for register in p.leaves(dst):
+                _tensor(layout.code.registers[register], "a result of a call")
+        case p.CallFunction():
             raise NotNativeError("it calls other graph functions")
+        case p.MakeClosure() | p.CallClosure() | p.RunScan():
+            raise NotNativeError("it makes or calls closures")
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
             if known.shape is None or known.dtype != spec.dtype:
                 raise NotNativeError("it checks a tensor of unknown shape")
@@ -216,6 +232,9 @@ def _choose_direct(layout: Layout) -> None:
         match i:
             case p.AllocTensor(dst) | p.Copy(dst) if index not in looped:
                 writers.setdefault(dst, []).append(i)
+            case p.CallFunction(tree):
+                for r in p.leaves(tree):
+                    writers.setdefault(r, []).extend([i] * (2 if index in looped else 1))
             case p.Reshape(dst) | p.Move(dst) | p.LoadConst(dst) | p.View(dst):
                 writers.setdefault(dst, []).append(i)
             case p.AllocTensor(dst) | p.Copy(dst):
@@ -228,7 +247,7 @@ def _choose_direct(layout: Layout) -> None:
     for output, register in enumerate(layout.results):
         while len(writers.get(register, [])) == 1:
             writer = writers[register][0]
-            if isinstance(writer, p.AllocTensor | p.Copy):
+            if isinstance(writer, p.AllocTensor | p.Copy | p.CallFunction):
                 layout.direct.setdefault(register, output)
             if not isinstance(writer, p.Reshape):
                 break
@@ -252,6 +271,11 @@ def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
         case p.AllocTensor(dst) | p.Copy(dst) if dst not in layout.direct:
             spec = _tensor(registers[dst], "a value")
             layout.reserve(f"r{dst}", resolve(layout, byte_count(spec)))
+        case p.CallFunction(tree):
+            for r in p.leaves(tree):
+                if r not in layout.direct:
+                    size = resolve(layout, byte_count(_tensor(registers[r], "a value")))
+                    layout.reserve(f"r{r}", size)
         case p.Update(targets, sources):
             beside = staged(layout.code, targets, sources)
             tensors = [r for r in targets if isinstance(registers[r], p.TensorSpec)]

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from unity.codegen.vm.entry import entry_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
+from unity.codegen.vm.native_call import require_callable
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.new_array import new_array_text
 from unity.codegen.vm.overflow import fits_text, most_bits, planned_sizes, require_possible
@@ -41,26 +43,45 @@ def native_text(program: Program, triple: str) -> NativeText:
         program: The bytecode.
         triple: LLVM's name of the machine, for what is not portable (the cycle counter).
     """
+    layouts, why_not = native_layouts(program)
     functions: list[NativeFunction] = []
-    reasons: list[tuple[str, str]] = []
     dtypes: list[str] = []
     parts: list[str] = []
     kernels: set[str] = set()
-    for index, code in enumerate(program.functions):
-        try:
-            layout = lay_out(code, program.hosts)
-            require_possible(layout)
-        except NotNativeError as why:
-            reasons.append((code.name, str(why)))
-            continue
-        parts += [plan_text(index, layout), run_text(index, layout, program, kernels)]
+    for index, layout in layouts.items():
+        code = layout.code
+        parts.append(plan_text(index, layout))
+        parts.append(run_text(index, layout, program, kernels, layouts))
         parts.append(entry_text(index, layout, dtypes, uses_constants(code)))
         entry, release = f"unity_entry_{index}", f"unity_release_{index}"
         functions.append(NativeFunction(code.name, entry, release))
     declared = kernel_declarations(program, kernels)
     head = prelude_text(len(program.constants), len(dtypes), triple) + "\n" + new_array_text()
-    info = NativeInfo(tuple(functions), tuple(dtypes), tuple(reasons))
+    reasons = tuple((program.functions[i].name, why) for i, why in sorted(why_not.items()))
+    info = NativeInfo(tuple(functions), tuple(dtypes), reasons)
     return NativeText("\n".join([head, *declared, *parts]), info)
+
+
+def native_layouts(program: Program) -> tuple[dict[int, Layout], dict[int, str]]:
+    """The plans of the functions that can be native, and why the others can't.
+
+    Whether one can depends on those it calls: all are taken for native until one turns out not.
+    """
+    why_not: dict[int, str] = {}
+    while True:
+        layouts: dict[int, Layout] = {}
+        known = len(why_not)
+        for index, code in enumerate(program.functions):
+            if index not in why_not:
+                try:
+                    check = partial(require_callable, code, program=program, why_not=why_not)
+                    layouts[index] = lay_out(code, program.hosts, check)
+                    require_possible(layouts[index])
+                except NotNativeError as why:
+                    layouts.pop(index, None)
+                    why_not[index] = str(why)
+        if len(why_not) == known:
+            return layouts, why_not
 
 
 def uses_constants(code: FunctionCode) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import assert_never
 
 from unity.codegen.vm.layout import Layout, byte_count, resolve, staged
+from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_text import Text
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
@@ -14,9 +16,23 @@ from unity.runtime.sizes import Size, Slot, combine
 FAILED, INTERRUPTED = 1, 2
 
 
-def run_text(index: int, layout: Layout, program: p.Program, kernels: set[str]) -> str:
-    """The text of ``unity_run_<index>``; adds the kernels it calls to `kernels`."""
-    body = _Body(layout, program, kernels)
+def run_text(
+    index: int,
+    layout: Layout,
+    program: p.Program,
+    kernels: set[str],
+    layouts: Mapping[int, Layout] | None = None,
+) -> str:
+    """The text of ``unity_run_<index>``; adds the kernels it calls to `kernels`.
+
+    Args:
+        index: The function's in the program.
+        layout: Its plan.
+        program: The program.
+        kernels: Added to.
+        layouts: The plans of functions that it may call.
+    """
+    body = Body(layout, program, kernels, layouts or {})
     lines = body.write()
     header = (
         f"define internal i64 @unity_run_{index}(ptr noalias %inputs, ptr noalias %outputs, "
@@ -25,14 +41,22 @@ def run_text(index: int, layout: Layout, program: p.Program, kernels: set[str]) 
     return "\n".join([header, *lines, "}"])
 
 
-class _Body:
+class Body:
     """State while a function is written."""
 
-    def __init__(self, layout: Layout, program: p.Program, kernels: set[str]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        program: p.Program,
+        kernels: set[str],
+        layouts: Mapping[int, Layout],
+    ) -> None:
         self.layout, self.program, self.kernels = layout, program, kernels
+        self.layouts = layouts
         self.code = layout.code
         self.t = Text(known=layout.known)
-        self.polls = sum(isinstance(i, p.CallKernel) for i in self.code.code) > 1
+        calls = [i for i in self.code.code if isinstance(i, p.CallKernel | p.CallFunction)]
+        self.polls = len(calls) > 1
 
     def write(self) -> list[str]:
         """All blocks."""
@@ -40,6 +64,9 @@ class _Body:
         t.block("entry")
         for r, spec in enumerate(self.code.registers):
             t.do(f"%r{r} = alloca {_kind(spec)}")
+        for at, i in enumerate(self.code.code):
+            if isinstance(i, p.CallFunction):
+                declare_frame(t, at, self.layouts[i.function])
         for k, param in enumerate(self.code.params):
             assert isinstance(param.registers, int)
             self.set(param.registers, t.load("ptr", "%inputs", k, "ptr"))
@@ -142,7 +169,9 @@ class _Body:
                     self.give(k, register)
                 t.do("ret i64 0")
                 return False
-            case p.CallHost() | p.CallFunction() | p.MakeClosure() | p.CallClosure() | p.RunScan():
+            case p.CallFunction():
+                write_call(self, at, i)
+            case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan():
                 raise AssertionError("not native")
             case p.MakeShape():
                 pass  # its dims are known wherever it is used
@@ -199,13 +228,12 @@ class _Body:
                 same = self.t.let(f"icmp eq i64 {a}, {b}")
                 self.goto_unless(same, "failed", at, f"axis{axis}")
         for slot in binds:
-            self.facts(at, slot)
+            self.facts(at, self.code.symbols[slot], self.t.size(Slot(slot)), str(slot))
 
-    def facts(self, at: int, slot: int) -> None:
-        """What is declared of a symbol that a check binds."""
-        info, value = self.code.symbols[slot], self.t.size(Slot(slot))
-        for tag, condition in fact_conditions(self.t, value, info):
-            self.goto_unless(condition, "failed", at, f"{tag}{slot}")
+    def facts(self, at: int, info: p.SymbolInfo, value: str, tag: str) -> None:
+        """What is declared of a symbol that a check or a call binds."""
+        for kind, condition in fact_conditions(self.t, value, info):
+            self.goto_unless(condition, "failed", at, f"{kind}{tag}")
 
     def branch(self, at: int, condition: p.Reg, otherwise: int) -> None:
         """To the next instruction if the condition holds."""

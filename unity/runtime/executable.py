@@ -298,8 +298,9 @@ class Executable:
         return {name: why.get(name, "native") for name in self._calls}
 
     def explain(self) -> Explanation:
-        """What each call site was resolved to and why, as a table."""
-        return Explanation.stored(self._parts.image.explanation)
+        """What each call site was resolved to and why, as a table, and how each function runs."""
+        found = Explanation.stored(self._parts.image.explanation)
+        return replace(found, functions=tuple(self.native().items()))
 
     def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the executable to a file, which `unity.load` and `unity.runtime.load` read.

@@ -101,6 +101,8 @@ class Explanation:
     policy: str = "tir"
     notes: tuple[str, ...] = ()
     """What else is to be known: overrides that fit nothing."""
+    functions: tuple[tuple[str, str], ...] = ()
+    """How each function runs, as `Executable.native` says."""
 
     def __iter__(self) -> Iterator[SiteRow]:
         """The sites in order."""
@@ -191,7 +193,11 @@ class Explanation:
         """As plain text, one site a line."""
         lines = [" | ".join((s, o, h, c, r)) for s, o, h, c, _, r in self.rows()]
         lines += [f"{'*' if road.taken else ' '} {road.name}: {road.text}" for road in self.roads]
-        return "\n".join([*lines, *self.notes, self.summary()])
+        return "\n".join([*lines, *self.notes, *self.running(), self.summary()])
+
+    def running(self) -> list[str]:
+        """A line for each function: native code, or bytecode and why."""
+        return [f"{name}: {how}" for name, how in self.functions]
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{h}</th>" for h in HEADINGS)
@@ -207,7 +213,7 @@ class Explanation:
         table = f"<table><tr>{head}</tr>{body}</table>"
         if plans:
             table += f"<table><tr><th>plan</th><th>fastest run</th><th></th></tr>{plans}</table>"
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.notes, *self.running()))
         return f"<p>{html.escape(self.summary())}</p>{table}{notes}"
 
     def __rich_console__(self, console: object, options: object) -> Iterator[object]:
@@ -223,7 +229,7 @@ class Explanation:
             for road in self.roads:
                 roads.add_row(road.name, road.text, "taken" if road.taken else "")
             yield roads
-        yield from self.notes
+        yield from (*self.notes, *self.running())
 
 
 def _names(row: SiteRow) -> tuple[str, str]:

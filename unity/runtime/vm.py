@@ -78,10 +78,19 @@ class VM:
         """Call a function by name on plain arrays, numbers, shapes and tuples of them.
 
         Raises:
-            UnityError: The arguments don't match, or a check in the program fails.
+            UnityError: The arguments don't match, a check in the program fails, or calls nest too
+                deeply.
         """
         index = next(i for i, f in enumerate(self.program.functions) if f.name == name)
-        return self._call(index, args, (), (), "input")
+        try:
+            return self._call(index, args, (), (), "input")
+        except RecursionError:
+            pass  # its traceback has a thousand lines
+        raise UnityError(
+            f"{name}: calls of graph functions nest too deeply",
+            hint="a function that calls itself must come to an end; a loop (while, R.scan) has no "
+            "such limit",
+        )
 
     def _call(
         self,

@@ -1,0 +1,164 @@
+"""A call of another function of the program, native code to native code.
+
+The caller checks what a Python caller's arguments are checked for (sizes, declared facts) and binds
+the callee's symbols; results are computed in the caller's memory; the callee's arena is allocated
+for the call. Whatever does not fit fails, and the bytecode then says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, assert_never
+
+from unity.codegen.vm.layout import Layout, NotNativeError
+from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.prelude import api
+from unity.ir.aligned import LINE
+from unity.runtime import program as p
+from unity.runtime.sizes import Size, SizeOp, Slot, combine
+
+if TYPE_CHECKING:
+    from unity.codegen.vm.native_body import Body
+
+STACK_BYTES = 1 << 18
+"""What the frames of nested calls may take: threads have 512 KiB at least where we run."""
+_FRAME = 256
+"""Bytes of a frame besides its tables: what the code generator spills."""
+DEPTH = 2
+"""The word of the poll state that counts the bytes of frames."""
+
+
+def declare_frame(t: Text, at: int, callee: Layout) -> None:
+    """The tables that a call hands over; in the function's first block, so that loops share them.
+
+    Args:
+        t: The caller.
+        at: The call's index in its code.
+        callee: What it calls.
+    """
+    dims = sum(len(o.shape or ()) for o in callee.outputs)
+    t.do(f"%c{at}.slots = alloca [{callee.slots + 1} x i64]")
+    t.do(f"%c{at}.inputs = alloca [{len(callee.inputs) + 1} x ptr]")
+    t.do(f"%c{at}.outputs = alloca [{len(callee.outputs) + 1} x ptr]")
+    t.do(f"%c{at}.dims = alloca [{dims + 1} x i64]")
+
+
+def frame_bytes(layout: Layout, layouts: Mapping[int, Layout]) -> int:
+    """About what a call of a function takes of the stack."""
+    words = len(layout.code.registers)
+    for i in layout.code.code:
+        if isinstance(i, p.CallFunction):
+            callee = layouts[i.function]
+            words += callee.slots + len(callee.inputs) + 4
+            words += sum(1 + len(o.shape or ()) for o in callee.outputs)
+    return _FRAME + 8 * words
+
+
+def write_call(body: Body, at: int, call: p.CallFunction) -> None:
+    """The instructions of a call."""
+    t, callee = body.t, body.layouts[call.function]
+    _bind(body, at, call, callee)
+    for k, register in enumerate(p.leaves(call.dst)):
+        memory = body.storage(register)
+        t.store("ptr", memory, f"%c{at}.outputs", k)
+        body.set(register, memory)
+    used = t.load("i64", "%poll", DEPTH, "i64")
+    deeper = t.let(f"add i64 {used}, {frame_bytes(callee, body.layouts)}")
+    body.goto_unless(t.let(f"icmp ule i64 {deeper}, {STACK_BYTES}"), "failed", at, "fits")
+    arena, raw = _arena(body, at, call.function)
+    t.store("i64", deeper, "%poll", DEPTH)
+    code = t.let(
+        f"call i64 @unity_run_{call.function}(ptr %c{at}.inputs, ptr %c{at}.outputs, "
+        f"ptr %c{at}.slots, ptr {arena}, ptr %poll)"
+    )
+    t.store("i64", used, "%poll", DEPTH)
+    t.do(f"call void {t.load('ptr', '@unity_python', api('free'), 'ptr')}(ptr {raw})")
+    done = t.let(f"icmp eq i64 {code}, 0")
+    t.do(f"br i1 {done}, label %n{at}.done, label %n{at}.left")
+    t.block(f"n{at}.left")
+    t.do(f"ret i64 {code}")
+    t.block(f"n{at}.done")
+
+
+def _bind(body: Body, at: int, call: p.CallFunction, callee: Layout) -> None:
+    """Hand over the arguments, bind the callee's symbols and check what else is said of sizes."""
+    t = body.t
+    bound: dict[int, Size] = {}
+    pairs: list[tuple[Size, Size]] = []
+    for k, (argument, wanted) in enumerate(zip(call.args, callee.inputs, strict=True)):
+        given = body.code.registers[_register(argument)]
+        if isinstance(given, p.TensorSpec) and isinstance(wanted, p.TensorSpec):
+            t.store("ptr", body.get(_register(argument)), f"%c{at}.inputs", k)
+            pairs += zip(wanted.shape or (), given.shape or (), strict=True)
+        elif isinstance(given, p.ShapeSpec) and isinstance(wanted, p.ShapeSpec):
+            pairs += zip(wanted.dims or (), given.dims or (), strict=True)
+    for size, actual in pairs:
+        if isinstance(size, Slot) and size.index not in bound:
+            bound[size.index] = actual
+            t.store("i64", t.size(actual), f"%c{at}.slots", size.index)
+            body.facts(at, callee.code.symbols[size.index], t.size(actual), f"slot{size.index}")
+    for n, (size, actual) in enumerate(pairs):
+        a, b = t.size(_in_caller(size, bound)), t.size(actual)
+        if a != b:
+            body.goto_unless(t.let(f"icmp eq i64 {a}, {b}"), "failed", at, f"size{n}")
+
+
+def _arena(body: Body, at: int, function: int) -> tuple[str, str]:
+    """The callee's arena, aligned, and what is to be freed."""
+    t = body.t
+    needed = t.let(f"call i64 @unity_plan_{function}(ptr %c{at}.slots, ptr %c{at}.dims)")
+    body.goto_unless(t.let(f"icmp sge i64 {needed}, 0"), "failed", at, "planned")
+    malloc = t.load("ptr", "@unity_python", api("malloc"), "ptr")
+    raw = t.let(f"call ptr {malloc}(i64 {t.let(f'add i64 {needed}, {LINE}')})")
+    body.goto_unless(t.let(f"icmp ne ptr {raw}, null"), "failed", at, "memory")
+    end = t.let(f"ptrtoint ptr {t.at(raw, LINE - 1)} to i64")
+    return t.let(f"inttoptr i64 {t.let(f'and i64 {end}, {-LINE}')} to ptr"), raw
+
+
+def _in_caller(size: Size, bound: Mapping[int, Size]) -> Size:
+    """A size of the callee in the caller's symbols."""
+    match size:
+        case int():
+            return size
+        case Slot(index):
+            return bound[index]
+        case SizeOp(op, a, b):
+            return combine(op, _in_caller(a, bound), _in_caller(b, bound))
+        case _:
+            assert_never(size)
+
+
+def _register(tree: p.Tree) -> p.Reg:
+    assert isinstance(tree, int)
+    return tree
+
+
+def require_callable(
+    code: p.FunctionCode, call: p.CallFunction, program: p.Program, why_not: Mapping[int, str]
+) -> None:
+    """Refuse a call that can't be native.
+
+    Args:
+        code: The caller.
+        call: A call in it.
+        program: Both are of it.
+        why_not: Functions known not to be native, each with the reason.
+
+    Raises:
+        NotNativeError: The callee is not, or it is given what is not known well enough.
+    """
+    callee = program.functions[call.function]
+    if call.function in why_not:
+        raise NotNativeError(f"it calls {callee.name}, which is bytecode: {why_not[call.function]}")
+    for param, argument in zip(callee.params, call.args, strict=True):
+        given = code.registers[argument] if isinstance(argument, int) else None
+        match param.spec, given:
+            case p.TensorSpec(name, shape), p.TensorSpec(found, dims):
+                fits = name == found and shape is not None and dims is not None
+                fits = fits and len(shape or ()) == len(dims or ())
+            case p.ShapeSpec(shape), p.ShapeSpec(dims):
+                fits = shape is not None and dims is not None and len(shape) == len(dims)
+            case _:
+                fits = False
+        if not fits:
+            raise NotNativeError(f"it gives {callee.name} a {param.name} of unknown dtype or shape")
