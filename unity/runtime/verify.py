@@ -20,6 +20,10 @@ from unity.runtime import program as p
 from unity.runtime.sizes import Size, SizeOp, Slot, slots_of
 
 _Item = TypeVar("_Item")
+_WORDS: dict[type[p.Spec], str] = {
+    p.TensorSpec: "tensor", p.ShapeSpec: "shape", p.ScalarSpec: "number", p.TupleSpec: "tuple",
+    p.ObjectSpec: "arena or closure",
+}  # fmt: skip
 _DEEPEST = 200
 """Levels of a size, a spec or a tree of registers; they are walked recursively."""
 
@@ -111,6 +115,9 @@ class _Function:
         gives, needs, computes = tuple(written(i)), tuple(read(i)), sizes(i)
         for register in (*gives, *needs):
             self._index(register, len(self.code.registers), "register")
+        for register, kind in held(i):
+            found = self.code.registers[register]
+            self._require(isinstance(found, kind), f"register {register} is no {_WORDS[kind]}")
         self._sizes(computes)
         self._callees(i)
         self._parts(i)
@@ -326,6 +333,29 @@ def sizes(i: p.Instruction) -> tuple[Size, ...]:
             return () if isinstance(value, bool | float) else (value,)
         case _:
             return ()
+
+
+def held(i: p.Instruction) -> Iterator[tuple[p.Reg, type[p.Spec]]]:
+    """What registers of an instruction must hold, where it is not told by anything else."""
+    match i:
+        case p.CallKernel(_, args):
+            yield from ((register, p.TensorSpec) for register in args)
+        case p.AllocTensor(dst) | p.LoadConst(dst):
+            yield dst, p.TensorSpec
+        case p.View(dst, arena):
+            yield from ((dst, p.TensorSpec), (arena, p.ObjectSpec))
+        case p.Reshape(dst, src) | p.Element(dst, src) | p.Fill(dst, src):
+            yield from ((dst, p.TensorSpec), (src, p.TensorSpec))
+        case p.AllocArena(dst) | p.MakeClosure(dst):
+            yield dst, p.ObjectSpec
+        case p.CallClosure(_, closure) | p.RunScan(_, closure):
+            yield closure, p.ObjectSpec
+        case p.MakeShape(dst):
+            yield dst, p.ShapeSpec
+        case p.MakeScalar(dst):
+            yield dst, p.ScalarSpec
+        case _:
+            pass
 
 
 def written(i: p.Instruction) -> Iterator[p.Reg]:

@@ -126,8 +126,8 @@ MANIFEST: Mapping[str, tuple[Callable[[Forgery], object], str]] = {
     "options that are no pairs": (
         lambda f: f.manifest.update(options=[["threads"]]), "options[0]: expected a list of 2"
     ),
-    "a million threads": (
-        lambda f: f.manifest.update(options=[["threads", 10**6]]), "it was compiled for 1000000"
+    "more threads than C counts": (
+        lambda f: f.manifest.update(options=[["threads", 2**31]]), "it was compiled for 2147483648"
     ),
     "no threads": (
         lambda f: f.manifest.update(options=[["threads", 0]]), "it was compiled for 0 threads"
@@ -217,6 +217,15 @@ PROGRAMS: Mapping[str, tuple[Callable[[Forgery], object], str]] = {
     ),
     "a kernel that is not there": (
         lambda f: f.code("CallKernel").update(kernel=99), "kernel 99 of"
+    ),
+    "an argument that is no tensor": (
+        lambda f: f.main["registers"].__setitem__(
+            f.code("CallKernel")["args"][0], {"is": "ObjectSpec"}),
+        "is no tensor",
+    ),
+    "an arena that is a tensor": (
+        lambda f: first(f, **{"is": "AllocArena", "dst": 0, "bytes": 64}),
+        "register 0 is no arena or closure",
     ),
     "an argument too few": (lambda f: f.code("CallKernel")["args"].pop(), "takes ("),
     "a kernel of a billion buffers": (

@@ -18,7 +18,7 @@ from unity.runtime.verify import MalformedError
 
 from .manifest import Manifest
 
-MOST_THREADS = 1 << 10
+_MOST_THREADS = 2**31 - 1  # as C counts them; the pool has its own limit
 
 
 def check_pieces(manifest: Manifest, available: int) -> None:
@@ -67,7 +67,7 @@ def check_references(manifest: Manifest) -> None:
         MalformedError: It is not.
     """
     threads = dict(manifest.options).get("threads")
-    if threads is not None and not (type(threads) is int and 1 <= threads <= MOST_THREADS):
+    if threads is not None and not (type(threads) is int and 1 <= threads <= _MOST_THREADS):
         raise MalformedError(f"it was compiled for {threads!r} threads")
     libraries = {record.name for record in manifest.libraries}
     for symbol in manifest.symbols:
