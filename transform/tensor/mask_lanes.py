@@ -175,8 +175,9 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
 
 def _divides(e: PrimExpr) -> bool:
     """Whether an expression divides integers by what is loaded."""
-    divides = isinstance(e, Binary) and e.op.endswith(("div", "mod")) and not e.dtype.is_float
-    return divides and any(isinstance(x, Load) for x in walk_prim(e.b))
+    if not isinstance(e, Binary) or e.dtype.is_float or not e.op.endswith(("div", "mod")):
+        return False
+    return any(isinstance(x, Load) for x in walk_prim(e.b))
 
 
 def _own_place(

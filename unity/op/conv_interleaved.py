@@ -205,5 +205,6 @@ OPS: tuple[OpDef, ...] = (
         pattern="out_fusable",
         samples=_samples,
         precision="always",
+        sums=True,
     ),
 )

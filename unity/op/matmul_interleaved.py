@@ -160,5 +160,6 @@ OPS: tuple[OpDef, ...] = (
         pattern="out_fusable",
         samples=_samples,
         precision="never",
+        sums=True,
     ),
 )

@@ -129,6 +129,17 @@ class Sample:
     attrs: Attrs
 
 
+SUM_OF_PRODUCTS = 2.0**-22
+"""What a float32 sum of products may be off, of the sum of the products' absolute values.
+
+Four units of rounding (2**-24). Each addition rounds once, so that for n of them in any order the
+bound is n units (Higham, Accuracy and Stability, 3.1); what is met grows as the root of n, and of
+partial sums, which are a part of the whole. Pairs added up first (vdpbf16ps, tdpbf16ps), with a
+rounding between or without, are off from a chain of multiply-adds by what two chains are. (Those
+instructions take denormals as zero, which is less than this of any sum that holds a normal number.)
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class OpDef:
     """An operator and its rows.
@@ -147,6 +158,9 @@ class OpDef:
         samples: Generates calls for the tests: random shapes, dtypes, edge cases, empty tensors.
         gradient, layout, precision: Rules that later passes read; None where there is none.
         tolerance: Relative error allowed between compiled float32 code and the reference.
+        sums: Whether each result is a sum of products of the arguments, added up in an order that
+            each machine's instructions choose: compiled float32 code may then be off by
+            `SUM_OF_PRODUCTS` of the products' absolute values added up, not of what they leave.
         doc: What it computes, with shapes and the source of its semantics.
     """
 
@@ -164,6 +178,7 @@ class OpDef:
     layout: Callable[..., object] | None = None
     precision: Literal["always", "operands", "follow", "never"] = "follow"
     tolerance: float = 1e-5
+    sums: bool = False
 
     def bind(
         self, args: Sequence[object], kwargs: dict[str, object], span: Span | None = None
