@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from unity.arith import simplify
 from unity.ir.foreign import foreign_symbol
@@ -30,6 +31,10 @@ from unity.ir.visit import (
     walk_prim,
     walk_stmt,
 )
+
+MOST = 500
+"""Nodes that copies of a formula may come to in one statement: chains of formulas that each read
+the one before twice would double with every link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,15 @@ def _may_inline(stmt: Stmt, made: Producer) -> bool:
     for block in _readers(stmt, made.buffer):
         if any(isinstance(inner, Block) for inner in walk_stmt(block.body)):
             return False
+        reads = _reads_of(block, made.buffer)
+        if len(reads) > 1 and len(reads) * _size(made.value) > MOST:
+            return False
     return not is_costly(made.value) or reads_once(stmt, made.buffer)
+
+
+def _size(value: PrimExpr) -> int:
+    """How many nodes a formula is written with, no further than matters."""
+    return sum(1 for _ in islice(walk_prim(value), MOST))
 
 
 def reads_once(stmt: Stmt, buffer: Buffer) -> bool:
@@ -211,14 +224,12 @@ def looks_up(stmt: Stmt) -> bool:
 
 def _reads_of(block: Block, buffer: Buffer) -> list[Load]:
     parts = [block.body] if block.init is None else [block.init, block.body]
-    return [
-        load
-        for part in parts
-        for s in walk_stmt(part)
-        for e in stmt_exprs(s)
-        for load in _loads(e)
-        if load.buffer is buffer
-    ]
+    return [load for part in parts for load in _reads_in(part, buffer)]
+
+
+def _reads_in(part: Stmt, buffer: Buffer) -> list[Load]:
+    exprs = (e for s in walk_stmt(part) for e in stmt_exprs(s))
+    return [load for e in exprs for load in _loads(e) if load.buffer is buffer]
 
 
 def _inlined(stmt: Stmt, made: Producer) -> Stmt:
@@ -240,14 +251,15 @@ def _inlined(stmt: Stmt, made: Producer) -> Stmt:
 def _with_formula(body: Stmt, made: Producer, name_repeated: bool) -> Stmt:
     """A block's statement with reads of the buffer replaced.
 
-    With `name_repeated`, an element read several times, and not only under a guard, is computed
+    With `name_repeated`, an element read several times, and not only under guards, is computed
     once in a let.
     """
     always = _unguarded(body, made.buffer)
     named: dict[tuple[PrimExpr, ...], PrimVar] = {}
     if name_repeated and not isinstance(made.value, Load | Imm | PrimVar | SizeVar):
-        for indices, count in always.items():
-            if count > 1:
+        reads = Counter(x.indices for x in _reads_in(body, made.buffer))
+        for indices in always:
+            if reads[indices] > 1:
                 named[indices] = PrimVar(made.buffer.name, made.buffer.dtype)
 
     def on_load(x: PrimExpr) -> PrimExpr | None:
