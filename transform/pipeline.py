@@ -5,6 +5,8 @@ Every line is a pass; a comment stands where the order matters.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from unity.ir.dtype import BFLOAT16, FLOAT16, DType
 
 from .backend import Backend, Precision, backend_of, check_precision
@@ -115,12 +117,13 @@ TENSOR = Pipeline(
 NARROW: dict[Precision, DType] = {"bf16": BFLOAT16, "f16": FLOAT16}
 
 
-def pipeline(kind: str = "cpu", precision: Precision = "f32") -> Pipeline:
+def pipeline(kind: str = "cpu", precision: Precision = "f32", *, winograd: bool = True) -> Pipeline:
     """The pipeline of a kind of target. `print` shows it as the Python that makes it.
 
     Args:
         kind: Of target: the name of a backend.
         precision: What `ConvertPrecision` is to do; ``"f32"`` leaves it out.
+        winograd: Whether convolutions may be computed by Winograd's tiles (`ConvertWinograd`).
 
     Raises:
         UnityError: There is no such kind or precision.
@@ -132,7 +135,14 @@ def pipeline(kind: str = "cpu", precision: Precision = "f32") -> Pipeline:
     """
     check_precision(precision)
     backend = backend_of(kind)
-    return (backend.pipeline or standard_pipeline)(backend, precision)
+    found = (backend.pipeline or standard_pipeline)(backend, precision)
+    return found if winograd else _without_winograd(found)
+
+
+def _without_winograd(found: Pipeline) -> Pipeline:
+    """Each output of a convolution as the sum over the pixels it sees, and of no others."""
+    passes = (p for p in found.passes if not isinstance(p, ConvertWinograd))
+    return Pipeline(tuple(replace(p, forms=False) if isinstance(p, Resolve) else p for p in passes))
 
 
 def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipeline:

@@ -94,6 +94,7 @@ def compile(  # noqa: A001
     caches: Caches = False,
     threads: int | None = None,
     precision: Precision = "f32",
+    winograd: bool = True,
     resolve: ResolveOption | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
     instruments: Sequence[Instrument] = (),
@@ -127,6 +128,10 @@ def compile(  # noqa: A001
         precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
             that type and sum in float32 (in f16 not convolutions that are laid out in blocks of
             channels); inputs and outputs stay what they are.
+        winograd: Whether 3x3 convolutions may be computed by Winograd's tiles, as they are where
+            that is estimated faster: rounding errors are then relative to the largest pixel that a
+            tile of up to 6x6 sees (a pixel of 1e6 shifts its neighbours by about 1), and a NaN or
+            an infinity spreads over the tile. False: each output sees its own pixels only.
         resolve: What call sites are resolved to: ``"tir"`` (our kernels, the default), ``"static"``
             (by estimate), ``"measure"`` (the fastest on this machine), an implementation
             (``"library:openblas"``, ``"engine:onnxruntime"``), a function
@@ -169,7 +174,11 @@ def compile(  # noqa: A001
             f"a pipeline and precision={precision!r}",
             hint=f"start from unity.transform.pipeline(precision={precision!r})",
         )
-    passes = default_pipeline(context.target.kind, precision) if pipeline is None else pipeline
+    if pipeline is not None and not winograd:
+        raise UnityError(
+            "a pipeline and winograd=False", hint="start from unity.pipeline(winograd=False)"
+        )
+    passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
     if resolve is not None or sizes:
         passes = _resolved(passes, module, resolve, sizes, context, cache)
     folder = default_folder() if cache == "default" else cache
@@ -177,6 +186,7 @@ def compile(  # noqa: A001
     asked: dict[str, Option] = {
         "threads": threads if isinstance(target, str) else target.threads,
         "precision": precision,
+        "winograd": winograd,
         "caches": caches is not False,
         "check_bounds": check_bounds,
     }

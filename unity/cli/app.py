@@ -40,6 +40,10 @@ Precision = Annotated[
     Literal["f32", "bf16", "f16"],
     typer.Option(help="In what matrix products and convolutions compute."),
 ]
+Winograd = Annotated[
+    bool,
+    typer.Option(help="Whether 3x3 convolutions may take Winograd's tiles: faster, less exact."),
+]
 Target = Annotated[str, typer.Option(help="The kind of target; packages add some.")]
 Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
 Hosts = Annotated[
@@ -83,12 +87,13 @@ def compile_(
     ] = None,
     threads: Threads = None,
     precision: Precision = "f32",
+    winograd: Winograd = True,
     target: Target = "cpu",
 ) -> None:
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
-    compile_model(model, output, threads, precision, target)
+    compile_model(model, output, threads, precision, target, winograd=winograd)
 
 
 @app.command()

@@ -19,11 +19,13 @@ def compile_model(
     threads: int | None,
     precision: Precision = "f32",
     target: str = "cpu",
+    *,
+    winograd: bool = True,
 ) -> None:
     """Compile and report; write the executable, a library for C, or texts into a folder."""
     only_models(model, "compile")
     console = Console(highlight=False)
-    executable, took = compiled(model, threads, console, precision, target)
+    executable, took = compiled(model, threads, console, precision, target, winograd=winograd)
     console.print(took)
     console.print(str(executable), markup=False, soft_wrap=True)
     constants = sum(c.nbytes for c in executable.constants)

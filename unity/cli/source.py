@@ -55,6 +55,8 @@ def compiled(
     precision: Precision = "f32",
     target: str = "cpu",
     hosts: Sequence[str] = (),
+    *,
+    winograd: bool = True,
 ) -> tuple[Executable, str]:
     """The executable of a model or an artifact, and how long that took, in words."""
     start = time.perf_counter()
@@ -69,7 +71,9 @@ def compiled(
         module = load(path)
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
-        executable = unity_compile(module, target, threads=threads, precision=precision)
+        executable = unity_compile(
+            module, target, threads=threads, precision=precision, winograd=winograd
+        )
     took = time.perf_counter() - imported
     return executable, f"imported in {imported - start:.2f} s, compiled in {took:.2f} s"
 

@@ -162,3 +162,30 @@ def main(x: f32[Tensor, 1, 4, h, h, 4]) -> f32[Tensor, ...]:
         {"weight": weight},
     )
     assert tile_of(ConvertWinograd()(module, CONTEXT)) == tile
+
+
+def test_without_winograd_an_output_sees_its_own_pixels_only() -> None:
+    """By tiles, one NaN would spread over a tile, and a pixel of 1e6 shift its neighbours."""
+    (weight,) = floats(0, (32, 32, 3, 3))
+    module = parse(
+        """
+@script.function
+def main(x: f32[Tensor, 1, 32, 14, 14]) -> f32[Tensor, 1, 32, 14, 14]:
+    return R.nn.conv2d(x, R.const("weight"), padding=1)
+""",
+        {"weight": weight},
+    )
+    executable = unity.compile(module, winograd=False)
+    assert ConvertWinograd.__name__ not in unity.pipeline(winograd=False).names
+    (x,) = floats(1, (1, 32, 14, 14))
+    plain = np.asarray(executable(x), np.float64)
+    sees = np.zeros((14, 14), bool)
+    sees[4:7, 6:9] = True
+    for value in (np.nan, np.inf, 1e6):
+        spoiled = x.copy()
+        spoiled[0, 3, 5, 7] = value
+        got = np.asarray(executable(spoiled), np.float64)
+        np.testing.assert_array_equal(got[..., ~sees], plain[..., ~sees])
+        assert not np.isclose(got[..., sees], plain[..., sees]).any()
+    with pytest.raises(unity.UnityError, match="a pipeline and winograd=False"):
+        unity.compile(module, pipeline=unity.pipeline(), winograd=False)
