@@ -64,3 +64,17 @@ def modules_print_back(
         patch.setattr(IRModule, "__post_init__", record)
         yield
     pytestconfig.stash[PRINT_BACK].check(built)
+
+
+LONG = 5.0  # seconds; on a machine that does nothing else
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name tests that take long and don't say why."""
+    reports = [r for r in terminalreporter.getreports("passed") if r.when == "call"]
+    for report in reports:
+        if report.duration > LONG and "long" not in report.keywords:
+            terminalreporter.write_line(
+                f"{report.nodeid} took {report.duration:.1f} s: make it shorter, or say why it is "
+                'not by @pytest.mark.long("...")'
+            )

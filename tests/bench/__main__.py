@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from typing import Any
 
 import onnx
 
+from .machine import machine
 from .memory import RUNTIMES, measured
 from .models import MODELS
 from .overhead import call_overhead
@@ -57,6 +57,9 @@ def main() -> None:
     output: Path = options.output
     if output.suffix != ".json" or not output.parent.is_dir():
         parser.error(f"--output {output}: expected a .json file in a folder that exists")
+    earlier: Row = json.loads(output.read_text()) if output.exists() else {}
+    if earlier.get("machine", machine()) != machine():
+        parser.error(f"{output.name} is of {earlier['machine']}, this is {machine()}: --output")
     works = options.works or list(WORKS)
     names = options.peers or [*(p for p in PEERS if p != "tvm"), STATIC]
     rows: list[Row] = []
@@ -69,10 +72,9 @@ def main() -> None:
                 print(lines([row])[0], flush=True)
     print(section("against the best peer:", summary(rows)), end="")
     print(section("against itself at fixed sizes:", worst_lengths(rows)), end="")
-    earlier: Row = json.loads(output.read_text()) if output.exists() else {}
     found: Row = {
         "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
+        "machine": machine(),
         "rows": merged(earlier.get("rows", []), rows),
     }
     weighed = [w for w in works if w in MODELS and w not in ONLY_DYNAMIC]

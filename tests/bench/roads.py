@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -30,6 +28,7 @@ from unity.errors import UnityError
 from unity.runtime.executable import Executable
 from unity.tune.timing import interleaved
 
+from .machine import machine
 from .peers import relative_error
 from .works import WORKS
 
@@ -164,7 +163,7 @@ def kept(rows: list[Row]) -> None:
     order = list(WORKS)
     whole = {
         "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cpus",
+        "machine": machine(),
         "rows": sorted(merged.values(), key=lambda r: (order.index(r["work"]), *key(r)[1:])),
     }
     RESULTS.write_text(json.dumps(whole, indent=1) + "\n")

@@ -116,6 +116,7 @@ OTHERWISE: dict[str, Callable[[Path], Executable]] = {
 }
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_other_options_find_nothing(tmp_path: Path, lowered: list[str], what: str) -> None:
     expected = compiled(tmp_path)(X, W)
@@ -172,6 +173,7 @@ def damage(folder: Path, how: str) -> None:
             os.replace(file.with_suffix(".tmp"), file)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("how", ["flipped", "cut", "empty", "swapped", "gone"])
 @pytest.mark.parametrize("what", ["kernels", "objects"])
 def test_damaged_entries_are_made_again(

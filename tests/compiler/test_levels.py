@@ -141,13 +141,10 @@ def off(got: Array, name: str) -> float:
     return float(abs(got.astype(np.float64) - wanted).max() / abs(wanted).max())
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize(
     ("name", "level"),
-    [
-        pytest.param(name, level, marks=() if (i + k) % 2 == 0 else pytest.mark.slow)
-        for i, name in enumerate(CASES)
-        for k, level in enumerate(level for level in LEVELS if "dots" not in level)
-    ],
+    [(name, level) for name in CASES for level in LEVELS if "dots" not in level],
 )
 def test_every_rule_computes_the_same(name: str, level: str) -> None:
     target = LEVELS[level]
@@ -156,6 +153,7 @@ def test_every_rule_computes_the_same(name: str, level: str) -> None:
     assert off(unity.compile(module(name), target)(array(name)), name) < 2e-5
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", ["weights in panels", "convolution", "first layer", "attention"])
 def test_narrow_floats_compute_where_there_are_instructions(name: str, level: str) -> None:
@@ -178,9 +176,10 @@ def test_narrow_floats_compute_where_there_are_instructions(name: str, level: st
         assert error.value.hint
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(x, marks=() if i % 3 == 0 else pytest.mark.slow) for i, x in enumerate(CASES)],
+    CASES,
 )
 def test_every_rule_compiles_for_aarch64(name: str) -> None:
     assert objects(module(name), ARM["neon"])

@@ -1,6 +1,6 @@
 """Every operator through the whole compiler, against its reference, static and symbolic dims.
 
-All samples of an operator are functions of one module, so that each operator compiles once a case.
+The samples of several operators are functions of one module, so that they are compiled in one go.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from unity.op.registry import SUM_OF_PRODUCTS, OpDef, RefArg, Sample
 from unity.op.table import OPS
 
 COMPUTED = sorted(name for name, op in OPS.items() if op.compute is not None)
+BATCHES = [COMPUTED[i : i + 10] for i in range(0, len(COMPUTED), 10)]
 SizeOf = Callable[[int], Dim]
 SEED = 11
 
@@ -96,15 +97,15 @@ def is_bound(function: Function) -> bool:
     return True
 
 
-def run(op: OpDef, cases: Sequence[Case]) -> None:
-    module = IRModule({f"case{n}": c.function for n, c in enumerate(cases)})
+def run(cases: Sequence[tuple[OpDef, Case]]) -> None:
+    module = IRModule({f"case{n}": c.function for n, (_, c) in enumerate(cases)})
     executable = unity.compile(module, cache=None)
-    for n, c in enumerate(cases):
+    for n, (op, c) in enumerate(cases):
         got = executable[f"case{n}"](*c.arrays)
         results = got if isinstance(got, tuple) else (got,)
         for k, (mine, theirs) in enumerate(zip(results, c.expected, strict=True)):
             scale = c.scales[k] if c.scales else None
-            compare(op, np.asarray(mine), theirs, f"sample {n}", scale)
+            compare(op, np.asarray(mine), theirs, f"{op.name}: {c.function}", scale)
 
 
 def compare(op: OpDef, got: Array, expected: Array, what: str, scale: Array | None) -> None:
@@ -133,22 +134,22 @@ def samples_of(name: str, most: int) -> Sequence[Sample]:
     return found[:: -(-len(found) // most)]
 
 
-@pytest.mark.parametrize("name", COMPUTED)
-def test_static(name: str) -> None:
-    op = OPS[name]
-    run(op, [case(op, s, lambda n: n) for s in samples_of(name, most=8)])
+@pytest.mark.parametrize("names", BATCHES, ids=lambda names: names[0])
+def test_static(names: Sequence[str]) -> None:
+    run([(OPS[n], case(OPS[n], s, lambda n: n)) for n in names for s in samples_of(n, most=8)])
 
 
-@pytest.mark.parametrize("name", COMPUTED)
-def test_symbolic(name: str) -> None:
+@pytest.mark.parametrize("names", BATCHES, ids=lambda names: names[0])
+def test_symbolic(names: Sequence[str]) -> None:
     """Equal extents share a symbol, so that the type rules accept what they accept of numbers."""
-    op, cases = OPS[name], list[Case]()
-    for sample in samples_of(name, most=4):
-        try:
-            made = case(op, sample, lambda n: n if n == 1 else dim(f"s{n}"))
-        except UnityError:
-            continue  # what holds of these numbers is not provable of all
-        if is_bound(made.function):
-            cases.append(made)
+    cases: list[tuple[OpDef, Case]] = []
+    for op in map(OPS.__getitem__, names):
+        for sample in samples_of(op.name, most=2):
+            try:
+                made = case(op, sample, lambda n: n if n == 1 else dim(f"s{n}"))
+            except UnityError:
+                continue  # what holds of these numbers is not provable of all
+            if is_bound(made.function):
+                cases.append((op, made))
     if cases:
-        run(op, cases)
+        run(cases)

@@ -48,38 +48,39 @@ def wraps(e: PrimExpr, data: AbstractSet[PrimVar] = frozenset()) -> bool:
     >>> wraps(n + 1), wraps(x), wraps(x % n), wraps(Binary("max", Binary("min", x, n), imm(0)))
     (False, True, False, False)
     """
-    return not (_has_end(e, -1, data) and _has_end(e, 1, data))
+    return not all(_ends(e, data))
 
 
-def _has_end(e: PrimExpr, way: int, data: AbstractSet[PrimVar]) -> bool:
-    """Whether a value is bounded from below (`way` is -1) or from above (1), as indices are."""
+def _ends(e: PrimExpr, data: AbstractSet[PrimVar]) -> tuple[bool, bool]:
+    """Whether a value has a bound below, and one above, as indices have; each part is met once."""
     match e:
         case Imm(value):
-            return abs(value) < SMALL
+            known = abs(value) < SMALL
         case PrimVar():
-            return e not in data
+            known = e not in data
         case SizeVar() | Compare() | Not():
-            return True
-        case Binary("min" | "max" as op, a, b):
-            ends = _has_end(a, way, data), _has_end(b, way, data)
-            return any(ends) if (op == "min") == (way > 0) else all(ends)
+            known = True
+        case Binary("min", a, b):
+            (low, high), (other_low, other_high) = _ends(a, data), _ends(b, data)
+            return low and other_low, high or other_high
+        case Binary("max", a, b):
+            (low, high), (other_low, other_high) = _ends(a, data), _ends(b, data)
+            return low or other_low, high and other_high
         case Binary("floormod" | "truncmod", _, b):
-            return not wraps(b, data)
+            known = all(_ends(b, data))
         case Binary("floordiv" | "truncdiv" | "shr", a, _):
-            return not wraps(a, data)
-        case Binary(_, a, b):
-            return not wraps(a, data) and not wraps(b, data)
+            known = all(_ends(a, data))
+        case Binary(_, a, b) | Ramp(a, b):
+            known = all(_ends(a, data)) and all(_ends(b, data))
         case Cast(_, value) if value.dtype.is_float:
-            return not any(isinstance(x, Load) or x in data for x in walk_prim(value))
+            known = not any(isinstance(x, Load) or x in data for x in walk_prim(value))
         case Cast(_, value):
-            return value.dtype.bits <= _NARROW or not wraps(value, data)
-        case Select(_, then, orelse):
-            return _has_end(then, way, data) and _has_end(orelse, way, data)
-        case Intrinsic("likely", (a,)):
-            return _has_end(a, way, data)
+            known = value.dtype.bits <= _NARROW or all(_ends(value, data))
+        case Select(_, a, b):
+            (low, high), (other_low, other_high) = _ends(a, data), _ends(b, data)
+            return low and other_low, high and other_high
+        case Intrinsic("likely", (a,)) | Broadcast(a):
+            return _ends(a, data)
         case Load() | Intrinsic():
-            return e.dtype.bits <= _NARROW
-        case Ramp(a, b):
-            return not wraps(a, data) and not wraps(b, data)
-        case Broadcast(value):
-            return _has_end(value, way, data)
+            known = e.dtype.bits <= _NARROW
+    return known, known

@@ -109,7 +109,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 
 def _samples(seed: int) -> Sequence[Sample]:
     s = Sampler.seeded(seed)
-    n, c, o = s.shape(3, 1, 4)
+    n, c, o = s.shape(3, 1, 2)
     size = s.shape(2, 5, 9)
 
     def call(weight: tuple[int, ...], lanes: int, kind: str = "float32", **attrs: object) -> Sample:

@@ -149,6 +149,7 @@ def assert_all_close(got: Sequence[Array], want: Sequence[Array]) -> None:
         np.testing.assert_allclose(g.astype(np.float64), w.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("seed", range(24))
 def test_interpreted_as_onnxruntime(seed: int) -> None:
     c = case(seed, steps=1 + seed % 4, batch=1 + seed % 3, symbolic=seed % 2 == 0)
@@ -158,6 +159,7 @@ def test_interpreted_as_onnxruntime(seed: int) -> None:
     assert_all_close(as_list(found), expected(c))
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_compiled_as_onnxruntime_over_lengths_and_batches(seed: int) -> None:
     made = unity.compile(case(seed, 3, 2, symbolic=True).model)

@@ -34,6 +34,7 @@ def kernel(
     return unscheduled("nn.conv2d_blocked", (x, w), attrs)[0]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(
     ("x", "w", "attrs"),
     [
@@ -69,6 +70,7 @@ UNKNOWN = [
 ]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(("w", "attrs"), UNKNOWN)
 def test_pixels_may_be_unknown(
     w: tuple[int, ...], attrs: dict[str, int | bool | tuple[int, ...]]

@@ -75,6 +75,7 @@ def run_as_python(trace: Trace, func: PrimFunc) -> PrimFunc:
     return sch.func
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("group", GROUPS)
 @pytest.mark.parametrize("seed", range(60))
 def test_interpreted(seed: int, group: str) -> None:

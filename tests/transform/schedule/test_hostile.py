@@ -28,6 +28,7 @@ def wrong(name: str, before: PrimFunc, after: PrimFunc) -> str | None:
     return differ(HOSTILE[name], before, after) or differ(HOSTILE[name], before, backwards(after))
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_single_step(name: str) -> None:
     sch = Schedule(HOSTILE[name].func())
@@ -63,6 +64,7 @@ def several(name: str, random: Random, count: int) -> tuple[Schedule, list[Step]
     return sch, steps
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("seed", range(120))
 def test_several_steps(seed: int) -> None:
     random = Random(seed)

@@ -76,6 +76,7 @@ CASES: dict[str, tuple[Shape, Shape, dict[str, int | Shape]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("name", CASES)
 def test_laid_out_it_computes_the_same(name: str) -> None:
     x, w, attrs = CASES[name]
@@ -124,6 +125,7 @@ def marks(func: PrimFunc) -> set[object]:
     return {s.attrs.get(INSTRUCTION) for s in walk_stmt(func.body) if isinstance(s, For)}
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("name", CASES)
 def test_in_vector_registers_it_computes_the_same(name: str) -> None:
     target = replace(HOST, features=LANES)
