@@ -162,7 +162,8 @@ def test_a_library_without_the_function(caplog: pytest.LogCaptureFixture) -> Non
     tempting_library(name, "cosine_of_my_own")
     exe = unity.compile(parse(PROGRAM), resolve="static")
     right(exe)
-    assert "library:tempting is left out: the library 'tempting' " in caplog.text
+    told = "the kernel 'cos' calls 'tempting.cosine_of_my_own': the library 'tempting' "
+    assert f"library:tempting is left out: {told}" in caplog.text
     (why,) = [c.why_not for c in exe.explain()["z"].candidates if "tempting" in c.implementation]
     assert why is not None
     assert why.endswith("has no function 'cosine_of_my_own'")
