@@ -98,6 +98,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "resolve number": (lambda: ANY.compile(double, resolve=3), r"(?s)resolve=3.*choose\(site, "),
     "resolve no pairs": (lambda: ANY.compile(double, resolve=[3]), "has 3, which is no pair"),
     "pipeline by name": (lambda: ANY.compile(double, pipeline="cpu"), "'cpu' is no pipeline"),
+    "trace nowhere": (
+        lambda: unity.compile(double, trace="/dev/null/trace"),
+        "the trace can't be written: /dev",
+    ),
     "trace is a file": (lambda: unity.compile(double, trace=__file__), r"\.py' is a file"),
     "nothing passed on": (
         lambda: unity.compile(double, pipeline=unity.pipeline().insert_before(FuseOps, Lost())),

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.script import print_module
 
@@ -43,7 +44,10 @@ class Trace:
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Write the input, once."""
         if not self._file:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise _unwritable(self.folder, error) from error
             self._last = print_module(module)
             self._parts = _functions(self._last)
             self._write("input", self._last)
@@ -63,11 +67,22 @@ class Trace:
             self._rows.append(_row(str(self._count), title, self._page(title, parts, earlier)))
             self._last, self._parts = text, parts
         index = f"<h1>Passes</h1><table>{''.join(self._rows)}</table>"
-        (self.folder / "index.html").write_text(_PAGE + index, encoding="utf-8")
+        self._put("index.html", _PAGE + index)
 
     def _write(self, name: str, text: str) -> None:
         self._file = f"{self._count:03}_{name}.py"
-        (self.folder / self._file).write_text(text, encoding="utf-8")
+        self._put(self._file, text)
+
+    def _put(self, name: str, text: str) -> None:
+        """A file of the folder.
+
+        Raises:
+            UnityError: It can't be written.
+        """
+        try:
+            (self.folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(self.folder / name, error) from error
 
     def _page(self, title: str, parts: Parts, earlier: str) -> str:
         """Write the page of a pass; what the index says of it."""
@@ -91,7 +106,7 @@ class Trace:
         links = [("all passes", "index.html"), ("before", earlier), ("after", self._file)]
         head = " ".join(f"<a href='{file}'>{text}</a>" for text, file in links)
         content = f"{_PAGE}<p>{head}</p><h1>{title}</h1>{''.join(shown)}"
-        (self.folder / page).write_text(content, encoding="utf-8")
+        self._put(page, content)
         functions = "1 function" if len(changed) == 1 else f"{len(changed)} functions"
         texts = f"<a href='{page}'>differences</a> <a href='{self._file}'>text</a>"
         return f"{texts} in {functions} {_counts(came, went)}"
@@ -136,3 +151,7 @@ td:nth-child(2) { font-family: monospace; max-width: 50em; overflow-wrap: anywhe
 .new { background: #dfd } .old { background: #fdd } .at, i { color: #888 }
 </style>
 """
+
+
+def _unwritable(path: Path, error: OSError) -> UnityError:
+    return UnityError(f"the trace can't be written: {path}: {error.strerror or error}")
