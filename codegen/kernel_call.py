@@ -20,7 +20,7 @@ from unity.ir.target import Target
 from unity.ir.types import ObjectType, TensorType, Type
 from unity.runtime.arrays import accept
 from unity.runtime.check import Binder
-from unity.runtime.instantiate import native_kernel
+from unity.runtime.kernel_timer import NativeKernel
 from unity.runtime.link import link, thread_pool
 from unity.runtime.overlap import refuse_overlap
 from unity.runtime.program import KernelInfo, Spec
@@ -60,7 +60,7 @@ def kernel_call(
     changed = [k for k, b in enumerate(written.buffers) if b in written_to]
     names = [f"argument {b.name!r}" for b in written.buffers]
     info = KernelInfo(name, len(specs), len(sizes), code.messages[name])
-    run = native_kernel(library[code.symbols[name]], info)
+    run = NativeKernel(library[code.symbols[name]], info)
 
     def call(*args: object) -> None:
         assert library is not None  # alive as long as this function

@@ -160,10 +160,38 @@ def test_reports() -> None:
     profile = exe.profile(X, X)
     assert set(exe.kernels) <= {row.what for row in profile.rows}
     assert exe.kernels[0] in str(profile)
+    assert str(profile).endswith("kernels as native code; the function: native")
     assert exe.peak_bytes(n=1000) - exe.peak_bytes(n=0) >= 4000
     with pytest.raises(unity.UnityError, match="values for n"):
         exe.peak_bytes()
     assert "main(x: float32[n]" in repr(exe)
+
+
+def test_a_profile_times_kernels_and_leaves_their_tensors_alone() -> None:
+    """A loop's state is written over by its kernels: calling them again must not be seen."""
+    exe = unity.compile(
+        parse("""
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    i = R.const(0)
+    y = x
+    while R.less(i, 5):
+        i = R.add(i, 1)
+        y = R.add(y, R.astype(R.sum(R.nonzero(y)), dtype="float32"))
+    return y
+""")
+    )
+    x = np.ones(4, np.float32)
+    seen: list[Event] = []
+    exe.trace(seen.append, x)
+    profile = exe.profile(x)
+    counts = {r.what: r.calls for r in profile.rows}
+    assert counts["CallHost"] == 5
+    assert sum(r.calls for r in profile.rows) == len(seen)
+    kernels = [r.seconds for r in profile.rows if r.what in exe.kernels]
+    assert all(seconds > 0 for seconds in kernels)
+    assert "bytecode: it calls Python (op:nonzero)" in str(profile)
+    assert profile.whole is not None
 
 
 def test_texts_of_what_was_compiled() -> None:

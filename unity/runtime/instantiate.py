@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.ir.dtype import Array
 from unity.runtime.artifact.match import why_unfit
 from unity.runtime.engine_kernel import EngineKernel
 from unity.runtime.executable import Executable, Listings, Parts
 from unity.runtime.image import Image
+from unity.runtime.kernel_timer import NativeKernel
 from unity.runtime.link import link, thread_pool
 from unity.runtime.native import NativeCode, supported
 from unity.runtime.native_info import LENGTHS, TABLES, NativeInfo
-from unity.runtime.program import KernelInfo
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
-from unity.runtime.vm import Kernel
 
 
 def instantiate(
@@ -49,7 +45,7 @@ def instantiate(
     linked = link(objects, [*exports, *_exports(native), LIMIT_SYMBOL], imports)
     limit = count.threads = Threads(thread_pool(image.pool), linked, count.first)
     kernels = tuple(
-        engines[k.name] if k.engine else native_kernel(linked[k.function], k)
+        engines[k.name] if k.engine else NativeKernel(linked[k.function], k)
         for k in program.kernels
     )
     code = None if native is None else NativeCode(linked, native, image.constants)
@@ -71,14 +67,3 @@ class _Count:
 
     def __call__(self) -> int:
         return self.first if self.threads is None else self.threads.count
-
-
-def native_kernel(address: int, info: KernelInfo) -> Kernel:
-    """A kernel at an address as a callable on arrays and sizes."""
-    types = [ctypes.c_void_p] * info.buffers + [ctypes.c_int64] * info.sizes
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
-
-    def run(arrays: Sequence[Array], sizes: Sequence[int]) -> int:
-        return int(function(*(a.ctypes.data for a in arrays), *sizes))
-
-    return run

@@ -51,9 +51,17 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Times by instruction, the slowest first."""
+    """Times by instruction, the slowest first.
+
+    Attributes:
+        rows: What was timed, of one call.
+        what: What the times are of.
+        whole: The fastest whole call of some, in seconds; None if none was timed.
+    """
 
     rows: tuple[ProfileRow, ...]
+    what: str = ""
+    whole: float | None = None
 
     @property
     def total(self) -> float:
@@ -71,7 +79,9 @@ class Profile:
                 f"{r.what:{width}}  {r.calls:5}  {_time(r.seconds):>9}  {share}  {r.label}".rstrip()
             )
         lines.append(f"{'in all':{width}}  {'':5}  {_time(self.total):>9}")
-        return "\n".join(lines)
+        if self.whole is not None:
+            lines.append(f"{'a call':{width}}  {'':5}  {_time(self.whole):>9}")
+        return "\n".join([*lines, *([self.what] if self.what else [])])
 
 
 def benchmark(call: Callable[[], object], repeat: int, warmup: int) -> Benchmark:
@@ -88,22 +98,27 @@ def benchmark(call: Callable[[], object], repeat: int, warmup: int) -> Benchmark
     return Benchmark(tuple(seconds))
 
 
-def profile(events: Iterable[Event], kernels: Sequence[str]) -> Profile:
+def profile(
+    events: Iterable[Event], kernels: Sequence[str], what: str = "", whole: float | None = None
+) -> Profile:
     """Sum up events by instruction.
 
     Args:
         events: Instructions that have run.
         kernels: The program's kernels' names.
+        what: What the times are of.
+        whole: Seconds of a whole call.
     """
     sums: dict[tuple[str, int], ProfileRow] = {}
     for e in events:
-        what = type(e.instruction).__name__
+        name = type(e.instruction).__name__
         if isinstance(e.instruction, CallKernel):
-            what = kernels[e.instruction.kernel]
-        old = sums.get((e.function, e.index), ProfileRow(what, e.label, 0, 0.0))
-        new = ProfileRow(what, e.label, old.calls + 1, old.seconds + e.seconds)
+            name = kernels[e.instruction.kernel]
+        old = sums.get((e.function, e.index), ProfileRow(name, e.label, 0, 0.0))
+        new = ProfileRow(name, e.label, old.calls + 1, old.seconds + e.seconds)
         sums[e.function, e.index] = new
-    return Profile(tuple(sorted(sums.values(), key=lambda r: -r.seconds)))
+    rows = tuple(sorted(sums.values(), key=lambda r: -r.seconds))
+    return Profile(rows, what, whole)
 
 
 def _time(seconds: float) -> str:
