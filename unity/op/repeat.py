@@ -18,9 +18,11 @@ from .argument import axis, shape, shape_text, tensor, type_text
 from .arrange import Index, array_of, moved
 from .attribute import INT, SIZES
 from .broadcast import read_broadcast
+from .gather import safe_read
 from .reduce import known
 from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
 from .sampling import Sampler, sample
+from .window import dims_of
 
 _TILE = (Param("x"), attr("repeats", SIZES))
 _REPEAT = (Param("x"), attr("repeats", SIZES), attr("axis", INT, None))
@@ -174,6 +176,46 @@ def _broadcast_samples(seed: int) -> Sequence[Sample]:
     ]
 
 
+def _stretch_infer(site: Site) -> Type:
+    x, wanted = tensor(site, 0), shape(site, 1)
+    if x.ndim is not None and wanted.ndim not in (x.ndim, None):
+        raise site.error(f"{type_text(x)} can't be stretched to {shape_text(wanted.dims)}")
+    return TensorType(wanted.dims, x.dtype)
+
+
+def _stretch_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    (x,) = args
+    assert isinstance(x, te.Tensor)
+    dims, _ = known(result)
+    unknown = [d for d, (a, b) in enumerate(zip(dims_of(x), dims, strict=True)) if not equal(a, b)]
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        at = list(i)
+        for d in unknown:
+            at[d] = te.min_(i[d], x.shape[d] - 1)
+        return safe_read(x, at, unknown)
+
+    return te.compute(dims, element, "stretch")
+
+
+def _stretch_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, wanted = args
+    assert isinstance(x, np.ndarray)
+    assert isinstance(wanted, tuple)
+    return np.array(np.broadcast_to(x, [int(n) for n in wanted if isinstance(n, int)]))
+
+
+def _stretch_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b = s.shape(2, 2, 5)
+    return [
+        sample(_BROADCAST, (s.array((a, 1)), (a, b))),
+        sample(_BROADCAST, (s.array((1, b), "int64"), (a, b))),
+        sample(_BROADCAST, (s.array((a, b)), (a, b))),
+        sample(_BROADCAST, (s.array((1, 1), "float16"), (0, b))),
+    ]
+
+
 OPS: tuple[OpDef, ...] = (
     OpDef(
         "tile",
@@ -206,5 +248,19 @@ OPS: tuple[OpDef, ...] = (
         compute=_broadcast_compute,
         pattern="broadcast",
         samples=_broadcast_samples,
+    ),
+    OpDef(
+        "stretch",
+        _BROADCAST,
+        _stretch_infer,
+        _stretch_reference,
+        """Repeated along the axes whose extent turns out to be 1 at run time.
+
+        The other axes must have the extents of `shape`, which is checked before (`R.match_cast`):
+        broadcast_to where it is not known which dims are 1.
+        """,
+        compute=_stretch_compute,
+        pattern="injective",
+        samples=_stretch_samples,
     ),
 )

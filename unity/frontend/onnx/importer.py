@@ -279,7 +279,9 @@ class GraphImporter:
         converter = converter_of(domain, proto.op_type)
         assert converter is not None
         node = Node(proto, self, self.model.opsets.get(domain, 1))
-        unknown = check_signature(proto, domain, node.version)
+        unknown, lacking = check_signature(proto, domain, node.version)
+        if lacking:
+            raise Gap(f"lacks the attribute {lacking[0]!r}")
         found = converter(node)
         if node.unread or unknown:
             raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")

@@ -152,15 +152,16 @@ def _require_text(graph: onnx.GraphProto, name: str) -> None:
         raise UnityError(f"{name} holds a name that is no text", hint="the file is damaged")
 
 
-def check_signature(node: onnx.NodeProto, domain: str, version: int) -> list[str]:
+def check_signature(node: onnx.NodeProto, domain: str, version: int) -> tuple[list[str], list[str]]:
     """Check that a node is as its operator is declared: inputs, outputs and attributes.
 
     Returns:
-        The attributes that its operator does not have in this opset.
+        The attributes that its operator does not have in this opset, and those that it needs and
+        does not have (ONNX's inliner leaves out what a function's body takes by default).
 
     Raises:
         UnityError: The operator is not there, takes more or fewer inputs or outputs, or attributes
-            of other types, or one that it needs is lacking.
+            of other types.
     """
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
@@ -177,12 +178,11 @@ def check_signature(node: onnx.NodeProto, domain: str, version: int) -> list[str
     if len(given) < len(node.attribute):
         raise UnityError("has an attribute twice")
     for name, declared in schema.attributes.items():
-        if name not in given and declared.required:
-            raise UnityError(f"lacks the attribute {name!r}")
         wanted = str(declared.type).rpartition(".")[2]
         if name in given and attribute_type(given[name]) != wanted:
             raise UnityError(f"the attribute {name!r} must be of type {wanted}")
-    return sorted(given.keys() - schema.attributes.keys())
+    needed = {name for name, declared in schema.attributes.items() if declared.required}
+    return sorted(given.keys() - schema.attributes.keys()), sorted(needed - given.keys())
 
 
 def attribute_type(attribute: onnx.AttributeProto) -> str:
