@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import ParamSpec, TypeVar, overload
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.op.builder import GraphBuilder
 
@@ -26,6 +27,7 @@ def function(definition: Callable[P, T], /) -> ScriptFunction[P, T]: ...
 def function(
     *, pure: bool | None = None, attrs: Mapping[str, object] | None = None
 ) -> Callable[[Callable[P, T]], ScriptFunction[P, T]]: ...
+@public
 def function(
     definition: Callable[P, T] | None = None,
     /,
@@ -44,7 +46,11 @@ def function(
         UnityError: A mistake in the function, at its place.
     """
     if definition is None:
-        return lambda f: _function(f, pure, attrs or {})
+
+        def decorate(f: Callable[P, T]) -> ScriptFunction[P, T]:
+            return _function(f, pure, attrs or {})
+
+        return public(decorate)
     return _function(definition, None, {})
 
 
@@ -54,6 +60,7 @@ def prim_func(definition: Callable[P, None], /) -> ScriptPrimFunc[P]: ...
 def prim_func(
     *, attrs: Mapping[str, object] | None = None
 ) -> Callable[[Callable[P, None]], ScriptPrimFunc[P]]: ...
+@public
 def prim_func(
     definition: Callable[P, None] | None = None, /, *, attrs: Mapping[str, object] | None = None
 ) -> ScriptPrimFunc[P] | Callable[[Callable[P, None]], ScriptPrimFunc[P]]:
@@ -66,7 +73,11 @@ def prim_func(
         UnityError: A mistake in the function, at its place.
     """
     if definition is None:
-        return lambda f: _prim_func(f, attrs or {})
+
+        def decorate(f: Callable[P, None]) -> ScriptPrimFunc[P]:
+            return _prim_func(f, attrs or {})
+
+        return public(decorate)
     return _prim_func(definition, {})
 
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias, overload
 
 from unity.arguments import public
-from unity.ir.dims import SymDim
+from unity.ir.dims import SymDim, as_dim
 from unity.ir.dtype import dtype
 
 from .annotations import Align, Buffer, Scalar, ScalarSpec, Scope, SizeSpec, Strides
@@ -23,7 +23,7 @@ __all__ = ["Buffer", "Scalar", "align", "scalar", "scope", "size", "strides"]
 @public
 def strides(*values: object) -> Strides:
     """A buffer's strides, in elements: ``f32[Buffer, n, 4, T.strides(s, 1)]``."""
-    return Strides(values)
+    return Strides(tuple(as_dim(v) for v in values))
 
 
 @public

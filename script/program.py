@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
+from unity.arguments import public, shown
 from unity.errors import UnityError
 from unity.ir.graph import Binding, Body, Expr, Function, FunctionRef
 from unity.ir.module import Definition, IRModule
@@ -37,6 +38,7 @@ class Compiler(Protocol):
 _compilers: list[Compiler] = []
 
 
+@public
 def set_compiler(compiler: Compiler) -> None:
     """Say how decorated functions run when they are called with arrays."""
     _compilers[:] = [compiler]
@@ -120,6 +122,7 @@ class ScriptFunction(Generic[P, T_co]):
 Program: TypeAlias = "ScriptFunction[..., object] | ScriptPrimFunc[...]"
 
 
+@public
 def module(*programs: Program) -> IRModule:
     """The module of some decorated functions and everything they name.
 
@@ -135,8 +138,9 @@ def _linked(programs: Sequence[Program]) -> tuple[IRModule, list[str]]:
     for program in programs:
         if not isinstance(program, ScriptFunction | ScriptPrimFunc):
             raise UnityError(
-                f"a module is made of decorated functions, got {program!r}",
-                hint="decorate it with @script.function or @script.prim_func",
+                f"a module is made of decorated functions, got {shown(program)}",
+                hint="decorate it with @script.function or @script.prim_func; "
+                'of what is IR already, unity.IRModule({"name": function}) makes one',
             )
         names.setdefault(program, _free(program.name, names))
     for program in programs:

@@ -19,6 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.target import Target
 
@@ -110,6 +111,7 @@ BACKENDS: dict[str, Backend] = {}
 """Those loaded or registered so far, by name."""
 
 
+@public
 def register_backend(backend: Backend) -> Backend:
     """Make a backend known in this process; one of the same name is replaced.
 
@@ -121,6 +123,7 @@ def register_backend(backend: Backend) -> Backend:
     return backend
 
 
+@public
 def backend_of(kind: str) -> Backend:
     """The backend of a kind of target, loaded if it is asked for the first time.
 

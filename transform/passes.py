@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
@@ -60,6 +61,7 @@ GENERIC = Target("cpu", "", "generic", ())
 """A machine nothing is known of."""
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class Context:
     """What every pass is given: the machine to compile for, and who looks on.
@@ -94,6 +96,7 @@ class Pipeline:
                 hint = f"write {name}()" if isinstance(step, type) else "see unity.transform.Pass"
                 raise UnityError(f"a pipeline is made of passes, got {name}", hint=hint)
 
+    @public
     def run(self, module: IRModule, ctx: Context) -> IRModule:
         """The module after all passes, each one seen by the context's instruments.
 
@@ -117,6 +120,7 @@ class Pipeline:
                 instrument.after(step, module, ctx)
         return module
 
+    @public
     def insert_before(self, kind: type[Pass], *new: Pass) -> Pipeline:
         """With passes put before the first of a kind.
 
@@ -126,6 +130,7 @@ class Pipeline:
         at = self._find(kind)
         return Pipeline(self.passes[:at] + new + self.passes[at:])
 
+    @public
     def insert_after(self, kind: type[Pass], *new: Pass) -> Pipeline:
         """With passes put after the last of a kind.
 
@@ -136,6 +141,7 @@ class Pipeline:
         at = max(i for i, p in enumerate(self.passes) if isinstance(p, kind)) + 1
         return Pipeline(self.passes[:at] + new + self.passes[at:])
 
+    @public
     def replace(self, kind: type[Pass], *new: Pass) -> Pipeline:
         """With every pass of a kind replaced by others.
 
@@ -146,6 +152,7 @@ class Pipeline:
         parts = (new if isinstance(p, kind) else (p,) for p in self.passes)
         return Pipeline(tuple(p for part in parts for p in part))
 
+    @public
     def without(self, *kinds: type[Pass]) -> Pipeline:
         """Lacking every pass of some kinds.
 
@@ -156,6 +163,7 @@ class Pipeline:
             self._find(kind)
         return Pipeline(tuple(p for p in self.passes if not isinstance(p, kinds)))
 
+    @public
     def until(self, kind: type[Pass]) -> Pipeline:
         """The passes before the first of a kind.
 
@@ -211,6 +219,7 @@ def _module(step: Pass, given: object) -> IRModule:
     return given
 
 
+@public
 def map_functions(module: IRModule, rewrite: Callable[[Function], Function]) -> IRModule:
     """The module with every graph function rewritten; the same object if none changed."""
     return module.with_({k: rewrite(f) for k, f in module.graph_functions().items()})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unity.arguments import public
 from unity.ir.dtype import BFLOAT16, FLOAT16, DType
 
 from .backend import Backend, Precision, backend_of, check_precision
@@ -117,6 +118,7 @@ TENSOR = Pipeline(
 NARROW: dict[Precision, DType] = {"bf16": BFLOAT16, "f16": FLOAT16}
 
 
+@public
 def pipeline(kind: str = "cpu", precision: Precision = "f32", *, winograd: bool = True) -> Pipeline:
     """The pipeline of a kind of target. `print` shows it as the Python that makes it.
 
@@ -145,6 +147,7 @@ def _without_winograd(found: Pipeline) -> Pipeline:
     return Pipeline(tuple(replace(p, forms=False) if isinstance(p, Resolve) else p for p in passes))
 
 
+@public
 def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipeline:
     """The passes above, with a backend's rules where they belong."""
     found = GRAPH + KERNELS + TENSOR

@@ -11,7 +11,7 @@ import ast
 import builtins
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, Union, get_args, get_origin
 
 from unity.errors import UnityError
@@ -90,7 +90,9 @@ def _of_syntax(node: ast.expr, scope: Mapping[str, object], own: Mapping[str, Ki
         case ast.Subscript(base, index):
             return _subscripted(node, base, index, scope, own)
         case ast.Name(name):
-            return _of_value(_named(name, scope), scope, own)
+            kind = _of_value(_named(name, scope), scope, own)
+            said = _ALIASES.get(name)
+            return kind if said is None or kind is ANYTHING else replace(kind, words=said)
         case _:
             return ANYTHING
 
@@ -146,9 +148,11 @@ def _of_value(value: object, scope: Mapping[str, object], own: Mapping[str, Kind
 
 
 def _class(value: type) -> Kind:
-    if value is object or getattr(value, "_is_protocol", False):
+    if getattr(value, "_is_protocol", False):
+        return _generic(Callable, [], False) if "__call__" in vars(value) else ANYTHING
+    if value is object:
         return ANYTHING
-    if issubclass(value, Callable if isinstance(Callable, type) else types.FunctionType):
+    if value in (Callable, types.FunctionType):
         return _generic(Callable, [], False)
     return _of(_WORDS.get(value) or _article(value.__name__), value)
 
@@ -219,10 +223,23 @@ def _plural(kind: Kind) -> str:
         return _PLURALS[words]
     if words.startswith(("a ", "an ")) and " " not in words.partition(" ")[2]:
         return f"{words.partition(' ')[2]}s"
-    return f"several of {words}"
+    return f"a sequence of {words}"
 
 
+_ALIASES = {
+    "Operand": "a scalar expression or a number",
+    "PrimExpr": "a scalar expression",
+    "Extent": "a dim or a scalar expression",
+    "Dim": "a dim",
+    "SymDim": "a dim",
+    "Definition": "a function",
+}
+"""What aliases of many classes are called in a message."""
 _PLURALS = {
+    "a ReduceAxis": "reduce axes (axis=[k])",
+    "a scalar expression": "scalar expressions",
+    "a dim": "dims",
+    "a dim or a scalar expression": "dims or scalar expressions",
     "an integer": "integers",
     "a number": "numbers",
     "text": "texts",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from types import FunctionType
 from typing import Generic, TypeVar, cast
 
@@ -145,7 +145,7 @@ class _Plan:
             self.name = function.__qualname__.split(".")[-2]
         self.signature = Signature.of(function, self.name)
         own = list(inspect.signature(function).parameters.values())[self.method :]
-        scope = cast("dict[str, object]", getattr(function, "__globals__", {}))
+        scope = cast("dict[str, object]", getattr(inspect.unwrap(function), "__globals__", {}))
         self.kinds = {
             p.name: ANYTHING if p.annotation is p.empty else kind_of(p.annotation, scope, kinds)
             for p in own
@@ -208,21 +208,29 @@ def public(
         kinds: What further names in its annotations stand for.
         hints: What to do, by what was expected.
     """
-    plan: list[_Plan] = []
+
+    @cache
+    def plan() -> _Plan:
+        return _Plan(function, kinds or {}, hints or {})
 
     @wraps(function)
     def call(*args: object, **kwargs: object) -> object:
-        if not plan:
-            plan.append(_Plan(function, kinds or {}, hints or {}))
         try:
-            plan[0].check(args, kwargs)
+            plan().check(args, kwargs)
             return function(*args, **kwargs)
         except UnityError as error:
             trim_frames(error, code)
             raise
 
     code = cast("FunctionType", call).__code__
+    cast("FunctionType", call).__dict__["plan"] = plan
     return cast("F", call)
+
+
+def expectations(function: object) -> Mapping[str, Kind] | None:
+    """What each parameter of a public function expects; None if it is none."""
+    plan = getattr(function, "plan", None)
+    return None if plan is None else cast("Mapping[str, Kind]", plan().kinds)
 
 
 def public_class(definition: C) -> C:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from logging import getLogger
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from unity.arguments import public
 from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
 from unity.codegen.engine.failing import failing_calls
@@ -58,6 +59,10 @@ Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelP
 """A module, a decorated function, the path of a model, or an ONNX model in memory."""
 
 
+_HINTS = {"a Pipeline or None": 'start from unity.pipeline("cpu"); target= names a backend'}
+
+
+@public
 @no_cycle_collection()
 def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> IRModule:
     """Import a model.
@@ -73,6 +78,7 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
     """
     from unity.frontend.onnx import from_onnx
 
+    _require_model(model)
     if isinstance(model, str | Path) and is_executable(Path(model)) and Path(model).is_file():
         if not is_container(Path(model)):
             raise not_ours(Path(model), Path(model).stat().st_size)
@@ -82,6 +88,7 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
     return from_onnx(model, dynamic=dynamic)
 
 
+@partial(public, hints=_HINTS)
 @no_cycle_collection()
 def compile(  # noqa: A001
     model: Model,
@@ -164,7 +171,7 @@ def compile(  # noqa: A001
         check_accesses(name, func)
         check_temporaries(name, func)
     check_outputs(module)
-    _check_options(pipeline, trace)
+    _check_options(trace)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
     if check_bounds:
@@ -224,6 +231,27 @@ def _built(
             raise
 
 
+def _require_model(model: object) -> None:
+    """Refuse what is neither a path nor an ONNX model.
+
+    Raises:
+        UnityError: It is something else; the hint says what to do with a model of torch.
+    """
+    if isinstance(model, str | Path) or hasattr(model, "SerializeToString"):
+        return
+    home = type(model).__module__.partition(".")[0]
+    if home == "torch":
+        raise UnityError(
+            f"a model of torch ({type(model).__name__}) can't be read directly yet",
+            hint='export it to ONNX: torch.onnx.export(model, args, "model.onnx", dynamo=True), '
+            'then unity.compile("model.onnx")',
+        )
+    raise UnityError(
+        f"can't compile {type(model).__name__}",
+        hint="give a module, a decorated function, a path or an ONNX model",
+    )
+
+
 def _require_function(module: IRModule) -> None:
     """Refuse a module of nothing but kernels: nobody could call what became of it.
 
@@ -258,17 +286,12 @@ def _require_files(module: IRModule) -> None:
     require_unchanged(c.data for f in functions for c in walk_constants(f))
 
 
-def _check_options(pipeline: object, trace: Path | str | None) -> None:
+def _check_options(trace: Path | str | None) -> None:
     """Refuse options that are something else.
 
     Raises:
-        UnityError: The pipeline is none, or the folder of the trace is a file.
+        UnityError: The folder of the trace is a file.
     """
-    if pipeline is not None and not isinstance(pipeline, Pipeline):
-        raise UnityError(
-            f"pipeline={pipeline!r} is no pipeline",
-            hint='start from unity.pipeline("cpu"); target= names a backend',
-        )
     if trace is not None and Path(trace).exists() and not Path(trace).is_dir():
         raise UnityError(f"trace={str(trace)!r} is a file", hint="give a folder, new or not")
 
@@ -363,11 +386,6 @@ def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
         raise UnityError(
             "a schedule is of one kernel, not a program",
             hint='put it back: unity.compile(module.with_({"kernel": schedule.kernel()}))',
-        )
-    if not isinstance(model, str | bytes | PathLike) and not hasattr(model, "graph"):
-        raise UnityError(
-            f"can't compile {type(model).__name__}",
-            hint="give a module, a decorated function, a path or an ONNX model",
         )
     return load(model, dynamic=dynamic or None)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.runtime.artifact.naming import SUFFIX, is_executable
 from unity.runtime.artifact.read import load as load_executable
@@ -26,6 +27,7 @@ def load(
     key: bytes | None = None,
     threads: int | None = None,
 ) -> Any: ...
+@public
 def load(
     model: str | Path | ModelProto,
     *,

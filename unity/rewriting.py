@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Dim, Symbol, dim, evaluate, symbols_of
@@ -37,6 +38,7 @@ DTYPES = (FLOAT32, FLOAT32, FLOAT64, INT64, INT32, INT8, UINT8, BOOL)
 """What parameters without a dtype are tried with, all of them alike."""
 
 
+@public
 def rewrite_rule(
     before: ScriptFunction[..., object],
     after: ScriptFunction[..., object],

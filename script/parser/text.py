@@ -9,7 +9,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from unity.arguments import Signature
+from unity.arguments import Signature, public
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.dims import Symbol
@@ -47,6 +47,7 @@ LANGUAGE: Mapping[str, object] = {
 """The names that every text sees."""
 
 
+@public
 def parse(
     text: str,
     constants: Mapping[str, Array] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
+from unity.arguments import public
 from unity.ir.display import Printer
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
@@ -17,6 +18,7 @@ _THEME = "ansi_dark"
 _PAGE_THEME = "friendly"
 
 
+@public
 def show(node: Shown, name: str = "main") -> None:
     """Print a module or a function to standard output, coloured if that is a terminal."""
     source = text(node, name)

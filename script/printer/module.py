@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from unity.arguments import public
 from unity.ir.dtype import Array
 from unity.ir.graph import Expr, Function
 from unity.ir.module import Definition, ExternFunc, IRModule
@@ -24,6 +25,7 @@ from .symbols import SymbolTable
 from .types import type_text
 
 
+@public
 def print_module(module: IRModule) -> str:
     """The module as Python source that `parse` reads back.
 
@@ -35,6 +37,7 @@ def print_module(module: IRModule) -> str:
     return _print(module)[0]
 
 
+@public
 def constants_of(module: IRModule) -> dict[str, Array]:
     """The large constants of a module by the names that `print_module` gives them."""
     return _print(module)[1].arrays

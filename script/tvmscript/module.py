@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.dims import dim
 from unity.ir.dtype import Array
@@ -24,6 +25,7 @@ from .signatures import MODULE_OPTIONS
 from .syntax import path_of
 
 
+@public
 def parse(text: str, constants: Mapping[str, Array] | None = None) -> IRModule:
     """The module that a TVMScript text says.
 

@@ -97,10 +97,13 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "negative symbol": (lambda: unity.compile(double, dynamic={"n": -8}), "-8"),
     "resolve number": (lambda: ANY.compile(double, resolve=3), r"(?s)resolve=3.*choose\(site, "),
     "resolve no pairs": (lambda: ANY.compile(double, resolve=[3]), "has 3, which is no pair"),
-    "pipeline by name": (lambda: ANY.compile(double, pipeline="cpu"), "'cpu' is no pipeline"),
     "trace nowhere": (
         lambda: unity.compile(double, trace="/dev/null/trace"),
         "the trace can't be written: /dev",
+    ),
+    "pipeline by name": (
+        lambda: ANY.compile(double, pipeline="cpu"),
+        r"(?s)expected a Pipeline or None, got 'cpu'.*unity\.pipeline",
     ),
     "trace is a file": (lambda: unity.compile(double, trace=__file__), r"\.py' is a file"),
     "nothing passed on": (

@@ -2,10 +2,13 @@
 """Where programs may be written, and what they see there: files, cells, functions, classes."""
 
 import linecache
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from unity import script
+from unity.errors import UnityError
 from unity.ir.dims import dim as symbol
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Constant, Function, Op
@@ -148,3 +151,16 @@ def test_a_grid_over_a_captured_tuple() -> None:
 
     text = script.print_module(fill.module())
     assert "for i, j in T.grid(2, 3):" in text
+
+
+def test_an_error_shows_the_users_lines_alone() -> None:
+    def mistaken() -> None:
+        @script.function
+        def wrong(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+            return R.no_such_operator(x)
+
+    with pytest.raises(UnityError) as caught:
+        mistaken()
+    files = {Path(entry.path) for entry in caught.traceback}
+    assert files == {Path(__file__)}
+    assert caught.value.frames is not None, "what was cut is kept"

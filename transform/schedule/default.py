@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
@@ -37,6 +38,7 @@ from .tile_group import tile_group
 from .tiles import tiles
 
 
+@public
 def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     """What the default rule does to a kernel, as a schedule: to be read, changed, done again.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.signature import size_params
 
@@ -12,6 +13,7 @@ INTRINSICS: dict[str, TensorIntrinsic] = dict(DOTS)
 """Those that `tensorize` knows, by name."""
 
 
+@public
 def register_intrinsic(name: str, intrinsic: TensorIntrinsic) -> None:
     """Make an intrinsic known.
 

@@ -48,6 +48,7 @@ class Schedule(State):
         trace: What was done.
     """
 
+    @step
     def __init__(
         self, func: PrimFunc, target: Target | None = None, seed: int | None = None
     ) -> None:
@@ -55,10 +56,12 @@ class Schedule(State):
         self.target = target
         self._random = Random(seed)
 
+    @step
     def kernel(self) -> PrimFunc:
         """The prim func as it is now, marked as laid out: the compiler leaves its loops alone."""
         return replace(self.func, attrs=self.func.attrs.with_(scheduled=True))
 
+    @step
     def copy(self, seed: int | None = None) -> Schedule:
         """Another schedule in the same state, that goes its own way; this one's loops are its too.
 
@@ -69,6 +72,7 @@ class Schedule(State):
         other._continue(self)
         return other
 
+    @step
     def replay(self, trace: Trace) -> Schedule:
         """Do what a trace says, with the decisions it holds; this schedule.
 
@@ -95,6 +99,7 @@ class Schedule(State):
 
     # what there is
 
+    @step
     def get_block(self, name: str) -> BlockRef:
         """A block by its name."""
         block_path(self.func, name)
@@ -104,6 +109,7 @@ class Schedule(State):
         """The kernel's outermost blocks, in order: what a rule for many kernels starts from."""
         return _refs(blocks_below(self.func.body))
 
+    @step
     def axis_kinds(self, block: AnyBlock) -> str:
         """The kinds of a block's axes, as ``T.axis.remap`` writes them: ``"SSR"``."""
         axes = block_path(self.func, name_of(block))[1].axes
@@ -116,16 +122,19 @@ class Schedule(State):
         loops = [self._ref(s.var) for s in loops_of(scope_path(path))]
         return self._note("get_loops", (as_ref(block),), tuple(loops))
 
+    @step
     def get_child_blocks(self, of: AnyBlock | LoopRef) -> tuple[BlockRef, ...]:
         """The blocks directly inside a loop or a block."""
         if isinstance(of, LoopRef):
             return _refs(blocks_below(loop_path(self.func, self._var(of))[1]))
         return _refs(blocks_below(block_path(self.func, name_of(of))[1].body))
 
+    @step
     def get_producers(self, block: AnyBlock) -> tuple[BlockRef, ...]:
         """The blocks of the same scope that write what a block reads."""
         return _refs(p.producers(self.func, name_of(block)))
 
+    @step
     def get_consumers(self, block: AnyBlock) -> tuple[BlockRef, ...]:
         """The blocks of the same scope that read what a block writes."""
         return _refs(p.consumers(self.func, name_of(block)))

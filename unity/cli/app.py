@@ -12,7 +12,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from unity.cli.paths import model_path, output_path
 from unity.errors import InternalError, UnityError
+from unity.version import VERSION
 
 app = typer.Typer(
     name="unity",
@@ -22,10 +24,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Model = Annotated[Path, typer.Argument(help="An ONNX model.", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(help="An ONNX model.", show_default=False, callback=model_path)
+]
 Source = Annotated[
     Path,
-    typer.Argument(help="An ONNX model, or what `unity compile` made of one.", show_default=False),
+    typer.Argument(
+        help="An ONNX model, or what `unity compile` made of one.",
+        show_default=False,
+        callback=model_path,
+    ),
 ]
 Inputs = Annotated[
     list[str] | None,
@@ -35,7 +43,7 @@ Dims = Annotated[
     list[str] | None,
     typer.Option("--dim", help="SYMBOL=SIZE for generated inputs, e.g. batch=4."),
 ]
-Threads = Annotated[int | None, typer.Option(help="Threads to use; the number of cores.")]
+Threads = Annotated[int | None, typer.Option(help="Threads to use; the number of cores.", min=1)]
 Precision = Annotated[
     Literal["f32", "bf16", "f16"],
     typer.Option(help="In what matrix products and convolutions compute."),
@@ -45,13 +53,29 @@ Winograd = Annotated[
     typer.Option(help="Whether 3x3 convolutions may take Winograd's tiles: faster, less exact."),
 ]
 Target = Annotated[str, typer.Option(help="The kind of target; packages add some.")]
-Seed = Annotated[int, typer.Option(help="Seed of generated inputs.")]
 Hosts = Annotated[
     list[str] | None,
     typer.Option(
         "--host", help="MODULE.FUNCTION that an executable may call; the module is imported."
     ),
 ]
+Tolerance = Annotated[float, typer.Option(help="Relative error allowed.", min=0.0)]
+Seed = Annotated[int, typer.Option(help="Seed of generated inputs.", min=0)]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"unity {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """A machine-learning compiler: import a model, compile it, run it, look inside."""
 
 
 @app.command()
@@ -60,7 +84,7 @@ def run(
     inputs: Inputs = None,
     dim: Dims = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the outputs here, as .npz.")
+        str | None, typer.Option("--output", "-o", help="Write the outputs here, as .npz.")
     ] = None,
     threads: Threads = None,
     precision: Precision = "f32",
@@ -70,19 +94,20 @@ def run(
     """Compile a model, or load an executable, and run it once; inputs not given are generated."""
     from .run import run_model
 
-    run_model(model, inputs or [], dim or [], output, threads, seed, precision, host or [])
+    to = None if output is None else output_path(output, (".npz",))
+    run_model(model, inputs or [], dim or [], to, threads, seed, precision, host or [])
 
 
 @app.command("compile")
 def compile_(
     model: Model,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
             help="NAME.unity for the executable, libNAME.so for a library for C, "
-            "or a folder for the IR, LLVM and assembly.",
+            "or FOLDER/ for the IR, LLVM and assembly.",
         ),
     ] = None,
     threads: Threads = None,
@@ -93,7 +118,8 @@ def compile_(
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
-    compile_model(model, output, threads, precision, target, winograd=winograd)
+    to = None if output is None else output_path(output, (".unity", ".so"), folder=True)
+    compile_model(model, to, threads, precision, target, winograd=winograd)
 
 
 @app.command()
@@ -101,7 +127,7 @@ def bench(
     model: Source,
     inputs: Inputs = None,
     dim: Dims = None,
-    repeat: Annotated[int, typer.Option(help="Timed runs.")] = 50,
+    repeat: Annotated[int, typer.Option(help="Timed runs.", min=1)] = 50,
     vs: Annotated[
         str, typer.Option(help="Peers to compare with, comma-separated: onnxruntime.")
     ] = "",
@@ -174,7 +200,7 @@ def check(
     model: Model,
     inputs: Inputs = None,
     dim: Dims = None,
-    tolerance: Annotated[float, typer.Option(help="Relative error allowed.")] = 1e-4,
+    tolerance: Tolerance = 1e-4,
     seed: Seed = 0,
 ) -> None:
     """Compare a compiled model with the ONNX reference implementation."""
@@ -186,7 +212,7 @@ def check(
 @app.command()
 def bisect(
     model: Model,
-    tolerance: Annotated[float, typer.Option(help="Relative error allowed.")] = 1e-4,
+    tolerance: Tolerance = 1e-4,
     precision: Precision = "f32",
     trace: Annotated[
         Path | None, typer.Option(help="A folder for the program after each pass.")

@@ -18,6 +18,7 @@ from .feeds import named_as_in_the_model
 from .source import only_models, ready
 
 Run = Callable[[], object]
+_PEERS = ("onnxruntime",)
 
 
 def bench_model(
@@ -36,12 +37,15 @@ def bench_model(
     console = Console(highlight=False)
     if peers:
         only_models(model, "bench --vs")
+    for peer in peers:
+        if peer not in _PEERS:
+            raise UnityError(f"no peer {peer!r}", hint=f"there are: {', '.join(_PEERS)}")
     given = ready(model, files, dims, threads, seed, console, precision, hosts)
     executable, feeds = given.executable, given.feeds
     console.print(given.report)
     contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}
     for peer in peers:
-        contestants[peer] = _peer(peer, model, named_as_in_the_model(given.inputs, feeds), threads)
+        contestants[peer] = _peer(model, named_as_in_the_model(given.inputs, feeds), threads)
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()
@@ -61,9 +65,7 @@ def bench_model(
         console.print(str(executable.profile(**feeds)), markup=False, soft_wrap=True)
 
 
-def _peer(name: str, model: Path, feeds: dict[str, Array], threads: int | None) -> Run:
-    if name != "onnxruntime":
-        raise UnityError(f"no peer {name!r}", hint="known peers: onnxruntime")
+def _peer(model: Path, feeds: dict[str, Array], threads: int | None) -> Run:
     try:
         import onnxruntime
     except ImportError:

@@ -21,7 +21,9 @@ class Attrs(Mapping[str, AttrValue]):
     __slots__ = ("_items",)
     _items: dict[str, AttrValue]
 
-    def __init__(self, values: Mapping[str, AttrValue] | None = None, **named: AttrValue) -> None:
+    def __init__(
+        self, values: Mapping[str, AttrValue] | None = None, /, **named: AttrValue
+    ) -> None:
         merged = {**(values or {}), **named}
         object.__setattr__(self, "_items", {k: merged[k] for k in sorted(merged)})
 

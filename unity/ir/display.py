@@ -42,17 +42,23 @@ def current_printer() -> Printer:
 
 
 class Displayed:
-    """The methods that modules and functions are shown by."""
+    """The methods that modules and functions are shown by.
 
-    __slots__ = ()
+    A function has no name of its own, it is a key of a module: it is shown under the one by which
+    it was found last, else as ``main``. That is no part of what it is: neither equality, hash nor
+    a changed copy know of it.
+    """
 
-    def script(self, name: str = "main") -> str:
+    __slots__ = ("_shown_as",)
+    _shown_as: str
+
+    def script(self, name: str | None = None) -> str:
         """The Python source that parses to an equal program; a function's is named `name`."""
-        return current_printer().text(self, name)
+        return current_printer().text(self, name or shown_as(self))
 
-    def show(self, name: str = "main") -> None:
+    def show(self, name: str | None = None) -> None:
         """Print `script`, coloured in a terminal."""
-        current_printer().show(self, name)
+        current_printer().show(self, name or shown_as(self))
 
     def __str__(self) -> str:
         """The source."""
@@ -60,4 +66,18 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         """Shown by notebooks."""
-        return current_printer().html(self, "main")
+        return current_printer().html(self, shown_as(self))
+
+
+def show_as(node: object, name: str) -> None:
+    """Remember the name that a function of a module is shown by."""
+    if isinstance(node, Displayed):
+        object.__setattr__(node, "_shown_as", name)
+
+
+def shown_as(node: Displayed) -> str:
+    """The name that a function is shown by."""
+    try:
+        return node._shown_as
+    except AttributeError:
+        return "main"

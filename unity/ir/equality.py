@@ -17,6 +17,7 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
+from unity.arguments import public
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Symbol, SymDim, equal, symbols_of
 from unity.ir.dtype import Array, DType
@@ -30,6 +31,7 @@ _NAMELESS = (Var, PrimVar, Buffer, Constant)
 _PIECE = 1 << 20
 
 
+@public
 def structural_equal(a: object, b: object) -> bool:
     """Whether two modules, functions, expressions, statements or types are the same program."""
     return first_difference(a, b) is None

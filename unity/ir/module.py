@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
+from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.display import Displayed
+from unity.ir.display import Displayed, show_as
 from unity.ir.graph import Function
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType
@@ -30,6 +31,7 @@ class ExternFunc:
 Definition: TypeAlias = Function | PrimFunc | ExternFunc
 
 
+@public_class
 @dataclass(frozen=True, slots=True, eq=False)
 class IRModule(Mapping[str, Definition], Displayed):
     """A mapping name -> definition; compare modules with `structural_equal`."""
@@ -40,6 +42,8 @@ class IRModule(Mapping[str, Definition], Displayed):
     def __post_init__(self) -> None:
         """Freeze a private copy of the mapping."""
         object.__setattr__(self, "functions", MappingProxyType(dict(self.functions)))
+        for name, definition in self.functions.items():
+            show_as(definition, name)
 
     def __getitem__(self, name: str) -> Definition:
         """The definition of a name.
@@ -48,10 +52,12 @@ class IRModule(Mapping[str, Definition], Displayed):
             MissingDefinitionError: There is none.
         """
         try:
-            return self.functions[name]
+            found = self.functions[name]
         except KeyError:
             known = ", ".join(self.functions) or "(nothing)"
             raise MissingDefinitionError(f"the module has no {name!r}; it has {known}") from None
+        show_as(found, name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         """The names, in order of definition."""
@@ -65,12 +71,14 @@ class IRModule(Mapping[str, Definition], Displayed):
         """Whether the name is defined."""
         return name in self.functions
 
+    @public
     def with_(self, functions: Mapping[str, Definition]) -> IRModule:
         """The module with definitions added or replaced; itself if nothing changes."""
         if all(self.functions.get(k) is v for k, v in functions.items()):
             return self
         return IRModule({**self.functions, **functions}, self.attrs)
 
+    @public
     def without(self, *names: str) -> IRModule:
         """The module lacking some definitions."""
         return IRModule({k: v for k, v in self.functions.items() if k not in names}, self.attrs)

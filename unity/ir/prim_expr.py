@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from unity.errors import Span
+from unity.arguments import shown
+from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import BOOL, INT64, DType
 from unity.ir.sympy_nodes import NO_FACTS, Facts
@@ -320,7 +321,7 @@ PrimExpr: TypeAlias = (
     | Ramp
     | Broadcast
 )
-Operand: TypeAlias = "PrimExpr | int | float | bool | _Operators"
+Operand: TypeAlias = PrimExpr | int | float | bool | _Operators
 
 
 def imm(value: float | bool, dtype: DType = INT64) -> Imm:
@@ -342,7 +343,7 @@ def as_prim_expr(value: Operand, like: DType = INT64) -> PrimExpr:
         | Broadcast,
     ):  # fmt: skip
         return value
-    raise TypeError(f"not a prim expression: {value!r}")
+    raise UnityError(f"expected a scalar expression or a number, got {shown(value)}")
 
 
 def _both(a: Operand, b: Operand) -> tuple[PrimExpr, PrimExpr]:

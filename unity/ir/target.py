@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unity.arguments import public, public_class
 
+
+@public_class
 @dataclass(frozen=True, slots=True)
 class Target:
     """A machine to generate code for.
@@ -33,6 +36,7 @@ class Target:
     l3_bytes: int = 8 << 20
     threads: int = 1
 
+    @public
     def has(self, feature: str) -> bool:
         """Whether a feature is on."""
         return feature in self.features

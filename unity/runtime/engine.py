@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module, metadata
 from typing import Protocol, cast
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.ir.target import Target
@@ -57,6 +58,7 @@ class Loader(Protocol):
 _loaders: dict[str, Loader] = {}
 
 
+@public
 def provide_loader(loader: Loader) -> None:
     """Make known who loads an engine's subgraphs; a later one of the same name is taken instead."""
     _loaders[loader.name] = loader

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.runtime.vm import Host
 
@@ -54,6 +55,7 @@ class Recorded(Protocol):
 _provided: dict[Key, Host] = {}
 
 
+@public
 def provide_host(function: _Function) -> _Function:
     """Let executables that are loaded from now on call a function; also as a decorator.
 

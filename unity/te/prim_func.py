@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, SizeVar, imm
@@ -34,6 +35,7 @@ from .tensor import Compute, Extern, Placeholder, Tensor, compute
 Buffers: TypeAlias = dict[Buffer, Buffer]
 
 
+@public
 def create_prim_func(
     args: Sequence[Tensor | SizeVar | PrimVar], attrs: Attrs = NO_ATTRS
 ) -> PrimFunc:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from unity.arguments import public
+from unity.errors import UnityError
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, SymDim
 from unity.ir.dtype import DType
@@ -19,7 +21,7 @@ from unity.ir.stmt import Range
 from .math import all_true, any_true, eq, intrinsic, max_value, min_value, select
 
 Values: TypeAlias = tuple[PrimExpr, ...]
-Extent: TypeAlias = "Dim | PrimExpr"
+Extent: TypeAlias = Dim | PrimExpr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +57,7 @@ class Reduce:
     init: Values
 
 
+@public
 def reduce_axis(extent: Extent | tuple[Extent, Extent], name: str = "k") -> ReduceAxis:
     """An axis to reduce over: an extent from zero, or (begin, extent)."""
     begin, size = extent if isinstance(extent, tuple) else (0, extent)
@@ -66,6 +69,7 @@ def as_extent(value: Extent) -> PrimExpr:
     return to_prim_expr(value) if isinstance(value, int | SymDim) else value
 
 
+@public
 def reduce(
     combiner: str | Combiner,
     values: Sequence[PrimExpr],
@@ -80,6 +84,10 @@ def reduce(
         axis: The axes to reduce over.
         init: What the accumulators start as; the combiner's identity by default.
     """
+    if isinstance(combiner, str) and combiner not in COMBINERS:
+        raise UnityError(
+            f"there is no combiner {combiner!r}", hint=f"there are {', '.join(COMBINERS)}"
+        )
     how = COMBINERS[combiner] if isinstance(combiner, str) else combiner
     first = how.identity([v.dtype for v in values])
     if init is not None:
@@ -133,6 +141,7 @@ def _single(name: str, value: PrimExpr, axis: Sequence[ReduceAxis], init: Operan
     return reduce(name, (value,), axis, None if init is None else (init,))
 
 
+@public
 def sum(  # noqa: A001
     value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
@@ -140,11 +149,13 @@ def sum(  # noqa: A001
     return _single("sum", value, axis, init)
 
 
+@public
 def prod(value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None) -> Reduce:
     """The product over some axes."""
     return _single("prod", value, axis, init)
 
 
+@public
 def max(  # noqa: A001
     value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
@@ -152,6 +163,7 @@ def max(  # noqa: A001
     return _single("max", value, axis, init)
 
 
+@public
 def min(  # noqa: A001
     value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
@@ -159,6 +171,7 @@ def min(  # noqa: A001
     return _single("min", value, axis, init)
 
 
+@public
 def any(  # noqa: A001
     value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
@@ -166,6 +179,7 @@ def any(  # noqa: A001
     return _single("any", value, axis, init)
 
 
+@public
 def all(  # noqa: A001
     value: PrimExpr, axis: Sequence[ReduceAxis], init: Operand | None = None
 ) -> Reduce:
@@ -173,12 +187,14 @@ def all(  # noqa: A001
     return _single("all", value, axis, init)
 
 
+@public
 def argmax(index: PrimExpr | ReduceAxis, value: PrimExpr, axis: Sequence[ReduceAxis]) -> Reduce:
     """The pair (index, value) of the largest value; the first of several, NaN above all."""
     at = index.var if isinstance(index, ReduceAxis) else index
     return reduce("argmax", (at, value), axis)
 
 
+@public
 def argmin(index: PrimExpr | ReduceAxis, value: PrimExpr, axis: Sequence[ReduceAxis]) -> Reduce:
     """The pair (index, value) of the smallest value; the first of several, NaN below all."""
     at = index.var if isinstance(index, ReduceAxis) else index

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from inspect import signature
+from typing import TypeAlias, TypeVar
 
+from unity.arguments import public, shown
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import FLOAT32, INT64, DType, dtype
@@ -14,7 +16,8 @@ from unity.ir.stmt import Buffer, Stmt
 
 from .reduction import Extent, Reduce, ReduceAxis, as_extent
 
-Index: TypeAlias = "Operand | ReduceAxis"
+T = TypeVar("T")
+Index: TypeAlias = Operand | ReduceAxis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +83,7 @@ class Extern:
 Operation: TypeAlias = Placeholder | Compute | Extern
 
 
+@public
 def placeholder(
     shape: Sequence[Extent], of: DType | str = FLOAT32, name: str = "placeholder"
 ) -> Tensor:
@@ -87,6 +91,7 @@ def placeholder(
     return Tensor(name, tuple(as_extent(e) for e in shape), dtype(of), op=Placeholder())
 
 
+@public
 def compute(
     shape: Sequence[Extent],
     fn: Callable[..., Operand | Reduce],
@@ -105,7 +110,7 @@ def compute(
     """
 
     def values(*axes: PrimVar) -> tuple[PrimExpr, ...] | Reduce:
-        result = fn(*axes)
+        result = _formula(fn, axes)
         if isinstance(result, Reduce):
             return result
         value = as_prim_expr(result, FLOAT32 if of is None else dtype(of))
@@ -115,6 +120,7 @@ def compute(
     return _make(shape, axes, values(*axes), (name,), attrs)[0]
 
 
+@public
 def compute_many(
     shape: Sequence[Extent],
     fn: Callable[..., Sequence[PrimExpr] | Reduce],
@@ -131,9 +137,29 @@ def compute_many(
     ('int64', 'float32')
     """
     axes = _axes(fn, len(shape))
-    result = fn(*axes)
-    body = result if isinstance(result, Reduce) else tuple(result)
+    result = _formula(fn, axes)
+    if not isinstance(result, Reduce | tuple | list):
+        raise UnityError(f"the formula must give several values, got {shown(result)}")
+    body = result if isinstance(result, Reduce) else tuple(as_prim_expr(v) for v in result)
+    count = len(body.values) if isinstance(body, Reduce) else len(body)
+    if count != len(names):
+        raise UnityError(f"the formula gives {count} values for the names {', '.join(names)}")
     return _make(shape, axes, body, names, attrs)
+
+
+def _formula(fn: Callable[..., T], axes: Sequence[PrimVar]) -> T:
+    """What a formula gives for some axes."""
+    try:
+        signature(fn).bind(*axes)
+    except TypeError:
+        count = len(axes)
+        raise UnityError(
+            f"the formula must take {count} indices, one for each axis of the shape",
+            hint=f"lambda {', '.join(f'i{d}' for d in range(count))}: ...",
+        ) from None
+    except ValueError:  # Python doesn't know the signature of what is built in
+        pass
+    return fn(*axes)
 
 
 def _make(
@@ -165,6 +191,7 @@ def _axes(fn: Callable[..., object], rank: int) -> tuple[PrimVar, ...]:
     return tuple(PrimVar(f"v{n}") for n in names)
 
 
+@public
 def extern(
     outputs: Sequence[tuple[Sequence[Extent], DType | str]],
     inputs: Sequence[Tensor],

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unity.arguments import public
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.dtype import Array, dtype
 from unity.runtime.executable import Executable
@@ -36,6 +37,7 @@ from .match import check_target
 from .naming import path_of, require_program_name
 
 
+@public
 def load(
     path: str | PathLike[str],
     *,
