@@ -46,6 +46,8 @@ def test_what_is_out_of_range_saturates_if_so_wanted(source: str, saturate: int)
     for name, found, expected in zip(
         proto.graph.output, got, ReferenceEvaluator(proto).run(None, {"x": x}), strict=True
     ):
+        assert isinstance(found, np.ndarray)
+        assert isinstance(expected, np.ndarray)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(
             found.astype(np.float32), expected.astype(np.float32), err_msg=name.name
