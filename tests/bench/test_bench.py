@@ -23,13 +23,13 @@ from .work import Feeds, Work
 
 def tiny_decoder() -> onnx.ModelProto:
     """One narrow layer."""
-    return transformer.gpt2(1, 48, 4, 64, 50, 64)
+    return transformer.gpt2(1, 64, 2, 128, 300)
 
 
 SMALL: dict[str, tuple[onnx.ModelProto, Feeds]] = {
     "mlp": (cnn.mlp(), {"x": np.ones((1, 784), np.float32)}),
     "bert": (transformer.bert(layers=1, width=48, heads=4, ffn=64, length=16), tokens(16)),
-    "gpt2": (tiny_decoder(), decoder_step(5, 1, 4, 12, 50)),
+    "gpt2": (tiny_decoder(), decoder_step(5, 1, 2, 32, 300)),
     "softmax": (OPERATORS["softmax_1024x1024"].build(), OPERATORS["softmax_1024x1024"].feeds(1)),
     "gelu": (OPERATORS["gelu_1M"].build(), OPERATORS["gelu_1M"].feeds(1)),
     "layernorm": (OPERATORS["layernorm_128x768"].build(), OPERATORS["layernorm_128x768"].feeds(1)),
@@ -88,14 +88,14 @@ def test_results_go_where_they_are_asked_to(
 
 
 def test_a_session_gives_all_that_the_plain_model_does() -> None:
-    work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 4, 12, 50), (5, 0), session=True)
+    work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 2, 32, 300), (5, 0), session=True)
     for row in rows("gpt2", work, "onnxruntime", 1, 0.01):
         assert row["error"] < 1e-5
 
 
 def test_models_of_unknown_sizes_are_compared_with_themselves_at_fixed_ones() -> None:
     for session in (False, True):
-        work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 4, 12, 50), (5, 7), session=session)
+        work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 2, 32, 300), (5, 7), session=session)
         found = list(rows("gpt2", work, STATIC, 1, 0.01))
         assert [r["length"] for r in found] == [5, 7]
         assert all(r["error"] < 1e-5 for r in found)

@@ -94,14 +94,14 @@ def main(x: f32[Tensor, {n}, {case.channels}, {h}, {w}]):
     )
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(4)
 @TARGETS
 @pytest.mark.parametrize("seed", range(12))
 def test_a_drawn_convolution(seed: int, target: Target) -> None:
     check(drawn(seed), target)
 
 
-@pytest.mark.rotated(2)
+@pytest.mark.rotated(3)
 @TARGETS
 @pytest.mark.parametrize(
     "case",

@@ -141,7 +141,7 @@ def off(got: Array, name: str) -> float:
     return float(abs(got.astype(np.float64) - wanted).max() / abs(wanted).max())
 
 
-@pytest.mark.rotated(4)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize(
     ("name", "level"),
     [(name, level) for name in CASES for level in LEVELS if "dots" not in level],

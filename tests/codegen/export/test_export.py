@@ -193,14 +193,14 @@ def test_an_output_shares_memory_with_nothing(library: Exported) -> None:
 
 
 def test_caches_written_in_place(tmp_path: Path) -> None:
-    model = transformer.gpt2(layers=1, width=32, heads=2, ffn=64, vocab=100)
+    model = transformer.gpt2(layers=1, width=64, heads=2, ffn=128, vocab=300)
     exe = unity.compile(model, caches=True)
     library, session = exported(exe, tmp_path), exe.session(32)
     code = exe.program.function("main")
     (ids_at,) = [i for i, name in enumerate(code.input_names) if name == "input_ids"]
     inside = dict(code.aliases)
     (length,) = set(range(len(code.params))) - {ids_at, *inside.values()}
-    caches = {i: np.zeros((1, 2, 32, 16), np.float32) for i in inside.values()}
+    caches = {i: np.zeros((1, 2, 32, 32), np.float32) for i in inside.values()}
     (logits_at,) = set(range(len(inside) + 1)) - set(inside)
     rng, rows = np.random.default_rng(0), 0
     for count in (5, 1, 3):

@@ -117,7 +117,7 @@ def spills(body: list[str], framed: bool) -> list[str]:
     return [line.strip() for line in body if re.search(place, line) and re.search("[xyz]mm", line)]
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(5)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", [*SCRIPTS, *MODELS])
 def test_tiles_stay_in_registers(case: str, target: str) -> None:

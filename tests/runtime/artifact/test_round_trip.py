@@ -216,7 +216,7 @@ def test_recurrent_models(kind: str, tmp_path: Path) -> None:
 
 
 def test_sessions(tmp_path: Path) -> None:
-    model = transformer.gpt2(layers=1, width=32, heads=2, ffn=64, vocab=100)
+    model = transformer.gpt2(layers=1, width=64, heads=2, ffn=128, vocab=300)
     exe = unity.compile(model, caches=True)
     first, second = exe.session(32), again(exe, tmp_path).session(32)
     rng = np.random.default_rng(3)
