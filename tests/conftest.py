@@ -18,7 +18,9 @@ from unity.ir.module import IRModule
 settings.register_profile(
     "unity", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
-settings.register_profile("seeds", settings.get_profile("unity"), derandomize=False)
+settings.register_profile(
+    "seeds", settings.get_profile("unity"), derandomize=False, max_examples=500
+)
 
 collect_ignore = list(IMPORT_TORCH) if missing(["torch"]) else []
 

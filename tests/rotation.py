@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from hypothesis import settings
 
 
 def rotate(items: list[pytest.Item], turn: int) -> None:
@@ -23,3 +24,13 @@ def rotate(items: list[pytest.Item], turn: int) -> None:
         if (seen[test] + turn) % turns:
             item.add_marker(pytest.mark.slow)
         seen[test] += 1
+
+
+def examples(count: int) -> int:
+    """How many random examples a test draws: so many each time, more with new seeds.
+
+    `tests/conftest.py` has the profiles; `count` is a hundredth part of theirs, 100 or 500.
+    """
+    profile = settings.default
+    assert profile is not None
+    return max(1, count * profile.max_examples // 100)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import unity
 from tests.generators.graph import arguments_for, module
+from tests.rotation import examples
 from unity.interpreter import interpret
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(6))
 @given(st.integers(0, 2**32))
 def test_compiled_and_interpreted_agree(seed: int) -> None:
     m = module(Random(seed))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators.graph import arguments_for, module
+from tests.rotation import examples
 from unity.interpreter import Value, interpret
 from unity.ir.dtype import Array
 from unity.ir.equality import first_difference
@@ -21,7 +22,7 @@ from unity.transform.passes import Context
 CONTEXT = Context(Target("cpu", "", "generic", (), vector_bits=256, threads=2))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(4))
 @given(st.integers(0, 2**32))
 def test_every_pass_keeps_meaning_and_form(seed: int) -> None:
     m = module(Random(seed))

@@ -133,6 +133,7 @@ def ops_of(model: onnx.ModelProto) -> list[str]:
     return [v.callee.name for v in values if isinstance(v, Call) and isinstance(v.callee, Op)]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
 def test_recognised(form: Callable[[Graph, str, int], str]) -> None:
     ops = ops_of(model_of(form, 6))
@@ -141,6 +142,7 @@ def test_recognised(form: Callable[[Graph, str, int], str]) -> None:
     assert ops.count("permute_dims") == (2 if form is torch_mha_style else 0)
 
 
+@pytest.mark.rotated(5)
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("length", [1, 5, 70])
 def test_same_numbers(form: Callable[[Graph, str, int], str], length: int) -> None:

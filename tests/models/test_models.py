@@ -51,6 +51,7 @@ def image(batch: int, size: int) -> dict[str, Array]:
     return {"image": rng.standard_normal((batch, 3, size, size), np.float32)}
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("depth", [18, 50])
 def test_resnet(depth: int) -> None:
     model = cnn.resnet(depth, batch="N", size=64)
@@ -111,6 +112,7 @@ def test_imported_models_print_and_parse(model: onnx.ModelProto) -> None:
     assert unity.structural_equal(parse(text, constants_of(module)), module)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_recurrent_over_lengths(kind: str) -> None:
     model = recurrent.recurrent(kind, steps="T", width=20, hidden=32, classes=5)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.attrs import Attrs
@@ -115,7 +116,7 @@ def test_scores_that_are_a_result_stay_whole() -> None:
     assert_same(before, scheduled, {})
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.integers(0, 1 << 30), st.sampled_from(TARGETS))
 def test_random_attention_keeps_its_values(seed: int, target: Target) -> None:
     random = Random(seed)

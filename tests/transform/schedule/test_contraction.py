@@ -84,6 +84,7 @@ CASES = (
 )
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", CASES, ids="-".join)
@@ -286,6 +287,7 @@ def test_pieces_of_strips_are_whole_tiles(columns: int) -> None:
     assert len(done) <= strips * (-(-256 // rows) + 2)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize("rows", [66, 71, 384, 391])
 def test_threads_that_share_rows_unevenly_compute_each_once(rows: int) -> None:
@@ -294,6 +296,7 @@ def test_threads_that_share_rows_unevenly_compute_each_once(rows: int) -> None:
     assert runs(low.body, {}, low.buffers[-1]) == rows * 384 // 16
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("flip", ["", "b"])
 @pytest.mark.parametrize("n", [77, "n"])
 def test_no_lane_of_a_panel_is_left_unset(n: object, flip: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from tests.transform.schedule.programs import SIZES, random_kernel
 from tests.transform.tensor.kernels import CPU, KERNELS, Kernel, assert_same
 from unity import te
@@ -48,6 +49,7 @@ def lowered(func: PrimFunc, target: Target) -> tuple[PrimFunc, PrimFunc]:
     return scheduled, module.prim_funcs()["main"]
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("target", [CPU, WIDE, NARROW], ids=["avx2", "avx512", "sse"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
 def test_values_stay(kernel: Kernel, target: Target) -> None:
@@ -59,7 +61,7 @@ def test_values_stay(kernel: Kernel, target: Target) -> None:
         assert_same(before, low, sizes)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(8))
 @given(st.integers(0, 1 << 30), st.sampled_from([CPU, WIDE, NARROW]))
 def test_random_kernels_keep_their_values(seed: int, target: Target) -> None:
     random = Random(seed)
@@ -80,6 +82,7 @@ def packed_product(rows: Dim) -> PrimFunc:
     return te.create_prim_func([a, b, bias, z])
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("target", [CPU, WIDE], ids=["avx2", "avx512"])
 @pytest.mark.parametrize("rows", [14, dim("n")], ids=str)
 def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
