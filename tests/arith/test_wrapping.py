@@ -109,6 +109,7 @@ def test_simplified_is_what_it_was_for_extreme_data(part: int) -> None:
 
 
 A, B = load(INT64, 0), load(INT64, 1)
+K, U = Cast(INT64, load(dtype("int32"), 0)), Cast(INT64, load(dtype("uint8"), 0))
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,9 @@ A, B = load(INT64, 0), load(INT64, 1)
         Compare("lt", A, A + 1),
         Compare("le", A, Binary("max", A + 1, A)),
         Compare("lt", A + X, N),
+        Compare("lt", K * K * 4, imm(4)),
+        Compare("lt", K * (1 << 33), imm(0)),
+        Compare("lt", K * K * U * 2, U * 2),
     ],
     ids=str,
 )
@@ -139,7 +143,33 @@ def test_what_the_ring_or_the_values_decide_is_decided() -> None:
         Compare("lt", Binary("min", A, imm(5)), imm(10)),
         Compare("lt", A % 8, imm(8)),
         Compare("ge", row * 4 + 3, imm(0)),
+        Compare("lt", K * 768 + X, K * 768 + X + 1),
+        Compare("lt", K * U, K * U + 1),
+        Compare("ge", U * U * 4, imm(0)),
     ]
     assert [simplify(e) for e in decided] == [true] * len(decided)
     assert Analyzer().with_range(N, 1, None).prove(Compare("lt", row, N))
     assert Analyzer().with_range(N, 1, None).prove(Compare("lt", row * 4 + 3, N * 4))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_products_of_narrow_data_are_data() -> None:
+    rng, slots, p = Random(0), Slots(), PrimVar("p")
+    for buffer in BUFFERS:
+        slots.define(buffer)
+    for name in (X, N, V, p):
+        slots.define(name)
+    leaves = [Cast(INT64, load(kind, at)) for kind in KINDS if kind != INT64 for at in (0, 1)]
+    bound = leaves[0] * leaves[1]
+    known = Analyzer().with_range(X, 0, 7).with_value(p, bound)
+    for _ in range(300):
+        pick = [*leaves, p, X, N, imm(rng.choice((1, 2, 3, 4, 1 << 31, 1 << 33, -(1 << 32))))]
+        a, b = ((rng.choice(pick) * rng.choice(pick)) * rng.choice(pick) for _ in "ab")
+        before = Compare(rng.choice(COMPARE), a, rng.choice((b, b + 1, a + 1, imm(0), imm(4))))
+        runs = [compile_expr(e, slots) for e in (before, known.simplify(before))]
+        value = compile_expr(bound, slots)
+        for _ in range(8):
+            frame = values(rng)
+            frame.append(value(frame))
+            expected, got = (run(frame) for run in runs)
+            assert expected == got, f"{before}\n{known.simplify(before)}\n{frame}"

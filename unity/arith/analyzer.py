@@ -15,6 +15,7 @@ from . import polynomial as poly
 from .interval import ANYTHING, Interval
 from .known import Known, terms
 from .rewrite import Rewriter
+from .wrapping import BITS
 
 Ranges: TypeAlias = (
     Mapping[PrimVar, Interval] | Mapping[SizeVar, Interval] | Mapping["PrimVar | SizeVar", Interval]
@@ -75,14 +76,16 @@ class Analyzer:
             return self
         known, p = self._known, self._rewriter.poly(value)
         ranges = {**known.ranges, var: self.bounds(value)}
-        if not known.is_index(p):
-            return Analyzer(replace(known, ranges=ranges, data=known.data | {var}))
+        bits = known.data_bits(p)
+        data = {**known.data, var: bits} if bits else known.data
+        if bits > BITS:
+            return Analyzer(replace(known, ranges=ranges, data=data))
         atom = poly.as_atom(p)
         low, high = (None, None) if atom is None else division.limits(atom, known)
         if low is None and high is None:
-            return Analyzer(replace(known, ranges=ranges))
+            return Analyzer(replace(known, ranges=ranges, data=data))
         limits = {**known.limits, var: (low, high)}
-        return Analyzer(replace(known, ranges=ranges, limits=limits))
+        return Analyzer(replace(known, ranges=ranges, limits=limits, data=data))
 
     def simplify(self, e: PrimExpr) -> PrimExpr:
         """The expression in normal form; the same object when it is in it already."""

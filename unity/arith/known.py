@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -12,7 +13,7 @@ from . import interval as iv
 from . import polynomial as poly
 from .interval import ANYTHING, Interval
 from .polynomial import Monomial, Poly
-from .wrapping import LIMIT, SMALL, wraps
+from .wrapping import BITS, LIMIT, SMALL, data_bits, product_bits
 
 Limits: TypeAlias = "tuple[Poly | None, Poly | None]"
 _SMALL_BITS = 32  # wider data is taken as unbounded: its limits would only overflow what uses them
@@ -32,14 +33,14 @@ class Found:
 
     Attributes:
         bounds: Constant bounds.
-        wraps: Whether sums with an atom may wrap.
+        bits: How many bits an atom's data takes.
         limits: Polys that an atom never falls below or exceeds.
         signs: Whether a poly is never negative.
         cases: The same by cases, to a depth.
     """
 
     bounds: dict[Binary, Interval] = field(default_factory=dict[Binary, Interval])
-    wraps: dict[PrimExpr, bool] = field(default_factory=dict[PrimExpr, bool])
+    bits: dict[PrimExpr, int] = field(default_factory=dict[PrimExpr, int])
     limits: dict[PrimExpr, Limits] = field(default_factory=dict[PrimExpr, Limits])
     signs: dict[Terms, bool] = field(default_factory=dict[Terms, bool])
     cases: dict[tuple[Terms, int], bool] = field(default_factory=dict[tuple[Terms, int], bool])
@@ -55,7 +56,7 @@ class Known:
         ranges: Constant bounds of variables.
         limits: Bounds over other variables.
         positive: Sums that are known to be at least 1, whatever their terms are.
-        data: Variables bound to values from memory, which are no indices.
+        data: Variables bound to values from memory, and how many bits these take.
         found: What was asked so far.
     """
 
@@ -64,7 +65,7 @@ class Known:
     )
     limits: dict[PrimVar, Limits] = field(default_factory=dict[PrimVar, Limits])
     positive: frozenset[Terms] = frozenset()
-    data: frozenset[PrimVar] = frozenset()
+    data: Mapping[PrimVar, int] = field(default_factory=dict[PrimVar, int])
     found: Found = field(default_factory=Found, init=False, compare=False, repr=False)
 
     def bounds(self, e: PrimExpr) -> Interval:
@@ -125,16 +126,29 @@ class Known:
 
     def wraps(self, atom: PrimExpr) -> bool:
         """Whether sums with a value may wrap: it is data, no index."""
+        return self._atom_bits(atom) > BITS
+
+    def _atom_bits(self, atom: PrimExpr) -> int:
         if isinstance(atom, SizeVar | PrimVar):
-            return atom in self.data
-        found = self.found.wraps.get(atom)
+            return self.data.get(atom, 0) if isinstance(atom, PrimVar) else 0
+        found = self.found.bits.get(atom)
         if found is None:
-            found = self.found.wraps[atom] = wraps(atom, self.data)
+            found = self.found.bits[atom] = data_bits(atom, self.data)
         return found
+
+    def data_bits(self, p: Poly) -> int:
+        """How many bits the data in a normal form takes, none in index arithmetic."""
+        most, terms_of_data = 0, 0
+        for monomial, c in p.items():
+            if abs(c) >= SMALL:
+                return BITS + 1
+            bits = product_bits(sum(self._atom_bits(a) for a in monomial), c)
+            most, terms_of_data = max(most, bits), terms_of_data + (bits > 0)
+        return most + max(terms_of_data - 1, 0).bit_length()
 
     def is_index(self, p: Poly) -> bool:
         """Whether a normal form is index arithmetic: its value is that among all integers."""
-        return all(abs(c) < SMALL and not any(self.wraps(a) for a in m) for m, c in p.items())
+        return self.data_bits(p) <= BITS
 
     def is_exact(self, p: Poly) -> bool:
         """Whether a normal form has the expression's value, not only modulo 2**64."""

@@ -7,7 +7,7 @@ since substitution makes expressions share parts.
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from math import gcd
 
 from unity.ir.dtype import BOOL, INT64
@@ -31,7 +31,7 @@ from . import polynomial as poly
 from .division import floordiv, floormod, is_nonnegative
 from .known import Known
 from .polynomial import ONE, Monomial, Poly
-from .wrapping import wraps
+from .wrapping import BITS, wraps
 
 TRUE, FALSE = imm(True, BOOL), imm(False, BOOL)
 _INVERSE: dict[CompareOp, CompareOp] = {
@@ -331,13 +331,13 @@ class Rewriter:
         return e if a is e.a and b is e.b else Binary(e.op, a, b)
 
 
-def _holds_data(e: PrimExpr, data: AbstractSet[PrimVar]) -> bool:
+def _holds_data(e: PrimExpr, data: Mapping[PrimVar, int]) -> bool:
     """Whether anything in a value comes from memory."""
     match e:
         case Load() | Intrinsic():
             return True
         case PrimVar():
-            return e in data
+            return data.get(e, 0) > BITS
         case Binary():
             return _holds_data(e.a, data) or _holds_data(e.b, data)
         case Cast() if e.value.dtype.is_float:
