@@ -1,11 +1,13 @@
 from collections.abc import Callable
 from types import TracebackType
 
+from . import ModulePassManager
 
 class _Library:
     LLVMPY_GetBufferStart: Callable[[int], int]
     LLVMPY_GetBufferSize: Callable[[int], int]
     LLVMPY_DisposeMemoryBuffer: Callable[[int], None]
+    LLVMPY_DisposeNewModulePassManger: Callable[[ModulePassManager], None]
 
 lib: _Library
 
