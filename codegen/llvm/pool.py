@@ -20,7 +20,7 @@ from unity.ir.target import Target
 
 from .abilities import abilities
 from .pool_serial import SERIAL
-from .pool_text import THREADED
+from .pool_threaded import THREADED
 
 POOL_SYMBOLS = (
     "unity_parallel_for",

@@ -28,6 +28,7 @@ from ..marker import Marker
 from .scope import MISSING, Scope
 from .source import Source
 
+_EXTREMES: dict[str, object] = {"min": min, "max": max}
 _RUNNABLE: tuple[object, ...] = (
     *(abs, bool, float, int, len, list, math.ceil, math.exp, math.floor, math.log, math.log2),
     *(math.prod, math.sqrt, range, round, str, sum, tuple),
@@ -189,6 +190,9 @@ class Evaluator:
     def call(self, node: ast.Call) -> object:
         """A call of one of the few functions that run while parsing."""
         function = self.value(node.func)
+        if isinstance(node.func, ast.Name) and not callable(function):
+            # A kernel may be named `max`, which shapes name as well: it can't be called in them.
+            function = _EXTREMES.get(node.func.id, function)
         args = self.items(node.args)
         for keyword in node.keywords:
             if keyword.arg is None:

@@ -61,3 +61,14 @@ def test_files_stay_small() -> None:
     lines = sorted(len(f.read_text().splitlines()) for f in sources())
     assert lines[-1] <= 600
     assert lines[len(lines) // 2] <= 180
+
+
+def test_no_name_of_a_lazy_package_is_one_of_its_files() -> None:
+    """Importing the file would put it in the name's place."""
+    for file in sources():
+        if file.name != "__init__.py" or " = exports(" not in file.read_text():
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                name = node.value if node.value.isidentifier() else "-"
+                assert not (file.parent / f"{name}.py").exists(), f"{file}: {name}"

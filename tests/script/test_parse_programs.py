@@ -117,3 +117,22 @@ def test_builder_and_script_agree() -> None:
     x = builder.param("x", f32_(N, 4))
     y = builder.op("nn.softmax", builder.op("multiply", x, 0.5), axis=1)
     assert first_difference(main.func, builder.finish(y)) is None
+
+
+def test_shapes_name_max_beside_a_kernel_of_that_name() -> None:
+    text = """
+n = dim("n")
+
+@script.prim_func
+def max(x: f32[Buffer, n], y: f32[Buffer, n]) -> None:
+    for i in range(n):
+        y[i] = x[i]
+
+@script.function
+def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    s = R.match_cast(R.shape(n), R.Shape(max(512, n)))
+    y = R.call_tir(max, (x,), out=f32[Tensor, n])
+    return y
+"""
+    module = script.parse(text)
+    assert first_difference(module, script.parse(script.print_module(module))) is None

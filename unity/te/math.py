@@ -76,14 +76,19 @@ def select(condition: PrimExpr, then: Operand, orelse: Operand) -> Select:
     return Select(condition, a, b)
 
 
+LONGEST_CHAIN = 64
+"""Selects of one expression within another that every walk of it stands."""
+
+
 @public
 def one_of(
     count: int, value: Callable[[int], PrimExpr], before: Callable[[int], PrimExpr]
 ) -> PrimExpr:
-    """The value n, the first for which `before(n + 1)` holds, found by halves.
+    """The value n, the first for which `before(n + 1)` holds: a chain of selects, or halves.
 
-    A chain of selects would be as deep as there are values, and hundreds end the recursion of
-    whoever walks the expression.
+    A chain is what storage planning and loop partitioning know concatenations by. One is as deep as
+    there are values, and hundreds end the recursion of whoever walks the expression: so many are
+    found by halves.
 
     Args:
         count: How many values there are, one at least.
@@ -94,7 +99,7 @@ def one_of(
     def among(first: int, last: int) -> PrimExpr:
         if last - first == 1:
             return value(first)
-        middle = (first + last) // 2
+        middle = first + 1 if count <= LONGEST_CHAIN else (first + last) // 2
         return select(before(middle), among(first, middle), among(middle, last))
 
     return among(0, count)
