@@ -58,8 +58,8 @@ def blamed(
 
 
 def fault(step: Pass, what: str, error: UnityError | None = None) -> UnityError:
-    """What a pass did wrong, for those who look on: a bug of ours where the pass is Unity's own."""
-    if is_ours(step):
+    """What a pass did wrong, for those who look on: a bug of ours where all it did is ours."""
+    if _all_ours(step):
         return _bug(what, error)
     return UnityError(what) if error is None else UnityError(what, error.span, error.hint)
 
@@ -72,6 +72,15 @@ def _bug(what: str, error: UnityError | None = None) -> InternalError:
 def is_ours(step: Pass) -> bool:
     """Whether a pass is Unity's own."""
     return type(step).__module__.partition(".")[0] == "unity"
+
+
+def _all_ours(step: Pass) -> bool:
+    """Whether a pass is Unity's own and follows no rules that others wrote."""
+    return is_ours(step) and all(map(_is_own, step.rules_followed))
+
+
+def _is_own(rule: object) -> bool:
+    return callable(rule) and getattr(rule, "__module__", "").partition(".")[0] == "unity"
 
 
 def ill_formed(module: IRModule) -> UnityError | None:
@@ -109,7 +118,7 @@ def _of_an_earlier_one(
         if found is None:
             continue
         what = f"the pass {step.name} gave an ill-formed module: {found.message}"
-        if is_ours(step):
+        if _all_ours(step):
             return _bug(f"{what}\n{failed} failed on it: {described(error)}", wrong)
         error.add_note(what)
         return None

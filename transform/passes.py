@@ -42,6 +42,11 @@ class Pass(ABC):
         """What instruments call it: the class's name."""
         return type(self).__name__
 
+    @property
+    def rules_followed(self) -> tuple[object, ...]:
+        """The functions, or the programs of users, that it does what they say; none of its own."""
+        return ()
+
     @abstractmethod
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """The module rewritten; the same object if there was nothing to do."""

@@ -24,6 +24,7 @@ from .graph import (
     FuseOps,
     FuseReaders,
     FuseTir,
+    InlineFunctions,
     LegalizeOps,
     LiftTemporaries,
     LowerCalls,
@@ -59,6 +60,7 @@ GRAPH = Pipeline(
     (
         SealEngines(),  # before any pass looks into what engines are given
         Normalize(),  # every later pass expects A-normal form with types
+        InlineFunctions(),  # the rules look into one function; shapes are those of the call
         FoldConstants(),  # shapes and weights become known, which the rules look for
         SimplifyOps(),
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
@@ -133,7 +135,7 @@ def pipeline(kind: str = "cpu", precision: Precision = "f32", *, winograd: bool 
     >>> from unity.transform import pipeline
     >>> from unity.transform.graph import LegalizeOps
     >>> pipeline("cpu").until(LegalizeOps).names[:3]
-    ('SealEngines', 'Normalize', 'FoldConstants')
+    ('SealEngines', 'Normalize', 'InlineFunctions')
     """
     check_precision(precision)
     backend = backend_of(kind)

@@ -12,7 +12,15 @@ from unity.ir.graph import Body, Function
 from unity.ir.module import IRModule
 from unity.script import parse
 from unity.transform import Context, Pass, Pipeline, map_functions
-from unity.transform.graph import EliminateDeadCode, FoldConstants, Normalize, dce
+from unity.transform.blame import fault
+from unity.transform.graph import (
+    EliminateDeadCode,
+    FoldConstants,
+    Legalization,
+    LegalizeOps,
+    Normalize,
+    dce,
+)
 from unity.transform.instruments import Verify
 
 MODULE = parse("""
@@ -49,7 +57,7 @@ class Unbind(Pass):
 def test_what_breaks_in_a_pass_of_ours_is_a_bug_of_ours(
     monkeypatch: pytest.MonkeyPatch, lookup: object
 ) -> None:
-    monkeypatch.setattr(dce, "_reachable", lookup)
+    monkeypatch.setattr(dce, "reachable", lookup)
     with pytest.raises(InternalError, match=r"a bug of Unity.*the pass EliminateDeadCode failed"):
         SHORT.run(MODULE, Context())
 
@@ -73,3 +81,9 @@ def test_mistakes_of_users_passes_stay_theirs() -> None:
         unity.compile(MODULE, pipeline=unity.pipeline().insert_after(Normalize, Unbind()))
     assert not isinstance(broken.value, InternalError)
     assert "the pass Unbind gave an ill-formed module" in broken.value.__notes__[-1]
+
+
+def test_what_users_rules_do_wrong_is_no_bug_of_ours() -> None:
+    theirs = LegalizeOps((Legalization("exp", lambda args, attrs, result: None),))
+    assert not isinstance(fault(theirs, "wrong"), InternalError)
+    assert isinstance(fault(LegalizeOps(), "wrong"), InternalError)

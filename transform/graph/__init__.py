@@ -12,6 +12,7 @@ from .fuse_attention import FuseAttention
 from .fuse_ops import FuseOps
 from .fuse_readers import FuseReaders
 from .fuse_tir import FuseTir
+from .inline_functions import InlineFunctions
 from .legalization import Legalization, LegalizeRule
 from .legalize import LegalizeOps
 from .lift_temporaries import LiftTemporaries
@@ -41,6 +42,7 @@ __all__ = [
     "FuseOps",
     "FuseReaders",
     "FuseTir",
+    "InlineFunctions",
     "Legalization",
     "LegalizeOps",
     "LegalizeRule",

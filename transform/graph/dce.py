@@ -60,7 +60,7 @@ class EliminateDeadCode(Pass):
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Bodies from the end to the start; then functions."""
         module = map_functions(module, lambda f: _function(f, module))
-        dead = set(module) - _reachable(module)
+        dead = set(module) - reachable(module)
         return module.without(*dead) if dead else module
 
 
@@ -138,13 +138,14 @@ def _is(a: object, b: object) -> bool:
     return a is b
 
 
-def _reachable(module: IRModule) -> set[str]:
+def reachable(module: IRModule) -> set[str]:
+    """The functions that users may call, and what they refer to."""
     todo = [name for name, f in module.items() if not _is_private(f)]
     seen = set(todo)
     while todo:
         f = module[todo.pop()]
         if isinstance(f, Function):
-            for name in _references(f.body):
+            for name in references(f.body):
                 if name not in seen:
                     seen.add(name)
                     todo.append(name)
@@ -156,7 +157,8 @@ def _is_private(f: object) -> bool:
     return bool(attrs.get("private", False))
 
 
-def _references(body: Body) -> Iterator[str]:
+def references(body: Body) -> Iterator[str]:
+    """The functions of the module that a body names, nested bodies included."""
     for block in body.blocks:
         for binding in block.bindings:
             yield from _references_in(binding.value)
@@ -169,4 +171,4 @@ def _references_in(e: Expr) -> Iterator[str]:
     for child in graph_children(e):
         yield from _references_in(child)
     for inner in bodies_of(e):
-        yield from _references(inner)
+        yield from references(inner)

@@ -83,6 +83,11 @@ class LegalizeOps(Pass):
 
     rules: tuple[Legalization, ...] = ()
 
+    @property
+    def rules_followed(self) -> tuple[object, ...]:
+        """What gives the kernels."""
+        return tuple(r.rule for r in self.rules)
+
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions, with one table of kernels."""
         kernels = _Kernels(Names(module), self.rules)

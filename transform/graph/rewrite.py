@@ -71,6 +71,11 @@ class Rewrite(Pass):
                 raise UnityError(f"{what} is no rule", hint="make one by unity.rewrite_rule")
         object.__setattr__(self, "rules", tuple(self.rules))
 
+    @property
+    def rules_followed(self) -> tuple[object, ...]:
+        """Programs that users say are the same."""
+        return tuple(self.rules)
+
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each graph function, nested bodies first."""
         functions = module.graph_functions()

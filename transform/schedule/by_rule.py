@@ -56,6 +56,11 @@ class ScheduleByRule(Pass):
 
     rules: tuple[ScheduleRule, ...] = ()
 
+    @property
+    def rules_followed(self) -> tuple[object, ...]:
+        """What writes the schedules."""
+        return self.rules
+
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
         functions = module.prim_funcs()

@@ -331,11 +331,31 @@ def substitute_symbols(of: Expr | Body, mapping: Mapping[Symbol, Dim]) -> Expr |
     return _SymbolRewriter(mapping).apply(of)
 
 
+def copy_of(
+    body: Body,
+    symbols: Mapping[Symbol, Dim],
+    values: Mapping[Var, Expr],
+    renamed: Callable[[str], str],
+) -> Body:
+    """A body once more, with variables of its own, so that both may stand in one function.
+
+    Args:
+        body: It binds no closures, whose types name symbols of their own.
+        symbols: What symbols in it stand for.
+        values: What variables free in it stand for.
+        renamed: The name of a copied variable, given that of the one it is a copy of.
+    """
+    return substitute_vars(_SymbolRewriter(symbols, renamed).body(body), values)
+
+
 class _SymbolRewriter:
     """Carries the variables already renamed."""
 
-    def __init__(self, mapping: Mapping[Symbol, Dim]) -> None:
+    def __init__(
+        self, mapping: Mapping[Symbol, Dim], renamed: Callable[[str], str] | None = None
+    ) -> None:
         self.mapping = mapping
+        self.renamed = renamed
         self.vars: dict[Var, Var] = {}
 
     def apply(self, of: Expr | Body) -> Expr | Body:
@@ -349,7 +369,9 @@ class _SymbolRewriter:
 
     def define(self, var: Var) -> Var:
         new = self.type(var.type)
-        if new is not var.type:
+        if self.renamed is not None:
+            self.vars[var] = Var(self.renamed(var.name), new, var.span)
+        elif new is not var.type:
             self.vars[var] = Var(var.name, new, var.span)
         return self.vars.get(var, var)
 

@@ -267,7 +267,8 @@ def _fits(key: str | Pattern, site: Site, graph: Graph) -> bool:
 
 
 def _is_named(key: str, site: Site) -> bool:
-    return fnmatchcase(site.name, key) or fnmatchcase(site.var.name, key)
+    names = (site.name, *site.origins)
+    return any(fnmatchcase(n, key) or fnmatchcase(n.rpartition("/")[2], key) for n in names)
 
 
 def _override(key: str | Pattern, implementation: str, site: Site) -> Choice | None:

@@ -16,6 +16,7 @@ from unity.runtime.explanation import CandidateRow
 from ...backend import Backend, backend_of
 from ...pattern import Graph, Match, match_at
 from ..convert_layout import standing_alone
+from ..origins import origins_of
 from ..symbols import is_concrete, tensor_fields
 from ..views import VIEWS
 from ..without_kernel import why_no_kernel
@@ -60,6 +61,8 @@ class Site:
         call: The call.
         glue: Whether it only rearranges types (a reshape): it goes where its neighbours go.
         no_kernel: Why numpy computes it if it is ours; None if a kernel does.
+        candidates: Who may compute it.
+        origins: Its names in the functions that it was inlined from.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Site:
     glue: bool
     no_kernel: str | None = None
     candidates: tuple[Candidate, ...] = field(default=())
+    origins: tuple[str, ...] = ()
 
     @property
     def op_name(self) -> str:
@@ -160,6 +164,7 @@ def sites_of(
     engines = [(e, e.missing()) for e in ENGINES.values() if asks(f"{ENGINE}{e.name}")]
     functions = [f for f in LIBRARY_FUNCTIONS.values() if f.pattern is not None]
     libraries = [(f, f.missing()) for f in functions if asks(f"{LIBRARY}{f.name}")]
+    origins = origins_of(function)
     found: list[Site] = []
     if alone is None:
         alone = standing_alone(function) if forms else frozenset[Var]()
@@ -181,7 +186,8 @@ def sites_of(
                 *(_engine(e, why, site, target) for e, why in engines),
             ]
         kept = tuple(_preferred([c for c in candidates if c.row.why_not != ""], backend))
-        found.append(Site(f"{name}/{var.name}", var, value, site, glue, no_kernel, kept))
+        was = origins.get(var.name, ())
+        found.append(Site(f"{name}/{var.name}", var, value, site, glue, no_kernel, kept, was))
     return found
 
 
