@@ -109,6 +109,14 @@ class Emitter:
             self._log.append(text)
         return name
 
+    def first(self, fact: str) -> bool:
+        """Whether a fact is new here; it is known to what follows, as pure instructions are."""
+        if fact in self._known:
+            return False
+        self._known[fact] = ""
+        self._log.append(fact)
+        return True
+
     def do(self, text: str) -> None:
         """Emit an instruction that gives nothing."""
         self.lines.append("  " + text)

@@ -32,6 +32,7 @@ from unity.ir.visit_prim import prim_children
 
 from .affine import as_near, as_ramp, is_nonnegative, is_within
 from .arithmetic import bool_binary, compare, float_binary, int_binary
+from .bounds import new_conditions
 from .cast import cast
 from .emitter import Emitter, float_text, int_text
 from .math.table import intrinsic
@@ -404,8 +405,11 @@ class Expressions:
 
     def check(self, buffer: Buffer, place: Place, lanes: int, mask: str | None) -> None:
         """Leave the kernel if the access is outside the buffer."""
-        em, t = self.em, value_type(INT64.with_lanes(lanes))
-        size = self.size(buffer)
+        em, t, size = self.em, value_type(INT64.with_lanes(lanes)), self.size(buffer)
+        if mask is None and not isinstance(place, Scattered):
+            for condition in new_conditions(em, place, lanes, size):
+                self.require(condition, OUT_OF_BOUNDS)
+            return
         match place:
             case At(index):
                 t = I64
