@@ -60,6 +60,7 @@ def expected(x: Array, axis: int, descending: bool) -> npt.NDArray[np.int64]:
     return np.flip(x.shape[axis] - 1 - flipped, axis)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("name", DTYPES)
 def test_known_lengths(name: str, descending: bool) -> None:
@@ -77,6 +78,7 @@ def test_any_length(name: str) -> None:
         np.testing.assert_array_equal(exe(x), expected(x, 1, descending=False))
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(("length", "k"), [(80, 1), (9000, 1), (3000, 300)])
 @pytest.mark.parametrize("largest", [True, False])
 def test_the_best_of_each_row(length: int, k: int, largest: bool) -> None:

@@ -296,6 +296,7 @@ def test_an_engine_that_is_wrong_and_fast_is_closed(
     assert "engine:wrong" not in table.counts()
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("spiked", ["conv2d", "z"])
 def test_a_decision_that_is_not_legal_for_these_weights_is_made_anew(
     spiked: str, tmp_path: Path

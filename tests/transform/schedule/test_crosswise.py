@@ -65,6 +65,7 @@ def turned(source: str, target: Target) -> int:
     return sum(isinstance(s, For) and s.attrs.get(INSTRUCTION) == "transpose" for s in loops)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_random_permutations_of_every_width(dtype: str, bits: int) -> None:

@@ -51,6 +51,7 @@ def kernels(model: str) -> tuple[PrimFunc, ...]:
     return tuple(module.prim_funcs().values())
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_steps(model: str, seed: int) -> None:

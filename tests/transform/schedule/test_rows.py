@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from tests.transform.schedule.row_programs import SIZES, random_rows
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
@@ -72,6 +73,7 @@ def global_elements(func: PrimFunc) -> int:
     return sum(b.scope != "local" for b in allocated)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("target", [CPU, WIDE, NARROW], ids=["avx2", "avx512", "sse"])
 @pytest.mark.parametrize(
     ("rows", "length"), [(6, 8), (7, 17), (5, 300), (N, 16), (9, M), (N, M)], ids=str
@@ -129,7 +131,7 @@ def test_a_product_is_no_chain_over_rows() -> None:
     assert_same(before, scheduled, {})
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(12))
 @example(9745, NARROW)  # a row of what is never stored held another temporary
 @given(st.integers(0, 1 << 30), st.sampled_from([CPU, WIDE, NARROW]))
 def test_random_chains_keep_their_values(seed: int, target: Target) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unity
+from tests.rotation import examples
 from tests.transform.schedule.kernels import lowered
 from tests.transform.schedule.row_programs import SIZES, random_rows
 from tests.transform.schedule.test_rows import WIDE
@@ -76,6 +77,7 @@ def result_type(body: str, shape: tuple[object, ...], like: Values) -> str:
     return f"{kind}[Tensor" + "".join(f", {e}" for e in dims) + "]"
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("threads", [2, 3])
 @pytest.mark.parametrize("name", BODIES)
 def test_known_sizes(name: str, threads: int) -> None:
@@ -107,7 +109,7 @@ def stages(func: PrimFunc) -> list[Nest]:
     return [n for n in found if n is not None]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_pieces_of_random_reductions(seed: int) -> None:
     random = Random(seed)
@@ -131,7 +133,7 @@ def test_pieces_of_random_reductions(seed: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_random_chains_in_pieces(threads: int, seed: int) -> None:
     random = Random(seed)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from tests.transform.cases import floats
 from tests.transform.schedule.test_by_hand import lowered
 from unity import te
@@ -59,7 +60,7 @@ def product(rows: int, depth: int, columns: int, batch: int = 1, kind: str = "fl
     return te.create_prim_func([a, b, bias, te.compute(shape, positive, "z")])
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(6))
 @given(
     rows=st.integers(3, 20),
     depth=st.integers(2, 5),
