@@ -10,8 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from unity.annotated import Kind
 from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.graph import Function
@@ -84,6 +86,14 @@ class Context:
     reports: dict[str, str] = field(default_factory=dict[str, str], compare=False, repr=False)
 
 
+_KINDS = {
+    "type[Pass]": Kind("passes named by their class", lambda v: isinstance(v, type)),
+}
+_edit = partial(
+    public, kinds=_KINDS, hints={"passes named by their class": "without the (), FuseOps"}
+)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipeline:
     """Passes in order, as data: every method gives a new pipeline; `print` shows its Python.
@@ -125,7 +135,7 @@ class Pipeline:
                 instrument.after(step, module, ctx)
         return module
 
-    @public
+    @_edit
     def insert_before(self, kind: type[Pass], *new: Pass) -> Pipeline:
         """With passes put before the first of a kind.
 
@@ -135,7 +145,7 @@ class Pipeline:
         at = self._find(kind)
         return Pipeline(self.passes[:at] + new + self.passes[at:])
 
-    @public
+    @_edit
     def insert_after(self, kind: type[Pass], *new: Pass) -> Pipeline:
         """With passes put after the last of a kind.
 
@@ -146,7 +156,7 @@ class Pipeline:
         at = max(i for i, p in enumerate(self.passes) if isinstance(p, kind)) + 1
         return Pipeline(self.passes[:at] + new + self.passes[at:])
 
-    @public
+    @_edit
     def replace(self, kind: type[Pass], *new: Pass) -> Pipeline:
         """With every pass of a kind replaced by others.
 
@@ -157,7 +167,7 @@ class Pipeline:
         parts = (new if isinstance(p, kind) else (p,) for p in self.passes)
         return Pipeline(tuple(p for part in parts for p in part))
 
-    @public
+    @_edit
     def without(self, *kinds: type[Pass]) -> Pipeline:
         """Lacking every pass of some kinds.
 
@@ -168,7 +178,7 @@ class Pipeline:
             self._find(kind)
         return Pipeline(tuple(p for p in self.passes if not isinstance(p, kinds)))
 
-    @public
+    @_edit
     def until(self, kind: type[Pass]) -> Pipeline:
         """The passes before the first of a kind.
 
@@ -178,9 +188,6 @@ class Pipeline:
         return Pipeline(self.passes[: self._find(kind)])
 
     def _find(self, kind: type[Pass]) -> int:
-        if not isinstance(kind, type):
-            name = getattr(kind, "name", repr(kind))
-            raise UnityError(f"passes are named by their class, got {name}", hint="without the ()")
         for i, step in enumerate(self.passes):
             if isinstance(step, kind):
                 return i

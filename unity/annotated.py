@@ -12,6 +12,8 @@ import builtins
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import Literal, TypeVar, Union, get_args, get_origin
 
 from unity.errors import UnityError
@@ -47,7 +49,15 @@ def _of(words: str, *classes: type) -> Kind:
 
 ANYTHING = Kind("anything", lambda _: True)
 NONE = _of("None", type(None))
-_WORDS: Mapping[type, str] = {str: "text", bool: "True or False", dict: "a dict", tuple: "a tuple"}
+_WORDS: Mapping[type, str] = {
+    str: "text",
+    bool: "True or False",
+    bytes: "bytes",
+    dict: "a dict",
+    tuple: "a tuple",
+    Path: "a path",
+    PathLike: "a path",
+}
 _BASIC: Mapping[object, Kind] = {
     int: Kind("an integer", _is_int),
     float: Kind("a number", _is_float),

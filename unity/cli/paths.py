@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unity.errors import UnityError
+from unity.runtime.artifact.container import is_container
 
 _OTHERS = {
     ".py": ("a Python program", "run it with python; a model of torch in it goes to ONNX first"),
@@ -30,6 +31,8 @@ def model_path(path: Path) -> Path:
         raise UnityError(f"there is no file {path}")
     if path.is_dir():
         raise UnityError(f"{path} is a folder", hint="give the model's file, model.onnx")
+    if is_container(path):
+        return path  # an executable under another name: who reads it says so
     other = _OTHERS.get(path.suffix.lower())
     if other is not None:
         what, hint = other
