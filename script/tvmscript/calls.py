@@ -15,7 +15,7 @@ from unity.ir.dtype import SHORT_NAMES, dtype
 from unity.te import max_value, min_value
 
 from ..parser.source import Source
-from .signatures import ANY, FOREIGN, Foreign
+from .signatures import FOREIGN, Foreign
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 
 SHORT: Mapping[str, str] = {long: short for short, long in SHORT_NAMES.items()}
@@ -129,7 +129,11 @@ class CallRewriter(ast.NodeTransformer):
             same = row.same.get(name)
             if same is None:
                 kept[name] = value
-            elif same != ANY and constant(value) not in same and not self._free(name, value):
+            elif (
+                isinstance(same, tuple)
+                and not _is_one_of(same, value)
+                and not self._free(name, value)
+            ):
                 raise self.source.error(
                     value,
                     f"Unity has no {name}={ast.unparse(value)} for {row.signature.name}",
@@ -319,6 +323,10 @@ class CallRewriter(ast.NodeTransformer):
             edge = -finite if least else finite
         value = ast.Constant(edge)
         return at_place(ast.Call(dotted("T.imm"), [element, value], []), node)
+
+
+def _is_one_of(same: tuple[object, ...], value: ast.expr) -> bool:
+    return constant(value) in same
 
 
 _RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.expr]] = {
