@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -38,7 +39,7 @@ DTYPES = (FLOAT32, FLOAT32, FLOAT64, INT64, INT32, INT8, UINT8, BOOL)
 """What parameters without a dtype are tried with, all of them alike."""
 
 
-@public
+@partial(public, hints={"a ScriptFunction": "write both with @script.function"})
 def rewrite_rule(
     before: ScriptFunction[..., object],
     after: ScriptFunction[..., object],
@@ -69,12 +70,6 @@ def rewrite_rule(
     Raises:
         UnityError: The functions can't make a rule, or a check found inputs on which they differ.
     """
-    for side in (before, after):
-        if not isinstance(side, ScriptFunction):
-            raise UnityError(
-                f"a rule is made of decorated functions, got {side!r}",
-                hint="write both with @script.function",
-            )
     rule = RewriteRule(before.name if name is None else name, before.func, after.func)
     if check:
         _check(rule, tries, np.random.default_rng(seed))

@@ -117,7 +117,7 @@ def test_what_is_no_rule(
 
 def test_what_rules_are_made_of_is_told() -> None:
     wrong: Any = abs
-    with pytest.raises(UnityError, match=r"(?s)made of decorated functions, got.*@script.function"):
+    with pytest.raises(UnityError, match=r"(?s)expected a ScriptFunction, got.*@script.function"):
         unity.rewrite_rule(wrong, wrong)
     sides: Any = TRUE["silu"]
     with pytest.raises(UnityError, match=r"(?s)by_sigmoid is no rule.*unity\.rewrite_rule"):
