@@ -39,16 +39,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--extras") and (names := missing()):
         raise pytest.UsageError(f"--extras without {', '.join(names)}: CONTRIBUTING.md says how")
     settings.load_profile("seeds" if config.getoption("--new-seeds") else "unity")
-    config.stash[PRINT_BACK] = PrintBack(config.getoption("--every-program"))
+    config.stash[PRINT_BACK] = PrintBack(bool(config.getoption("--every-program")))
 
 
 @pytest.hookimpl(tryfirst=True)  # before slow tests are left out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    others = prepare(items, config.getoption("--extras"))
+    others = prepare(items, bool(config.getoption("--extras")))
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if item not in set(others)]
-    rotate(items, config.getoption("--turn"))
+    rotate(items, int(config.getoption("--turn") or 0))
 
 
 @pytest.fixture(autouse=True)
