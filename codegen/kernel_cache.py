@@ -25,7 +25,7 @@ from unity.ir.dtype import dtype
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, SizeVar, imm
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 FOLDER = "kernels"
 _LIMIT = 64 << 20

@@ -16,8 +16,8 @@ from unity.ir.dtype import Array
 from unity.ir.prim_expr import SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.target import Target
 from unity.ir.types import ObjectType, TensorType, Type
+from unity.machine.target import Target
 from unity.runtime.arrays import accept
 from unity.runtime.check import Binder
 from unity.runtime.kernel_timer import NativeKernel

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
     from .graph.legalization import Legalization

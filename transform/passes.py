@@ -18,7 +18,7 @@ from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .blame import blamed
 from .source import Source

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from unity.ir.dims import dim
     from unity.ir.equality import structural_equal
     from unity.ir.module import IRModule
-    from unity.ir.target import Target
     from unity.loading import load
+    from unity.machine.target import Target
     from unity.rewriting import rewrite_rule
     from unity.runtime.executable import Executable
     from unity.runtime.session import Session
@@ -46,7 +46,7 @@ _HOMES = {
     "Executable": "unity.runtime.executable",
     "IRModule": "unity.ir.module",
     "Session": "unity.runtime.session",
-    "Target": "unity.ir.target",
+    "Target": "unity.machine.target",
     "UnityError": "unity.errors",
     "UnsupportedError": "unity.errors",
     "InternalError": "unity.errors",

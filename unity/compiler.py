@@ -27,9 +27,9 @@ from unity.ir.graph import Function
 from unity.ir.mapped import require_unchanged
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_constants
+from unity.machine.target import Target
 from unity.op.check import check_types
 from unity.runtime.artifact.container import is_container, not_ours
 from unity.runtime.artifact.match import check_target

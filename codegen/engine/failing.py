@@ -12,8 +12,8 @@ from unity.ir.attrs import NO_ATTRS
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import BindingBlock, Body, Call, Constant, Expr, Function, Op, Var, VarBinding
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import TensorType
+from unity.machine.target import Target
 from unity.transform.graph.resolve import OpSite, engine_of
 from unity.transform.graph.resolve.outline import outlined, refusal
 from unity.transform.pattern import Graph

@@ -12,7 +12,7 @@ import numpy as np
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import constants_of, parse, print_module
 from unity.transform.graph.resolve import OpSite
 

@@ -8,8 +8,8 @@ from functools import cache
 from unity.errors import UnityError
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
+from unity.machine.target import Target
 from unity.runtime.engine import Compiled
 from unity.runtime.engine_kernel import EngineCode
 from unity.runtime.implementation import ImplementationError

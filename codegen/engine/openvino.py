@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.engines.openvino import LOADER, OpenVinoModel
 from unity.transform.graph.resolve import OpSite
 

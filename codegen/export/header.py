@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime import program as p
 from unity.runtime.signature import spec_text
 

@@ -29,8 +29,8 @@ from unity.ir.graph import (
     VarBinding,
 )
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import TensorType
+from unity.machine.target import Target
 from unity.op.call import call_op
 from unity.op.infer import infer_type
 from unity.runtime.executable import Executable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from unity.codegen.llvm.machine import compile_text
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.foreign_library import ForeignLibrary
 from unity.runtime.host import host_triple
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 DOTS = (
     "amx-tile", "amx-bf16", "amx-int8", "avx512bf16", "avx512vnni", "avx512vl",

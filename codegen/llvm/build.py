@@ -12,7 +12,7 @@ import llvmlite
 
 from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.host import host_triple
 
 from .abilities import abilities

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import cast
 
 from unity.errors import UnsupportedError
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .machine import Level, compile_text
 

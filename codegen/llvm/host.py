@@ -7,7 +7,7 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.host import available_cpus, host_features, host_triple
 
 _CPU_BY_FEATURES: tuple[tuple[tuple[str, ...], str], ...] = (

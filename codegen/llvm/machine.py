@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.host import host_features, host_triple
 
 Level: TypeAlias = Literal["short", "full"]

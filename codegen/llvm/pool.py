@@ -16,7 +16,7 @@ systems other than Linux) the same functions run the tasks in order.
 
 from __future__ import annotations
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .abilities import abilities
 from .pool_serial import SERIAL

@@ -16,7 +16,7 @@ from unity.codegen import kernel_cache
 from unity.codegen.kernel_cache import KernelCache, setting_of
 from unity.codegen.llvm import host_target
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.executable import Executable
 from unity.script import parse
 from unity.transform import Context, Pass, Pipeline, pipeline

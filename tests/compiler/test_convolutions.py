@@ -12,7 +12,7 @@ import pytest
 import unity
 from unity.codegen.llvm import host_target
 from unity.interpreter import interpret
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import parse
 
 Doubles: TypeAlias = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context, pipeline
 

@@ -13,8 +13,8 @@ from tests.rotation import examples
 from unity.interpreter import Value, interpret
 from unity.ir.dtype import Array
 from unity.ir.equality import first_difference
-from unity.ir.target import Target
 from unity.ir.verify import verify
+from unity.machine.target import Target
 from unity.script import constants_of, parse, print_module
 from unity.transform import pipeline
 from unity.transform.passes import Context

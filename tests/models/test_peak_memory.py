@@ -14,8 +14,8 @@ import pytest
 
 from tests.bench import cnn, recurrent, transformer
 from unity.frontend.onnx import from_onnx
-from unity.ir.target import Target
 from unity.ir.visit import type_symbols
+from unity.machine.target import Target
 from unity.transform import Context, pipeline
 from unity.transform.graph import peak_bytes
 from unity.transform.tensor import UnrollRegisters

@@ -9,7 +9,7 @@ import pytest
 
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context, Pass, Pipeline, pipeline
 from unity.transform.graph import LowerCalls, PlanMemory

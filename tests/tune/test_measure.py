@@ -20,7 +20,7 @@ from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.executable import Executable
 from unity.script import parse
 from unity.transform.graph.resolve import Resolve, policy_of

@@ -15,9 +15,9 @@ from unity.ir.dtype import BFLOAT16, FLOAT32, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import TensorType, Type
 from unity.ir.visit import walk_bindings
+from unity.machine.target import Target
 from unity.op.registry import OpDef
 from unity.op.table import OPS
 

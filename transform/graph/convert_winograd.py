@@ -14,8 +14,8 @@ from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.representative import BATCH, IMAGE, representative
-from unity.ir.target import Target
 from unity.ir.types import TensorType
+from unity.machine.target import Target
 from unity.op.conv_winograd import sampled_error, transformed_weights
 from unity.op.window import per_axis
 

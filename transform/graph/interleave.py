@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unity.ir.dtype import BFLOAT16, Array, DType
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.op.conv_interleaved import interleaved, interleaved_lines
 
 STEP_BYTES = 64

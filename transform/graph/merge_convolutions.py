@@ -10,7 +10,7 @@ import numpy as np
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, Var, VarBinding
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..passes import Context, Pass, map_functions
 from .convert_layout import POINTWISE, Image, image_of, is_blockable, plain_products

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..schedule.rules.blocked_parts import line_cycles
 

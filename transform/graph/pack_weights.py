@@ -10,8 +10,8 @@ from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import TensorType
+from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
 

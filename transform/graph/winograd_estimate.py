@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 TAPS = 3
 _DIRECT, _TRANSFORMED = 0.75, 0.66

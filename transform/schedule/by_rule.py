@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.ir.stmt import Block, PrimFunc
-from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 
 from ..passes import Context, Pass
 

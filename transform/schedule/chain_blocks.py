@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, IfThen, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, rewrite_stmt
+from unity.machine.target import Target
 
 from .access import depends
 from .loops import ceildiv, lanes_for, number, parallel, product, sequence

@@ -16,8 +16,8 @@ from unity.ir.dtype import FLOAT32
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
+from unity.machine.target import Target
 
 from .grouped_layout import operands
 from .loops import number, parallel, product, sequence

@@ -10,8 +10,8 @@ from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.machine.target import Target
 
 from .access import all_axes
 from .chain_blocks import chain_blocks

@@ -12,8 +12,8 @@ from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from .grouped_layout import GroupedLayout, evenly
 from .loops import number, sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .access import all_axes, known_of, mentions, place, step
 from .loops import lanes_for, number

@@ -14,8 +14,8 @@ from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_stmt
+from unity.machine.target import Target
 
 from .loops import number, product
 from .nest import Axis, Nest, Reduction

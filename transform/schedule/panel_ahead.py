@@ -15,8 +15,8 @@ from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Evaluate, For, ForKind, Let, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
+from unity.machine.target import Target
 
 from .loops import ceildiv, number, product
 from .panel_layout import PanelLayout

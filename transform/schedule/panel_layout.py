@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar
 from unity.ir.stmt import Stmt
-from unity.ir.target import Target
 from unity.ir.visit import walk_prim
+from unity.machine.target import Target
 
 from .access import depends, known_of, place, step
 from .chunked_columns import ChunkedColumns

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Buffer, PrimFunc, Store
-from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.machine.target import Target
 
 from .loops import number, product
 

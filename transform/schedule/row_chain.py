@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Buffer, Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .access import depends
 from .loops import number

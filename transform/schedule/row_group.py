@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Buffer, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from .access import depends, known_of, may_trap, place, step
 from .loops import number, product

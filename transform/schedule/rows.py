@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import multiply
 from unity.ir.stmt import Allocate, Buffer, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_stmt
+from unity.machine.target import Target
 
 from .access import known_of, place, step
 from .loops import lanes_for, number, parallel, product, sequence

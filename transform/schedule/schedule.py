@@ -14,7 +14,7 @@ from typing import TypeAlias, cast
 from unity.errors import UnityError
 from unity.ir.prim_expr import Operand
 from unity.ir.stmt import Block, PrimFunc
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from . import primitives as p
 from .arguments import step

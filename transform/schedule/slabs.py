@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Load, PrimExpr
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from .access import depends
 from .loops import number, parallel, product

@@ -16,8 +16,8 @@ from unity.ir.marks import INSTRUCTION
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, walk_stmt
+from unity.machine.target import Target
 
 from .access import collapsed
 from .epilogue import fused

@@ -15,8 +15,8 @@ from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, Select, SizeVar
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.machine.target import Target
 
 from ..tensor.simplify_tir import simplified
 from .access import may_trap

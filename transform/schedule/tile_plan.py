@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from unity.ir.representative import BATCH, IMAGE, representative_extent
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .layout import rows_of
 from .loops import number

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.dtype import DType
 from unity.ir.stmt import Buffer, For, Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from .loops import sequence
 from .marked import (

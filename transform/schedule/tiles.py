@@ -12,7 +12,6 @@ from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import (
     map_prim,
     map_stmt,
@@ -25,6 +24,7 @@ from unity.ir.visit import (
     walk_prim,
     walk_stmt,
 )
+from unity.machine.target import Target
 
 from ..tensor.simplify_tir import simplified
 from .loops import number, parallel, product, sequence

@@ -10,8 +10,8 @@ from dataclasses import replace
 from unity.ir.dtype import FLOAT32, DType
 from unity.ir.prim_expr import Cast, PrimVar, imm
 from unity.ir.regions import add, multiply
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from .loops import number
 from .nest import Axis, Nest

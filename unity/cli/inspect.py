@@ -11,7 +11,7 @@ from unity.compiler import compile as unity_compile
 from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.artifact.naming import is_executable
 from unity.script import show
 from unity.transform import Context, Pipeline, Precision, backend_of, pipeline

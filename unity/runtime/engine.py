@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.dtype import Array
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 ENTRY_POINTS = "unity.engines"
 """The group of entry points by which a package says that it has an engine, ``name = module:it``."""

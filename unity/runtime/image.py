@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from unity.ir.dtype import Array
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.engine_kernel import EngineCode
 from unity.runtime.foreign import Provider
 from unity.runtime.native_info import NativeInfo

@@ -19,7 +19,7 @@ import numpy as np
 
 from unity.codegen.sources import source_digest
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.artifact.replacing import replacing
 from unity.script import constants_of, print_module
 

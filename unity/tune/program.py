@@ -8,7 +8,7 @@ from functools import cached_property
 
 from unity.errors import UnityError
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.executable import Executable
 from unity.transform.graph.resolve import Policy, Resolve, Site, sites_of
 from unity.transform.graph.resolve.site import TIR

@@ -3,7 +3,7 @@
 >>> from unity.codegen.llvm.abilities import abilities
 >>> from unity.codegen.llvm.emitter import Emitter, Unit
 >>> from unity.codegen.llvm.types import ty
->>> from unity.ir.target import Target
+>>> from unity.machine.target import Target
 >>> em = Emitter(Unit(abilities(Target("cpu", "x86_64-unknown-linux-gnu", "", ())), ""))
 >>> x = Num(em, ty("float", 4), "%x")
 >>> y = x * x + 1.0

@@ -10,8 +10,8 @@ from unity.codegen.engine.interpreter import InterpretedModule, InterpreterEngin
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.visit import walk_bindings
+from unity.machine.target import Target
 from unity.transform.graph.resolve import OpSite
 
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]

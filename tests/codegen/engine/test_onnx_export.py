@@ -16,8 +16,8 @@ from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import BFLOAT16, Array, dtype
 from unity.ir.graph import Call, Expr, Function, Op, ShapeValue, Tuple, Var
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
+from unity.machine.target import Target
 from unity.op.builder import GraphBuilder
 from unity.op.registry import RefArg, Sample
 from unity.op.table import OPS

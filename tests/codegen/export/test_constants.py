@@ -11,7 +11,7 @@ import pytest
 from unity.codegen.export.constants import PAGE, constant_places, write_constants
 from unity.codegen.llvm.machine import compile_text
 from unity.ir.dtype import Array
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.codegen.llvm import host_target
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 LINUX = "x86_64-unknown-linux-gnu"
 SSE = ("cx16", "popcnt", "sse3", "sse4.1", "sse4.2", "ssse3")

@@ -26,7 +26,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Buffer, For, PrimFunc, Store
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 N = SizeVar("n")
 BASELINE = Target("cpu", HOST.triple, "x86-64", ("sse2",)) if "x86" in HOST.triple else HOST

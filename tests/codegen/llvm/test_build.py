@@ -21,7 +21,7 @@ from unity.ir.attrs import Attrs
 from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, INT64
 from unity.ir.prim_expr import Broadcast, Intrinsic, Load, PrimExpr, PrimVar, Ramp, SizeVar, imm
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, PrimFunc, Seq, Store
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.host import host_features
 
 N = SizeVar("n")

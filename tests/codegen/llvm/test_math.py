@@ -14,7 +14,7 @@ from unity.codegen.llvm.math.table import ULPS
 from unity.ir.dtype import BOOL, FLOAT16, FLOAT32, FLOAT64, INT32, Array, DType
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import Intrinsic, PrimExpr
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 COUNT = 640
 Draw = Callable[[np.random.Generator, int, float], Array]

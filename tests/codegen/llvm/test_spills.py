@@ -12,7 +12,7 @@ import unity
 from tests.bench.operators import OPERATORS
 from unity.codegen.llvm import compile_kernels
 from unity.ir.module import IRModule
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context, pipeline
 

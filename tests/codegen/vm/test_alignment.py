@@ -8,7 +8,7 @@ from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.ir.aligned import LINE
 from unity.ir.equality import structural_equal
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import constants_of, parse
 from unity.transform import Context, pipeline
 

@@ -14,7 +14,7 @@ import pytest
 import unity
 from unity import runtime
 from unity.errors import UnityError
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.artifact import match
 from unity.runtime.artifact.manifest import FORMAT
 from unity.runtime.artifact.read import read_manifest

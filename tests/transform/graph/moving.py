@@ -7,8 +7,8 @@ from unity.ir.graph import Call, FunctionRef, Op
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Intrinsic
 from unity.ir.stmt import Block, PrimFunc, Store
-from unity.ir.target import Target
 from unity.ir.visit import walk_bindings, walk_prim, walk_stmt
+from unity.machine.target import Target
 from unity.transform import Context, pipeline
 from unity.transform.graph import EliminateDeadCode, LowerCalls, PlanMemory
 from unity.transform.schedule import ScheduleDefault

@@ -18,9 +18,9 @@ from unity.ir.dtype import Array
 from unity.ir.graph import CallTir
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate
-from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings, walk_stmt
+from unity.machine.target import Target
 from unity.op.check import check_types
 from unity.script import parse
 from unity.transform import Context, Pass, Pipeline

@@ -11,10 +11,10 @@ from unity.ir.graph import Call, Op, Var
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm
 from unity.ir.stmt import Allocate, PrimFunc
-from unity.ir.target import Target
 from unity.ir.types import TensorType
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.op.infer import infer_type
 from unity.op.registry import attr_value
 from unity.op.table import OPS

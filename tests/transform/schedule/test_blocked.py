@@ -16,8 +16,8 @@ from unity.ir.dtype import INT64, Array
 from unity.ir.equality import structural_equal
 from unity.ir.prim_expr import Imm, Intrinsic, Load, SizeVar
 from unity.ir.stmt import Evaluate, For, PrimFunc
-from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.op.table import OPS
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule

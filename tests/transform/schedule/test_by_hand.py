@@ -10,7 +10,7 @@ from tests.transform.tensor.kernels import assert_same
 from unity.codegen.llvm import compile_kernels, host_target
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context
 from unity.transform.schedule import Schedule

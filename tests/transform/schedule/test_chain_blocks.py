@@ -17,10 +17,10 @@ from unity.ir.dims import Dim, dim
 from unity.ir.dtype import dtype
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, PrimFunc
-from unity.ir.target import Target
 from unity.ir.types import TensorType
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.op.infer import infer_call
 from unity.op.registry import attr_value
 from unity.op.table import OPS

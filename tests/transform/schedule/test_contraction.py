@@ -16,8 +16,8 @@ from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, PrimFunc, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
+from unity.machine.target import Target
 from unity.script import parse
 from unity.transform.schedule import Schedule, Trace, default_schedule, packing
 from unity.transform.schedule.default import schedule

@@ -11,8 +11,8 @@ import unity
 from unity.codegen.llvm import compile_kernels, host_target
 from unity.ir.marks import INSTRUCTION
 from unity.ir.stmt import For
-from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.script import parse
 from unity.transform import Context, pipeline
 

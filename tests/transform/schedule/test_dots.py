@@ -17,8 +17,8 @@ from unity.ir.dtype import Array, DType
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import PrimFunc
-from unity.ir.target import Target
 from unity.ir.verify import verify
+from unity.machine.target import Target
 from unity.script import parse, print_module
 from unity.transform import Context
 from unity.transform.pipeline import TENSOR

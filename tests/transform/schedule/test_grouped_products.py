@@ -20,8 +20,8 @@ from unity.ir.dtype import BFLOAT16, FLOAT32, Array
 from unity.ir.marks import INSTRUCTION
 from unity.ir.module import IRModule
 from unity.ir.stmt import For, PrimFunc
-from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.transform import Context
 from unity.transform.pipeline import TENSOR

@@ -17,9 +17,9 @@ from unity.ir.dtype import BFLOAT16, FLOAT32, Array
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, For, PrimFunc
-from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.op.conv_interleaved import interleaved, interleaved_lines
 from unity.op.table import OPS
 from unity.script import parse

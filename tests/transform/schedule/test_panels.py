@@ -16,8 +16,8 @@ from unity.ir.dims import Dim, dim
 from unity.ir.dtype import INT64
 from unity.ir.prim_expr import Compare, Imm, imm
 from unity.ir.stmt import Evaluate, For, IfThen, PrimFunc, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule
 

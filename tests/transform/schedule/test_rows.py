@@ -18,9 +18,9 @@ from unity.ir.dims import Dim, dim
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Intrinsic, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Evaluate, For, PrimFunc
-from unity.ir.target import Target
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.transform.schedule.default import schedule
 
 from .kernels import lowered

@@ -17,8 +17,8 @@ from unity import te
 from unity.interpreter import run_prim_func
 from unity.ir.prim_expr import Intrinsic, Load, PrimExpr
 from unity.ir.stmt import Allocate, Evaluate, PrimFunc, Store
-from unity.ir.target import Target
 from unity.ir.visit import walk_prim, walk_stmt
+from unity.machine.target import Target
 from unity.transform.passes import Context
 from unity.transform.schedule import packing
 from unity.transform.schedule.default import schedule

@@ -14,8 +14,8 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Load, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, For, PrimFunc
-from unity.ir.target import Target
 from unity.ir.verify import verify
+from unity.machine.target import Target
 from unity.transform import Context
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule.loops import number, sequence

@@ -14,8 +14,8 @@ from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
 from unity.ir.prim_expr import Imm
 from unity.ir.stmt import Allocate, PrimFunc, Seq
-from unity.ir.target import Target
 from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
 from unity.op.table import OPS
 from unity.transform.passes import Context
 from unity.transform.schedule.default import schedule

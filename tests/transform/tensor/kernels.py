@@ -14,8 +14,8 @@ from unity.ir.dtype import Array
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import PrimFunc
-from unity.ir.target import Target
 from unity.ir.verify import verify
+from unity.machine.target import Target
 from unity.transform.passes import Context, Pass
 
 CPU = Target("cpu", "x86_64-unknown-linux-gnu", "generic", ("avx2",), 256, 16, threads=4)

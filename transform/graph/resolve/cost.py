@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from unity.ir.graph import Op
 from unity.ir.representative import representative
-from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
+from unity.machine.target import Target
 from unity.op.table import OPS
 
 from ...backend import backend_of

@@ -8,8 +8,8 @@ from typing import Protocol
 from unity.errors import Span, UnityError
 from unity.ir.graph import Call
 from unity.ir.module import IRModule
-from unity.ir.target import Target
 from unity.ir.types import Type
+from unity.machine.target import Target
 from unity.runtime.engine import Compiled, provide_loader
 
 

@@ -13,8 +13,8 @@ from weakref import ReferenceType, ref
 from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.graph import Call, Constant, Op, Var
 from unity.ir.representative import BATCH, IMAGE, representative
-from unity.ir.target import Target
 from unity.ir.types import TensorType, Type
+from unity.machine.target import Target
 from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
 from unity.op.conv_winograd import sampled_error
 from unity.op.window import paddings, per_axis

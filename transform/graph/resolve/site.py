@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from unity.errors import UnityError
 from unity.ir.graph import Call, Expr, Function, Op, Tuple, Var
 from unity.ir.lattice import atom_type
-from unity.ir.target import Target
 from unity.ir.types import TensorType, TupleType, Type
+from unity.machine.target import Target
 from unity.op.table import OPS
 from unity.runtime.explanation import CandidateRow
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from unity.ir.stmt import Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..access import parted
 from ..nest import Nest

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, Seq, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..loops import number, sequence

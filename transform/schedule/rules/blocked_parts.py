@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.regions import add, multiply
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..layout import rows_of
 from ..loops import number

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from unity.arith.polynomial import Poly
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import Buffer
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..access import all_axes, known_of, mentions, place, step
 from ..loops import number

@@ -13,7 +13,7 @@ from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import For, Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..loops import number, parallel
 from ..nest import Axis

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from unity.errors import UnityError
 from unity.ir.prim_expr import Compare, PrimVar, imm
 from unity.ir.stmt import IfThen, Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..index_map import IndexMap

@@ -9,7 +9,6 @@ from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import (
     prim_children,
     rewrite_stmt,
@@ -18,6 +17,7 @@ from unity.ir.visit import (
     substitute_stmt,
     walk_stmt,
 )
+from unity.machine.target import Target
 
 from ..access import collapsed, known_of, place, step, stride
 from ..loops import ceildiv, number, parallel, product

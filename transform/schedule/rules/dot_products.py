@@ -25,8 +25,8 @@ from unity.ir.prim_expr import (
 )
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from ..access import all_axes, collapsed, depends, known_of, may_trap, mentions, place
 from ..layout import lanes_along

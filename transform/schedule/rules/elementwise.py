@@ -9,8 +9,8 @@ from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import multiply
 from unity.ir.stmt import PrimFunc, Seq, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.machine.target import Target
 
 from ..access import joined_axes, known_of, place, step
 from ..index_map import IndexMap

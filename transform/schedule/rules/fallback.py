@@ -11,8 +11,8 @@ from dataclasses import replace
 from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import walk_prim
+from unity.machine.target import Target
 
 from ..loops import parallel, product
 

@@ -16,8 +16,8 @@ from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, Load, PrimExpr, 
 from unity.ir.regions import add, multiply
 from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from ..access import all_axes, depends, known_of, place, step
 from ..loops import number, product, sequence

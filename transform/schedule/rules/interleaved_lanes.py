@@ -13,8 +13,8 @@ from unity.ir.dtype import BFLOAT16, FLOAT32
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
+from unity.machine.target import Target
 
 from ..loops import parallel, product, row_tiers, sequence
 from ..marked import Access, group_of, lane_dot

@@ -14,7 +14,7 @@ from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.regions import add
 from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..grouped_layout import GroupedLayout, grouped_layout

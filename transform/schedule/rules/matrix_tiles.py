@@ -16,8 +16,8 @@ from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
+from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..grouped_layout import GroupedLayout, grouped_layout

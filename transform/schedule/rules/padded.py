@@ -15,8 +15,8 @@ from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import For, IfThen, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim
+from unity.machine.target import Target
 
 from ..access import depends, known_of, place, step
 from ..loops import number, parallel, sequence

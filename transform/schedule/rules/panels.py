@@ -23,7 +23,7 @@ from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Stmt
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..chunked_columns import ChunkedColumns, chunked_columns, with_readers

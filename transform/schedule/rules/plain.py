@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Buffer, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from ..loops import parallel, product
 from ..nest import Nest

@@ -18,8 +18,8 @@ from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
-from unity.ir.target import Target
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..layout import columns_of, layout_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unity.ir.prim_expr import imm
 from unity.ir.representative import LENGTH, representative_extent
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 from ..access import known_of, place, step
 from ..layout import Layout, columns_of, rows_of

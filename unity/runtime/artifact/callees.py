@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from unity.errors import UnityError, UnsupportedError
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime import engine, foreign, hosts
 from unity.runtime.engine import ENTRY_POINTS, Compiled, Loader, loader_of
 from unity.runtime.engine_kernel import EngineCode

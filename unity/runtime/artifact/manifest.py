@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from unity.errors import UnityError
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.foreign_library import LibraryRecord
 from unity.runtime.hosts import HostRecord
 from unity.runtime.image import Option

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.target import Target
+from unity.machine.target import Target
 from unity.runtime.host import host_features, host_triple
 
 _NOT_FOR_COMPUTING = frozenset(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from unity.ir.dtype import Array
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 if TYPE_CHECKING:
     import onnxruntime

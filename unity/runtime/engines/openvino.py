@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from unity.ir.dtype import Array
-from unity.ir.target import Target
+from unity.machine.target import Target
 
 if TYPE_CHECKING:
     import openvino
