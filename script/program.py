@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from unity.arguments import public, shown
+from unity.arguments import public, public_class, shown
 from unity.errors import UnityError
 from unity.ir.graph import Binding, Body, Expr, Function, FunctionRef
 from unity.ir.module import Definition, IRModule
@@ -59,6 +59,7 @@ class _Runner:
         return self.run(*args, **named)
 
 
+@public_class
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptPrimFunc(Generic[P]):
     """A prim func written with ``@script.prim_func``."""
@@ -87,6 +88,7 @@ class ScriptPrimFunc(Generic[P]):
         self._runner.call(self, args, kwargs)
 
 
+@public_class
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptFunction(Generic[P, T_co]):
     """A graph function written with ``@script.function``.

@@ -19,7 +19,7 @@ from importlib.metadata import EntryPoint, entry_points
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from unity.arguments import public
+from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.machine.target import Target
 
@@ -39,6 +39,7 @@ Precision: TypeAlias = Literal["f32", "bf16", "f16"]
 """In what contractions of float32 compute: as they are, or with operands in a narrow float."""
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class Backend:
     """What a kind of target has of its own.

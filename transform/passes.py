@@ -94,6 +94,7 @@ _edit = partial(
 )
 
 
+@public_class
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipeline:
     """Passes in order, as data: every method gives a new pipeline; `print` shows its Python.
@@ -111,7 +112,6 @@ class Pipeline:
                 hint = f"write {name}()" if isinstance(step, type) else "see unity.transform.Pass"
                 raise UnityError(f"a pipeline is made of passes, got {name}", hint=hint)
 
-    @public
     def run(self, module: IRModule, ctx: Context) -> IRModule:
         """The module after all passes, each one seen by the context's instruments.
 

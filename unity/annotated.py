@@ -100,7 +100,8 @@ def _of_syntax(node: ast.expr, scope: Mapping[str, object], own: Mapping[str, Ki
         case ast.Subscript(base, index):
             return _subscripted(node, base, index, scope, own)
         case ast.Name(name):
-            kind = _of_value(_named(name, scope), scope, own)
+            known = {**own, name: ANYTHING}  # within itself a recursive alias is looked at no more
+            kind = _of_value(_named(name, scope), scope, known)
             said = _ALIASES.get(name)
             return kind if said is None or kind is ANYTHING else replace(kind, words=said)
         case _:

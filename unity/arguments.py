@@ -196,7 +196,11 @@ class _Plan:
 
 
 def public(
-    function: F, kinds: Mapping[str, Kind] | None = None, hints: Mapping[str, str] | None = None
+    function: F,
+    kinds: Mapping[str, Kind] | None = None,
+    hints: Mapping[str, str] | None = None,
+    *,
+    late: bool = False,
 ) -> F:
     """A function of the public interface: it refuses arguments that its annotations don't name.
 
@@ -207,6 +211,8 @@ def public(
         function: The function, or a method.
         kinds: What further names in its annotations stand for.
         hints: What to do, by what was expected.
+        late: Whether arguments are looked at only when the call failed on their type or number:
+            for functions that a model's every step calls.
     """
 
     @cache
@@ -222,9 +228,35 @@ def public(
             trim_frames(error, code)
             raise
 
-    code = cast("FunctionType", call).__code__
-    cast("FunctionType", call).__dict__["plan"] = plan
-    return cast("F", call)
+    @wraps(function)
+    def call_first(*args: object, **kwargs: object) -> object:
+        try:
+            return function(*args, **kwargs)
+        except UnityError as error:
+            trim_frames(error, code)
+            raise
+        except TypeError as error:
+            refused = _refused(plan(), args, kwargs)
+            if refused is None:
+                raise
+            trim_frames(refused, code)
+            raise refused from error
+
+    made = cast("FunctionType", call_first if late else call)
+    code = made.__code__
+    made.__dict__["plan"] = plan
+    return cast("F", made)
+
+
+def _refused(
+    plan: _Plan, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> UnityError | None:
+    """What is wrong with arguments, if anything is."""
+    try:
+        plan.check(args, kwargs)
+    except UnityError as error:
+        return error
+    return None
 
 
 def expectations(function: object) -> Mapping[str, Kind] | None:
@@ -234,10 +266,29 @@ def expectations(function: object) -> Mapping[str, Kind] | None:
 
 
 def public_class(definition: C) -> C:
-    """A class whose constructor is of the public interface."""
-    name = "__init__"
-    setattr(definition, name, public(getattr(definition, name)))
+    """A class of the public interface: its constructor, methods and what its properties are set to.
+
+    Methods that are marked `public` already stay as they are; special ones are left alone.
+    """
+    for name, found in list(vars(definition).items()):
+        if name == "__init__" or not name.startswith("_"):
+            marked = _marked(found)
+            if marked is not found:
+                setattr(definition, name, marked)
     return definition
+
+
+def _marked(found: object) -> object:
+    """An entry of a class, public if it is a method."""
+    match found:
+        case FunctionType() if expectations(found) is None:
+            return public(found)
+        case staticmethod():
+            return staticmethod(public(cast("Callable[..., object]", found.__func__)))
+        case property(fset=FunctionType() as setter):
+            return found.setter(public(setter))
+        case _:
+            return found
 
 
 def shown(value: object) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import unity
@@ -32,15 +33,13 @@ OPEN = {
     "load.model": "says itself what can be loaded",
     "provide_loader": "a loader is a protocol, asked when an artifact needs it",
     "show.node": "shows every part of a program",
-}
-"""Parameters that take anything, and why."""
-ELSEWHERE = {
-    "Executable.run": "a call's speed matters: it looks at what it is given when that fails",
     "Executable.profile": "takes what the function takes",
     "Executable.benchmark": "takes what the function takes",
     "Executable.trace": "takes what the function takes",
-    "Session.run": "a call's speed matters",
+    "IndexMap.from_json.data": "any JSON, read by a `match`",
+    "Backend.__init__.resolve": "as `compile.resolve`",
 }
+"""Parameters that take anything, and why."""
 
 
 def functions() -> Iterator[tuple[str, Callable[..., object]]]:
@@ -71,15 +70,30 @@ def test_a_function(name: str) -> None:
             function(*[WRONG for _ in needed] or [WRONG])
 
 
-CLASSES = (unity.Executable, unity.IRModule, unity.Session, unity.Target, schedule.Schedule)
+DATA = (
+    *(te.Combiner, te.Compute, te.Extern, te.Placeholder, te.Reduce, te.ReduceAxis, te.Tensor),
+    *(script.Buffer, script.Tensor, schedule.BlockRef, schedule.LoopRef, schedule.Instruction),
+    *(transform.Instrument, transform.Pass, schedule.ScheduleByRule, schedule.ScheduleDefault),
+    *(unity.UnityError, unity.InternalError, unity.UnsupportedError),
+)
+"""Classes without an interface of their own: nodes, markers, errors, what users subclass."""
 
 
-def methods() -> Iterator[tuple[str, object]]:
-    for kind in (*CLASSES, transform.Pipeline):
-        for name, found in vars(kind).items():
-            plain = inspect.isfunction(found) and not name.startswith("_")
-            if plain and len(inspect.signature(found).parameters) > 1:
-                yield f"{kind.__name__}.{name}", found
+def classes() -> Iterator[type]:
+    for package in PACKAGES:
+        for name in package.__all__:
+            found = getattr(package, name)
+            if inspect.isclass(found) and found not in DATA:
+                yield found
+
+
+def methods() -> Iterator[tuple[str, tuple[type, Callable[..., object]]]]:
+    for kind in dict.fromkeys(classes()):
+        homes = [c for c in kind.__mro__ if c.__module__.startswith("unity")]
+        for name, entry in (pair for c in reversed(homes) for pair in vars(c).items()):
+            found = getattr(entry, "__func__", getattr(entry, "fset", entry))
+            if inspect.isfunction(found) and (name == "__init__" or not name.startswith("_")):
+                yield f"{kind.__name__}.{name}", (kind, found)
 
 
 METHODS = dict(methods())
@@ -87,18 +101,55 @@ METHODS = dict(methods())
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method(name: str) -> None:
-    if name in ELSEWHERE:
-        return
-    kinds = expectations(METHODS[name])
+    kind, method = METHODS[name]
+    kinds = expectations(method)
     assert kinds is not None, f"{name} is not marked `public`"
-    for parameter, kind in kinds.items():
-        assert not kind.fits(WRONG), f"{name}: {parameter} takes anything"
+    for parameter, expected in kinds.items():
+        if name not in OPEN and f"{name}.{parameter}" not in OPEN:
+            assert not expected.fits(WRONG), f"{name}: {parameter} takes anything"
+    this: list[object] = (
+        [object.__new__(kind)] if "self" in inspect.signature(method).parameters else []
+    )
+    extra = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(method).parameters.values())
+    if not extra:
+        with pytest.raises(UnityError, match="bogus"):
+            method(*this, bogus=1)
 
 
-@pytest.mark.parametrize(
-    "kind", [unity.IRModule, unity.Target, schedule.Schedule, transform.Context]
-)
-def test_a_constructor(kind: Any) -> None:
-    for args, named in (((), {"bogus": 1}), ((WRONG,), {}), ((WRONG,) * 4, {})):
+def test_methods_that_take_what_a_program_takes() -> None:
+    exe: Any = unity.compile(script.parse(PROGRAM), threads=1)
+    for call in (exe, exe.profile, exe.benchmark, exe["main"]):
+        for args, named in (((), {"bogus": 1}), ((WRONG,), {}), ((), {})):
+            with pytest.raises(UnityError):
+                call(*args, **named)
+    x = {"x": np.ones(2, np.float32)}
+    refused: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        *(((WRONG,), {}), (({"x": WRONG},), {}), ((x, WRONG), {}), ((x,), {"threads": WRONG})),
+        *(((), {}), ((x,), {"bogus": 1}), ((x, None, 1), {}), (({1: 2},), {}), (({},), {})),
+    ]
+    for args, named in refused:
         with pytest.raises(UnityError):
-            kind(*args, **named)
+            exe.run(*args, **named)
+    with pytest.raises(UnityError, match="threads, argument 1 'count': expected an integer"):
+        exe.threads = WRONG
+    indexed: tuple[Any, ...] = (exe, te.placeholder((2,), "float32", "x"))
+    for given in indexed:
+        with pytest.raises(UnityError):
+            given[WRONG]
+    assert exe.run(x)["output0"].tolist() == [2.0, 2.0]
+
+
+def test_names_that_are_not_there() -> None:
+    module = script.parse(PROGRAM)
+    assert module.get("other") is None
+    with pytest.raises(UnityError, match="no 'other'"):
+        module["other"]
+    with pytest.raises(UnityError, match=r"(?s)no call site 'mian/add'.*main/add"):
+        unity.compile(module, threads=1).explain()["mian/add"]
+
+
+PROGRAM = """
+@script.function
+def main(x: f32[Tensor, 2]) -> f32[Tensor, 2]:
+    return R.add(x, x)
+"""

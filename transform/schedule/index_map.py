@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, get_args
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.prim_expr import (
     Binary,
@@ -24,6 +25,7 @@ from unity.ir.visit import substitute_prim, walk_prim
 from unity.script.printer import text
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class IndexMap:
     """New indices as expressions over variables that stand for the old ones.

@@ -105,6 +105,7 @@ class Schedule(State):
         block_path(self.func, name)
         return BlockRef(name)
 
+    @step
     def get_blocks(self) -> tuple[BlockRef, ...]:
         """The kernel's outermost blocks, in order: what a rule for many kernels starts from."""
         return _refs(blocks_below(self.func.body))

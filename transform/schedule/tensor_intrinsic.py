@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unity.arguments import public_class
 from unity.ir.stmt import PrimFunc
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class TensorIntrinsic:
     """Two prim funcs over the same buffers.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 
 from .index_map import IndexMap
@@ -30,6 +31,7 @@ class Instruction:
     decision: Json = None
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Instructions in order.

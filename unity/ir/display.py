@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 
 
@@ -41,6 +42,7 @@ def current_printer() -> Printer:
     return _loaders[0]()
 
 
+@public_class
 class Displayed:
     """The methods that modules and functions are shown by.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from unity.arguments import public, public_class
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.display import Displayed, show_as
@@ -16,8 +16,8 @@ from unity.ir.stmt import PrimFunc
 from unity.ir.types import FuncType
 
 
-class MissingDefinitionError(UnityError):
-    """A module was asked for a name that it does not have."""
+class MissingDefinitionError(UnityError, KeyError):
+    """A module was asked for a name that it does not have; ``module.get(name)`` gives None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,12 @@ class IRModule(Mapping[str, Definition], Displayed):
         """Whether the name is defined."""
         return name in self.functions
 
-    @public
     def with_(self, functions: Mapping[str, Definition]) -> IRModule:
         """The module with definitions added or replaced; itself if nothing changes."""
         if all(self.functions.get(k) is v for k, v in functions.items()):
             return self
         return IRModule({**self.functions, **functions}, self.attrs)
 
-    @public
     def without(self, *names: str) -> IRModule:
         """The module lacking some definitions."""
         return IRModule({k: v for k, v in self.functions.items() if k not in names}, self.attrs)

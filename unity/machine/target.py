@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unity.arguments import public, public_class
+from unity.arguments import public_class
 
 
 @public_class
@@ -36,7 +36,6 @@ class Target:
     l3_bytes: int = 8 << 20
     threads: int = 1
 
-    @public
     def has(self, feature: str) -> bool:
         """Whether a feature is on."""
         return feature in self.features

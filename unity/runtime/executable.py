@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -11,7 +12,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from unity.arguments import public
+from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime.artifact.naming import path_of
@@ -88,6 +89,7 @@ class Parts:
     unfit: UnityError | None = None
 
 
+@public_class
 class Executable:
     """A compiled module; call it with arrays.
 
@@ -191,6 +193,7 @@ class Executable:
         if self._parts.threads is not None:
             self._parts.threads.count = count
 
+    @partial(public, late=True)
     def run(
         self,
         inputs: Mapping[str, object],
@@ -231,7 +234,6 @@ class Executable:
         results = result if isinstance(result, tuple) else (result,)
         return {output_name(code, i): np.asarray(r) for i, r in enumerate(results)}
 
-    @public
     def session(self, capacity: int = 1024, function: str | None = None) -> Session:
         """Caches to go from call to call, for a model compiled with ``caches=``.
 
@@ -248,7 +250,6 @@ class Executable:
         name = function or self._main_name
         return Session(self[name], self._code(name), capacity)
 
-    @public
     def benchmark(
         self, *args: object, repeat: int = 30, warmup: int = 3, **named: object
     ) -> Benchmark:
@@ -281,7 +282,6 @@ class Executable:
         whole = benchmark(lambda: self(*args, **named), PROFILED_CALLS, 3).min
         return profile(events, self.kernels, f"kernels as native code; the function: {how}", whole)
 
-    @public
     def trace(self, watch: Callable[[Event], None], *args: object, **named: object) -> Any:
         """Call the main function in the bytecode interpreter, showing each instruction that ran."""
         return self._bytecode(watch)(*args, **named)
@@ -331,7 +331,6 @@ class Executable:
         found = Explanation.stored(self._parts.image.explanation)
         return replace(found, functions=tuple(self.native().items()))
 
-    @public
     def save(self, path: str | PathLike[str], *, key: bytes | None = None) -> None:
         """Write the executable to a file, which `unity.load` and `unity.runtime.load` read.
 
@@ -351,7 +350,6 @@ class Executable:
         told = self.signature if self._calls else "(no functions)"
         write_image(self._parts.image, path_of(path), told, self.threads, VERSION, key)
 
-    @public
     def export_library(self, path: str | PathLike[str]) -> Path:
         """Write a shared library for C, with a header; it needs nothing but the C library.
 
@@ -371,7 +369,6 @@ class Executable:
         """
         return self._listings(None).export_library(self._parts.image, path_of(path), self.threads)
 
-    @public
     def peak_bytes(self, function: str | None = None, **sizes: int) -> int:
         """Memory a call takes besides inputs and constants: the arena and fresh tensors.
 
@@ -395,17 +392,14 @@ class Executable:
                     pass
         return total
 
-    @public
     def ir(self, kernel: str | None = None) -> str:
         """The lowered module, or one kernel of it, in the language."""
         return self._listings(kernel).ir(kernel)
 
-    @public
     def llvm(self, kernel: str | None = None) -> str:
         """The LLVM IR of all kernels and native functions, or of one kernel."""
         return self._listings(kernel).llvm(kernel)
 
-    @public
     def asm(self, kernel: str | None = None) -> str:
         """The assembly of all kernels, or of one."""
         return self._listings(kernel).asm(kernel)

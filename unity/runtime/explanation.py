@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.runtime.records import RecordError, decode
+
+
+class MissingSiteError(UnityError, KeyError):
+    """An explanation was asked for a call site that it does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ class RoadRow:
         return time_text(self.seconds)
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """All call sites of a program; shows itself as a table in a terminal and in a notebook."""
@@ -116,14 +122,14 @@ class Explanation:
         """The row of a site by name, with or without its function.
 
         Raises:
-            KeyError: There is none; names those like it.
+            MissingSiteError: There is none; names those like it.
         """
         for row in self.sites:
             if site in _names(row):
                 return row
         near = get_close_matches(site, [n for r in self.sites for n in _names(r)], 3)
         like = f"did you mean {', '.join(near)}?" if near else "iterate over the table for all"
-        raise KeyError(f"no call site {site!r}: {like}")
+        raise MissingSiteError(f"no call site {site!r}", hint=like)
 
     def counts(self) -> dict[str, int]:
         """How many sites each implementation was chosen for."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TypeAlias
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.runtime import foreign
 from unity.runtime.implementation import ImplementationError
@@ -83,6 +84,7 @@ class LibraryRecord:
     digest: str = ""
 
 
+@public_class
 @dataclass(slots=True)
 class ForeignLibrary:
     """A shared library, registered with `register`.
@@ -102,8 +104,8 @@ class ForeignLibrary:
     threads: ThreadControl | None = None
     hint: str = "install it, or give the path of its file"
     serial: bytes = b""
-    _handle: ctypes.CDLL | None = field(default=None, repr=False)
-    _serial: Library | None = field(default=None, repr=False)
+    _handle: ctypes.CDLL | None = field(default=None, init=False, repr=False)
+    _serial: Library | None = field(default=None, init=False, repr=False)
 
     def register(self) -> Self:
         """Let kernels call it."""

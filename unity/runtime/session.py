@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unity.arguments import public
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 from unity.runtime.cache_plan import cache_plan
 from unity.runtime.program import FunctionCode
 
 
+@public_class
 class Session:
     """The caches of one conversation, kept between calls of a function.
 
@@ -66,7 +67,6 @@ class Session:
             if k not in inside
         }
 
-    @public
     def reset(self, length: int = 0) -> None:
         """Forget all rows but the first `length`.
 
@@ -78,7 +78,6 @@ class Session:
                 raise UnityError(f"can't go back to {length} rows of {self._length}")
             self._length = length
 
-    @public
     def fork(self) -> Session:
         """A session of its own that goes on from here; the rows in use are copied."""
         with self._alone():
@@ -88,7 +87,6 @@ class Session:
                 other._buffers = self._moved(self._capacity)
             return other
 
-    @public
     def reserve(self, capacity: int) -> None:
         """Give the caches room for `capacity` rows in all; the rows in use are copied.
 
@@ -117,7 +115,6 @@ class Session:
                 for c, buffer, at in zip(self._plan.caches, self._buffers, rows, strict=True)
             }
 
-    @public
     def restore(self, caches: Mapping[str, npt.NDArray[Any]]) -> None:
         """Take over rows, as `caches` gives them, in the place of those that there are.
 

@@ -36,6 +36,7 @@ class Tensor(Buffer):
         """The rank."""
         return len(self.shape)
 
+    @public
     def __getitem__(self, indices: Index | tuple[Index, ...]) -> Load:
         """The element at some indices.
 

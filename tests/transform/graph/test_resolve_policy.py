@@ -68,7 +68,7 @@ def test_a_pattern_may_be_a_key() -> None:
 
 def test_a_call_that_is_not_there_is_told_with_those_like_it() -> None:
     table = unity.compile(parse(PROGRAM)).explain()
-    with pytest.raises(KeyError, match=r"no call site 'hiden': did you mean hidden"):
+    with pytest.raises(KeyError, match=r"(?s)no call site 'hiden'.*did you mean hidden"):
         table["hiden"]
 
 
