@@ -3,47 +3,36 @@
 Comes in: a module as written. Comes out: nothing, or an error with the place and the buffer. The
 memory of an output is the compiler's, and holds anything: what a kernel does not store there is
 what the result is. Outputs that take an input's memory (``inplace=``) hold that input, and are not
-looked at. Let pass is what some sizes, conditions or loaded indices may make whole.
+looked at. Let pass is what some sizes or loaded indices may make whole. Where a condition loads,
+inputs are tried that hold one number throughout: one for which an output isn't whole is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from math import prod
+
+import numpy as np
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import from_expr, to_expr
-from unity.arith.region import extremes
 from unity.errors import Span, UnityError
 from unity.ir.foreign import addressed
 from unity.ir.graph import CallTir
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import (
-    Binary,
-    Compare,
-    Imm,
-    Intrinsic,
-    Load,
-    PrimExpr,
-    PrimVar,
-    SizeVar,
-    imm,
-)
-from unity.ir.stmt import Block, Buffer, For, Let, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import (
-    stmt_children,
-    stmt_exprs,
-    substitute_prim,
-    walk_bindings,
-    walk_prim,
-    walk_stmt,
-)
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Buffer, PrimFunc, Store
+from unity.ir.visit import stmt_exprs, walk_bindings, walk_prim, walk_stmt
 from unity.script.printer import text
 
 from .check_temporaries import check_temporaries
+from .evaluate import Data
+from .stores import LISTED, Indices, Scope, Stored, stores
+from .uniform import uniform_inputs
 
-Values = dict[PrimVar | SizeVar, PrimExpr]
+TRIED = 64
+"""Choices of what inputs hold that are tried."""
 
 
 def check_outputs(module: IRModule) -> None:
@@ -91,131 +80,98 @@ def check_outputs(module: IRModule) -> None:
 
 def _check(name: str, func: PrimFunc, outputs: Sequence[Buffer]) -> None:
     check_temporaries(name, func, outputs)
-    given = {b for s in walk_stmt(func.body) for e in stmt_exprs(s) for b in addressed(e)}
+    passed = {b for s in walk_stmt(func.body) for e in stmt_exprs(s) for b in addressed(e)}
     for buffer in outputs:
-        if buffer in given or any(n == imm(0) for n in buffer.shape):
+        if buffer in passed or any(n == imm(0) for n in buffer.shape):
             continue  # a C function stores there; or there is nothing to store
         known = Analyzer()
         for size in buffer.shape:
             known = known.with_extent(PrimVar("at"), imm(0), size)  # there are elements
-        stores = list(_stores(func.body, buffer, _Scope(known, {}, {}, func.span)))
-        why = _unset(buffer, stores, known)
-        if why is not None:
-            raise UnityError(
-                f"{name}: of the output {buffer.name!r} {why}",
-                stores[-1].span if stores else func.span,
-                "store to all of it; an output that keeps what it holds is an input given by "
-                "inplace=",
-            )
+        for data in _tried(func, buffer):
+            found = list(stores(func.body, buffer, Scope(known, {}, {}, (), data, func.span)))
+            why = _unset(buffer, found, known)
+            if why is not None:
+                written = found or _stores_to(func, buffer)
+                raise _error(name, func, buffer, why, data, written[-1].span if written else None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What holds where a statement runs: of variables, what loops run over, what is bound."""
-
-    known: Analyzer
-    loops: Mapping[PrimVar, Range]
-    bound: Values
-    span: Span | None
-
-    def of(self, e: PrimExpr) -> PrimExpr:
-        """An expression over loops only."""
-        return substitute_prim(e, self.bound)
-
-
-@dataclass(frozen=True, slots=True)
-class _Stored:
-    """What one statement stores at most.
-
-    Attributes:
-        ends: The least and the greatest index of each axis; None where they are not known.
-        count: How many elements; None where that is not known.
-        known: Of the variables there.
-        span: Its place.
-    """
-
-    ends: tuple[tuple[PrimExpr, PrimExpr] | None, ...]
-    count: int | None
-    known: Analyzer
-    span: Span | None
+def _error(
+    name: str, func: PrimFunc, buffer: Buffer, why: str, data: Data, span: Span | None
+) -> UnityError:
+    held = [f"all of {b.name!r} is {v.value}" for b, v in data.items() if b in func.buffers]
+    if held:
+        why = f"{why}, where {' and '.join(held)}"
+        hint = "store to the same elements in an `else`, or to all of it first"
+    else:
+        hint = (
+            "store to all of it; an output that keeps what it holds is an input given by inplace="
+        )
+    return UnityError(f"{name}: of the output {buffer.name!r} {why}", span or func.span, hint)
 
 
-def _stores(s: Stmt, buffer: Buffer, scope: _Scope) -> Iterator[_Stored]:
-    """What statements store to a buffer, if all that may run does."""
-    scope = replace(scope, span=getattr(s, "span", None) or scope.span)
-    inner = scope
-    match s:
-        case Store():
-            if s.buffer is buffer:
-                yield _stored([scope.of(i) for i in s.indices], scope)
-            return
-        case For():
-            over = Range(scope.of(s.begin), scope.of(s.extent))
-            known = scope.known.with_extent(s.var, over.begin, over.extent)
-            inner = replace(scope, known=known, loops={**scope.loops, s.var: over})
-        case Let():
-            inner = replace(scope, bound={**scope.bound, s.var: scope.of(s.value)})
-        case Block():
-            values: Values = {a.var: scope.of(a.value) for a in s.axes}
-            inner = replace(scope, bound={**scope.bound, **values})
-        case _:
-            pass
-    for child in stmt_children(s):
-        yield from _stores(child, buffer, inner)
+def _tried(func: PrimFunc, output: Buffer) -> Iterator[Data]:
+    """What to try: nothing known, then some inputs, unless these say what elements are stored."""
+    yield {}
+    places = [i for s in _stores_to(func, output) for i in s.indices]
+    loads = [x.buffer for i in places for x in walk_prim(i) if isinstance(x, Load)]
+    if not any(b in func.buffers for b in loads):
+        yield from islice(uniform_inputs(func), TRIED)
 
 
-def _stored(indices: Sequence[PrimExpr], scope: _Scope) -> _Stored:
-    simple = [scope.known.simplify(i) for i in indices]
-    used = {x for i in simple for x in walk_prim(i) if isinstance(x, PrimVar)} & set(scope.loops)
-    for r in [scope.loops[v] for v in used]:
-        moving = [x for e in (r.begin, r.extent) for x in walk_prim(e)]
-        if any(isinstance(x, PrimVar | Load | Intrinsic) for x in moving):
-            return _Stored((None,) * len(simple), None, scope.known, scope.span)
-    loops = {v: scope.loops[v] for v in used}
-    extents = [r.extent.value for r in loops.values() if isinstance(r.extent, Imm)]
-    even = not any(_unsteady(i) for i in simple)
-    return _Stored(
-        tuple(None if _unsteady(i) else extremes(i, loops, scope.known) for i in simple),
-        prod(int(n) for n in extents) if even and len(extents) == len(loops) else None,
-        scope.known,
-        scope.span,
-    )
+def _stores_to(func: PrimFunc, buffer: Buffer) -> list[Store]:
+    return [s for s in walk_stmt(func.body) if isinstance(s, Store) and s.buffer is buffer]
 
 
-def _unsteady(index: PrimExpr) -> bool:
-    """Whether an index may take several values in one iteration of the loops, or in lanes."""
-    return index.dtype.lanes > 1 or any(
-        isinstance(x, Load | Intrinsic) or x.dtype.lanes > 1 for x in walk_prim(index)
-    )
-
-
-def _unset(buffer: Buffer, stores: Sequence[_Stored], known: Analyzer) -> str | None:
+def _unset(buffer: Buffer, found: Sequence[Stored], known: Analyzer) -> str | None:
     """What of a buffer nothing is stored to, for all sizes; None if there may be nothing such."""
-    if not stores:
+    if not found:
         return "nothing is stored"
     for k, size in enumerate(buffer.shape):
-        ends = [s.ends[k] for s in stores]
-        pairs = [(e, s.known) for e, s in zip(ends, stores, strict=True) if e is not None]
-        if len(pairs) < len(stores):
+        ends = [s.ends[k] for s in found]
+        pairs = [(e, s.known) for e, s in zip(ends, found, strict=True) if e is not None]
+        if len(pairs) < len(found):
             continue
         axis = f"axis {k}, whose extent is {text(size)}"
         if all(_is_below(e[1] + 1, size, at) for e, at in pairs):
             last = {known.simplify(e[1]) for e, _ in pairs}
             where = f"behind index {text(last.pop())}" if len(last) == 1 else "at the end"
             return f"nothing is stored {where} of {axis}"
-        if all(at.prove(Compare("gt", e[0], imm(0))) for e, at in pairs):
+        if all(_is_below(imm(0), e[0], at) for e, at in pairs):
             return f"nothing is stored at the begin of {axis}"
     sizes = [n.value for n in buffer.shape if isinstance(n, Imm)]
-    counts = [s.count for s in stores if s.count is not None]
-    if len(sizes) == len(buffer.shape) and len(counts) == len(stores):
+    counts = [s.count for s in found if s.count is not None]
+    if len(sizes) == len(buffer.shape) and len(counts) == len(found):
         total, all_ = sum(counts), prod(int(n) for n in sizes)
         if total < all_:
             return f"{total} of {all_} elements are stored at most"
+    listed = [s.listed() for s in found]
+    whole = [indices for indices in listed if indices is not None]
+    if sizes and len(sizes) == len(buffer.shape) and len(whole) == len(found):
+        return _missing([int(n) for n in sizes], whole)
     return None
 
 
+def _missing(shape: Sequence[int], listed: Sequence[Indices]) -> str | None:
+    """The first element that is not among those listed."""
+    if prod(shape) > LISTED * len(listed):
+        return None  # counted above
+    stored = np.zeros(shape, np.bool_)
+    for indices in listed:
+        inside = np.ones(indices[0].shape, np.bool_)
+        for index, size in zip(indices, shape, strict=True):
+            inside &= (index >= 0) & (index < size)  # others are refused, or found at run time
+        stored[tuple(index[inside] for index in indices)] = True
+    if stored.all():
+        return None
+    at = ", ".join(str(k) for k in np.argwhere(~stored)[0])
+    return f"nothing is stored to the element [{at}]"
+
+
 def _is_below(e: PrimExpr, size: PrimExpr, known: Analyzer) -> bool:
-    """Whether an expression is surely below a size; that ``a // c * c <= a`` is used here."""
+    """Whether an expression is surely below a size.
+
+    Used here is that ``a // c * c <= a``, and that a minimum is at most either of its parts.
+    """
     if known.prove(Compare("lt", e, size)):
         return True
     p = from_expr(known.simplify(Binary("sub", e, size)))
@@ -226,6 +182,10 @@ def _is_below(e: PrimExpr, size: PrimExpr, known: Analyzer) -> bool:
                 most = Binary("add", Binary("mul", rest, imm(c)), Binary("mul", a, imm(factor)))
                 if known.prove(Compare("lt", most, imm(0))):
                     return True
+            case (Binary("min" | "max" as op, a, b),) if (factor > 0) == (op == "min"):
+                rest = to_expr({m: k for m, k in p.items() if m != monomial})
+                parts = [Binary("add", rest, Binary("mul", x, imm(factor))) for x in (a, b)]
+                return any(_is_below(x, imm(0), known) for x in parts)
             case _:
                 pass
     return False

@@ -50,7 +50,54 @@ for i in range(n // 2):
         vi = T.axis.spatial(n, i)
         T.where(i < 7)
         c[vi] = a[vi]""",
-        "nothing is stored behind index n // 2 - 1 of axis 0, whose extent is n",
+        "nothing is stored behind index T.min(6, n // 2 - 1) of axis 0, whose extent is n",
+    ),
+    "where a loop's variable says": (
+        "for i in range(n):\n    if i > 3:\n        c[i] = a[i]",
+        "nothing is stored at the begin of axis 0, whose extent is n",
+    ),
+    "all but the last, in tiles": (
+        """
+for io, ii in T.grid((n + 15) // 16, 16):
+    with T.block("tile"):
+        vi = T.axis.spatial(n, io * 16 + ii)
+        T.where(io * 16 + ii < n - 1)
+        c[vi] = a[vi]""",
+        "nothing is stored behind index n - 2 of axis 0, whose extent is n",
+    ),
+    "where what is loaded says": (
+        "for i in range(n):\n    if a[i] > 0:\n        c[i] = a[i]",
+        "nothing is stored, where all of 'a' is -1.0",
+    ),
+    "where what is computed of it says": (
+        """
+t = T.alloc((n,), "float32")
+for i in range(n):
+    t[i] = a[i] * 2.0 - 5.0
+for i in range(n):
+    v = T.let(t[i] + 1.0)
+    if v > 3.0 and i >= 0:
+        c[i] = v""",
+        "nothing is stored, where all of 'a' is -1.0",
+    ),
+    "on either side of a number, and not where there is none": (
+        """
+for i in range(n):
+    if a[i] > 0:
+        c[i] = a[i]
+    if a[i] <= 0:
+        c[i] = 0.0""",
+        "nothing is stored, where all of 'a' is nan",
+    ),
+    "what is found, and nothing behind it": (
+        """
+t = T.alloc((1,), "int64")
+t[0] = 0
+for i in range(n):
+    if a[i] > 0:
+        c[t[0]] = a[i]
+        t[0] = t[0] + 1""",
+        "nothing is stored, where all of 'a' is -1.0",
     ),
     "only the init": (
         """
@@ -99,7 +146,49 @@ t[0] = 0
 while t[0] < n:
     c[t[0]] = a[t[0]]
     t[0] = t[0] + 1""",
-    "under a condition": "for i in range(n):\n    if i > 3:\n        c[i] = a[i]",
+    "on both sides of a condition": """
+for i in range(n):
+    if a[i] > 0:
+        c[i] = a[i]
+    else:
+        c[i] = 0.0""",
+    "first without a condition": """
+for i in range(n):
+    c[i] = 0.0
+    if a[i] > 0:
+        c[i] = a[i]""",
+    "under a condition that always holds": """
+for i in range(n):
+    if a[i] * a[i] >= 0.0 or T.isnan(a[i]):
+        c[i] = a[i]""",
+    "in tiles, the last cut off": """
+for io, ii in T.grid((n + 15) // 16, 16):
+    if io * 16 + ii < n:
+        c[io * 16 + ii] = a[io * 16 + ii]""",
+    "the ends by themselves": """
+for i in range(n):
+    if i == 0 or i == n - 1:
+        c[i] = 0.0
+    else:
+        c[i] = a[i - 1] + a[i + 1]""",
+    "where some size is large enough": """
+if n > 16:
+    for i in range(n):
+        c[i] = a[i]""",
+    "what is found, then the rest": """
+t = T.alloc((1,), "int64")
+t[0] = 0
+for i in range(n):
+    if a[i] > 0:
+        c[t[0]] = a[i]
+        t[0] = t[0] + 1
+while t[0] < n:
+    c[t[0]] = 0.0
+    t[0] = t[0] + 1""",
+    "where a valid index says": """
+for i in range(n):
+    if a[i] >= 0.0:
+        c[T.cast('int64', a[i])] = 1.0""",
     "by a C function": 'T.call_extern("x.f", n, T.address_of(a[0]), T.address_of(c[0]))',
     "what it has stored": """
 for i in range(n):
@@ -152,6 +241,21 @@ def test_taken(case: str) -> None:
             "3",
             "nothing is stored at the end of axis 0, whose extent is 3",
         ),
+        (
+            "for i in range(8):\n    if i < 4:\n        c[i] = a[i]",
+            "8",
+            "nothing is stored behind index 3 of axis 0, whose extent is 8",
+        ),
+        (
+            "for i in range(8):\n    if i % 2 == 0:\n        c[i] = a[i]",
+            "8",
+            "nothing is stored to the element [1]",
+        ),
+        (
+            "for i, j in T.grid(8, 8):\n    if i <= j:\n        c[i, j] = a[j]",
+            "8, 8",
+            "nothing is stored to the element [1, 0]",
+        ),
     ],
 )
 def test_refused_of_fixed_sizes(body: str, shape: str, message: str) -> None:
@@ -167,6 +271,12 @@ def test_refused_of_fixed_sizes(body: str, shape: str, message: str) -> None:
         ("for i, j in T.grid(2, 4):\n    c[i * 4 + j] = a[j]", "8"),
         ("for i in range(8):\n    for j in range(i, 8):\n        c[j] = a[i]", "8"),
         ("c[0, 0] = a[0]", "1, 1"),
+        ("for i in range(8):\n    if i != 3:\n        c[i] = a[i]\nc[3] = 0.0", "8"),
+        (
+            "for i, j in T.grid(8, 8):\n    if i <= j:\n        c[i, j] = 1.0\n        c[j, i] = 0",
+            "8, 8",
+        ),
+        ("for i, j in T.grid(2, 5):\n    if i * 5 + j < 8:\n        c[i * 5 + j] = a[j]", "8"),
         ("c[T.ramp(0, 1, 8)] = a[T.ramp(0, 1, 8)]", "8"),
         ("for i in range(0):\n    c[i] = a[i]", "0"),
     ],
