@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unity.machine.dot_units import DOT_FEATURES
 from unity.machine.target import Target
-
-DOTS = (
-    "amx-tile", "amx-bf16", "amx-int8", "avx512bf16", "avx512vnni", "avx512vl",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class Abilities:
         scale: ``llvm.ldexp`` on vectors is an instruction (``vscalefps``).
         tables: One instruction looks sixteen lanes up in a register (``vpermps``).
         fma: Multiply-add is an instruction.
-        dots: The features among `DOTS` it has: dot products of narrow numbers, and tiles for them.
+        dots: The features among `DOT_FEATURES` that it has.
         pool: The threads of `pool` work there; elsewhere parallel loops run serially.
     """
 
@@ -59,6 +56,6 @@ def abilities(target: Target) -> Abilities:
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         tables=x86 and target.has("avx512f"),
         fma=arm or arch.startswith("riscv") or (x86 and target.has("fma")),
-        dots=frozenset(f for f in DOTS if x86 and target.has(f)),
+        dots=frozenset(f for f in DOT_FEATURES if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),
     )

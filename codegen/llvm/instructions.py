@@ -18,26 +18,21 @@ from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, Stmt, Store
 from unity.ir.visit_prim import substitute_prim
+from unity.machine.dot_units import (
+    GROUP_BYTES,
+    LANE_COUNTS,
+    SIDE,
+    TILE_REGISTERS,
+    TILE_ROW_BYTES,
+    dot_unit,
+    group_of,
+)
 
 from .emitter import Emitter, Unit
 from .expr import Expressions
 from .memory import At
 from .squares import Squares
 from .types import Ty, memory_type, ty, value_type
-
-ROW_BYTES = 64
-_MOST_TILES = 8
-_TILE_DOTS = {
-    ("bfloat16", "bfloat16"): "tdpbf16ps",
-    ("uint8", "int8"): "tdpbusd",
-    ("int8", "int8"): "tdpbssd",
-    ("uint8", "uint8"): "tdpbuud",
-    ("int8", "uint8"): "tdpbsud",
-}
-_LANE_DOTS = {
-    ("bfloat16", "bfloat16"): "avx512bf16.dpbf16ps",
-    ("uint8", "int8"): "avx512.vpdpbusd",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +156,14 @@ class Instructions:
         body: Stmt = s
         rows: list[int] = []
         while isinstance(body, Allocate) and body.buffer.scope == TILES:
-            count, rest = divmod(_elements(body.buffer) * body.buffer.dtype.bytes, ROW_BYTES)
+            count, rest = divmod(_elements(body.buffer) * body.buffer.dtype.bytes, TILE_ROW_BYTES)
             if rest or not 1 <= count <= 16:
                 raise UnityError(f"tile {body.buffer.name!r} is not of 1 to 16 rows of 64 bytes")
             self.tiles[body.buffer] = len(rows)
             rows.append(count)
             body = body.body
-        if len(rows) > _MOST_TILES:
-            raise UnityError(f"{len(rows)} tiles at once: there are {_MOST_TILES}")
+        if len(rows) > TILE_REGISTERS:
+            raise UnityError(f"{len(rows)} tiles at once: there are {TILE_REGISTERS}")
         self.em.do(f"call void @llvm.x86.ldtilecfg(ptr @{_configuration(self.em.unit, rows)})")
         return body
 
@@ -220,21 +215,21 @@ class Instructions:
         """``c[m, n] += a[m, k, p] * b[k, n, p]``, over loops m, n, k, p."""
         a, b = nest.product()
         c = nest.place(nest.store)
-        name = _TILE_DOTS.get((a.buffer.dtype.name, b.buffer.dtype.name))
-        group = 4 // a.buffer.dtype.bytes
-        rows = _elements(c.buffer) * 4 // ROW_BYTES
+        unit = dot_unit("tile", a.buffer.dtype, b.buffer.dtype, c.buffer.dtype)
+        group = group_of(a.buffer.dtype)
+        rows = _elements(c.buffer) * GROUP_BYTES // TILE_ROW_BYTES
         fits = (
-            nest.extents == (rows, 16, 16, group)
-            and c.numbers == (16, 1, 0, 0)
-            and a.numbers == (16 * group, 0, group, 1)
-            and b.numbers == (0, group, 16 * group, 1)
+            nest.extents == (rows, SIDE, SIDE, group)
+            and c.numbers == (SIDE, 1, 0, 0)
+            and a.numbers == (SIDE * group, 0, group, 1)
+            and b.numbers == (0, group, SIDE * group, 1)
             and all(p.base == imm(0) for p in (a, b, c))
         )
-        if name is None or not fits:
+        if unit is None or not fits:
             raise nest.wrong()
-        self.require("amx-bf16" if name == "tdpbf16ps" else "amx-int8")
+        self.require(*unit.needs())
         tiles = ", ".join(self.tile(p.buffer, nest) for p in (c, a, b))
-        self.em.do(f"call void @llvm.x86.{name}({tiles})")
+        self.em.do(f"call void @{unit.intrinsic}({tiles})")
 
     # Vectors
 
@@ -242,21 +237,19 @@ class Instructions:
         """``c[n] += a[p] * b[n, p]``, over loops n, p."""
         a, b = nest.product()
         c = nest.place(nest.store)
-        name = _LANE_DOTS.get((a.buffer.dtype.name, b.buffer.dtype.name))
-        group = 4 // a.buffer.dtype.bytes
+        unit = dot_unit("lanes", a.buffer.dtype, b.buffer.dtype, c.buffer.dtype)
+        group = group_of(a.buffer.dtype)
         lanes = nest.extents[0]
         fits = (
             nest.extents == (lanes, group)
-            and lanes in (4, 8, 16)
+            and lanes in LANE_COUNTS
             and c.numbers == (1, 0)
             and a.numbers == (0, 1)
             and b.numbers == (group, 1)
         )
-        if name is None or not fits:
+        if unit is None or not fits:
             raise nest.wrong()
-        self.require("avx512bf16" if a.buffer.dtype.name == "bfloat16" else "avx512vnni")
-        if lanes < 16:
-            self.require("avx512vl")
+        self.require(*unit.needs(lanes))
         for place in (a, b, c):
             self.check(place, nest)
         em, wide = self.em, value_type(c.buffer.dtype.with_lanes(lanes))
@@ -275,7 +268,7 @@ class Instructions:
         else:
             operand = words.text
         total = em.effect(
-            f"call {wide.text} @llvm.x86.{name}.{32 * lanes}"
+            f"call {wide.text} @{unit.intrinsic}.{32 * lanes}"
             f"({wide.text} {total}, {operand} {left}, {operand} {right})"
         )
         em.do(f"store {wide.text} {total}, ptr {target}, align {align}")
@@ -330,14 +323,15 @@ class Instructions:
         for index in (place.base, last):
             self.expressions.check(place.buffer, At(self.expressions.index(index)), 1, None)
 
-    def require(self, feature: str) -> None:
+    def require(self, *features: str) -> None:
         """Refuse what the target lacks: LLVM would end the process.
 
         Raises:
-            UnsupportedError: It lacks the feature.
+            UnsupportedError: It lacks a feature.
         """
-        if feature not in self.em.unit.abilities.dots:
-            raise UnsupportedError(f"the target has no {feature}", [feature])
+        for feature in features:
+            if feature not in self.em.unit.abilities.dots:
+                raise UnsupportedError(f"the target has no {feature}", [feature])
 
 
 _RULES: dict[str, Callable[[Instructions, Marked], None]] = {
@@ -374,9 +368,9 @@ def _covers(place: Place, extents: Sequence[int]) -> bool:
 def _configuration(unit: Unit, rows: Sequence[int]) -> str:
     """The constant that ``ldtilecfg`` reads: palette 1, bytes of a row and rows of each tile."""
     name = "unity.tiles." + ".".join(map(str, rows))
-    missing = _MOST_TILES - len(rows)
+    missing = TILE_REGISTERS - len(rows)
     widths = b"".join(
-        (ROW_BYTES if n else 0).to_bytes(2, "little") for n in (*rows, *[0] * missing)
+        (TILE_ROW_BYTES if n else 0).to_bytes(2, "little") for n in (*rows, *[0] * missing)
     )
     data = bytes([1]) + bytes(15) + widths + bytes(16) + bytes([*rows, *[0] * missing]) + bytes(8)
     text = ", ".join(f"i8 {b}" for b in data)

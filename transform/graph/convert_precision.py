@@ -17,18 +17,18 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, Type
 from unity.ir.visit import walk_bindings
+from unity.machine.dot_units import DOT_UNITS, has_dot
 from unity.machine.target import Target
 from unity.op.registry import OpDef
 from unity.op.table import OPS
 
 from ..passes import Context, Pass, map_functions
-from ..schedule.tile_sums import has_tiles
 from .derived import derived
 from .rewriter import BodyRewriter
 from .stored_anyway import stored_anyway
 
 NATIVE: dict[str, tuple[str, ...]] = {
-    "bfloat16": ("amx-bf16", "avx512bf16"),
+    "bfloat16": tuple(u.features[0] for u in DOT_UNITS if u.left == u.right == BFLOAT16),
     "float16": ("f16c", "fullfp16"),
 }
 """For each dtype, the features of a target any of which makes it native."""
@@ -95,7 +95,9 @@ class ConvertPrecision(Pass):
         require_native(ctx.target, self.dtype)
         rounded: dict[Constant, Constant] = {}
 
-        tiles = self.dtype == BFLOAT16 and has_tiles(ctx.target, self.dtype, self.dtype, FLOAT32)
+        tiles = self.dtype == BFLOAT16 and has_dot(
+            ctx.target, "tile", self.dtype, self.dtype, FLOAT32
+        )
 
         def convert(f: Function) -> Function:
             wanted = _wanted(f, tiles)

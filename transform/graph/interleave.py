@@ -6,14 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.dtype import BFLOAT16, Array, DType
+from unity.ir.dtype import FLOAT32, Array, DType
+from unity.machine.dot_units import TILE_ROW_BYTES, group_of, has_dot
 from unity.machine.target import Target
 from unity.op.conv_interleaved import interleaved, interleaved_lines
-
-STEP_BYTES = 64
-"""A row of a matrix tile, and a vector register: what channels of a block fill."""
-GROUP_BYTES = 4
-"""What a dot product adds up at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +43,10 @@ class Interleave:
 
 def interleave_for(narrow: DType, target: Target) -> Interleave | None:
     """The sizes for a type; None where the target has no dot products of it."""
-    tiles = target.has("amx-tile") and target.has("amx-bf16")
-    lanes = target.has("avx512bf16") and target.vector_bits == 512
-    if narrow != BFLOAT16 or not (tiles or lanes):
+    operands = (narrow, narrow, FLOAT32)
+    tiles = has_dot(target, "tile", *operands)
+    lanes = has_dot(target, "lanes", *operands) and target.vector_bits == 8 * TILE_ROW_BYTES
+    if not (tiles or lanes):
         return None
-    return Interleave(STEP_BYTES // narrow.bytes, GROUP_BYTES // narrow.bytes)
+    # A row of a tile and a register of that width: what channels of a block fill.
+    return Interleave(TILE_ROW_BYTES // narrow.bytes, group_of(narrow))

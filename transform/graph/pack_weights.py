@@ -11,14 +11,12 @@ from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
+from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
 
 from ..passes import Context, Pass, map_functions
-from ..schedule.lane_sums import has_lanes
-from ..schedule.marked import group_of
-from ..schedule.tile_sums import SIDE, has_tiles
 from .column_chunks import column_chunks
 from .derived import derived
 from .rewriter import BodyRewriter
@@ -140,9 +138,8 @@ def worth_packing(depth: int, columns: int, lanes: int) -> bool:
 
 def has_dots(target: Target, of: DType) -> bool:
     """Whether a target multiplies numbers of a narrow float in groups, with float32 sums."""
-    if of != BFLOAT16 or not target.triple.startswith("x86_64"):
-        return False
-    return has_tiles(target, of, of, FLOAT32) or has_lanes(target, of, of, FLOAT32)
+    operands = (of, of, FLOAT32)
+    return has_dot(target, "tile", *operands) or has_dot(target, "lanes", *operands)
 
 
 def panel_width(columns: int, lanes: int, target: Target, chunks: int = 1) -> int:

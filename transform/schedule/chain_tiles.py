@@ -17,11 +17,11 @@ from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimV
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim
+from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 
 from .grouped_layout import operands
 from .loops import number, parallel, product, sequence
-from .marked import group_of
 from .nest import Axis, Nest, Reduction
 from .row_chain import RowChain
 from .row_group import RowGroup, substituted
@@ -30,7 +30,7 @@ from .rows import rows
 from .rules import laid_out
 from .rules.matrix_tiles import GRAIN, SHARES
 from .tile import Values
-from .tile_sums import SIDE, depth_of, has_tiles
+from .tile_sums import depth_of
 
 WIDTH = 2 * SIDE
 """Columns of a panel, and what rows of a block are a multiple of."""
@@ -62,7 +62,7 @@ def chain_tiles(chain: RowChain, target: Target) -> Stmt | None:
     if first is None or second is None:
         return None
     for (left, right), reduction in ((first, head), (second, tail)):
-        if not has_tiles(target, left.dtype, right.dtype, reduction.value.dtype):
+        if not has_dot(target, "tile", left.dtype, right.dtype, reduction.value.dtype):
             return None
     _, length, depth, _ = (e or 0 for e in extents)
     padded = -(-length // WIDTH) * WIDTH

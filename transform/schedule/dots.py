@@ -9,21 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from unity.ir.dtype import BFLOAT16, FLOAT32, INT8, INT32, UINT8, DType
+from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, block_regions, multiply
 from unity.ir.stmt import AxisKind, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Stmt, Store
+from unity.machine.dot_units import DOT_UNITS, SIDE, DotUnit, group_of
 
-from .marked import (
-    accumulator,
-    group_of,
-    lane_dot,
-    operand,
-    tile_dot,
-    tile_load,
-    tile_store,
-    within,
-)
+from .marked import accumulator, lane_dot, operand, tile_dot, tile_load, tile_store, within
 from .tensor_intrinsic import TensorIntrinsic
 
 
@@ -127,16 +119,14 @@ def _described(c: Buffer, a: Buffer, b: Buffer, extents: Sequence[int]) -> Stmt:
     return body
 
 
-DOTS: dict[str, TensorIntrinsic] = {
-    "amx_bf16_16x16x32": tiles(BFLOAT16, BFLOAT16, FLOAT32, 16, 16),
-    "amx_bf16_32x32x32": tiles(BFLOAT16, BFLOAT16, FLOAT32, 32, 32),
-    "amx_u8s8_16x16x64": tiles(UINT8, INT8, INT32, 16, 16),
-    "amx_u8s8_32x32x64": tiles(UINT8, INT8, INT32, 32, 32),
-    "amx_s8s8_16x16x64": tiles(INT8, INT8, INT32, 16, 16),
-    "amx_s8s8_32x32x64": tiles(INT8, INT8, INT32, 32, 32),
-    "avx512bf16_16x2": lanes(BFLOAT16, BFLOAT16, FLOAT32, 16),
-    "avx512bf16_8x2": lanes(BFLOAT16, BFLOAT16, FLOAT32, 8),
-    "vnni_u8s8_16x4": lanes(UINT8, INT8, INT32, 16),
-    "vnni_u8s8_8x4": lanes(UINT8, INT8, INT32, 8),
-}
+def _of(unit: DotUnit) -> dict[str, TensorIntrinsic]:
+    """The intrinsics of a unit: blocks of one tile or two by two, registers of two widths."""
+    given, group = (unit.left, unit.right, unit.out), group_of(unit.left)
+    if unit.form == "lanes":
+        return {f"{unit.name}_{n}x{group}": lanes(*given, n) for n in (16, 8)}
+    depth = SIDE * group
+    return {f"{unit.name}_{n}x{n}x{depth}": tiles(*given, n, n) for n in (16, 32)}
+
+
+DOTS: dict[str, TensorIntrinsic] = {k: v for unit in DOT_UNITS for k, v in _of(unit).items()}
 """By name: the unit, the operands, then columns (and rows, for tiles) and depth."""

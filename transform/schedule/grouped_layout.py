@@ -14,10 +14,10 @@ from unity.arith.polynomial import from_expr, split_linear
 from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar
 from unity.ir.stmt import Stmt
+from unity.machine.dot_units import group_of
 
 from .access import depends, known_of, mentions, place, step
 from .loops import number
-from .marked import group_of
 from .nest import Axis, Nest, Reduction
 from .panel_columns import panel_columns, row_of, width_of
 

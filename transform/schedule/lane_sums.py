@@ -8,33 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
-from unity.machine.target import Target
+from unity.machine.dot_units import group_of
 
 from .grouped_layout import GroupedLayout, evenly
 from .loops import number, sequence
-from .marked import Access, group_of, lane_dot
+from .marked import Access, lane_dot
 from .nest import Reduction
 from .tile import Tile, Values, fill, write_back
-
-UNITS: dict[tuple[str, str, str], str] = {
-    ("bfloat16", "bfloat16", "float32"): "avx512bf16",
-    ("uint8", "int8", "int32"): "avx512vnni",
-}
-"""The feature that multiplies lanes of two dtypes and adds up in a third."""
-
-
-def has_lanes(target: Target, left: DType, right: DType, out: DType) -> bool:
-    """Whether a target multiplies such lanes, in registers of its width."""
-    unit = UNITS.get((left.name, right.name, out.name))
-    if unit is None or not target.has(unit) or not target.triple.startswith("x86_64"):
-        return False
-    return target.vector_bits == 512 or target.has("avx512vl")
-
 
 Element = Callable[[PrimExpr, PrimExpr], PrimExpr]
 """The left operand of a row, at a step and a place in its group."""

@@ -9,12 +9,13 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim
+from unity.machine.dot_units import SIDE, group_of
 
 from .grouped_layout import GroupedLayout, evenly
 from .loops import ceildiv, number, sequence
-from .marked import Access, group_of
+from .marked import Access
 from .tile import Values
-from .tile_sums import SIDE, depth_of
+from .tile_sums import depth_of
 
 TALL = 2
 """Tiles of rows that are done at once."""

@@ -14,24 +14,20 @@ from unity.ir.dtype import DType
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, Stmt, Store
+from unity.machine.dot_units import SIDE, group_of
 
 Access = Callable[[Sequence[PrimVar]], Load]
 """An element of memory for an element of a tile."""
 
 
-def group_of(dtype: DType) -> int:
-    """How many elements lie in 4 bytes."""
-    return 32 // dtype.bits
-
-
 def accumulator(name: str, rows: int, dtype: DType) -> Buffer:
     """A tile that products are added to."""
-    return Buffer(name, (imm(rows), imm(16)), dtype, scope=TILES)
+    return Buffer(name, (imm(rows), imm(SIDE)), dtype, scope=TILES)
 
 
 def operand(name: str, rows: int, dtype: DType) -> Buffer:
     """A tile of operands: rows of the left one, or 16 groups of the right one."""
-    return Buffer(name, (imm(rows), imm(16), imm(group_of(dtype))), dtype, scope=TILES)
+    return Buffer(name, (imm(rows), imm(SIDE), imm(group_of(dtype))), dtype, scope=TILES)
 
 
 def within(tiles: Sequence[Buffer], body: Stmt) -> Stmt:
@@ -65,7 +61,7 @@ def tile_dot(c: Buffer, a: Buffer, b: Buffer) -> Stmt:
     """``c[m, n] += a[m, k, p] * b[k, n, p]``."""
     m, n, k, p = (PrimVar(x) for x in "mnkp")
     store = _added(Load(c, (m, n)), Load(a, (m, k, p)), Load(b, (k, n, p)))
-    extents = (c.shape[0], imm(16), imm(16), a.shape[2])
+    extents = (c.shape[0], imm(SIDE), imm(SIDE), a.shape[2])
     return _nest("tile_dot", (m, n, k, p), extents, store)
 
 

@@ -12,37 +12,10 @@ from dataclasses import dataclass, replace
 
 from unity.ir.dtype import DType
 from unity.ir.stmt import Buffer, For, Stmt
-from unity.machine.target import Target
+from unity.machine.dot_units import SIDE, group_of
 
 from .loops import sequence
-from .marked import (
-    Access,
-    accumulator,
-    group_of,
-    operand,
-    tile_dot,
-    tile_load,
-    tile_store,
-    tile_zero,
-    within,
-)
-
-SIDE = 16
-"""Rows of a tile, columns of one of sums, and groups of depth that it takes in a step."""
-UNITS: dict[tuple[str, str, str], str] = {
-    ("bfloat16", "bfloat16", "float32"): "amx-bf16",
-    ("uint8", "int8", "int32"): "amx-int8",
-    ("int8", "int8", "int32"): "amx-int8",
-    ("uint8", "uint8", "int32"): "amx-int8",
-    ("int8", "uint8", "int32"): "amx-int8",
-}
-"""The feature that multiplies tiles of two dtypes and adds up in a third."""
-
-
-def has_tiles(target: Target, left: DType, right: DType, out: DType) -> bool:
-    """Whether a target multiplies tiles of these."""
-    unit = UNITS.get((left.name, right.name, out.name))
-    return unit is not None and target.has("amx-tile") and target.has(unit)
+from .marked import Access, accumulator, operand, tile_dot, tile_load, tile_store, tile_zero, within
 
 
 def depth_of(dtype: DType) -> int:

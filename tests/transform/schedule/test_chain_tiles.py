@@ -14,10 +14,10 @@ from tests.transform.schedule.test_grouped_products import LANES, TILES, instruc
 from unity.interpreter import interpret
 from unity.ir.dtype import BFLOAT16, FLOAT32
 from unity.ir.module import IRModule
+from unity.machine.dot_units import has_dot
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.graph import LowerCalls
-from unity.transform.schedule.tile_sums import has_tiles
 
 Float = npt.NDArray[np.float32]
 
@@ -71,7 +71,7 @@ def test_interpreted(q: tuple[int, ...], keys: int, width: int, mask: bool) -> N
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("q", "keys", "width", "mask"), [*CASES, ((1, 300, 1, 64), 300, 64, True)])
 def test_compiled(q: tuple[int, ...], keys: int, width: int, mask: bool, threads: int) -> None:
-    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         pytest.skip("no tiles here")
     module = attention(q, keys, width, mask)
     arrays = operands(q, keys, width, mask)

@@ -18,6 +18,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import PrimFunc
 from unity.ir.verify import verify
+from unity.machine.dot_units import group_of
 from unity.machine.target import Target
 from unity.script import parse, print_module
 from unity.transform import Context
@@ -25,7 +26,6 @@ from unity.transform.pipeline import TENSOR
 from unity.transform.schedule import Schedule
 from unity.transform.schedule.dots import DOTS
 from unity.transform.schedule.loops import number
-from unity.transform.schedule.marked import group_of
 
 M, N, STEPS = 32, 64, 2
 """Rows, columns and steps of depth of the product."""

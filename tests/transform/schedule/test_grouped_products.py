@@ -21,13 +21,12 @@ from unity.ir.marks import INSTRUCTION
 from unity.ir.module import IRModule
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import walk_stmt
+from unity.machine.dot_units import DotForm, has_dot
 from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.transform import Context
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule.default import schedule
-from unity.transform.schedule.lane_sums import has_lanes
-from unity.transform.schedule.tile_sums import has_tiles
 
 from .kernels import unscheduled
 
@@ -108,8 +107,8 @@ def test_compiled_it_computes_the_same(shape: tuple[int, int, int], known: bool,
     target = UNITS[unit]
     after = schedule(before, replace(target, threads=2))
     low = TENSOR.run(IRModule({"main": after}), Context(target)).prim_funcs()["main"]
-    able = has_tiles if unit == "tile_dot" else has_lanes
-    if not able(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    form: DotForm = "tile" if unit == "tile_dot" else "lanes"
+    if not has_dot(HOST, form, BFLOAT16, BFLOAT16, FLOAT32):
         compile_kernels({"main": low}, target)
         return
     for checks in (False, True):

@@ -19,6 +19,7 @@ from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, For, PrimFunc
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
+from unity.machine.dot_units import has_dot
 from unity.machine.target import Target
 from unity.op.conv_interleaved import interleaved, interleaved_lines
 from unity.op.table import OPS
@@ -27,7 +28,6 @@ from unity.transform import Context, pipeline
 from unity.transform.graph import LegalizeOps
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule.default import schedule
-from unity.transform.schedule.tile_sums import has_tiles
 
 from .kernels import unscheduled
 
@@ -92,7 +92,7 @@ def test_laid_out_it_computes_the_same(name: str) -> None:
     if name in ("two lines a tile, one left", "one tile", "few channels"):  # slow
         (got,) = run_prim_func(after, arrays, {})
         close(got, want)
-    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         return
     low = TENSOR.run(IRModule({"main": after}), Context(TILED)).prim_funcs()["main"]
     for checks in (False, True):
@@ -100,7 +100,7 @@ def test_laid_out_it_computes_the_same(name: str) -> None:
 
 
 def test_random_images_and_kernels() -> None:
-    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         pytest.skip("no matrix tiles on this cpu")
     rng = np.random.default_rng(0)
     reference = OPS["nn.conv2d_interleaved"].reference
@@ -179,7 +179,7 @@ def main(x: f32[Tensor, n, 64, 9, 9]) -> f32[Tensor, n, 64, 9, 9]:
 
 
 def test_what_stands_before_a_product_is_rounded_first() -> None:
-    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         pytest.skip("no matrix tiles on this cpu")
     rng = np.random.default_rng(3)
     shapes = {
@@ -216,7 +216,7 @@ def main(x: f32[Tensor, 1, 48, {size}, {size}]) -> f32[Tensor, 1, 48, {size}, {s
 @pytest.mark.parametrize("size", [7, 19, 37])
 def test_tiles_that_overlap_add_to_each_pixel_once(size: int) -> None:
     """What is added to may be stored in place."""
-    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         pytest.skip("no matrix tiles on this cpu")
     rng = np.random.default_rng(size)
     shapes = {"w1": (48, 48, 1, 1), "w3": (48, 48, 3, 3), "bias": (1, 48, 1, 1)}

@@ -15,12 +15,13 @@ from unity.ir.prim_expr import Load, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, For, PrimFunc
 from unity.ir.verify import verify
+from unity.machine.dot_units import SIDE, has_dot
 from unity.machine.target import Target
 from unity.transform import Context
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule.loops import number, sequence
 from unity.transform.schedule.marked import Access
-from unity.transform.schedule.tile_sums import SIDE, configured, has_tiles, tile_sums
+from unity.transform.schedule.tile_sums import configured, tile_sums
 
 GROUPS = 32
 """Of two elements, in a row of the left operand: two steps."""
@@ -72,7 +73,7 @@ def test_blocks_of_a_product(rows: int, columns: int) -> None:
     run_prim_func(func, [a, b, out], {})
     np.testing.assert_allclose(out.astype(np.float64), want, rtol=0, atol=1e-4)
     low = TENSOR.run(IRModule({"main": func}), Context(HOST)).prim_funcs()["main"]
-    if not has_tiles(HOST, BFLOAT16, BFLOAT16, FLOAT32):
+    if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         with pytest.raises(UnityError, match="the target has no"):
             run(low, [a, b], out)
         return

@@ -17,14 +17,15 @@ from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimV
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
 from unity.ir.visit import substitute_prim
+from unity.machine.dot_units import SIDE, TILE_ROW_BYTES, group_of, has_dot
 from unity.machine.target import Target
 
 from ..access import collapsed, depends
 from ..loops import number, parallel, product, sequence
-from ..marked import Access, group_of
+from ..marked import Access
 from ..nest import Axis, Nest, Reduction
 from ..tile import Values, finished, loops
-from ..tile_sums import SIDE, TileSums, configured, has_tiles, tile_sums
+from ..tile_sums import TileSums, configured, tile_sums
 from .interleaved_lanes import lane_sums
 from .interleaved_roles import Roles, length_of, roles_of
 from .result import with_init
@@ -33,8 +34,6 @@ GRAIN = 1 << 21
 """Multiply-adds on tiles that are worth a thread's waking."""
 LINE_BYTES = 64
 """A line of the caches."""
-ROW_BYTES = 64
-"""A row of a tile."""
 TASKS = 4
 """Tasks for each thread, at least, before the inner loops are shared, too."""
 
@@ -72,7 +71,7 @@ def interleaved(nest: Nest, target: Target) -> Stmt | None:
     roles = roles_of(nest, reduction)
     if roles is None:
         return None
-    if has_tiles(target, roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
+    if has_dot(target, "tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
         return _Writer(nest, reduction, roles, target).stmt()
     return lane_sums(nest, reduction, roles, target)
 
@@ -238,7 +237,7 @@ class _Writer:
         assert roles.block is not None
         turns = -(-self.cover.tiles // self.rows)
         blocks, threads = length_of(roles.block), self.target.threads
-        row = self.lanes * ROW_BYTES // SIDE
+        row = self.lanes * TILE_ROW_BYTES // SIDE
         lines = SIDE * row // LINE_BYTES
         each = -(-lines // turns)
         first = multiply(Binary("floormod", turn, imm(-(-lines // each))), imm(each))

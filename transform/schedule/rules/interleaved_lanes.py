@@ -14,10 +14,11 @@ from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim
+from unity.machine.dot_units import TILE_ROW_BYTES, group_of, has_dot
 from unity.machine.target import Target
 
 from ..loops import parallel, product, row_tiers, sequence
-from ..marked import Access, group_of, lane_dot
+from ..marked import Access, lane_dot
 from ..nest import Axis, Nest, Reduction
 from ..tile import Values, finished, loops
 from .interleaved_roles import Roles, length_of
@@ -30,7 +31,7 @@ MOST_PIXELS = 12
 def lane_sums(nest: Nest, reduction: Reduction, roles: Roles, target: Target) -> Stmt | None:
     """The stage, if the target adds up pairs of bfloat16 in registers of 512 bits."""
     given = (roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
-    able = target.has("avx512bf16") and target.vector_bits == 512
+    able = has_dot(target, "lanes", *given) and target.vector_bits == 8 * TILE_ROW_BYTES
     if given != (BFLOAT16, BFLOAT16, FLOAT32) or not able:
         return None
     lanes = target.vector_bits // FLOAT32.bits

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from unity.arith.polynomial import Poly
 from unity.ir.prim_expr import Binary, Cast, Load
 from unity.ir.stmt import Buffer
+from unity.machine.dot_units import SIDE, group_of
 
 from ..access import all_axes, known_of, mentions, place, step
 from ..loops import number
-from ..marked import group_of
 from ..nest import Axis, Nest, Reduction
-from ..tile_sums import SIDE
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,12 @@ from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.regions import add
 from unity.ir.representative import LENGTH, representative_extent
 from unity.ir.stmt import Stmt
+from unity.machine.dot_units import has_dot
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..grouped_layout import GroupedLayout, grouped_layout
-from ..lane_sums import LaneSums, has_lanes
+from ..lane_sums import LaneSums
 from ..loops import number, parallel, product, sequence
 from ..nest import Nest
 from ..row_blocks import row_blocks
@@ -41,7 +42,7 @@ def lane_dots(nest: Nest, target: Target) -> Stmt | None:
         return None
     dtypes = (layout.left.dtype, layout.right.dtype, reduction.value.dtype)
     lanes = target.vector_bits // reduction.value.dtype.bits
-    if lanes not in (4, 8, 16) or layout.width % lanes or not has_lanes(target, *dtypes):
+    if layout.width % lanes or not has_dot(target, "lanes", *dtypes):
         return None
     reduction = replace(reduction, init=layout.init)
     sums = LaneSums(layout, reduction, with_init(reduction, layout.finish), lanes)

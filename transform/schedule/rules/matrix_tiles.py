@@ -17,16 +17,17 @@ from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimV
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
 from unity.ir.visit import substitute_prim
+from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..grouped_layout import GroupedLayout, grouped_layout
 from ..left_tiles import TALL, LeftTiles, Sources
 from ..loops import ceildiv, number, parallel, product, sequence
-from ..marked import Access, group_of
+from ..marked import Access
 from ..nest import Nest, Reduction
 from ..tile import Values, finished
-from ..tile_sums import SIDE, configured, depth_of, has_tiles, tile_sums
+from ..tile_sums import configured, depth_of, tile_sums
 from .result import with_init
 
 GRAIN = 400_000
@@ -51,7 +52,7 @@ def matrix_tiles(nest: Nest, target: Target) -> Stmt | None:
         return None
     steps = number(layout.depth.extent)
     dtypes = (layout.left.dtype, layout.right.dtype, reduction.value.dtype)
-    if not steps or steps % SIDE or not has_tiles(target, *dtypes):
+    if not steps or steps % SIDE or not has_dot(target, "tile", *dtypes):
         return None
     return _Plan(layout, replace(reduction, init=layout.init), target).stmt()
 
