@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from unity.errors import UnityError, UnsupportedError
+from unity.errors import InternalError, UnityError, UnsupportedError
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim, equal
 from unity.ir.dtype import Array
@@ -25,8 +25,9 @@ from unity.op.builder import GraphBuilder, identifier, plain_identifier
 from unity.op.infer import infer_type
 
 from .expand import expand, node_types
+from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
-from .load import Model, check_signature, load_model
+from .load import Model, check_signature, load_model, name_of
 from .node import Gap, Node, Value
 from .sizes import Sizes
 from .table import converter_of
@@ -64,8 +65,23 @@ def from_onnx(
     Raises:
         UnityError: The model is damaged or ill-formed, or was written to while it was read.
         UnsupportedError: It needs what Unity lacks; lists every gap.
+        InternalError: Something of Unity's own broke; the message names the node.
     """
-    model = load_model(source)
+    try:
+        return _imported(load_model(source), shapes, constants, dynamic, name)
+    except (UnityError, *OF_THE_MACHINE):
+        raise
+    except Exception as error:
+        raise fault(error, name_of(source)) from error
+
+
+def _imported(
+    model: Model,
+    shapes: Mapping[str, ShapeSpec] | None,
+    constants: Mapping[str, Array] | None,
+    dynamic: Dynamic | None,
+    name: str,
+) -> IRModule:
     kinds = node_types(model.proto.graph)
     lacking = {(domain, op) for domain, op in kinds if converter_of(domain, op) is None}
     if lacking:
@@ -261,15 +277,14 @@ class GraphImporter:
                 if str(gap):
                     self.gaps.append(f"{describe(proto)}, {_origin(self.model, proto)}: {gap}")
                 self._poisoned.update(proto.output)
-            except UnsupportedError:
+            except (UnsupportedError, InternalError, *OF_THE_MACHINE):
                 raise
             except UnityError as error:
                 raise self._located(proto, error.message, error.hint) from error
-            except (ValueError, IndexError, OverflowError) as error:
-                # numpy's complaints about sizes that don't fit each other.
-                raise self._located(proto, f"its inputs don't fit: {error}") from error
+            except Exception as error:
+                raise fault(error, f"{self.model.name}: {describe(proto)}") from error
 
-    def _located(self, proto: onnx.NodeProto, message: str, hint: str | None = None) -> UnityError:
+    def _located(self, proto: onnx.NodeProto, message: str, hint: str | None) -> UnityError:
         """An error at a node; one of a nested graph has said where it is already."""
         inner = message.removeprefix(f"{self.model.name}: ")
         return UnityError(f"{self.model.name}: {describe(proto)}: {inner}", None, hint)
@@ -280,16 +295,16 @@ class GraphImporter:
         assert converter is not None
         node = Node(proto, self, self.model.opsets.get(domain, 1))
         unknown, lacking = check_signature(proto, domain, node.version)
+        if not any(proto.output):
+            raise UnityError("names none of its outputs")
         if lacking:
             raise Gap(f"lacks the attribute {lacking[0]!r}")
         found = converter(node)
         if node.unread or unknown:
             raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")
         results: list[Value] = list(found) if isinstance(found, list | tuple) else [found]
-        wanted = [o for o in proto.output if o]
         if len(results) < len(proto.output) and any(proto.output[len(results) :]):
             raise Gap(f"output {len(results)}, {proto.output[len(results)]!r}")
-        assert wanted
         for name, value in zip(proto.output, results, strict=False):
             if name:
                 self.values[name] = value

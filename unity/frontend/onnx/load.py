@@ -62,13 +62,22 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> Model:
 def _parse(
     source: str | Path | bytes | onnx.ModelProto,
 ) -> tuple[onnx.ModelProto, Storage, str]:
+    name = name_of(source)
     if isinstance(source, onnx.ModelProto):
-        return source, Storage(), source.graph.name or "the model"
+        return source, Storage(), name
     if isinstance(source, bytes):
-        return _decode(source, "the model"), Storage(source), "the model"
+        return _decode(source, name), Storage(source), name
     path = Path(source)
     data = contents(path)
-    return _decode(data, path.name), Storage(data, path.parent), path.name
+    return _decode(data, name), Storage(data, path.parent), name
+
+
+def name_of(source: str | Path | bytes | onnx.ModelProto) -> str:
+    """What a model is called in messages: its file, or what its graph is called."""
+    if isinstance(source, str | Path):
+        return Path(source).name
+    graph = source.graph.name if isinstance(source, onnx.ModelProto) else ""
+    return graph if isinstance(graph, str) and graph else "the model"
 
 
 def _decode(data: bytes | MappedFile, name: str) -> onnx.ModelProto:

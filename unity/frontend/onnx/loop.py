@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, as_dim, bounds, dim_max, equal
@@ -27,7 +26,7 @@ from unity.op.argument import shape_text
 from .node import Converter, Gap, Node, Value
 from .scan import kept
 from .sizes import Sizes
-from .tensors import check_declared
+from .tensors import array_of, check_declared
 
 if TYPE_CHECKING:
     from .importer import GraphImporter
@@ -97,16 +96,15 @@ def _goes_on(node: Node, body: onnx.GraphProto) -> bool:
     made = {n.output[0]: n for n in body.node if n.output}
     given = {t.name: t for t in body.initializer}
     name = body.output[0].name
-    while name in made and made[name].op_type == "Identity":
-        name = made[name].input[0]
+    for _ in body.node:  # more of them in a row would be a cycle
+        if name in made and made[name].op_type == "Identity" and made[name].input:
+            name = made[name].input[0]
     if name == body.input[1].name:
         return True
-    if name in given:
-        return bool(numpy_helper.to_array(given[name]).all())
+    found = given.get(name)
     if name in made and made[name].op_type == "Constant":
-        values = [a.t for a in made[name].attribute if a.name == "value"]
-        return bool(values) and bool(numpy_helper.to_array(values[0]).all())
-    return False
+        found = next((a.t for a in made[name].attribute if a.name == "value"), None)
+    return found is not None and bool(array_of(found, node.graph.model.storage).all())
 
 
 def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Expr], steps: Dim) -> list[Value]:

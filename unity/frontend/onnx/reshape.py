@@ -84,10 +84,11 @@ def _is_multiple(a: Dim, b: Dim) -> bool:
 def _with_free_dim(node: Node, x: Expr, old: Shape, wanted: Shape) -> Expr:
     """The reshape to a shape with a -1, what it divides by checked to leave no rest."""
     given = tuple(d for d in wanted if d != -1)
-    checked = _whole(old, given)
+    empty = any(equal(d, 0) for d in given)
+    checked = old if empty else _whole(old, given)
     left, right = cancelled(checked, given)
     free = quotient(product(left), right)
-    if free is not None or any(equal(d, 0) for d in given):
+    if free is not None or empty:
         same = checked == old
         return node.op("reshape", x if same else node.assert_shape(x, checked), wanted)
     # Beside an empty dim it may be any number: 0.

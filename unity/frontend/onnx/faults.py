@@ -1,0 +1,35 @@
+"""Whose mistake it is when something else than a `UnityError` comes up in an import.
+
+Files come from anywhere, and neither numpy nor the package onnx foresees all that may be wrong with
+one. What they refuse is the model's mistake; what else comes up is ours.
+"""
+
+from __future__ import annotations
+
+from unity.errors import InternalError, UnityError
+
+OF_THE_MACHINE = (OSError, MemoryError)
+"""Nobody's mistake; they go through as they are."""
+_OF_NUMBERS = (ValueError, IndexError, OverflowError)
+_READERS = frozenset({"onnx", "google"})
+_CHECK = "onnx.checker.check_model(model, full_check=True) may say more"
+
+
+def fault(error: Exception, where: str) -> UnityError:
+    """What to raise instead.
+
+    Args:
+        error: What came up.
+        where: The model, with the node that was converted if there was one.
+    """
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, RecursionError):
+        return UnityError(f"{where}: it is nested too deep", hint="the file may be damaged")
+    if type(error).__module__.partition(".")[0] in _READERS:
+        return UnityError(f"{where}: its form is wrong: {said}", hint=_CHECK)
+    if isinstance(error, _OF_NUMBERS):
+        return UnityError(f"{where}: its inputs don't fit: {error}", hint=_CHECK)
+    return InternalError(
+        f"a bug of Unity, which should have told what is wrong: {where}: {said}",
+        hint=f"please report it, with the model; {_CHECK}",
+    )
