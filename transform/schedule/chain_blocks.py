@@ -18,14 +18,17 @@ from unity.ir.visit import rewrite_prim, rewrite_stmt
 from unity.machine.target import Target
 
 from .access import depends
-from .loops import ceildiv, lanes_for, number, parallel, product, sequence
+from .extents import ceildiv, number, product
+from .lanes import lanes_for
 from .nest import Axis, Nest, Reduction
 from .row_chain import RowChain
 from .row_group import RowGroup, substituted
 from .row_storage import rewritten
 from .rows import rows
 from .rules import laid_out
+from .threads import parallel
 from .tile import Values
+from .tree import sequence
 
 GRAIN = 60_000
 """Multiply-adds that are worth a thread's waking."""

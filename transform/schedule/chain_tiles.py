@@ -20,8 +20,8 @@ from unity.ir.visit import substitute_prim
 from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 
+from .extents import number, product
 from .grouped_layout import operands
-from .loops import number, parallel, product, sequence
 from .nest import Axis, Nest, Reduction
 from .row_chain import RowChain
 from .row_group import RowGroup, substituted
@@ -29,8 +29,10 @@ from .row_storage import rewritten
 from .rows import rows
 from .rules import laid_out
 from .rules.matrix_tiles import GRAIN, SHARES
+from .threads import parallel
 from .tile import Values
 from .tile_sums import depth_of
+from .tree import sequence
 
 WIDTH = 2 * SIDE
 """Columns of a panel, and what rows of a block are a multiple of."""

@@ -18,8 +18,9 @@ from unity.ir.stmt import Buffer, Let, Seq, Stmt, Store
 from unity.ir.visit import rewrite_stmt, substitute_stmt, walk_prim, walk_stmt
 
 from .access import part_axis
-from .loops import number, sequence
+from .extents import number
 from .nest import Axis, Nest, is_formula
+from .tree import sequence
 
 
 @dataclass(frozen=True, slots=True)

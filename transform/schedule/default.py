@@ -17,8 +17,8 @@ from .access import all_axes
 from .chain_blocks import chain_blocks
 from .chain_tiles import chain_tiles
 from .epilogue import fused
+from .extents import number
 from .long_rows import rows_on_threads
-from .loops import number
 from .nest import Axis, Nest, nest_of, opened
 from .padding import unpadded
 from .past_caches import past_caches

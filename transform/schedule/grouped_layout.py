@@ -17,7 +17,7 @@ from unity.ir.stmt import Stmt
 from unity.machine.dot_units import group_of
 
 from .access import depends, known_of, mentions, place, step
-from .loops import number
+from .extents import number
 from .nest import Axis, Nest, Reduction
 from .panel_columns import panel_columns, row_of, width_of
 

@@ -14,11 +14,12 @@ from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.dot_units import group_of
 
+from .extents import number
 from .grouped_layout import GroupedLayout, evenly
-from .loops import number, sequence
 from .marked import Access, lane_dot
 from .nest import Reduction
 from .tile import Tile, Values, fill, write_back
+from .tree import sequence
 
 Element = Callable[[PrimExpr, PrimExpr], PrimExpr]
 """The left operand of a row, at a step and a place in its group."""

@@ -10,7 +10,8 @@ from unity.arith.polynomial import Poly
 from unity.machine.target import Target
 
 from .access import all_axes, known_of, mentions, place, step
-from .loops import lanes_for, number
+from .extents import number
+from .lanes import lanes_for
 from .nest import Axis, Nest, Reduction
 
 

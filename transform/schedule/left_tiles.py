@@ -11,11 +11,12 @@ from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim
 from unity.machine.dot_units import SIDE, group_of
 
+from .extents import ceildiv, number
 from .grouped_layout import GroupedLayout, evenly
-from .loops import ceildiv, number, sequence
 from .marked import Access
 from .tile import Values
 from .tile_sums import depth_of
+from .tree import sequence
 
 TALL = 2
 """Tiles of rows that are done at once."""

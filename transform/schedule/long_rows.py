@@ -17,7 +17,7 @@ from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Seq, Stmt, Sto
 from unity.ir.visit import substitute_stmt
 from unity.machine.target import Target
 
-from .loops import number, product
+from .extents import number, product
 from .nest import Axis, Nest, Reduction
 from .row_group import LONG, RowGroup, few_long_rows, substituted
 from .row_pass import RowPass

@@ -13,8 +13,8 @@ from unity.ir.prim_expr import Load, PrimVar, Select
 from unity.ir.visit import walk_prim
 
 from .access import depends, known_of, place, stride
+from .extents import number
 from .layout import Layout
-from .loops import number
 from .nest import Axis, Reduction
 
 ROWS = 32

@@ -29,7 +29,7 @@ from unity.ir.stmt import Store
 from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
 
 from .access import all_axes, known_of, mentions
-from .loops import number
+from .extents import number
 from .nest import Axis, Nest, Reduction
 
 

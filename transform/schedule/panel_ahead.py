@@ -18,7 +18,7 @@ from unity.ir.stmt import Evaluate, For, ForKind, Let, Stmt
 from unity.ir.visit import substitute_prim
 from unity.machine.target import Target
 
-from .loops import ceildiv, number, product
+from .extents import ceildiv, number, product
 from .panel_layout import PanelLayout
 from .steps import UNROLL
 from .tile import Values

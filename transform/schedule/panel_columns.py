@@ -18,7 +18,7 @@ from unity.ir.stmt import Stmt
 from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitute_stmt, walk_prim
 
 from .access import known_of, mentions
-from .loops import number
+from .extents import number
 from .nest import Axis
 
 

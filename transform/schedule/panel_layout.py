@@ -15,8 +15,8 @@ from unity.machine.target import Target
 
 from .access import depends, known_of, place, step
 from .chunked_columns import ChunkedColumns
+from .extents import number
 from .layout import columns_of
-from .loops import number
 from .nest import Axis, Reduction
 from .panel_columns import panel_columns, row_of, width_of
 

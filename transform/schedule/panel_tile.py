@@ -10,12 +10,13 @@ from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 
-from .loops import number, sequence
+from .extents import number
 from .nest import Reduction
 from .panel_ahead import Ahead
 from .panel_layout import PanelLayout
 from .steps import UNROLL
 from .tile import Tile, Values, accumulate, fill, loops
+from .tree import sequence
 
 IN_FLIGHT = 8
 """Accumulators that keep the multipliers busy: two a cycle, each takes four."""

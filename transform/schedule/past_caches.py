@@ -23,7 +23,7 @@ from unity.ir.stmt import Buffer, PrimFunc, Store
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.machine.target import Target
 
-from .loops import number, product
+from .extents import number, product
 
 MOST = 32 << 20
 """Bytes of a last cache that a program can count on: large ones are shared by many cores."""

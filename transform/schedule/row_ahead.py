@@ -12,7 +12,7 @@ from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
 from unity.ir.visit import substitute_prim, walk_prim
 
 from .access import depends, known_of, place, step
-from .loops import number, product
+from .extents import number, product
 from .nest import Nest
 from .row_group import RowGroup
 from .rules.elementwise import costly

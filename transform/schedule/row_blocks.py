@@ -14,7 +14,8 @@ from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import For, IfThen, Seq, Stmt
 
-from .loops import ceildiv, number, sequence
+from .extents import ceildiv, number
+from .tree import sequence
 
 TileOf = Callable[[PrimExpr, int, PrimExpr], Stmt]
 """The tile that begins at a row and has so many, and which one it is, counted from the first."""

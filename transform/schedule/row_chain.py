@@ -14,7 +14,7 @@ from unity.ir.stmt import Buffer, Stmt
 from unity.machine.target import Target
 
 from .access import depends
-from .loops import number
+from .extents import number
 from .nest import Axis, Nest
 from .row_group import RowGroup, few_long_rows, row_group, substituted, without_unit_axes
 

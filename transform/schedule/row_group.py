@@ -15,7 +15,7 @@ from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
 from .access import depends, known_of, may_trap, place, step
-from .loops import number, product
+from .extents import number, product
 from .nest import Axis, Nest
 
 LONG = 16_384

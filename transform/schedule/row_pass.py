@@ -22,10 +22,11 @@ from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stm
 from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, walk_prim
 
 from .access import depends
-from .loops import number, sequence
+from .extents import number
 from .nest import Axis, Nest, Reduction
 from .rules.result import with_init
 from .tile import Values, finished, joined, loops
+from .tree import sequence
 
 DIRECT = 8
 """Vectors up to which a row is written out without a loop."""

@@ -8,7 +8,7 @@ from unity.ir.prim_expr import Load, PrimExpr, imm
 from unity.ir.stmt import Buffer, Stmt, Store
 from unity.ir.visit import rewrite_prim, rewrite_stmt
 
-from .loops import number, product
+from .extents import number, product
 from .nest import Axis, Nest
 from .row_group import RowGroup
 

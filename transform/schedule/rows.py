@@ -18,13 +18,16 @@ from unity.ir.visit import stmt_exprs, substitute_stmt, walk_stmt
 from unity.machine.target import Target
 
 from .access import known_of, place, step
-from .loops import lanes_for, number, parallel, product, sequence
+from .extents import number, product
+from .lanes import lanes_for
 from .nest import Nest
 from .row_ahead import ahead, busiest
 from .row_group import RowGroup
 from .row_pass import DIRECT, RowPass
 from .row_storage import stored_in_rows
 from .rules.elementwise import GRAIN, costly
+from .threads import parallel
+from .tree import sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Let, Stmt
 
-from .loops import ceildiv
+from .extents import ceildiv
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,12 @@ from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitu
 from unity.machine.target import Target
 
 from .access import depends
-from .loops import number, parallel, product
+from .extents import number, product
 from .nest import Axis, Nest
 from .row_storage import ROW_BYTES
 from .rules import laid_out
 from .rules.result import GRAIN, PIECES
+from .threads import parallel
 from .tile import Values
 
 SHARE = 8

@@ -21,13 +21,14 @@ from unity.machine.target import Target
 
 from .access import collapsed
 from .epilogue import fused
-from .loops import number, product, sequence
+from .extents import number, product
 from .nest import Axis, Nest, nest_of, opened
 from .rules import laid_out
 from .rules.result import GRAIN, PIECES
 from .schedule import Schedule
 from .stage import stage_of
 from .trace import Trace
+from .tree import sequence
 
 UNIT = 16
 """Steps that pieces of a long axis have a multiple of, so that each begins at a line of memory."""

@@ -7,7 +7,7 @@ multiplications of this one.
 from __future__ import annotations
 
 from .access import known_of, place, step
-from .loops import number
+from .extents import number
 from .nest import Axis, Reduction
 
 UNROLL = 4

@@ -16,8 +16,8 @@ from unity.ir.stmt import Buffer, For, ForKind, IfThen, Let, Stmt, Store
 from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, substitute_stmt
 
 from .access import depends
-from .loops import sequence
 from .nest import Axis, Reduction
+from .tree import sequence
 
 Values = dict[PrimVar | SizeVar, PrimExpr]
 ZERO = imm(0)

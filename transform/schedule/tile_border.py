@@ -24,7 +24,7 @@ from unity.ir.prim_expr import (
 from unity.ir.stmt import Stmt
 from unity.ir.visit import map_prim, map_stmt, stmt_exprs, substitute_prim, walk_prim, walk_stmt
 
-from .loops import number
+from .extents import number
 from .nest import Axis
 from .tile_group import TileStage
 

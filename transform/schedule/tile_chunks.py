@@ -13,7 +13,7 @@ from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import For, Let, Stmt
 
-from .loops import number, product
+from .extents import number, product
 from .nest import Axis
 from .runs import RowPart, Runs
 from .tile_group import TileGroup

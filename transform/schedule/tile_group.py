@@ -20,7 +20,7 @@ from unity.machine.target import Target
 
 from ..tensor.simplify_tir import simplified
 from .access import may_trap
-from .loops import ceildiv, number
+from .extents import ceildiv, number
 from .nest import Axis, Nest, Reduction
 
 MOST_CHOICES = 8

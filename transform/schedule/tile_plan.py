@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from unity.ir.representative import BATCH, IMAGE, representative_extent
 from unity.machine.target import Target
 
+from .extents import number
 from .layout import rows_of
-from .loops import number
 from .tile_group import TileGroup
 
 PARTS_A_THREAD = 2

@@ -14,8 +14,8 @@ from unity.ir.dtype import DType
 from unity.ir.stmt import Buffer, For, Stmt
 from unity.machine.dot_units import SIDE, group_of
 
-from .loops import sequence
 from .marked import Access, accumulator, operand, tile_dot, tile_load, tile_store, tile_zero, within
+from .tree import sequence
 
 
 def depth_of(dtype: DType) -> int:

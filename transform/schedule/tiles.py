@@ -27,15 +27,17 @@ from unity.ir.visit import (
 from unity.machine.target import Target
 
 from ..tensor.simplify_tir import simplified
-from .loops import number, parallel, product, sequence
+from .extents import number, product
 from .nest import Axis
 from .rules.result import GRAIN, with_init
 from .runs import RowPart
+from .threads import parallel
 from .tile import Tile, accumulate, fill, loops, write_back
 from .tile_border import conditions_of, settled, within
 from .tile_chunks import chunks_of
 from .tile_group import TileGroup, TileStage, Values, known_of_tiles
 from .tile_plan import PARTS_A_THREAD, TilePlan, plan_for
+from .tree import sequence
 
 LINE_BYTES = 64
 """Bytes that a prefetch brings."""

@@ -12,7 +12,7 @@ from unity.arith import Analyzer
 from unity.arith.region import covers
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, Select, SizeVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import (
     Allocate,
@@ -175,9 +175,9 @@ def _tidy(s: Stmt) -> Stmt:
             return s
 
 
-def sequence(*stmts: Stmt) -> Stmt:
+def sequence(stmts: Sequence[Stmt]) -> Stmt:
     """The statements in order, flat."""
-    return _tidy(Seq(stmts))
+    return _tidy(Seq(tuple(stmts)))
 
 
 def around(loops: Sequence[For], body: Stmt) -> Stmt:
@@ -334,11 +334,6 @@ def bound_to(e: PrimExpr, axes: Sequence[BlockAxis]) -> PrimExpr:
 def is_zero(e: PrimExpr) -> bool:
     """Whether an expression is the literal 0."""
     return e == imm(0)
-
-
-def constant(e: PrimExpr) -> int | None:
-    """The integer an expression is, if it is one."""
-    return e.value if isinstance(e, Imm) and isinstance(e.value, int) else None
 
 
 def with_buffers(s: Stmt, buffers: Mapping[Buffer, Buffer]) -> Stmt:

@@ -13,7 +13,7 @@ from unity.ir.regions import add, multiply
 from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
-from .loops import number
+from .extents import number
 from .nest import Axis, Nest
 from .tile import Values
 

@@ -8,7 +8,7 @@ from math import prod
 from typing import ClassVar
 
 from unity.arith import Analyzer
-from unity.arith.region import extremes, hull
+from unity.arith.region import cut_short, extremes, hull
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
@@ -23,7 +23,6 @@ from unity.ir.visit import (
 )
 
 from ..passes import Context, Pass, Sight
-from ..schedule.primitives.compute_at import cut_short
 from ..schedule.private import is_private
 from ..schedule.site import Site, sites
 from ..schedule.tree import (

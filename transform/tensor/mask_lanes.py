@@ -23,17 +23,9 @@ from unity.ir.visit import (
 )
 
 from ..passes import Context, Pass, Sight
+from ..schedule.extents import number
 from ..schedule.site import iteration_map
-from ..schedule.tree import (
-    Path,
-    Values,
-    conjunction,
-    constant,
-    known_at,
-    loops_of,
-    variables,
-    with_buffers,
-)
+from ..schedule.tree import Path, Values, conjunction, known_at, loops_of, variables, with_buffers
 from .functions import map_prim_funcs, with_body
 
 
@@ -107,8 +99,8 @@ def _with_room(body: Stmt) -> Stmt:
         shape = list(grown.get(buffer, buffer).shape)
         for k, (index, size) in enumerate(zip(store.indices, shape, strict=True)):
             ends = extremes(substitute_prim(index, values), over, known)
-            last = None if ends is None else constant(ends[1])
-            now = constant(size)
+            last = None if ends is None else number(ends[1])
+            now = number(size)
             if last is not None and now is not None and last >= now:
                 shape[k] = imm(last + 1)
         if tuple(shape) != buffer.shape:

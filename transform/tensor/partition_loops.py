@@ -168,14 +168,14 @@ class PartitionLoops(Pass):
         rest = substitute_stmt(rest, {loop.var: var})
         if isinstance(cut, Imm) and left == imm(1):
             rest = substitute_stmt(rest, {var: cut})
-            return sequence(whole_part, self._stmt(rest, above, depth - 1))
+            return sequence([whole_part, self._stmt(rest, above, depth - 1)])
         tail = replace(loop, var=var, begin=cut, extent=left, body=rest)
         if any(not known.equal(c.whole, whole) for c in hot):  # others hold for longer
-            return sequence(whole_part, self._stmt(tail, above, depth - 1))
+            return sequence([whole_part, self._stmt(tail, above, depth - 1)])
         if not isinstance(left, Imm):
             tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
         tail = replace(tail, body=self._stmt(tail.body, (*above, tail), depth - 1))
-        return sequence(whole_part, tail)
+        return sequence([whole_part, tail])
 
 
 def _where_not(condition: PrimExpr, s: Stmt, known: Analyzer) -> Stmt:

@@ -20,12 +20,12 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from ..schedule.extents import number
 from ..schedule.tree import (
     Path,
     Values,
     all_blocks,
     conjunction,
-    constant,
     driven,
     renewed,
     sequence,
@@ -91,7 +91,7 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
         parts.append(renewed(For(nth, imm(0), many, part), names, bound))
         left = known.simplify(Binary("floormod", left, imm(size)))
         size //= 2
-    return sequence(*parts)
+    return sequence(parts)
 
 
 def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
@@ -106,7 +106,7 @@ def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
     if len(whole) < len(found):
         return None
     first, count = whole[0]
-    size = constant(first.extent)
+    size = number(first.extent)
     if size is None or size < 2:
         return None
     for other, n in whole:

@@ -14,7 +14,7 @@ from unity.ir.stmt import For, Stmt, Store
 from unity.ir.visit import map_stmt
 
 from ..passes import Context, Pass, Sight
-from ..schedule.tree import constant
+from ..schedule.extents import number
 from .functions import map_prim_funcs, with_body
 
 
@@ -69,9 +69,9 @@ def _is_transpose(s: For) -> bool:
     load = store.value
     if store.predicate is not None or load.predicate is not None or load.buffer is store.buffer:
         return False
-    if s.begin != lanes.begin or constant(s.begin) != 0 or load.buffer.dtype != store.buffer.dtype:
+    if s.begin != lanes.begin or number(s.begin) != 0 or load.buffer.dtype != store.buffer.dtype:
         return False
-    height, width = constant(s.extent), constant(lanes.extent)
+    height, width = number(s.extent), number(lanes.extent)
     if height is None or height != width or height & (height - 1) or height < 4:
         return False
     (target,), (source,) = store.indices, load.indices

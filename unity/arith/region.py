@@ -187,3 +187,21 @@ def greater(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     if known.prove(Compare("le", b, a)):
         return known.simplify(a)
     return known.simplify(Binary("max", a, b))
+
+
+def cut_short(r: Range, known: Analyzer) -> tuple[Imm, PrimExpr] | None:
+    """How many points a range has that an end cuts short, and that end; None if it is no such."""
+    match known.simplify(r.extent):
+        case Binary("max", Imm(0), points) | Binary("max", points, Imm(0)):
+            last: PrimExpr = Binary("add", r.begin, points)
+        case _:
+            last = end(r)
+    match known.simplify(last):
+        case Binary("min", a, b):
+            for limit, other in ((a, b), (b, a)):
+                points = known.simplify(Binary("sub", other, r.begin))
+                if isinstance(points, Imm):
+                    return points, limit
+            return None
+        case _:
+            return None

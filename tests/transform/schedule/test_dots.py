@@ -25,7 +25,7 @@ from unity.transform import Context
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule import Schedule
 from unity.transform.schedule.dots import DOTS
-from unity.transform.schedule.loops import number
+from unity.transform.schedule.extents import number
 
 M, N, STEPS = 32, 64, 2
 """Rows, columns and steps of depth of the product."""

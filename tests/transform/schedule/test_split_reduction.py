@@ -25,7 +25,7 @@ from unity.ir.visit import walk_stmt
 from unity.script import parse
 from unity.transform.schedule import long_rows, split_reduction
 from unity.transform.schedule.default import schedule
-from unity.transform.schedule.loops import number
+from unity.transform.schedule.extents import number
 from unity.transform.schedule.nest import Nest, nest_of, opened
 
 Values: TypeAlias = npt.NDArray[np.float64]

@@ -19,9 +19,10 @@ from unity.machine.dot_units import SIDE, has_dot
 from unity.machine.target import Target
 from unity.transform import Context
 from unity.transform.pipeline import TENSOR
-from unity.transform.schedule.loops import number, sequence
+from unity.transform.schedule.extents import number
 from unity.transform.schedule.marked import Access
 from unity.transform.schedule.tile_sums import configured, tile_sums
+from unity.transform.schedule.tree import sequence
 
 GROUPS = 32
 """Of two elements, in a row of the left operand: two steps."""

@@ -8,6 +8,7 @@ from unity.ir.prim_expr import Binary, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt
 from unity.ir.visit import substitute_stmt
 
+from ..extents import number
 from ..promise import breach
 from ..site import iteration_map, sites
 from ..tree import (
@@ -17,7 +18,6 @@ from ..tree import (
     around,
     block_path,
     blocks_below,
-    constant,
     driven,
     illegal,
     loop_path,
@@ -97,7 +97,7 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
     for axis, s in zip(block.axes, m.sums, strict=True):
         extent = m.compact_extent(s)
         assert extent is not None
-        size = constant(extent)
+        size = number(extent)
         tiles = Binary("floordiv", axis.domain.extent, extent)
         at = site.known.simplify(Binary("floordiv", s.base, extent))
         if size is None or size == 0 or axis.domain.begin != imm(0):

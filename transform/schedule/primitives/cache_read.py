@@ -64,7 +64,7 @@ def cache_read(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     copy = unique(cache.name, {b.name for b in all_blocks(func.body)})
     nest = copy_nest(copy, cache, buffer, buffer.shape, True, lambda at: at)
     inner = replaced(replace(func, body=top), [(block, new)]).body
-    both = sequence(nest, inner)
+    both = sequence([nest, inner])
     return Outcome(checked(allocated(func, path, cache, top, both), where), blocks=(copy,))
 
 

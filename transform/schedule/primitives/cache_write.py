@@ -81,7 +81,7 @@ def cache_write(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     nest = copy_nest(copy, buffer, cache, buffer.shape, False, lambda at: at)
     new = with_buffers(block, {buffer: cache})
     inner = replaced(replace(func, body=top), [(block, new)]).body
-    both = sequence(inner, nest)
+    both = sequence([inner, nest])
     return Outcome(checked(allocated(func, path, cache, top, both), where), blocks=(copy,))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
-from unity.arith.region import end, hull
+from unity.arith.region import cut_short, hull
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range
 from unity.ir.visit import walk_stmt
@@ -120,7 +120,7 @@ def compute_at(func: PrimFunc, name: str, var: PrimVar, first_of: PrimVar | None
     ranges = dict(zip([a.var for a in axes], need, strict=True))
     once = [] if first_of is None else [_first(func, target, first_of, need, buffer)]
     nest = nest_over(func, block, ranges, known_at(target), once)
-    inner = replace(loop, body=sequence(nest, loop.body))
+    inner = replace(loop, body=sequence([nest, loop.body]))
     return Outcome(checked(replaced(func, [(block, NOTHING), (loop, inner)]), where))
 
 
@@ -211,21 +211,3 @@ def nest_over(
     result = around(loops, new)
     assert isinstance(result, For | Block)
     return result
-
-
-def cut_short(r: Range, known: Analyzer) -> tuple[Imm, PrimExpr] | None:
-    """How many points a range has that an end cuts short, and that end; None if it is no such."""
-    match known.simplify(r.extent):
-        case Binary("max", Imm(0), points) | Binary("max", points, Imm(0)):
-            last: PrimExpr = Binary("add", r.begin, points)
-        case _:
-            last = end(r)
-    match known.simplify(last):
-        case Binary("min", a, b):
-            for limit, other in ((a, b), (b, a)):
-                points = known.simplify(Binary("sub", other, r.begin))
-                if isinstance(points, Imm):
-                    return points, limit
-            return None
-        case _:
-            return None

@@ -125,4 +125,6 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     nest = substitute_stmt(around(serial, with_regions(made)), fresh)
     update = with_regions(replace(block, init=None))
     body = replaced(replace(func, body=loop), [(block, update)]).body
-    return Outcome(checked(replaced(func, [(loop, sequence(nest, body))]), where), blocks=(first,))
+    return Outcome(
+        checked(replaced(func, [(loop, sequence([nest, body]))]), where), blocks=(first,)
+    )

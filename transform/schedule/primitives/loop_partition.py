@@ -102,14 +102,14 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
         part = replace(loop, begin=known.simplify(Binary("add", loop.begin, begin)), extent=extent)
         if parts:
             made = copied(replace(part, body=_later(part.body, var)), total)
-            total = replace(total, body=sequence(total.body, made))
+            total = replace(total, body=sequence([total.body, made]))
         else:
             made = part
         assert isinstance(made, For)
         parts.append(made)
         made_vars.append(made.var)
         begin = last
-    return Outcome(replaced(func, [(loop, sequence(*parts))]), tuple(made_vars))
+    return Outcome(replaced(func, [(loop, sequence(parts))]), tuple(made_vars))
 
 
 def _later(s: Stmt, var: PrimVar) -> Stmt:

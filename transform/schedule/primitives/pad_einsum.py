@@ -115,7 +115,7 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
         ends = [_axis(block, i).domain.extent for i in store.indices]
         after.append(copy_nest(made[-1], store.buffer, new, ends, False, lambda at: at))
     inner = _widened(block, loops, padded, copies)
-    both = sequence(*before, replaced(replace(func, body=top), [(loops[0], inner)]).body, *after)
+    both = sequence([*before, replaced(replace(func, body=top), [(loops[0], inner)]).body, *after])
     root = scope_path(path)[0]
     body = replaced(replace(func, body=root), [(top, both)]).body
     for buffer in reversed(copies.values()):

@@ -117,7 +117,7 @@ def prefetch(
     body = Evaluate(Intrinsic("prefetch", (load,), load.dtype))
     asking = Block(own, tuple(axes), (), (), body, predicate=predicate)
     nest: Stmt = For(line, imm(0), each, asking)
-    inner = replace(loop, body=sequence(nest, loop.body))
+    inner = replace(loop, body=sequence([nest, loop.body]))
     return Outcome(replaced(func, [(loop, inner)]), blocks=(own,))
 
 

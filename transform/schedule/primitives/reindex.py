@@ -105,7 +105,7 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
         parts = (copy_nest(copy, new, buffer, extents, True, there), inner)
     else:
         parts = (inner, copy_nest(copy, buffer, new, extents, False, there))
-    both = sequence(*parts)
+    both = sequence(parts)
     return Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
 
 

@@ -129,7 +129,7 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     ranges = dict(zip([a.var for a in axes], box, strict=True))
     ranges |= _kept(where, block, path, target, ranges)
     nest = nest_over(func, block, ranges, known_at(target))
-    inner = replace(loop, body=sequence(loop.body, nest))
+    inner = replace(loop, body=sequence([loop.body, nest]))
     return Outcome(checked(replaced(func, [(block, NOTHING), (loop, inner)]), where))
 
 

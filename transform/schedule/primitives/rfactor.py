@@ -182,7 +182,7 @@ def _factored(
     second, nest = _second(block, loops, loop, store, partial, place, mine, outer, reduction)
     assert second.name == block.name
     body = replaced(replace(func, body=top), [(block, made)]).body
-    both = sequence(body, nest)
+    both = sequence([body, nest])
     where = "rfactor, argument 1 'loop'"
     return Outcome(checked(allocated(func, path, partial, top, both), where), blocks=(first,))
 

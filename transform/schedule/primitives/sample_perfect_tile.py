@@ -9,7 +9,8 @@ from random import Random
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
-from ..tree import constant, illegal, loop_path
+from ..extents import number
+from ..tree import illegal, loop_path
 
 MOST_PARTS = 64
 
@@ -44,7 +45,7 @@ def sample_perfect_tile(
     >>> len(sch.split(loop, factors)), factors[0] * factors[1] * factors[2]
     (3, 64)
     """
-    extent = constant(loop_path(func, var)[1].extent)
+    extent = number(loop_path(func, var)[1].extent)
     if extent is None:
         raise illegal("sample_perfect_tile, argument 1 'loop'", "its extent is no constant")
     if extent < 1:
@@ -73,7 +74,7 @@ def check_perfect_tile(
     Raises:
         UnityError: It is none.
     """
-    extent = constant(loop_path(func, var)[1].extent)
+    extent = number(loop_path(func, var)[1].extent)
     fits = len(decision) == parts and all(f > 0 for f in decision) and prod(decision) == extent
     if not fits or (parts > 1 and decision[-1] > limit):
         raise illegal(

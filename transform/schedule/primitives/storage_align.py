@@ -8,7 +8,8 @@ from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.stmt import PrimFunc
 
-from ..tree import Outcome, constant, illegal, with_buffers
+from ..extents import number
+from ..tree import Outcome, illegal, with_buffers
 from .set_scope import laid_out
 
 
@@ -66,7 +67,7 @@ def storage_align(
         raise illegal("storage_align, argument 4 'factor'", f"it must be positive, got {factor}")
     if offset < 0:
         raise illegal("storage_align, argument 5 'offset'", f"it must not be negative: {offset}")
-    if not all(constant(n) for n in buffer.shape):
+    if not all(number(n) for n in buffer.shape):
         where = "storage_align, argument 2 'index'"
         raise illegal(where, f"the shape of {buffer.name!r} is not constant")
     strides: list[PrimExpr] = []

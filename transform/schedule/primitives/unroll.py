@@ -7,7 +7,8 @@ from dataclasses import replace
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
-from ..tree import Outcome, constant, illegal, loop_path, replaced
+from ..extents import number
+from ..tree import Outcome, illegal, loop_path, replaced
 
 
 def unroll(func: PrimFunc, var: PrimVar) -> Outcome:
@@ -43,6 +44,6 @@ def unroll(func: PrimFunc, var: PrimVar) -> Outcome:
     where = "unroll, argument 1 'loop'"
     if loop.kind != "serial":
         raise illegal(where, f"it is {loop.kind} already")
-    if constant(loop.extent) is None:
+    if number(loop.extent) is None:
         raise illegal(where, "its extent is no constant", "split it by a number first")
     return Outcome(replaced(func, [(loop, replace(loop, kind="unrolled"))]))

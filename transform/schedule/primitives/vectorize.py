@@ -5,7 +5,8 @@ from __future__ import annotations
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
-from ..tree import Outcome, constant, illegal, loop_path
+from ..extents import number
+from ..tree import Outcome, illegal, loop_path
 from .parallel import at_once
 
 
@@ -40,7 +41,7 @@ def vectorize(func: PrimFunc, var: PrimVar) -> Outcome:
                     vi = T.axis.spatial(16, i_0 * 8 + i_1)
                     c[vi] = a[vi]
     """
-    if constant(loop_path(func, var)[1].extent) is None:
+    if number(loop_path(func, var)[1].extent) is None:
         raise illegal(
             "vectorize, argument 1 'loop'",
             "its extent is no constant",

@@ -17,10 +17,11 @@ from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
-from ..loops import number, sequence
+from ..extents import number
 from ..nest import Axis, Nest, Reduction
 from ..padding import without_padding
 from ..tile import Tile, Values, accumulate, fill, write_back
+from ..tree import sequence
 from ..wide_lanes import in_wide_lanes
 from .blocked_parts import UNKNOWN, Part, cut, parts_of, tile_size, unknown_parts
 from .blocked_roles import Roles, length_of, roles_of

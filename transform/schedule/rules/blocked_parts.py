@@ -11,8 +11,8 @@ from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.regions import add, multiply
 from unity.machine.target import Target
 
+from ..extents import number
 from ..layout import rows_of
-from ..loops import number
 from ..padding import Edge
 from .blocked_roles import MOST_PIXELS, Flat, Roles, length_of
 from .taps import Place, Seen, Taps

@@ -12,7 +12,7 @@ from unity.ir.stmt import Buffer
 from unity.machine.target import Target
 
 from ..access import all_axes, known_of, mentions, place, step
-from ..loops import number
+from ..extents import number
 from ..nest import Axis, Nest, Reduction
 from ..padding import Edge
 

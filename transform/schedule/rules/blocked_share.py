@@ -15,8 +15,9 @@ from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import For, Stmt
 from unity.machine.target import Target
 
-from ..loops import number, parallel
+from ..extents import number
 from ..nest import Axis
+from ..threads import parallel
 from .result import GRAIN
 
 UNEVEN = 1.1

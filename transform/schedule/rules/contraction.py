@@ -18,9 +18,9 @@ from unity.ir.stmt import IfThen, Stmt
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
+from ..extents import number, product
 from ..index_map import IndexMap
 from ..layout import Layout, layout_of
-from ..loops import number, product
 from ..nest import Nest, Reduction
 from ..packing import Packing, packing_of
 from ..refs import BlockRef, LoopRef

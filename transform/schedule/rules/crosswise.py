@@ -20,9 +20,10 @@ from unity.ir.visit import (
 from unity.machine.target import Target
 
 from ..access import collapsed, known_of, place, step, stride
-from ..loops import ceildiv, number, parallel, product
+from ..extents import ceildiv, number, product
 from ..marked import transpose
 from ..nest import Axis, Nest
+from ..threads import parallel
 from ..tile import Values
 
 GRAIN = 20_000

@@ -29,10 +29,14 @@ from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
 from ..access import all_axes, collapsed, depends, known_of, may_trap, mentions, place
+from ..extents import number, product
+from ..lanes import lanes_for
 from ..layout import lanes_along
-from ..loops import lanes_for, number, parallel, product, row_tiers, sequence
 from ..nest import Axis, Nest, Reduction
+from ..threads import parallel
 from ..tile import Tile, Values, accumulate, fill, finished, joined, loops
+from ..tile_sizes import row_tiers
+from ..tree import sequence
 from .result import GRAIN, with_init
 
 CHAINS = 8

@@ -13,8 +13,9 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.machine.target import Target
 
 from ..access import joined_axes, known_of, place, step
+from ..extents import ceildiv, number, product
 from ..index_map import IndexMap
-from ..loops import ceildiv, lanes_for, number, product
+from ..lanes import lanes_for
 from ..nest import Nest, block_of
 from ..refs import LoopRef
 from ..schedule import Schedule

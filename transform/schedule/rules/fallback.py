@@ -14,7 +14,8 @@ from unity.ir.stmt import Block, BlockAxis, For, Stmt
 from unity.ir.visit import walk_prim
 from unity.machine.target import Target
 
-from ..loops import parallel, product
+from ..extents import product
+from ..threads import parallel
 
 GRAIN = 10_000
 

@@ -20,10 +20,11 @@ from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
 from ..access import all_axes, depends, known_of, place, step
-from ..loops import number, product, sequence
+from ..extents import number, product
 from ..nest import Axis, Nest, Reduction
 from ..runs import RowPart, Runs
 from ..tile import Tile, Values, accumulate, fill, finished, loops
+from ..tree import sequence
 from .blocked_parts import Part, parts_of, tile_cost
 from .result import with_init
 

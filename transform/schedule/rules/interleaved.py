@@ -21,11 +21,13 @@ from unity.machine.dot_units import SIDE, TILE_ROW_BYTES, group_of, has_dot
 from unity.machine.target import Target
 
 from ..access import collapsed, depends
-from ..loops import number, parallel, product, sequence
+from ..extents import number, product
 from ..marked import Access
 from ..nest import Axis, Nest, Reduction
+from ..threads import parallel
 from ..tile import Values, finished, loops
 from ..tile_sums import TileSums, configured, tile_sums
+from ..tree import sequence
 from .interleaved_lanes import lane_sums
 from .interleaved_roles import Roles, length_of, roles_of
 from .result import with_init

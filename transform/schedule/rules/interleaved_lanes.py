@@ -17,10 +17,13 @@ from unity.ir.visit import substitute_prim
 from unity.machine.dot_units import TILE_ROW_BYTES, group_of, has_dot
 from unity.machine.target import Target
 
-from ..loops import parallel, product, row_tiers, sequence
+from ..extents import product
 from ..marked import Access, lane_dot
 from ..nest import Axis, Nest, Reduction
+from ..threads import parallel
 from ..tile import Values, finished, loops
+from ..tile_sizes import row_tiers
+from ..tree import sequence
 from .interleaved_roles import Roles, length_of
 from .result import GRAIN, with_init
 

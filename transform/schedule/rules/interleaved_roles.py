@@ -12,7 +12,7 @@ from unity.ir.stmt import Buffer
 from unity.machine.dot_units import SIDE, group_of
 
 from ..access import all_axes, known_of, mentions, place, step
-from ..loops import number
+from ..extents import number
 from ..nest import Axis, Nest, Reduction
 
 

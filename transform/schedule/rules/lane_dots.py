@@ -18,12 +18,14 @@ from unity.machine.dot_units import has_dot
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
+from ..extents import number, product
 from ..grouped_layout import GroupedLayout, grouped_layout
 from ..lane_sums import LaneSums
-from ..loops import number, parallel, product, sequence
 from ..nest import Nest
 from ..row_blocks import row_blocks
+from ..threads import parallel
 from ..tile import Values
+from ..tree import sequence
 from .result import GRAIN, with_init
 
 MOST_ROWS = 12

@@ -21,13 +21,15 @@ from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
+from ..extents import ceildiv, number, product
 from ..grouped_layout import GroupedLayout, grouped_layout
 from ..left_tiles import TALL, LeftTiles, Sources
-from ..loops import ceildiv, number, parallel, product, sequence
 from ..marked import Access
 from ..nest import Nest, Reduction
+from ..threads import parallel
 from ..tile import Values, finished
 from ..tile_sums import configured, depth_of, tile_sums
+from ..tree import sequence
 from .result import with_init
 
 GRAIN = 400_000

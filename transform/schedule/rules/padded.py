@@ -19,9 +19,11 @@ from unity.ir.visit import substitute_prim
 from unity.machine.target import Target
 
 from ..access import depends, known_of, place, step
-from ..loops import number, parallel, sequence
+from ..extents import number
 from ..nest import Axis, Nest
+from ..threads import parallel
 from ..tile import Values
+from ..tree import sequence
 from .elementwise import GRAIN
 
 

@@ -27,15 +27,17 @@ from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
 from ..chunked_columns import ChunkedColumns, chunked_columns, with_readers
+from ..extents import number, product
 from ..layout import rows_of
-from ..loops import number, parallel, product, sequence
 from ..nest import Nest, Reduction
 from ..panel_ahead import LEAST_ROWS, PanelAhead, panel_ahead
 from ..panel_layout import PanelLayout, panel_layout
 from ..panel_tile import PanelTile, Run, micro_kernel
 from ..row_blocks import RowBlocks, row_blocks
 from ..steps import UNROLL
+from ..threads import parallel
 from ..tile import Values
+from ..tree import sequence
 from .result import GRAIN, with_init
 
 MOST_ROWS = 14

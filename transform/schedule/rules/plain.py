@@ -9,8 +9,9 @@ from unity.ir.stmt import Allocate, Buffer, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
-from ..loops import parallel, product
+from ..extents import product
 from ..nest import Nest
+from ..threads import parallel
 from ..tile import Values, finished, loops
 
 GRAIN = 10_000

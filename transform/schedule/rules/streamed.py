@@ -22,10 +22,13 @@ from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
 from ..access import collapsed, may_trap
+from ..extents import ceildiv, number, product
 from ..layout import columns_of, layout_of
-from ..loops import ceildiv, number, parallel, product, sequence, vectors
 from ..nest import Axis, Nest, Reduction
+from ..threads import parallel
 from ..tile import Values, bound_loads, finished, loads_on, loops
+from ..tree import sequence
+from ..vectors import vectors
 from .result import GRAIN, with_init
 
 SIDE_BY_SIDE = 8

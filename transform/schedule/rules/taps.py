@@ -16,10 +16,11 @@ from unity.ir.prim_expr import PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import For, Seq, Stmt
 
-from ..loops import number, sequence
+from ..extents import number
 from ..nest import Axis
 from ..padding import Edge, tap_range
 from ..tile import Values
+from ..tree import sequence
 
 Place: TypeAlias = dict[PrimVar, int]
 """The values of some axes."""

@@ -10,11 +10,12 @@ from unity.ir.representative import LENGTH, representative_extent
 from unity.machine.target import Target
 
 from ..access import known_of, place, step
+from ..extents import ceildiv, number, product
 from ..layout import Layout, columns_of, rows_of
-from ..loops import ceildiv, column_tiers, number, product, tile_size, tile_tiers
 from ..nest import Axis, Reduction
 from ..packing import REPACK, Packing
 from ..steps import steps_in_row
+from ..tile_sizes import column_tiers, tile_size, tile_tiers
 from .result import GRAIN, PIECES
 
 FEW = 2

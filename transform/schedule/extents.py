@@ -1,0 +1,26 @@
+"""Extents of loops: the numbers they are, where they are known, and arithmetic with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.arith import simplify
+from unity.ir.prim_expr import Binary, Imm, PrimExpr, imm
+
+
+def number(e: PrimExpr) -> int | None:
+    """The integer an expression is, if it is one."""
+    return e.value if isinstance(e, Imm) and isinstance(e.value, int) else None
+
+
+def ceildiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """``a / b`` rounded up."""
+    return simplify(Binary("floordiv", Binary("sub", Binary("add", a, b), imm(1)), b))
+
+
+def product(factors: Sequence[PrimExpr]) -> PrimExpr:
+    """The product, simplified."""
+    total: PrimExpr = imm(1)
+    for factor in factors:
+        total = Binary("mul", total, factor)
+    return simplify(total)
