@@ -5,17 +5,15 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
 import unity
 from tests.generators.graph import arguments_for, module
-from tests.rotation import examples
 from unity.interpreter import interpret
 
 
-@settings(max_examples=examples(6))
-@given(st.integers(0, 2**32))
+@pytest.mark.rotated(8)
+@pytest.mark.parametrize("seed", range(24))
 def test_compiled_and_interpreted_agree(seed: int) -> None:
     m = module(Random(seed))
     args = arguments_for(m, np.random.default_rng(0))

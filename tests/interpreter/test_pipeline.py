@@ -5,11 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
 from tests.generators.graph import arguments_for, module
-from tests.rotation import examples
 from unity.interpreter import Value, interpret
 from unity.ir.dtype import Array
 from unity.ir.equality import first_difference
@@ -22,8 +20,8 @@ from unity.transform.passes import Context
 CONTEXT = Context(Target("cpu", "", "generic", (), vector_bits=256, threads=2))
 
 
-@settings(max_examples=examples(4))
-@given(st.integers(0, 2**32))
+@pytest.mark.rotated(8)
+@pytest.mark.parametrize("seed", range(16))
 def test_every_pass_keeps_meaning_and_form(seed: int) -> None:
     m = module(Random(seed))
     args = arguments_for(m, np.random.default_rng(0))

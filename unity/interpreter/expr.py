@@ -73,24 +73,17 @@ def compile_expr(e: PrimExpr, slots: Slots) -> Eval:
     Raises:
         UnityError: Operand dtypes differ, an intrinsic or a variable is unknown.
     """
-    match e:
+    match e:  # those that kernels have most of stand first
+        case Load():
+            return _load(e, slots)
+        case Binary():
+            return _binary(e, slots)
         case PrimVar() | SizeVar():
             slot = slots.of(e)
             return lambda frame: frame[slot]
         case Imm(value, dtype):
             constant = hold(value, dtype)
             return lambda frame: constant
-        case Binary(op, a, b):
-            _same_dtype(op, a, b)
-            dtype = a.dtype.with_lanes(max(a.dtype.lanes, b.dtype.lanes))
-            left, right, function = (
-                compile_expr(a, slots),
-                compile_expr(b, slots),
-                binary(op, dtype),
-            )
-            if op in DIVISIONS and dtype.lanes > 1 and not dtype.is_float:
-                return lambda frame: function(left(frame), _divisors(right(frame), frame[MASK]))
-            return lambda frame: function(left(frame), right(frame))
         case Compare(op, a, b):
             _same_dtype(op, a, b)
             left, right, function = compile_expr(a, slots), compile_expr(b, slots), COMPARE[op]
@@ -112,8 +105,6 @@ def compile_expr(e: PrimExpr, slots: Slots) -> Eval:
         case Cast(dtype, value):
             inner, convert = compile_expr(value, slots), caster(value.dtype, dtype)
             return lambda frame: convert(inner(frame))
-        case Load():
-            return _load(e, slots)
         case Intrinsic():
             return _intrinsic(e, slots)
         case Ramp(base, stride, lanes):
@@ -125,6 +116,32 @@ def compile_expr(e: PrimExpr, slots: Slots) -> Eval:
             return lambda frame: np.full(lanes, inner(frame), numpy_type)
         case _:
             assert_never(e)
+
+
+def _binary(e: Binary, slots: Slots) -> Eval:
+    """An operation; a variable or a number beside it is read without a call of its own."""
+    op, a, b = e.op, e.a, e.b
+    _same_dtype(op, a, b)
+    dtype = a.dtype if a.dtype.lanes >= b.dtype.lanes else b.dtype
+    function = binary(op, dtype)
+    left, right = compile_expr(a, slots), compile_expr(b, slots)
+    if op in DIVISIONS and dtype.lanes > 1 and not dtype.is_float:
+        return lambda frame: function(left(frame), _divisors(right(frame), frame[MASK]))
+    match a, b:
+        case ((PrimVar() | SizeVar()), Imm(value)):
+            slot, constant = slots.of(a), hold(value, b.dtype)
+            return lambda frame: function(frame[slot], constant)
+        case ((PrimVar() | SizeVar()), _):
+            slot = slots.of(a)
+            return lambda frame: function(frame[slot], right(frame))
+        case _, (PrimVar() | SizeVar()):
+            slot = slots.of(b)
+            return lambda frame: function(left(frame), frame[slot])
+        case _, Imm(value):
+            constant = hold(value, b.dtype)
+            return lambda frame: function(left(frame), constant)
+        case _:
+            return lambda frame: function(left(frame), right(frame))
 
 
 def _same_dtype(what: str, a: PrimExpr, b: PrimExpr) -> None:

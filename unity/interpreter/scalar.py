@@ -74,12 +74,50 @@ def binary(op: BinaryOp, dtype: DType) -> BinaryFn:
         return _FLOAT.get(op) or _reject(op, dtype)
     if op == "div":
         _reject(op, dtype)
-    exact = _INT[op]
-    wrap = wrapper(dtype)
+    exact, wrap = _INT[op], wrapper(dtype)
+    if op in _GROWS:
+        return _GROWS[op](wrap, -1 << (dtype.bits - 1) if dtype.kind == "int" else 0, _most(dtype))
     if op in ("shl", "shr"):
         bits = dtype.bits
         return lambda a, b: wrap(exact(a, _shift_amount(b, bits)))
     return lambda a, b: wrap(exact(a, b))
+
+
+def _most(dtype: DType) -> int:
+    """The greatest integer of a dtype."""
+    return (1 << (dtype.bits - (dtype.kind == "int"))) - 1
+
+
+def _add(wrap: UnaryFn, least: int, most: int) -> BinaryFn:
+    def add(a: int, b: int) -> int:
+        v = a + b
+        return v if least <= v <= most else int(wrap(v))
+
+    return add
+
+
+def _sub(wrap: UnaryFn, least: int, most: int) -> BinaryFn:
+    def sub(a: int, b: int) -> int:
+        v = a - b
+        return v if least <= v <= most else int(wrap(v))
+
+    return sub
+
+
+def _mul(wrap: UnaryFn, least: int, most: int) -> BinaryFn:
+    def mul(a: int, b: int) -> int:
+        v = a * b
+        return v if least <= v <= most else int(wrap(v))
+
+    return mul
+
+
+_GROWS: dict[BinaryOp, Callable[[UnaryFn, int, int], BinaryFn]] = {
+    "add": _add,
+    "sub": _sub,
+    "mul": _mul,
+}
+"""What indices are made of: the result is nearly always in range, which is asked in place."""
 
 
 def _reject(op: BinaryOp, dtype: DType) -> BinaryFn:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from unity import te
-from unity.ir.dims import Dim, as_dim, dim
+from unity.ir.convert import to_dim
+from unity.ir.dims import Dim, as_dim, dim, evaluate, symbols_of
 from unity.ir.prim_expr import Binary, BinaryOp, PrimExpr, PrimVar, imm
-from unity.ir.stmt import PrimFunc
+from unity.ir.stmt import For, PrimFunc, Stmt
+from unity.ir.visit import stmt_children
 
 EXTENTS: tuple[Dim, ...] = (1, 2, 3, 5, 8, 17, 33, dim("n"), dim("m"))
 SIZES = {"n": (1, 2, 7, 19), "m": (1, 4, 13)}
+WORK = 40_000  # iterations at most of a kernel that is interpreted
 Term = tuple[int, int]
 """An axis by number, and how far an index moves with it."""
 
@@ -67,6 +70,22 @@ def random_kernel(random: Random) -> PrimFunc:
         if random.randrange(4) == 0:
             outputs.append(y)
     return te.create_prim_func([*inputs, *outputs])
+
+
+def random_sizes(func: PrimFunc, random: Random) -> dict[str, int]:
+    """Sizes for a random kernel, of those at which it runs no more iterations than `WORK`."""
+    drawn = [{n: random.choice(of) for n, of in SIZES.items()} for _ in range(4)]
+    return next((s for s in drawn if iterations(func.body, s) <= WORK), {"n": 2, "m": 4})
+
+
+def iterations(s: Stmt, sizes: Mapping[str, int]) -> int:
+    """How often the innermost statements run."""
+    below = sum(iterations(child, sizes) for child in stmt_children(s)) or 1
+    if not isinstance(s, For):
+        return below
+    extent = to_dim(s.extent)
+    assert extent is not None
+    return below * evaluate(extent, {x: sizes[x.name] for x in symbols_of(extent)})
 
 
 def _row_reduction(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:

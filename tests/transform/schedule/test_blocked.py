@@ -85,7 +85,7 @@ UNKNOWN = [
 ]
 
 
-@pytest.mark.rotated(2)
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize(("w", "attrs"), UNKNOWN)
 def test_pixels_may_be_unknown(
     w: tuple[int, ...], attrs: dict[str, int | bool | tuple[int, ...]]

@@ -6,10 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.rotation import examples
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.attrs import Attrs
@@ -74,7 +71,7 @@ def in_blocks(func: PrimFunc) -> bool:
     return all(b.scope == "local" or b.name in panels for b in allocated)
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("target", TARGETS, ids=["avx2", "avx512", "sse"])
 @pytest.mark.parametrize(
     ("queries", "keys", "extra"),
@@ -116,10 +113,11 @@ def test_scores_that_are_a_result_stay_whole() -> None:
     assert_same(before, scheduled, {})
 
 
-@settings(max_examples=examples(10))
-@given(st.integers(0, 1 << 30), st.sampled_from(TARGETS))
-def test_random_attention_keeps_its_values(seed: int, target: Target) -> None:
+@pytest.mark.rotated(8)
+@pytest.mark.parametrize("seed", range(40))
+def test_random_attention_keeps_its_values(seed: int) -> None:
     random = Random(seed)
+    target = random.choice(TARGETS)
 
     def layout() -> str:
         axes = list("BLHD")

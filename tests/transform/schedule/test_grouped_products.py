@@ -96,7 +96,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(7)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("shape", SHAPES)

@@ -28,7 +28,7 @@ def wrong(name: str, before: PrimFunc, after: PrimFunc) -> str | None:
     return differ(HOSTILE[name], before, after) or differ(HOSTILE[name], before, backwards(after))
 
 
-@pytest.mark.rotated(2)
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_single_step(name: str) -> None:
     sch = Schedule(HOSTILE[name].func())

@@ -48,7 +48,7 @@ def check(exe: unity.Executable, a: str, b: str, m: int, n: int, k: int) -> None
     np.testing.assert_allclose(exe(x, y), want, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize(("a", "b"), [("", ""), ("", "T"), ("T", ""), ("T", "T")])
 def test_every_layout_of_known_sizes(a: str, b: str, bits: int) -> None:
@@ -56,7 +56,7 @@ def test_every_layout_of_known_sizes(a: str, b: str, bits: int) -> None:
         check(compiled(a, b, m, n, k, bits), a, b, m, n, k)
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize("rows", [32, 97, 203])
 def test_columns_far_apart_are_copied_by_the_first_rows(rows: int, bits: int) -> None:
@@ -65,7 +65,7 @@ def test_columns_far_apart_are_copied_by_the_first_rows(rows: int, bits: int) ->
     check(text, "", "", rows, 1043, 66)
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize(("a", "b"), [("", "T"), ("T", ""), ("T", "T")])
 def test_every_layout_of_any_size(a: str, b: str, bits: int) -> None:
