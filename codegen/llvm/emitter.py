@@ -64,6 +64,11 @@ def int_text(value: int, type_: Ty) -> str:
     return text if type_.lanes == 1 else f"splat ({type_.element} {text})"
 
 
+def steps_text(type_: Ty, stride: int = 1) -> str:
+    """The constant vector ``0, stride, 2 * stride, ...``."""
+    return f"<{', '.join(f'{type_.element} {i * stride}' for i in range(type_.lanes))}>"
+
+
 def float_text(value: float, type_: Ty) -> str:
     """A constant of a floating type, rounded to it, the same in each lane."""
     if type_.bits == 32 and value == value and abs(value) != float("inf"):

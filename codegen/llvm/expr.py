@@ -34,14 +34,13 @@ from .affine import as_near, as_ramp, is_nonnegative, is_within
 from .arithmetic import bool_binary, compare, float_binary, int_binary
 from .bounds import new_conditions
 from .cast import cast
-from .emitter import Emitter, float_text, int_text
+from .emitter import Emitter, float_text, int_text, steps_text
 from .math.table import intrinsic
 from .memory import (
     At,
     Place,
     Run,
     Scattered,
-    all_lanes,
     any_lane,
     both,
     load,
@@ -49,7 +48,7 @@ from .memory import (
 )
 from .narrow import round_to
 from .scope import Scope
-from .types import I64, Ty, is_narrow, memory_type, value_type
+from .types import is_narrow, memory_type, value_type
 
 OUT_OF_BOUNDS = -2
 """What a kernel built with `checks` returns when an index is outside its buffer."""
@@ -70,6 +69,7 @@ class Expressions:
         nonnegative: Variables known not to be negative.
         fail: Emits the code that leaves the function with a result, ending the block.
         checks: Whether every access asserts its index.
+        proven: Identities of accesses that need no check.
     """
 
     __slots__ = (
@@ -83,13 +83,22 @@ class Expressions:
         "fail",
         "nonnegative",
         "pointers",
+        "proven",
         "values",
     )
 
-    def __init__(self, em: Emitter, fail: Callable[[str], None], *, checks: bool) -> None:
+    def __init__(
+        self,
+        em: Emitter,
+        fail: Callable[[str], None],
+        *,
+        checks: bool,
+        proven: frozenset[int] = frozenset(),
+    ) -> None:
         self.em = em
         self.fail = fail
         self.checks = checks
+        self.proven = proven
         self.values: Scope[PrimVar | SizeVar] = Scope()
         self.pointers: Scope[Buffer] = Scope()
         self.counters: set[PrimVar] = set()
@@ -286,17 +295,14 @@ class Expressions:
 
     def _ramp(self, e: Ramp) -> str:
         t = value_type(e.dtype)
-        numbers = self._steps(t)
+        numbers = steps_text(t)
         stride = self.em.splat(self.expr(e.stride), t)
         if isinstance(e.stride, Imm):
-            numbers = self._steps(t, int(e.stride.value))
+            numbers = steps_text(t, int(e.stride.value))
         else:
             numbers = self.em.pure(f"mul {t.text} {numbers}, {stride}")
         base = self.em.splat(self.expr(e.base), t)
         return self.em.pure(f"add {t.text} {base}, {numbers}")
-
-    def _steps(self, t: Ty, stride: int = 1) -> str:
-        return f"<{', '.join(f'{t.element} {i * stride}' for i in range(t.lanes))}>"
 
     # Memory
 
@@ -326,13 +332,11 @@ class Expressions:
             case 1 | -1:
                 return Run(base, backwards=ramp.stride == -1)
             case int():
-                return Scattered(
-                    self._steps(value_type(INT64.with_lanes(lanes)), ramp.stride), base
-                )
+                return Scattered(steps_text(value_type(INT64.with_lanes(lanes)), ramp.stride), base)
             case _:
                 t = value_type(INT64.with_lanes(lanes))
                 stride = self.em.splat(self.index(ramp.stride), t)
-                return Scattered(self.em.pure(f"mul {t.text} {self._steps(t)}, {stride}"), base)
+                return Scattered(self.em.pure(f"mul {t.text} {steps_text(t)}, {stride}"), base)
 
     def _load(self, e: Load) -> str:
         lanes = e.dtype.lanes
@@ -346,7 +350,7 @@ class Expressions:
         lies_inside = e.predicate is None and is_within(e)  # registers are not read under masks
         mask = None if lies_inside else self.mask_of(1 if isinstance(place, At) else lanes)
         self._mask, self._mask_lanes = outer
-        if self.checks:
+        if self.checks and id(e) not in self.proven:
             self.check(e.buffer, place, lanes, mask)
         value = load(
             self.em, self.pointers[e.buffer], e.buffer.dtype.with_lanes(lanes), place, mask
@@ -405,27 +409,8 @@ class Expressions:
 
     def check(self, buffer: Buffer, place: Place, lanes: int, mask: str | None) -> None:
         """Leave the kernel if the access is outside the buffer."""
-        em, t, size = self.em, value_type(INT64.with_lanes(lanes)), self.size(buffer)
-        if mask is None and not isinstance(place, Scattered):
-            for condition in new_conditions(em, place, lanes, size):
-                self.require(condition, OUT_OF_BOUNDS)
-            return
-        match place:
-            case At(index):
-                t = I64
-                where = index
-            case Run(index, backwards):
-                steps = self._steps(t, -1 if backwards else 1)
-                where = em.pure(f"add {t.text} {em.splat(index, t)}, {steps}")
-            case Scattered(indices, base):
-                where = em.pure(f"add {t.text} {em.splat(base, t)}, {indices}")
-            case _:
-                assert_never(place)
-        inside = em.pure(f"icmp ult {t.text} {where}, {em.splat(size, t)}")
-        if mask is not None:
-            off = em.pure(f"xor {t.mask.text} {mask}, {int_text(1, t.mask)}")
-            inside = em.pure(f"or {t.mask.text} {inside}, {off}")
-        self.require(all_lanes(em, inside, t.mask), OUT_OF_BOUNDS)
+        for condition in new_conditions(self.em, place, lanes, self.size(buffer), mask):
+            self.require(condition, OUT_OF_BOUNDS)
 
     def require(self, condition: str, code: int) -> None:
         """Leave the function with a code unless a bit is set."""

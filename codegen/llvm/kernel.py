@@ -12,6 +12,7 @@ from unity.ir.stmt import Buffer, PrimFunc
 from .analysis import Analysis
 from .emitter import Emitter, Unit
 from .memory import At, load
+from .proven import proven
 from .stmt import Facts, Key, Statements
 from .streaming import at_lines, streamed_of
 from .types import memory_type, value_type
@@ -35,11 +36,12 @@ def emit_kernel(
     messages: list[str] = []
     keys: list[Key] = [*func.buffers, *size_params(func), *scalar_params(func)]
     streamed = streamed_of(func)
+    inside = proven(func.body) if checks else frozenset[int]()
     for suffix, past in (("body", streamed), ("cached", frozenset[Buffer]())):
         if suffix == "cached" and not streamed:
             break
         alias = func.attrs.get("noalias", True) is False
-        facts = Facts(analysis, checks, may_alias=alias, streamed=past)
+        facts = Facts(analysis, checks, inside, may_alias=alias, streamed=past)
         body = Statements(unit, f"{name}.{suffix}", messages, facts)
         params: list[str] = []
         for k, key in enumerate(keys):

@@ -50,12 +50,14 @@ class Facts:
     Attributes:
         analysis: What is found in it.
         checks: Whether each access asserts that its index lies within the buffer.
+        proven: Identities of accesses that surely do.
         may_alias: Whether its buffers may overlap.
         streamed: Parameters that are written past the caches, which begin with a line of memory.
     """
 
     analysis: Analysis
     checks: bool = False
+    proven: frozenset[int] = frozenset()
     may_alias: bool = False
     streamed: frozenset[Buffer] = frozenset()
 
@@ -103,7 +105,9 @@ class Statements:
         self.name = name
         self.messages = messages
         self.facts = facts
-        self.expressions = Expressions(self.em, self._leave, checks=facts.checks)
+        self.expressions = Expressions(
+            self.em, self._leave, checks=facts.checks, proven=facts.proven
+        )
         self._heap: list[str] = []
         self._instructions = Instructions(self.em, self.expressions, {})
 
@@ -172,7 +176,7 @@ class Statements:
             value = self.em.splat(value, value_type(dtype))
         if isinstance(place, At) and lanes > 1:
             raise AssertionError("a store of several lanes to one element")
-        if x.checks:
+        if x.checks and id(s) not in x.proven:
             x.check(s.buffer, place, lanes, mask)
         past = streams(s, self.facts.streamed, dtype)
         store(self.em, x.pointers[s.buffer], dtype, place, value, mask, past)

@@ -11,7 +11,11 @@ from unity.codegen.llvm.abilities import abilities
 from unity.codegen.llvm.bounds import new_conditions
 from unity.codegen.llvm.emitter import Emitter, Unit
 from unity.codegen.llvm.memory import At, Run
+from unity.codegen.llvm.proven import proven
 from unity.errors import UnityError
+from unity.ir.dtype import FLOAT32
+from unity.ir.prim_expr import Load, PrimVar, imm
+from unity.ir.stmt import Buffer, For, Seq, Store
 from unity.script import parse
 
 
@@ -64,3 +68,31 @@ def kernel(a: f32[Buffer, 32], at: i64[Buffer, 1], c: f32[Buffer, 8]) -> None:
     for at in (-1, 25, -8, 32, 2**62, -(2**62)):
         with pytest.raises(UnityError, match="an access is out of bounds"):
             exe(x, np.array([at]))
+
+
+@pytest.mark.parametrize("size", ["9", "n"])
+def test_what_is_surely_inside_is_not_checked(size: str) -> None:
+    """Where it was, 20 layers of a CNN took 13 s to compile instead of 6."""
+    program = parse(f"""
+n = dim("n")
+
+@script.function
+def main(x: f32[Tensor, {size}, 40], w: f32[Tensor, 40]) -> f32[Tensor, {size}, 40]:
+    return R.nn.relu(R.add(x, w))
+""")
+    exe = unity.compile(program, check_bounds=True, cache=None)
+    assert "ret i32 -2" not in exe.llvm()
+    x, w = np.linspace(-1, 1, 360).reshape(9, 40).astype("f4"), np.ones(40, "f4")
+    np.testing.assert_array_equal(np.asarray(exe(x, w)), np.maximum(x + w, 0))
+
+
+def test_one_expression_in_two_loops_is_inside_in_both_or_in_none() -> None:
+    a, c = (Buffer(name, (imm(8),), FLOAT32) for name in "ac")
+    i = PrimVar("i")
+    load, other = Load(a, (i,)), Load(a, (i,))
+    short, far = Store(c, (i,), load), Store(c, (i,), load)
+    loops = (For(i, imm(0), imm(8), short), For(i, imm(4), imm(8), far))
+    found = proven(Seq((*loops, For(i, imm(0), imm(8), Store(c, (i,), other)))))
+    assert id(other) in found
+    assert id(short) in found
+    assert not {id(load), id(far)} & found
