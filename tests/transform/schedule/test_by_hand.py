@@ -86,6 +86,7 @@ def test_sums_stay_in_registers(target: Target, rows: int, vectors: int, registe
     assert len(re.findall(r"\tvfmadd\d+ps\t", assembly)) == rows * vectors
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("sizes", [{"n": 0}, {"n": 1}, {"n": 6}, {"n": 13}])
 @pytest.mark.parametrize(("columns", "depth"), [(64, 8), (40, 7)])
 def test_tails(sizes: dict[str, int], columns: int, depth: int) -> None:

@@ -104,6 +104,7 @@ def inner_loops(s: Stmt) -> Iterator[For]:
             yield x
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize("case", CASES[:5], ids="-".join)
 def test_sums_are_stored_without_masks(case: tuple[str, str, str, str]) -> None:

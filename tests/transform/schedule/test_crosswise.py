@@ -92,6 +92,7 @@ def test_every_tail(bits: int) -> None:
         np.testing.assert_array_equal(exe(x, x.T), x.T)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize(
     "more", ["R.add(y, z)", "R.nn.relu(y)", "R.add(R.multiply(y, z), R.exp(R.minimum(y, z)))"]

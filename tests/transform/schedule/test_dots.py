@@ -96,6 +96,7 @@ def able(name: str, target: Target) -> bool:
     return target.has(needed)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("name", DOTS)
 def test_a_tensorized_product(name: str) -> None:
     func = tensorized(name)

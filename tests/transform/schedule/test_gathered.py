@@ -38,6 +38,7 @@ def panels(func: PrimFunc) -> list[Buffer]:
     return [b for b in found if b.name == "gathered"]
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("w", "attrs"), CASES)
 def test_laid_out_it_computes_the_same(w: tuple[int, ...], attrs: Options, threads: int) -> None:

@@ -29,6 +29,7 @@ CASES = [
 ]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("bits", [b for b in (128, 256, 512) if b <= TARGET.vector_bits])
 @pytest.mark.parametrize(("image", "weight", "attrs"), CASES)
 def test_groups_compute_the_same(

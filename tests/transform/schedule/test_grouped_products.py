@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codegen.llvm.run_kernel import HOST, run
+from tests.rotation import examples
 from unity.codegen.llvm import compile_kernels
 from unity.interpreter import run_prim_func
 from unity.ir.convert import size_var
@@ -69,7 +70,7 @@ def shaped(x: tuple[Dim, ...], panels: Array, columns: int) -> PrimFunc:
     return kernel(x, tuple(panels.shape), columns)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(8))
 @given(
     rows=st.integers(1, 40),
     known=st.booleans(),
@@ -117,6 +118,7 @@ def test_compiled_it_computes_the_same(shape: tuple[int, int, int], known: bool,
         np.testing.assert_allclose(got.astype(np.float64), want, rtol=0, atol=1e-4)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("x", [(3, 5, 64), (2, 3, ROWS, 40), (ROWS, 4, 32), (64,)])
 def test_leading_axes_are_rows_too(x: tuple[Dim, ...], unit: str) -> None:

@@ -73,6 +73,7 @@ def loads(
                 yield from loads(child, fetched, at, values)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_lines_that_are_read_later_are_asked_for(seed: int) -> None:
     random = Random(seed)

@@ -447,6 +447,7 @@ STEPS: dict[str, tuple[object, ...]] = {
 }
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("name", STEPS)
 def test_arguments_that_make_no_sense(name: str) -> None:
     """Each argument in turn by junk: refused as users' mistakes are, or taken for what it is."""

@@ -59,6 +59,7 @@ def check(exe: unity.Executable, body: str, k: int, n: int) -> None:
     np.testing.assert_allclose(exe(x, w), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize("body", BODIES)
 def test_known_sizes(body: str, bits: int) -> None:
@@ -66,6 +67,7 @@ def test_known_sizes(body: str, bits: int) -> None:
         check(compiled(body, k, n, bits), body, k, n)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("bits", TARGETS)
 @pytest.mark.parametrize("body", BODIES)
 def test_any_size(body: str, bits: int) -> None:

@@ -61,6 +61,7 @@ def product(rows: int, columns: int, blocks: int) -> PrimFunc:
     )
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 2), (2, 1), (2, 2)])
 def test_blocks_of_a_product(rows: int, columns: int) -> None:
     func = product(rows, columns, blocks=5)

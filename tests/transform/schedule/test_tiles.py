@@ -45,6 +45,7 @@ def group_of(func: PrimFunc, target: Target) -> TileGroup | None:
     return tile_group([nest_of(s) or s for s in body.stmts], temporaries, target)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("x", "w", "attrs"),
@@ -75,6 +76,7 @@ H, W = dim("h"), dim("w")
 SMALL = dim("h", typical=12)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("x", "sizes", "w", "attrs"),
