@@ -27,7 +27,7 @@ from unity.runtime.program import KernelInfo, Spec
 from unity.runtime.sizes import evaluate
 from unity.runtime.threads import LIMIT_SYMBOL, Threads
 from unity.runtime.vm import kernel_error
-from unity.transform.schedule.flow import stored
+from unity.transform.blocks.dataflow import stored
 
 
 def kernel_call(

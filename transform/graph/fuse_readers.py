@@ -23,7 +23,7 @@ from unity.ir.types import TensorType, TupleType
 from unity.ir.visit_graph import map_bodies
 
 from ..passes import Context, Pass
-from ..schedule.default import reads_in_tile
+from ..rules.default import reads_in_tile
 from .groups import INJECTIVE, LEVELS, OUT_FUSABLE
 from .inline import inline_producers
 from .merge import merge

@@ -11,9 +11,9 @@ from unity.ir.prim_expr import Compare, Imm, Load, PrimExpr, PrimVar, Select, Si
 from unity.ir.stmt import Buffer, PrimFunc, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim
 
+from ..blocks.access import known_of, place
+from ..blocks.nest import Nest, nest_of
 from ..passes import Context, Pass
-from ..schedule.access import known_of, place
-from ..schedule.nest import Nest, nest_of
 
 Copy = tuple[int, int, int]
 """A buffer that is a stretch of another, by their indices among the kernel's; and from where on."""

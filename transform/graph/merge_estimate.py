@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from unity.machine.target import Target
 
-from ..schedule.rules.blocked_parts import line_cycles
+from ..rules.convolution.parts import line_cycles
 
 _BYTES_A_CYCLE = 10.0
 """What comes from the second cache while products are computed."""

@@ -1,8 +1,8 @@
 """Schedules: how a kernel's loops are laid out on a machine.
 
-`ScheduleDefault` does it by rule, from the structure of each stage; the rules are in `rules`.
-`ScheduleByRule` comes before with rules of users and backends, made of steps of a `Schedule`.
 `Schedule` is what users and tuners do it with, one of the `primitives` at a time.
+`ScheduleDefault` does it by rule, from the structure of each stage; the rules are in
+`unity.transform.rules`. `ScheduleByRule` comes before with rules of users and backends.
 """
 
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from unity.lazy import exports
 
 if TYPE_CHECKING:
-    from .by_default import ScheduleDefault
-    from .by_rule import ScheduleByRule, ScheduleRule
-    from .default import default_schedule
+    from ..rules.by_default import ScheduleDefault
+    from ..rules.by_rule import ScheduleByRule, ScheduleRule
+    from ..rules.default import default_schedule
     from .index_map import IndexMap
     from .intrinsics import register_intrinsic
     from .refs import BlockRef, Decision, LoopRef
@@ -45,12 +45,12 @@ __getattr__ = exports(
         "Instruction": ".trace",
         "LoopRef": ".refs",
         "Schedule": ".schedule",
-        "ScheduleByRule": ".by_rule",
-        "ScheduleDefault": ".by_default",
-        "ScheduleRule": ".by_rule",
+        "ScheduleByRule": "..rules.by_rule",
+        "ScheduleDefault": "..rules.by_default",
+        "ScheduleRule": "..rules.by_rule",
         "TensorIntrinsic": ".tensor_intrinsic",
         "Trace": ".trace",
-        "default_schedule": ".default",
+        "default_schedule": "..rules.default",
         "register_intrinsic": ".intrinsics",
     },
 )

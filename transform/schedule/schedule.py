@@ -16,13 +16,7 @@ from unity.ir.prim_expr import Operand
 from unity.ir.stmt import Block, PrimFunc
 from unity.machine.target import Target
 
-from . import primitives as p
-from .arguments import step
-from .index_map import IndexMap
-from .refs import AnyBlock, BlockRef, Decision, LoopRef, Memory, Name
-from .state import State, as_ref, name_of
-from .trace import Given, Trace, decode
-from .tree import (
+from ..blocks.tree import (
     block_path,
     blocks_below,
     distinct,
@@ -31,6 +25,12 @@ from .tree import (
     loops_of,
     scope_path,
 )
+from . import primitives as p
+from .arguments import step
+from .index_map import IndexMap
+from .refs import AnyBlock, BlockRef, Decision, LoopRef, Memory, Name
+from .state import State, as_ref, name_of
+from .trace import Given, Trace, decode
 
 AnyMap: TypeAlias = IndexMap | Callable[..., Sequence[Operand]]
 

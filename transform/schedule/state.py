@@ -9,9 +9,9 @@ from unity.errors import UnityError
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
+from ..blocks.tree import Outcome, block_path, illegal
 from .refs import AnyBlock, BlockRef, Decision, LoopRef
 from .trace import Given, Instruction, Json, Trace, encode, token_of
-from .tree import Outcome, block_path, illegal
 
 Out = TypeVar("Out", LoopRef, LoopRef | BlockRef, Decision)
 

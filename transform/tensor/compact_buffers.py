@@ -22,10 +22,9 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..passes import Context, Pass, Sight
-from ..schedule.private import is_private
-from ..schedule.site import Site, sites
-from ..schedule.tree import (
+from ..blocks.private import is_private
+from ..blocks.site import Site, sites
+from ..blocks.tree import (
     Path,
     Values,
     buffers_in,
@@ -36,6 +35,7 @@ from ..schedule.tree import (
     variables,
     with_regions,
 )
+from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs
 
 STACK = 16 << 10

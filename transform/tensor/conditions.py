@@ -13,9 +13,9 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.stmt import Block, For, Range
 from unity.ir.visit import walk_prim
 
-from ..schedule.dependence import loose_statement
-from ..schedule.site import sites
-from ..schedule.tree import Path, variables
+from ..blocks.dependence import loose_statement
+from ..blocks.site import sites
+from ..blocks.tree import Path, variables
 
 TILE = ("vectorized", "unrolled")
 """Loops that are written out: a condition in them is met in each step of what is around."""

@@ -19,10 +19,10 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from ..blocks.legality import late_init
+from ..blocks.site import Site
+from ..blocks.tree import known_at, loops_of
 from ..passes import Context, Pass, Sight
-from ..schedule.promise import late_init
-from ..schedule.site import Site
-from ..schedule.tree import known_at, loops_of
 from .functions import map_prim_funcs, with_body
 
 

@@ -22,10 +22,10 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from ..blocks.extents import number
+from ..blocks.site import iteration_map
+from ..blocks.tree import Path, Values, conjunction, known_at, loops_of, variables, with_buffers
 from ..passes import Context, Pass, Sight
-from ..schedule.extents import number
-from ..schedule.site import iteration_map
-from ..schedule.tree import Path, Values, conjunction, known_at, loops_of, variables, with_buffers
 from .functions import map_prim_funcs, with_body
 
 

@@ -14,8 +14,7 @@ from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Block, For, IfThen, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, rewrite_stmt, substitute_stmt, walk_stmt
 
-from ..passes import Context, Pass, Sight
-from ..schedule.tree import (
+from ..blocks.tree import (
     NOTHING,
     Path,
     all_blocks,
@@ -25,6 +24,7 @@ from ..schedule.tree import (
     replaced,
     sequence,
 )
+from ..passes import Context, Pass, Sight
 from .conditions import Condition, asked_in, conditions_of
 from .functions import map_prim_funcs, with_body
 from .tail_tiles import tiered

@@ -20,8 +20,8 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..schedule.extents import number
-from ..schedule.tree import (
+from ..blocks.extents import number
+from ..blocks.tree import (
     Path,
     Values,
     all_blocks,

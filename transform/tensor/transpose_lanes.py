@@ -13,8 +13,8 @@ from unity.ir.prim_expr import Load, PrimExpr, PrimVar
 from unity.ir.stmt import For, Stmt, Store
 from unity.ir.visit import map_stmt
 
+from ..blocks.extents import number
 from ..passes import Context, Pass, Sight
-from ..schedule.extents import number
 from .functions import map_prim_funcs, with_body
 
 

@@ -18,8 +18,8 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from ..blocks.tree import Values, variables
 from ..passes import Context, Pass, Sight
-from ..schedule.tree import Values, variables
 from .functions import map_prim_funcs, with_body
 
 

@@ -11,7 +11,7 @@ from tests.codegen.llvm.run_kernel import HOST, build
 from unity.ir.dtype import Array
 from unity.ir.stmt import PrimFunc
 from unity.script import parse
-from unity.transform.schedule.past_caches import past_caches
+from unity.transform.tactics.streaming_stores import past_caches
 
 SOURCE = """
 @script.prim_func(attrs={{"nontemporal": {which}}})

@@ -9,8 +9,8 @@ from unity.errors import UnityError
 from unity.ir.prim_expr import Operand
 from unity.ir.stmt import For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt
+from unity.transform.blocks.tree import all_blocks
 from unity.transform.schedule import LoopRef, Schedule
-from unity.transform.schedule.tree import all_blocks
 
 Step = Callable[[Schedule, Random, str], None]
 """Does something about a block."""

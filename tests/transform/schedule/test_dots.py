@@ -22,10 +22,10 @@ from unity.machine.dot_units import group_of
 from unity.machine.target import Target
 from unity.script import parse, print_module
 from unity.transform import Context
+from unity.transform.blocks.extents import number
 from unity.transform.pipeline import TENSOR
 from unity.transform.schedule import Schedule
 from unity.transform.schedule.dots import DOTS
-from unity.transform.schedule.extents import number
 
 M, N, STEPS = 32, 64, 2
 """Rows, columns and steps of depth of the product."""

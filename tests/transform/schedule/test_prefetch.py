@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.transform.schedule.test_contraction import number_of
+from tests.transform.rules.contraction.test_tiled import number_of
 from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
 from unity.ir.module import IRModule

@@ -14,8 +14,8 @@ from unity.ir.prim_expr import Imm
 from unity.ir.stmt import Allocate, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.script import parse
+from unity.transform.blocks.tree import all_blocks
 from unity.transform.schedule import Schedule
-from unity.transform.schedule.tree import all_blocks
 from unity.transform.tensor import CompactBuffers, PartitionLoops, lowering
 
 STEPS = (*BLOCKS, *LOOPS, *REDUCTIONS, *KINDS)

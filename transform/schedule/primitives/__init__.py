@@ -4,42 +4,42 @@ Each refuses what it can't prove legal with a `UnityError` that names the argume
 Loops are given by variable, blocks by name; `unity.transform.schedule.Schedule` is what users call.
 """
 
-from .add_unit_loop import add_unit_loop
 from .annotate import annotate, unannotate
-from .bind import bind
-from .blockize import blockize
-from .cache_read import cache_read
-from .cache_write import cache_write
-from .compute_at import compute_at
-from .compute_inline import compute_inline
-from .decompose_reduction import decompose_reduction
-from .fuse import fuse
-from .loop_partition import loop_partition
-from .merge_reduction import merge_reduction
-from .neighbours import consumers, producers
-from .pad_einsum import pad_einsum
-from .parallel import parallel
-from .prefetch import prefetch
-from .reindex import reindex
-from .reorder import reorder
-from .reverse_compute_at import reverse_compute_at
-from .reverse_compute_inline import reverse_compute_inline
-from .rfactor import rfactor
-from .sample_categorical import check_decision, sample_categorical
-from .sample_compute_location import compute_locations
-from .sample_perfect_tile import check_perfect_tile, sample_perfect_tile
-from .set_axis_separator import set_axis_separator
-from .set_scope import set_scope
+from .blocks.blockize import blockize
+from .blocks.pad_einsum import pad_einsum
+from .blocks.tensorize import tensorize
+from .blocks.transform_block_layout import transform_block_layout
+from .location.compute_at import compute_at
+from .location.compute_inline import compute_inline
+from .location.neighbours import consumers, producers
+from .location.reverse_compute_at import reverse_compute_at
+from .location.reverse_compute_inline import reverse_compute_inline
+from .loops.add_unit_loop import add_unit_loop
+from .loops.bind import bind
+from .loops.fuse import fuse
+from .loops.loop_partition import loop_partition
+from .loops.parallel import parallel
+from .loops.reorder import reorder
+from .loops.split import split
+from .loops.tile import tile
+from .loops.unroll import unroll
+from .loops.vectorize import vectorize
+from .reduction.decompose_reduction import decompose_reduction
+from .reduction.merge_reduction import merge_reduction
+from .reduction.rfactor import rfactor
+from .sampling.sample_categorical import check_decision, sample_categorical
+from .sampling.sample_compute_location import compute_locations
+from .sampling.sample_perfect_tile import check_perfect_tile, sample_perfect_tile
 from .specialize import specialize
-from .split import split
-from .storage_align import storage_align
-from .store_at import store_at
-from .tensorize import tensorize
-from .tile import tile
-from .transform_block_layout import transform_block_layout
-from .transform_layout import transform_layout
-from .unroll import unroll
-from .vectorize import vectorize
+from .storage.cache_read import cache_read
+from .storage.cache_write import cache_write
+from .storage.prefetch import prefetch
+from .storage.reindex import reindex
+from .storage.set_axis_separator import set_axis_separator
+from .storage.set_scope import set_scope
+from .storage.storage_align import storage_align
+from .storage.store_at import store_at
+from .storage.transform_layout import transform_layout
 
 __all__ = [
     "add_unit_loop",

@@ -8,7 +8,7 @@ from unity.ir.attrs import AttrValue
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Block, For, PrimFunc
 
-from ..tree import Outcome, block_path, illegal, loop_path, replaced
+from ...blocks.tree import Outcome, block_path, illegal, loop_path, replaced
 
 
 def annotate(func: PrimFunc, at: PrimVar | str, key: str, value: AttrValue) -> Outcome:

@@ -12,7 +12,7 @@ from unity.ir.signature import size_params
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Range, Stmt
 from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
 
-from ..tree import Outcome, Values, conjunction, illegal, with_regions
+from ...blocks.tree import Outcome, Values, conjunction, illegal, with_regions
 
 
 def specialize(func: PrimFunc, sizes: Mapping[str, int]) -> Outcome:

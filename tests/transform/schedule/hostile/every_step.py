@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise, permutations
 
 from unity.ir.prim_expr import Operand
+from unity.transform.blocks.tree import all_blocks
 from unity.transform.schedule import LoopRef, Schedule
-from unity.transform.schedule.tree import all_blocks
 
 Step = tuple[str, tuple[object, ...]]
 """A method of `Schedule`, and its arguments."""

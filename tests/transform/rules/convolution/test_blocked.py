@@ -1,0 +1,183 @@
+"""Blocked channels: tiles of pixels by blocks that fit the registers, for every kind of extent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.transform.cases import floats
+from unity.interpreter import run_prim_func
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, dim
+from unity.ir.dtype import INT64, Array
+from unity.ir.equality import structural_equal
+from unity.ir.prim_expr import Imm, Intrinsic, Load, SizeVar
+from unity.ir.stmt import Evaluate, For, PrimFunc
+from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
+from unity.op.table import OPS
+from unity.transform.passes import Context
+from unity.transform.rules.convolution import share
+from unity.transform.rules.default import schedule
+
+from ..kernels import accumulators, unscheduled
+
+TARGET = replace(Context().target, vector_bits=512, vector_registers=32, threads=2)
+SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
+
+
+def kernel(
+    x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | bool | tuple[int, ...]
+) -> PrimFunc:
+    """The unscheduled kernel of nn.conv2d_blocked."""
+    return unscheduled("nn.conv2d_blocked", (x, w), attrs)[0]
+
+
+def check(
+    scheduled: PrimFunc,
+    arrays: Sequence[Array],
+    sizes: dict[SizeVar, int],
+    **attrs: int | bool | tuple[int, ...],
+) -> None:
+    """Interpreted, it gives what the operator's reference does."""
+    reference = OPS["nn.conv2d_blocked"].reference
+    assert reference is not None
+    shapes = [a.shape for a in arrays]
+    expected = reference(arrays, unscheduled("nn.conv2d_blocked", shapes, attrs)[1])
+    assert isinstance(expected, np.ndarray)
+    (got,) = run_prim_func(scheduled, arrays, sizes)
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.rotated(2)
+@pytest.mark.parametrize(
+    ("x", "w", "attrs"),
+    [
+        ((1, 1, 3, 15, 16), (3, 1, 3, 3, 16, 16), {"padding": 1}),
+        ((2, 1, 3, 7, 16), (5, 1, 1, 3, 16, 16), {"padding": (0, 1)}),
+        ((1, 2, 4, 4, 16), (4, 2, 1, 1, 16, 16), {}),
+        ((1, 3, 9, 9, 1), (2, 3, 3, 3, 1, 16), {"strides": 2}),
+        ((1, 2, 6, 9, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}),
+        ((1, 2, 8, 8, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1, "strides": 2}),
+        ((1, 2, 5, 5, 8), (3, 2, 3, 3, 8, 8), {"padding": 1}),
+    ],
+)
+def test_laid_out_it_computes_the_same(
+    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, int | bool | tuple[int, ...]]
+) -> None:
+    target = TARGET if w[-1] == 16 else SHORT
+    before = kernel(x, w, **attrs)
+    check(schedule(before, target), floats(0, x, w), {}, **attrs)
+
+
+H, W = dim("h"), dim("w")
+UNKNOWN = [
+    ((1, 1, 3, 3, 16, 16), {"padding": 1}),
+    ((2, 2, 1, 1, 16, 16), {}),  # all pixels are one axis
+    ((3, 1, 5, 5, 1, 16), {"strides": 2, "padding": 2}),
+    ((2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}),
+    ((2, 1, 5, 3, 1, 16), {"depthwise": True, "padding": (2, 1), "strides": (1, 2)}),
+    ((1, 1, 2, 3, 16, 16), {"padding": (0, 2, 1, 4), "dilation": 2}),
+    ((2, 1, 3, 3, 8, 8), {"padding": 1}),
+]
+
+
+@pytest.mark.rotated(4)
+@pytest.mark.parametrize(("w", "attrs"), UNKNOWN)
+def test_pixels_may_be_unknown(
+    w: tuple[int, ...], attrs: dict[str, int | bool | tuple[int, ...]]
+) -> None:
+    """Lines shorter than a tile, and such as end in smaller ones."""
+    target = TARGET if w[-1] == 16 else SHORT
+    depthwise = attrs.get("depthwise") is True
+    blocks, lanes = (w[0], w[5]) if depthwise else (w[1], w[4])
+    before = kernel((1, blocks, H, W, lanes), w, **attrs)
+    after = schedule(before, target)
+    assert max(accumulators(after)) // w[-1] >= 8
+    for height, width in ((5, 5), (4, 23)):
+        arrays = floats(0, (1, blocks, height, width, lanes), w)
+        check(after, arrays, {size_var(H): height, size_var(W): width}, **attrs)
+
+
+def test_lines_of_unknown_number_are_shared_among_threads() -> None:
+    func = kernel((1, 4, H, W, 16), (4, 4, 3, 3, 16, 16), padding=1)
+    loops = [s for s in walk_stmt(schedule(func, TARGET).body) if isinstance(s, For)]
+    (part,) = [s for s in loops if s.kind == "parallel"]
+    assert part.extent == Imm(TARGET.threads, INT64)
+
+
+@pytest.mark.parametrize("target", [TARGET, SHORT])
+@pytest.mark.parametrize("size", [7, 14, 28, 56])
+def test_accumulators_fit_the_registers(target: Target, size: int) -> None:
+    lanes = target.vector_bits // 32
+    func = kernel((1, 4, size, size, lanes), (8, 4, 3, 3, lanes, lanes), padding=1)
+    laid_out = schedule(func, target)
+    tiles = [n // lanes for n in accumulators(laid_out)]
+    assert tiles
+    assert max(tiles) + 2 <= target.vector_registers
+    assert max(tiles) >= target.vector_registers // 2  # and use most of them
+    loops = {s.var.name for s in walk_stmt(laid_out.body) if isinstance(s, For)}
+    assert any("kh" in name for name in loops), "taps stay loops"
+
+
+def test_heavy_weights_are_fetched_ahead() -> None:
+    x, heavy, light = (1, 1, 5, 5, 16), (8, 1, 3, 3, 16, 16), (8, 2, 1, 1, 16, 16)
+    assert fetched(schedule(kernel(x, heavy, padding=1), TARGET))
+    assert not fetched(schedule(kernel((1, 2, 28, 28, 16), light), TARGET))
+    before = kernel(x, heavy, padding=1)
+    check(schedule(before, TARGET), floats(1, x, heavy), {}, padding=1)  # of every index
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attrs", "threads", "cut"),
+    [
+        ((1, 1, 4, 8, 16), (2, 1, 1, 3, 16, 16), {"padding": (0, 1)}, 2, "i2"),
+        ((1, 1, 6, 8, 16), (1, 1, 1, 3, 16, 16), {"padding": (0, 1)}, 3, "i2"),
+        ((1, 2, 5, 9, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}, 2, "i1"),
+        ((1, 1, 8, 14, 16), (1, 1, 1, 1, 16, 16), {}, 2, "row"),  # all pixels are one axis
+        ((1, 1, 7, 7, 16), (4, 1, 1, 1, 16, 16), {}, 2, "column"),  # weights fetched ahead
+        ((1, 1, 5, 9, 16), (1, 1, 1, 3, 16, 16), {"padding": (0, 1)}, 4, None),  # no fair way
+    ],
+)
+def test_each_thread_has_a_run_of_lines(
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    attrs: dict[str, int | bool | tuple[int, ...]],
+    threads: int,
+    cut: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(share, "GRAIN", 1)
+    before = kernel(x, w, **attrs)
+    after = schedule(before, replace(TARGET, threads=threads))
+    loops = [s for s in walk_stmt(after.body) if isinstance(s, For)]
+    shared = [s.extent for s in loops if s.kind == "parallel" and s.var.name == "part"]
+    assert bool(shared) == (cut is not None)
+    assert all(e == Imm(threads, INT64) for e in shared)
+    if cut is not None:
+        runs = {s.var.name for s in loops if not isinstance(s.begin, Imm)}
+        assert cut in runs
+    check(after, floats(2, x, w), {}, **attrs)
+
+
+def test_a_large_image_is_read_once_for_all_blocks() -> None:
+    x, w = (1, 1, 9, 15, 16), (8, 1, 1, 1, 16, 16)
+    before = kernel(x, w)
+    target = replace(TARGET, l2_bytes=2048, threads=16)  # tiles of each size are shared
+    after = schedule(before, target)
+    assert not structural_equal(after, schedule(before, replace(target, l2_bytes=1 << 20)))
+    check(after, floats(2, x, w), {})
+
+
+def fetched(func: PrimFunc) -> set[str]:
+    """The buffers that are fetched ahead of their use."""
+    found: set[str] = set()
+    for s in walk_stmt(func.body):
+        if isinstance(s, Evaluate) and isinstance(s.value, Intrinsic):
+            (load,) = s.value.args
+            assert isinstance(load, Load)
+            found.add(load.buffer.name)
+    return found

@@ -1,0 +1,110 @@
+"""A padded copy made slab by slab: what it computes, and when whole copies are made instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.transform.cases import floats
+from unity.interpreter import run_prim_func
+from unity.ir.prim_expr import Imm, imm
+from unity.ir.stmt import Allocate, Buffer, For, PrimFunc
+from unity.ir.visit import walk_stmt
+from unity.script import parse
+from unity.transform.passes import Context
+from unity.transform.rules.default import schedule
+
+TARGET = replace(Context().target, vector_bits=256, threads=2)
+
+
+def windows(channels: int, size: int, stride: int, step: str, init: str, weight: str) -> PrimFunc:
+    """Windows of 3 x 3 over images padded by one, two of them, channels as `weight` reads them."""
+    padded, out = size + 2, (size - 1) // stride + 1
+    return parse(f"""
+@script.prim_func
+def main(
+    x: f32[Buffer, 2, {channels}, {size}, {size}],
+    w: f32[Buffer, {channels}, 3, 3],
+    y: f32[Buffer, 2, {channels}, {out}, {out}],
+) -> None:
+    pad = T.alloc((2, {channels}, {padded}, {padded}), "float32")
+    for b, c, i, j in T.grid(2, {channels}, {padded}, {padded}):
+        with T.block("pad"):
+            vb, vc, vi, vj = T.axis.remap("SSSS", b, c, i, j)
+            pad[vb, vc, vi, vj] = T.select(
+                1 <= vi and vi < {size + 1} and 1 <= vj and vj < {size + 1},
+                x[vb, vc, vi - 1, vj - 1],
+                {init},
+            )
+    for b, c, i, j, p, q in T.grid(2, {channels}, {out}, {out}, 3, 3):
+        with T.block("window"):
+            vb, vc, vi, vj, vp, vq = T.axis.remap("SSSSRR", b, c, i, j, p, q)
+            with T.init():
+                y[vb, vc, vi, vj] = {init}
+            y[vb, vc, vi, vj] = {
+        step.format(
+            y="y[vb, vc, vi, vj]",
+            x=f"pad[vb, vc, vi * {stride} + vp, vj * {stride} + vq]",
+            w=weight,
+        )
+    }
+""").prim_funcs()["main"]
+
+
+SUM, MOST = "{y} + {x} * {w}", "T.max({y}, {x})"
+OWN = "w[vc, vp, vq]"
+
+
+@pytest.mark.parametrize(("size", "stride"), [(7, 1), (16, 2), (9, 2)])
+@pytest.mark.parametrize(("step", "init"), [(SUM, "0.0"), (MOST, "-3.0")], ids=["sum", "maximum"])
+def test_slabs(size: int, stride: int, step: str, init: str) -> None:
+    func = windows(2, size, stride, step, init, OWN)
+    after = schedule(func, TARGET)
+    (temporary,) = copies(after)
+    assert temporary.buffer.shape == (imm(size + 2), imm(size + 2))
+    assert_same(func, after, size)
+    assert not any(isinstance(s, For) and s.kind == "parallel" for s in walk_stmt(temporary.body))
+
+
+def test_slabs_of_all_channels_where_weights_are_shared() -> None:
+    func = windows(6, 7, 1, SUM, "0.0", "w[vi % 3, vp, vq]")
+    after = schedule(func, TARGET)
+    (temporary,) = copies(after)
+    assert temporary.buffer.shape == (imm(6), imm(9), imm(9))
+    assert_same(func, after, 7)
+
+
+def assert_same(func: PrimFunc, after: PrimFunc, size: int) -> None:
+    weight = func.params[1]
+    assert isinstance(weight, Buffer)
+    assert isinstance(weight.shape[0], Imm)
+    channels = int(weight.shape[0].value)
+    x, w = floats(size, (2, channels, size, size), (channels, 3, 3))
+    (want,), (got,) = (np.asarray(run_prim_func(f, [x, w], {})) for f in (func, after))
+    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+
+
+def test_a_slab_that_is_too_large_is_copied_whole() -> None:
+    (temporary,) = copies(schedule(windows(6, 200, 1, SUM, "0.0", OWN), TARGET))
+    assert len(temporary.buffer.shape) == 4
+
+
+def test_too_few_slabs_for_the_threads_are_copied_whole() -> None:
+    func = windows(1, 16, 1, SUM, "0.0", OWN)
+    (temporary,) = copies(schedule(func, replace(TARGET, threads=4)))
+    assert len(temporary.buffer.shape) == 4
+
+
+def test_weights_that_all_slabs_would_pack_are_not_packed_for_each() -> None:
+    text = "w[vi % 3, vp, vq] * w[vj % 3, vp, vq]"
+    large = windows(300, 5, 1, SUM, "0.0", text)
+    (temporary,) = copies(schedule(large, TARGET))
+    assert len(temporary.buffer.shape) == 4
+
+
+def copies(func: PrimFunc) -> list[Allocate]:
+    """Where the kernel allocates its padded images."""
+    found = [s for s in walk_stmt(func.body) if isinstance(s, Allocate)]
+    return [s for s in found if s.buffer.name == "pad"]

@@ -1,0 +1,141 @@
+"""Tile groups: transforms of tiles and their products done some tiles at a time, for any extent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.transform.cases import floats
+from unity.interpreter import run_prim_func
+from unity.ir.attrs import Attrs
+from unity.ir.convert import size_var
+from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import Allocate, PrimFunc, Seq
+from unity.ir.visit import walk_stmt
+from unity.machine.target import Target
+from unity.op.table import OPS
+from unity.transform.blocks.nest import nest_of
+from unity.transform.passes import Context
+from unity.transform.roles.winograd import TileGroup, tile_group
+from unity.transform.rules.default import schedule
+from unity.transform.rules.winograd.plan import plan_for
+
+from ..kernels import unscheduled
+
+TARGET = replace(Context().target, vector_bits=128, vector_registers=16, threads=2)
+"""Four lanes keep the interpreter's work small."""
+LARGE = replace(TARGET, vector_bits=512, vector_registers=32, threads=1, l2_bytes=2 << 20)
+
+
+def kernel(x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | tuple[int, ...]) -> PrimFunc:
+    """The unscheduled kernel of nn.conv2d_winograd."""
+    return unscheduled("nn.conv2d_winograd", (x, w), attrs)[0]
+
+
+def group_of(func: PrimFunc, target: Target) -> TileGroup | None:
+    """What the stages of a kernel are told to be."""
+    temporaries, body = set(), func.body
+    while isinstance(body, Allocate):
+        temporaries.add(body.buffer)
+        body = body.body
+    assert isinstance(body, Seq)
+    return tile_group([nest_of(s) or s for s in body.stmts], temporaries, target)
+
+
+@pytest.mark.rotated(2)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("x", "w", "attrs"),
+    [
+        ((1, 2, 9, 6, 4), (6, 6, 3, 2, 4, 4), {"tile": 4, "padding": 1}),
+        ((2, 1, 8, 8, 4), (6, 6, 2, 1, 4, 4), {"tile": 4}),
+        ((1, 2, 5, 7, 4), (4, 4, 4, 2, 4, 4), {"tile": 2, "padding": (0, 1, 2, 1)}),
+        ((1, 1, 3, 3, 4), (6, 6, 1, 1, 4, 4), {"tile": 4, "padding": 1}),
+        ((3, 1, 14, 5, 4), (4, 4, 2, 1, 4, 4), {"tile": 2, "padding": 1}),
+    ],
+)
+def test_laid_out_it_computes_the_same(
+    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, int | tuple[int, ...]], threads: int
+) -> None:
+    before = kernel(x, w, **attrs)
+    target = replace(TARGET, threads=threads)
+    assert group_of(before, target) is not None
+    arrays = floats(0, x, w)
+    expected = OPS["nn.conv2d_winograd"].reference
+    assert expected is not None
+    wanted = expected(arrays, Attrs({"padding": 0, **attrs}))
+    (got,) = run_prim_func(schedule(before, target), arrays, {})
+    scale = float(abs(np.asarray(wanted)).max())
+    np.testing.assert_allclose(got.astype(float), np.asarray(wanted), atol=1e-5 * scale)
+
+
+H, W = dim("h"), dim("w")
+SMALL = dim("h", typical=12)
+
+
+@pytest.mark.rotated(3)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("x", "sizes", "w", "attrs"),
+    [
+        ((1, 1, H, W, 4), (9, 6), (6, 6, 2, 1, 4, 4), {"tile": 4, "padding": 1}),
+        ((1, 2, H, W, 4), (1, 1), (6, 6, 1, 2, 4, 4), {"tile": 4, "padding": 1}),
+        ((2, 1, SMALL, 7, 4), (17, 7), (6, 6, 4, 1, 4, 4), {"tile": 4, "padding": 1}),
+        ((1, 1, 5, W, 4), (5, 14), (4, 4, 2, 1, 4, 4), {"tile": 2, "padding": (0, 1, 2, 1)}),
+        ((1, 1, H, W, 4), (13, 40), (4, 4, 1, 1, 4, 4), {"tile": 2}),
+        ((1, 1, H, W, 4), (0, 3), (6, 6, 1, 1, 4, 4), {"tile": 4, "padding": 1}),
+        (
+            (3, 1, floordiv(H - 1, 2) + 1, W, 4),
+            (15, 4),
+            (6, 6, 1, 1, 4, 4),
+            {"tile": 4, "padding": 1},
+        ),
+    ],
+)
+def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
+    x: tuple[Dim, ...],
+    sizes: tuple[int, int],
+    w: tuple[int, ...],
+    attrs: dict[str, int | tuple[int, ...]],
+    threads: int,
+) -> None:
+    before = kernel(x, w, **attrs)
+    target = replace(TARGET, threads=threads)
+    found = group_of(before, target)
+    assert found is not None
+    assert plan_for(found, target).lines is None
+    given: dict[Symbol, int] = {}
+    for size, value in zip(x[2:4], sizes, strict=True):
+        given |= dict.fromkeys(symbols_of(size), value)
+    image = tuple(evaluate(size, given) for size in x)
+    arrays = floats(0, image, w)
+    expected = OPS["nn.conv2d_winograd"].reference
+    assert expected is not None
+    wanted = np.asarray(expected(arrays, Attrs({"padding": 0, **attrs})))
+    scheduled = schedule(before, target)
+    (got,) = run_prim_func(scheduled, arrays, {size_var(s): n for s, n in given.items()})
+    scale = float(abs(wanted).max(initial=0))
+    np.testing.assert_allclose(got.astype(float), wanted, atol=1e-5 * scale)
+
+
+def test_other_stages_are_no_tile_group() -> None:
+    func = kernel((1, 1, 8, 8, 4), (6, 6, 2, 1, 4, 4), tile=4)
+    assert group_of(func, replace(TARGET, vector_bits=256)) is None, "lanes of another register"
+
+
+@pytest.mark.parametrize(("channels", "size"), [(64, 56), (128, 28), (256, 14), (512, 7)])
+def test_register_tiles_fit_the_registers(channels: int, size: int) -> None:
+    blocks = channels // 16
+    func = kernel((1, blocks, size, size, 16), (6, 6, blocks, blocks, 16, 16), tile=4, padding=1)
+    group = group_of(func, LARGE)
+    assert group is not None
+    plan = plan_for(group, LARGE)
+    assert plan.columns * (plan.rows + 1) + 1 <= LARGE.vector_registers
+    assert plan.columns * plan.rows >= LARGE.vector_registers // 2
+    tiles = [s.buffer for s in walk_stmt(schedule(func, LARGE).body) if isinstance(s, Allocate)]
+    accumulators = [b.shape[0] for b in tiles if b.name == "acc"]
+    assert all(isinstance(n, Imm) and int(n.value) <= 16 * 30 for n in accumulators)
+    assert accumulators

@@ -1,0 +1,144 @@
+"""What blocks under a loop need of one another: may its iterations run in any order, or at once?
+
+Points of a block's spatial axes are independent if it keeps its word (`legality.py`), so what is
+left to ask is whether the loops reach each point once, and whether a block takes what another makes
+from its own iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.arith.region import covers
+from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt
+from unity.ir.visit import stmt_children, walk_stmt
+
+from .legality import INTRINSIC, breach, commutes, late_init, reaches_once
+from .site import Site, iteration_map, sites
+from .tree import Path, driven, path_to, variables
+
+
+def loose_statement(s: Stmt) -> Stmt | None:
+    """A statement below that acts outside any block; None if all is in blocks."""
+    match s:
+        case Block():
+            return None
+        case For() | Allocate() | Seq():
+            return next((x for c in stmt_children(s) if (x := loose_statement(c))), None)
+        case _:
+            return s
+
+
+def shares_iterations(body: Stmt, path: Path) -> str | None:
+    """Why blocks below a loop need several of its iterations in order; None if they don't."""
+    private = {s.buffer for s in walk_stmt(body) if isinstance(s, Allocate)}
+    found = sites(body, path)
+    if len(found) == 1:
+        return None
+    for k, later in enumerate(found):
+        written = {r.buffer for r in later.block.writes} - private
+        for buffer in _touched(later) - private:
+            before = [s for s in found[:k] if s.names(buffer)]
+            makers = [s for s in before if s.names(buffer, writes_only=True)]
+            if not makers and not any(s.names(buffer, writes_only=True) for s in found[k:]):
+                continue
+            need = later.touched(buffer)
+            assert need is not None
+            boxes = [m.fills(buffer) for m in makers]
+            if any(box is not None and covers(box, need, later.known) for box in boxes):
+                continue
+            if makers or (before and buffer in written):
+                other = (makers or before)[0].block.name
+                return (
+                    f"block {later.block.name!r} touches of {buffer.name!r} what block "
+                    f"{other!r} touches in other iterations"
+                )
+            after = [s for s in found[k + 1 :] if s.names(buffer, writes_only=True)]
+            if buffer not in _touched(later, reads_only=True):  # it may only set it anew
+                box = later.fills(buffer)
+                after = [s for s in after if box is None or not _within(s, buffer, box)]
+            if after:
+                return (
+                    f"block {later.block.name!r} reads {buffer.name!r}, which block "
+                    f"{after[0].block.name!r} writes later"
+                )
+    return None
+
+
+def _touched(site: Site, *, reads_only: bool = False) -> set[Buffer]:
+    regions = (*site.block.reads, *(() if reads_only else site.block.writes))
+    return {r.buffer for r in regions} | site.decides_by()
+
+
+def _within(site: Site, buffer: Buffer, box: Sequence[Range]) -> bool:
+    """Whether all that a block touches of a buffer lies in a box."""
+    touched = site.touched(buffer)
+    return touched is not None and covers(box, touched, site.known)
+
+
+def may_reorder(loops: Sequence[For], order: Sequence[For], path: Path) -> str | None:
+    """Why perfectly nested loops (outermost first, `path` to it) may not have another order."""
+    inner = loops[-1].body
+    loose = loose_statement(inner)
+    if loose is not None:
+        return f"a {type(loose).__name__} stands outside any block"
+    found = sites(loops[0], path[:-1])
+    for site in found:
+        block = site.block
+        kinds = {k for loop in loops for k in driven(block, loop.var)}
+        if "O" in kinds:
+            return f"it drives an opaque axis of block {block.name!r}"
+        why = None if INTRINSIC in block.attrs else breach(site)
+        if why is not None:
+            return why
+        if any(axis.kind == "R" for axis in block.axes):
+            why = _may_reorder_steps(site, found, loops, order)
+            if why is not None:
+                return why
+    below = path_to(loops[0], lambda s: s is inner)
+    assert below is not None
+    return shares_iterations(inner, (*path[:-1], *below[:-1]))
+
+
+def _may_reorder_steps(
+    site: Site, others: Sequence[Site], loops: Sequence[For], order: Sequence[For]
+) -> str | None:
+    """Why a reduction's loops may not have another order."""
+    block = site.block
+    if not reaches_once(site):
+        return f"the loops may reach points of the reduction {block.name!r} more than once"
+    before, now = ([x for x in each if "R" in driven(block, x.var)] for each in (loops, order))
+    if all(a is b for a, b in zip(before, now, strict=True)):
+        return None
+    if not commutes(block):
+        return f"the steps of the reduction {block.name!r} are not known to come in any order"
+    for other in others:
+        if other is not site and any(other.names(r.buffer) for r in block.writes):
+            return f"block {other.block.name!r} touches what single steps of {block.name!r} make"
+    return late_init(site) if block.init is not None else None
+
+
+def may_run_at_once(loop: For, path: Path) -> str | None:
+    """Why the iterations of a loop may not run at once; None if they may."""
+    loose = loose_statement(loop.body)
+    if loose is not None:
+        return f"a {type(loose).__name__} stands outside any block"
+    private = {s.buffer for s in walk_stmt(loop.body) if isinstance(s, Allocate)}
+    for site in sites(loop, path[:-1]):
+        block = site.block
+        if all(r.buffer in private for r in block.writes):
+            continue
+        kinds = driven(block, loop.var)
+        if kinds - {"S"}:
+            kind = "an opaque" if "O" in kinds else "a reduce"
+            return f"it drives {kind} axis of block {block.name!r}"
+        values = [a.value for a in block.axes if a.kind == "S"]
+        used = {loop.var} | {v for e in values for v in variables(e)}
+        over = [x for x in site.loops if x.var in used]
+        m = iteration_map(values, over, site.known)
+        if m is None or not m.is_injective():
+            return f"different iterations reach one point of block {block.name!r}"
+        why = None if INTRINSIC in block.attrs else breach(site)
+        if why is not None:
+            return why
+    return shares_iterations(loop.body, path)

@@ -1,0 +1,198 @@
+"""Blocked convolution and pooling: what each axis is to a tile, and which taps are written out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unity.arith.polynomial import Poly
+from unity.ir.prim_expr import Load
+from unity.ir.stmt import Buffer
+from unity.machine.target import Target
+
+from ..blocks.access import all_axes, known_of, mentions, place, step
+from ..blocks.extents import number
+from ..blocks.nest import Axis, Nest, Reduction
+from .padding import Edge
+
+UNROLL = 4
+"""Steps of the innermost loop in a row, at most."""
+UNROLL_HEAVY = 8
+"""The same where weights are more than what they are applied to, and come from far."""
+MOST_PIXELS = 14
+"""Pixels of a tile, at most."""
+MOST_TAPS = 8
+"""Taps along a line that are written out where pixels are the only thing loaded, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which axis is which.
+
+    Attributes:
+        lane: The innermost one, as long as a register.
+        block: Moves through the weights alone: blocks of outputs, if pixels have them in common.
+        pixel: Moves through the other operand alone; of unknown extent, it is the tile's only one.
+        line: Another such axis, where one line of pixels does not fill a tile.
+        slow: The others that go before the blocks.
+        fast: Those that go after them.
+        weight: The load of a weight, where weights are more than what they are applied to.
+        columns_last: Whether all blocks follow at each place: what they are computed from is too
+            much for a cache to be read anew for each of them.
+        steps: The reduced axes, the one whose steps may stand in a row last.
+        most: How many may: none that read a pixel which another one reads too, for these would be
+            kept in registers. All of them where there are registers for that.
+        flat: The taps of the last axis, where all of them stand in a row.
+    """
+
+    lane: Axis
+    block: Axis | None
+    pixel: Axis
+    line: Axis | None
+    slow: tuple[Axis, ...]
+    fast: tuple[Axis, ...]
+    steps: tuple[Axis, ...]
+    most: int
+    flat: Flat | None = None
+    weight: Load | None = None
+    columns_last: bool = False
+
+    @property
+    def width(self) -> int:
+        """Pixels that a row of the tile stands for: a whole line, or one."""
+        return 1 if self.line is None else length_of(self.pixel)
+
+    @property
+    def inside(self) -> tuple[Axis, ...]:
+        """The axes along a tile."""
+        return (self.pixel,) if self.line is None else (self.line, self.pixel)
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Taps along a line that are written out: pixels that several of them read are loaded once.
+
+    Attributes:
+        taps: How many there are.
+        step: From one pixel to the next.
+        pace: From one tap to the next.
+        weights: Whether there is a weight for each tap.
+    """
+
+    taps: int
+    step: int
+    pace: int
+    weights: bool
+
+    def loads(self, pixels: int) -> int:
+        """Distinct loads of a line of pixels."""
+        return len({p * self.step + t * self.pace for p in range(pixels) for t in range(self.taps)})
+
+
+def roles_of(
+    nest: Nest, reduction: Reduction, edges: Sequence[Edge], target: Target
+) -> Roles | None:
+    """Which axis is which, if lanes lie innermost and pixels are known."""
+    if len(nest.axes) < 2:
+        return None
+    *others, lane = nest.axes
+    if number(lane.extent) != target.vector_bits // reduction.value.dtype.bits:
+        return None
+    if any(number(a.extent) is None for a in reduction.axes):
+        return None
+    known = known_of(all_axes(nest))
+    loads = reduction.loads()
+    places = [place(x, known) for x in loads]
+    steps = [step(index, lane.var) for index in places]
+    if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
+        return None
+    if len(loads) == 1 and steps == [1]:
+        pixel = _last(others, places[0], Poly(), unknown=True)
+        if pixel is None:
+            return None
+        flat = _flat(reduction, pixel, places[0], weights=False)
+        most = UNROLL if flat is None else flat.taps
+        outer = _without(others, pixel)
+        return Roles(lane, None, pixel, None, outer, (), reduction.axes, most, flat)
+    if len(loads) != 2 or 1 not in steps or any(s not in (0, 1) for s in steps):
+        return None
+    for image, weight in ((0, 1), (1, 0)):
+        pixel = _last(others, places[image], places[weight], unknown=True)
+        if steps[weight] == 1 and pixel is not None:
+            block = None if steps[image] else _last(others, places[weight], places[image])
+            line = _last(_without(others, pixel), places[image], places[weight])
+            line = line if (number(pixel.extent) or MOST_PIXELS) * 2 <= MOST_PIXELS else None
+            outer = _without(others, pixel, block, line)
+            known_line = number(pixel.extent) is not None
+            heavy = known_line and _size(loads[weight].buffer) > _size(loads[image].buffer)
+            fast = tuple(a for a in outer if heavy and number(a.extent) is not None)
+            slow = _without(outer, *fast)
+            if steps[image]:
+                flat = _flat(reduction, pixel, places[image], weights=True)
+                most = UNROLL if flat is None else flat.taps
+                return Roles(lane, None, pixel, line, slow, fast, reduction.axes, most, flat)
+            limit = UNROLL_HEAVY if heavy else UNROLL
+            reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
+            far = loads[weight] if heavy else None
+            read = _size(loads[image].buffer) * loads[image].dtype.bytes
+            last = not heavy and (read > target.l2_bytes // 2 or not known_line)
+            return Roles(lane, block, pixel, line, slow, fast, reduced, most, None, far, last)
+    return None
+
+
+def _flat(reduction: Reduction, pixel: Axis, image: Poly, *, weights: bool) -> Flat | None:
+    """How the taps of the last axis are written out; None where they are too many."""
+    last = reduction.axes[-1]
+    taps, apart, pace = length_of(last), step(image, pixel.var), step(image, last.var)
+    if taps > MOST_TAPS or apart is None or pace is None:
+        return None
+    return Flat(taps, apart, pace, weights)
+
+
+def _ordered(
+    reduction: Reduction, edges: Sequence[Edge], image: Poly, pixel: Axis, limit: int
+) -> tuple[tuple[Axis, ...], int]:
+    """The reduced axes, last the one that most steps of may stand in a row, and how many."""
+    apart = step(image, pixel.var)
+    best, most = reduction.axes[-1], 0
+    for axis in reversed(reduction.axes):
+        pace = step(image, axis.var)
+        if apart is None or pace is None or any(e.tap is axis.var for e in edges):
+            continue
+        steps = range(1, min(limit, length_of(axis)))
+        free = next((n for n in steps if _meet(n * pace, apart)), min(limit, length_of(axis)))
+        if free > most:
+            best, most = axis, free
+    return (*(a for a in reduction.axes if a is not best), best), max(most, 1)
+
+
+def _meet(distance: int, apart: int) -> bool:
+    """Whether pixels of a tile that lie `apart` from each other may lie a distance apart."""
+    return apart == 0 or (distance % apart == 0 and abs(distance // apart) < MOST_PIXELS)
+
+
+def _last(axes: Sequence[Axis], moves: Poly, stays: Poly, *, unknown: bool = False) -> Axis | None:
+    """The innermost axis that moves through one operand and not the other."""
+    for axis in reversed(axes):
+        if mentions(moves, axis.var) and not mentions(stays, axis.var):
+            extent = number(axis.extent)
+            if extent or (unknown and extent is None):
+                return axis
+    return None
+
+
+def _without(axes: Sequence[Axis], *some: Axis | None) -> tuple[Axis, ...]:
+    return tuple(a for a in axes if a not in some)
+
+
+def length_of(axis: Axis) -> int:
+    """The extent of an axis where it is a number."""
+    extent = number(axis.extent)
+    assert extent is not None
+    return extent
+
+
+def _size(buffer: Buffer) -> int:
+    """Elements, those of a batch of unknown size counted once."""
+    return math.prod(number(e) or 1 for e in buffer.shape)

@@ -1,0 +1,131 @@
+"""Which axis is which in a product of narrow numbers with interleaved weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from unity.arith.polynomial import Poly
+from unity.ir.prim_expr import Binary, Cast, Load
+from unity.ir.stmt import Buffer
+from unity.machine.dot_units import SIDE, group_of
+
+from ..blocks.access import all_axes, known_of, mentions, place, step
+from ..blocks.extents import number
+from ..blocks.nest import Axis, Nest, Reduction
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Which axis is which.
+
+    Attributes:
+        image: The load of what is walked in pixels.
+        weight: The load of a weight.
+        depth: The groups of a block of inputs.
+        group: The elements of a group.
+        lane: The outputs of a block, innermost.
+        block: The blocks of outputs, if there are several.
+        pixel: The pixels of a line.
+        line: The lines, if there are several.
+        outer: The other spatial axes.
+        steps: The other reduced ones.
+        pitch: How many pixels a line is from the next; 0 where that is uneven.
+    """
+
+    image: Load
+    weight: Load
+    depth: Axis
+    group: Axis
+    lane: Axis
+    block: Axis | None
+    pixel: Axis
+    line: Axis | None
+    outer: tuple[Axis, ...]
+    steps: tuple[Axis, ...]
+    pitch: int
+
+    @property
+    def heavy(self) -> bool:
+        """Whether weights are more than what they are applied to."""
+        return _bytes(self.weight.buffer) > _bytes(self.image.buffer)
+
+
+def _operands(reduction: Reduction) -> tuple[Load, Load] | None:
+    match reduction.value:
+        case Binary("mul", Cast(_, Load() as a), Cast(_, Load() as b)) if reduction.op == "add":
+            plain = a.predicate is None and b.predicate is None
+            return (a, b) if plain and a.dtype.bits < 32 else None
+        case _:
+            return None
+
+
+def roles_of(nest: Nest, reduction: Reduction) -> Roles | None:
+    """The roles, if a block of outputs lies innermost and groups of inputs are multiplied."""
+    operands = _operands(reduction)
+    if operands is None or len(nest.axes) < 2 or len(reduction.axes) < 2:
+        return None
+    if any(number(a.extent) is None for a in reduction.axes):
+        return None
+    known = known_of(all_axes(nest))
+    *others, lane = nest.axes
+    width = number(lane.extent)
+    if width not in (SIDE, 2 * SIDE):
+        return None
+    if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
+        return None
+    for image, weight in (operands, operands[::-1]):
+        size = group_of(image.dtype)
+        at, there = place(image, known), place(weight, known)
+        *_, group = reduction.axes
+        depth = next((a for a in reduction.axes if step(there, a.var) == width * size), None)
+        if depth is None or number(group.extent) != size or (number(depth.extent) or 1) % SIDE:
+            continue
+        moves = [(step(at, v.var), step(there, v.var)) for v in (group, depth, lane)]
+        if moves != [(1, 1), (size, width * size), (0, size)]:
+            continue
+        pixel = _last(others, at, there)
+        if pixel is None or not step(at, pixel.var):
+            continue
+        rest = [a for a in others if a is not pixel]
+        line = _last(rest, at, there)
+        far = None if line is None else step(at, line.var)
+        if far is None:
+            line = None
+        block = _last(rest, there, at)
+        near = step(at, pixel.var) or 1
+        return Roles(
+            image,
+            weight,
+            depth,
+            group,
+            lane,
+            block,
+            pixel,
+            line,
+            tuple(a for a in rest if a not in (line, block)),
+            tuple(a for a in reduction.axes if a not in (depth, group)),
+            far // near if far is not None and far % near == 0 else 0,
+        )
+    return None
+
+
+def _last(axes: Sequence[Axis], moves: Poly, stays: Poly) -> Axis | None:
+    """The innermost axis of known extent that moves through one operand and not the other."""
+    for axis in reversed(axes):
+        if mentions(moves, axis.var) and not mentions(stays, axis.var) and number(axis.extent):
+            return axis
+    return None
+
+
+def length_of(axis: Axis | None) -> int:
+    """An axis' extent, which is known; 1 for none."""
+    extent = 1 if axis is None else number(axis.extent)
+    assert extent is not None
+    return extent
+
+
+def _bytes(buffer: Buffer) -> int:
+    """Those of a batch of unknown size counted once."""
+    return math.prod(number(e) or 1 for e in buffer.shape) * buffer.dtype.bytes

@@ -1,0 +1,1 @@
+"""Attention: two contractions with row stages between them."""

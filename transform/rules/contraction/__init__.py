@@ -1,0 +1,1 @@
+"""Contractions and other reductions."""

@@ -1,0 +1,1 @@
+"""Stages over the same rows: softmax and the norms."""

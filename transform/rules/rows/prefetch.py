@@ -1,0 +1,71 @@
+"""What of the rows to come is fetched into the cache while a row is worked on.
+
+The memory's own prefetching stops where a row is walked more than once: in the second walk nothing
+new is asked for. Softmax of 1024 x 1024 floats takes 380 us without and 300 with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
+from unity.ir.visit import substitute_prim, walk_prim
+
+from ...blocks.access import depends, known_of, place, step
+from ...blocks.extents import number, product
+from ...blocks.nest import Nest
+from ...roles.row_group import RowGroup
+from ...tactics.register_tile import Values
+from ..elementwise import costly
+
+DISTANCE = 8192
+"""Bytes that lie between what is worked on and what is fetched, at least."""
+MOST = 32 << 10
+"""Bytes of a row beyond which the next one would push this one out of the first cache."""
+
+
+def busiest(steps: Sequence[Nest | tuple[Nest, ...]]) -> int | None:
+    """The pass that computes most, which leaves the memory most time; None if there is only one."""
+    passes = [at for at, each in enumerate(steps) if isinstance(each, tuple)]
+    if len(passes) < 2:
+        return None
+    return max(passes, key=lambda at: (_cost(steps[at]), -at))
+
+
+def _cost(step_: Nest | tuple[Nest, ...]) -> int:
+    exprs: list[PrimExpr] = []
+    for stage in step_ if isinstance(step_, tuple) else ():
+        exprs += [s.value for s in stage.stores()]
+        exprs += [] if stage.reduction is None else [stage.reduction.value]
+    return costly(exprs)
+
+
+def ahead(group: RowGroup) -> tuple[Load, ...]:
+    """Loads of rows to come, at the group's axes; past the last row they read the last one again.
+
+    What is fetched are the inputs that a row reads for itself alone, element after element.
+    """
+    if not group.rows:
+        return ()
+    row, last = group.rows[-1], group.inner[-1].var
+    written = {s.buffer for stage in group.stages for s in stage.stores()}
+    known = known_of((*group.rows, *group.inner))
+    size = number(product([a.extent for a in group.inner]))
+    found: dict[Load, None] = {}
+    for stage in group.stages:
+        for load in stage.loads():
+            if load.buffer in written or load.predicate is not None or not depends(load, row.var):
+                continue
+            if any(isinstance(x, Load) for i in load.indices for x in walk_prim(i)):
+                continue
+            if step(place(load, known), last) != 1:
+                continue
+            width = load.buffer.dtype.bytes
+            if size is not None and not 0 < size * width <= MOST:
+                continue
+            rows = 1 if size is None else max(1, -(-DISTANCE // (size * width)))
+            later = Binary("add", row.var, imm(rows))
+            most = Binary("sub", row.extent, imm(1))
+            values: Values = {row.var: Binary("min", later, most)}
+            found[Load(load.buffer, tuple(substitute_prim(i, values) for i in load.indices))] = None
+    return tuple(found)

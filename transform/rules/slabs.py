@@ -1,0 +1,172 @@
+"""A stage and the one that reads it, done slab by slab: what passes between them stays in a cache.
+
+A convolution or a pool in the plain layout is a stage that pads and one that reads the copy. Where
+both go over the same leading axes (images, and channels if each is read by itself), a thread makes
+the copy of one point of these axes and uses it at once, instead of writing all of it to memory.
+
+Measured: a depthwise 3x3 convolution of 96 channels of 112x112, NCHW, padded by 1, takes 0.70 ms on
+one thread and 0.36 on two, where a whole copy first made it 1.5 and 0.7 (two Xeon cores, AVX-512).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from unity.ir.prim_expr import Load, PrimExpr
+from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
+from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitute_stmt
+from unity.machine.target import Target
+
+from ..blocks.access import depends
+from ..blocks.extents import number, product
+from ..blocks.nest import Axis, Nest
+from ..tactics.register_tile import Values
+from ..tactics.result import GRAIN, PIECES
+from ..tactics.row_storage import ROW_BYTES
+from ..tactics.threads import parallel
+from .table import laid_out
+
+SHARE = 8
+"""How many times as large a slab is as what several of them read, and perhaps pack each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slabs:
+    """Two stages over the same leading axes.
+
+    Attributes:
+        first: Computes a temporary, each element once.
+        second: Reads it.
+        axes: The second stage's axes that lead; the first `len(axes)` of `first` are as long.
+    """
+
+    first: Nest
+    second: Nest
+    axes: tuple[Axis, ...]
+
+    @property
+    def buffer(self) -> Buffer:
+        """What passes between the stages, of one slab."""
+        whole = self.first.output
+        shape = whole.shape[len(self.axes) :]
+        return Buffer(whole.name, shape, whole.dtype, scope="local", align=64)
+
+
+def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
+    """The stages as slabs, where that pays.
+
+    Args:
+        first: A stage whose result only `second` reads, and which is no output of the kernel.
+        second: The next stage.
+        target: Slabs must keep all its threads busy.
+    """
+    finish = first.finish
+    if first.reduction is not None or not isinstance(finish, Store) or finish.predicate is not None:
+        return None
+    if finish.indices != tuple(a.var for a in first.axes):
+        return None
+    axes = _shared(first, second)
+    while axes:
+        found = Slabs(first, second, axes)
+        count, size = number(product([a.extent for a in axes])), _bytes(found.buffer)
+        if count is None or size is None:
+            return None
+        fits = size <= ROW_BYTES and _shared_bytes(found) <= size // SHARE
+        if count > 1 and fits and _balanced(count, target.threads):
+            return found
+        axes = axes[:-1]
+    return None
+
+
+def _shared(first: Nest, second: Nest) -> tuple[Axis, ...]:
+    """The leading axes of the second stage at whose own point alone it reads the first."""
+    reads = [x for x in second.loads() if x.buffer is first.output]
+    shared: list[Axis] = []
+    for at, (mine, theirs) in enumerate(zip(second.axes, first.axes, strict=False)):
+        alike = number(mine.extent) is not None and mine.extent == theirs.extent
+        if not alike or any(x.indices[at] != mine.var for x in reads):
+            break
+        shared.append(mine)
+    return tuple(shared[: len(first.axes) - 1])
+
+
+def _bytes(buffer: Buffer) -> int | None:
+    count = number(product(list(buffer.shape)))
+    return None if count is None else count * buffer.dtype.bytes
+
+
+def _shared_bytes(found: Slabs) -> int:
+    """Of what the second stage reads besides, the most that one slab needs of a buffer."""
+    reduction = found.second.reduction
+    most = 0
+    for load in () if reduction is None else reduction.loads():
+        own = [a for a in found.axes if any(depends(i, a.var) for i in load.indices)]
+        if load.buffer is found.first.output or len(own) == len(found.axes):
+            continue
+        size = _bytes(load.buffer)
+        if size is None:
+            return ROW_BYTES
+        most = max(most, size // (number(product([a.extent for a in own])) or 1))
+    return most
+
+
+def _balanced(count: int, threads: int) -> bool:
+    """Whether threads that take whole slabs end at about the same time."""
+    return count >= PIECES * threads or count % threads == 0
+
+
+def slab_by_slab(found: Slabs, target: Target) -> Stmt:
+    """A loop over slabs that threads share, both stages laid out within by their rules."""
+    alone = replace(target, threads=1)
+    small, depth = found.buffer, len(found.axes)
+
+    def moved(e: PrimExpr) -> PrimExpr | None:
+        if isinstance(e, Load) and e.buffer is found.first.output:
+            return Load(small, e.indices[depth:], e.predicate)
+        return None
+
+    def body(point: Sequence[PrimExpr]) -> Stmt:
+        first, second = found.first, found.second
+        assert isinstance(first.finish, Store)
+        made: Values = dict(zip((a.var for a in first.axes), point, strict=False))
+        value = substitute_prim(first.finish.value, made)
+        finish = Store(small, first.finish.indices[depth:], value)
+        makes = replace(first, axes=first.axes[depth:], finish=finish, output=small)
+        uses = _at(second, dict(zip((a.var for a in found.axes), point, strict=True)))
+        reduction = uses.reduction
+        if reduction is not None:
+            reduction = replace(reduction, value=rewrite_prim(reduction.value, moved))
+        uses = replace(
+            uses,
+            axes=second.axes[depth:],
+            reduction=reduction,
+            finish=rewrite_stmt(uses.finish, None, moved),
+        )
+        stages = (_serial(laid_out(nest, alone)) for nest in (makes, uses))
+        return Allocate(small, Seq(tuple(stages)))
+
+    domain = [(a.var.name.removeprefix("v"), a.extent) for a in found.axes]
+    steps = () if found.second.reduction is None else found.second.reduction.axes
+    work = product([a.extent for a in (*found.second.axes[depth:], *steps)])
+    return parallel(domain, work, GRAIN, body)
+
+
+def _at(nest: Nest, point: Values) -> Nest:
+    """The stage at values of some of its axes."""
+    reduction = nest.reduction
+    if reduction is not None:
+        value, init = (substitute_prim(e, point) for e in (reduction.value, reduction.init))
+        reduction = replace(reduction, value=value, init=init)
+    return replace(nest, reduction=reduction, finish=substitute_stmt(nest.finish, point))
+
+
+def _serial(s: Stmt) -> Stmt:
+    """The statement by one thread."""
+
+    def on_stmt(x: Stmt) -> Stmt | None:
+        if isinstance(x, For) and x.kind == "parallel":
+            return replace(x, kind="serial")
+        return None
+
+    return rewrite_stmt(s, on_stmt)

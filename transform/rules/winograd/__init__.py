@@ -1,0 +1,1 @@
+"""Winograd's convolutions: a contraction between transforms of tiles."""

@@ -1,0 +1,132 @@
+"""How many tiles at a time, and who shares them: an estimate of cycles for each way.
+
+Transformed weights are read once for every chunk of tiles; the transformed inputs and the products
+of a chunk should stay in the second cache meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from unity.ir.representative import BATCH, IMAGE, representative_extent
+from unity.machine.target import Target
+
+from ...blocks.extents import number
+from ...roles.reduction import rows_of
+from ...roles.winograd import TileGroup
+
+PARTS_A_THREAD = 2
+"""Pieces of work for each thread, each with memory of its own."""
+MOST_ROWS = 16
+"""Tiles of a register tile, at most."""
+LONGEST_RUN = 24
+"""Register tiles along a run of tiles, at most."""
+_NEAR, _FAR = 24.0, 8.0
+"""Bytes a cycle from the second cache, and from what is behind it."""
+_SHOWN = 0.5
+"""How much of the time that memory takes is not hidden behind multiplications."""
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """A way to go through the tiles.
+
+    Attributes:
+        tiles: Tiles of a chunk.
+        lines: The whole lines of tiles they are; None for a run of tiles, where lines are unknown.
+        columns: Blocks of output channels in a register tile.
+        rows: Tiles in a register tile.
+        panels: Register tiles side by side that are multiplied before any is transformed back.
+        together: Whether all threads transform the inputs first and then share the products'
+            columns; else each takes chunks of its own.
+        prefetch: Whether weights come from far and are asked for early.
+    """
+
+    tiles: int
+    lines: int | None
+    columns: int
+    rows: int
+    panels: int
+    together: bool
+    prefetch: bool
+
+
+def plan_for(group: TileGroup, target: Target) -> TilePlan:
+    """The way of fewest estimated cycles."""
+    blocks = number(group.block_out.extent) or 1
+    best: tuple[float, TilePlan] | None = None
+    for columns in _divisors(blocks, 4):
+        most = min(rows_of(columns, target), MOST_ROWS)
+        if most < 1:
+            continue
+        for tiles, lines, rows in _chunks(group, most):
+            for panels in _divisors(blocks // columns, blocks):
+                for together in (False, True):
+                    plan = TilePlan(tiles, lines, columns, rows, panels, together, prefetch=False)
+                    cost, far = _cycles(group, plan, target)
+                    if best is None or cost < best[0]:
+                        best = cost, replace(plan, prefetch=far)
+    assert best is not None
+    return best[1]
+
+
+def _chunks(group: TileGroup, most: int) -> list[tuple[int, int | None, int]]:
+    """Tiles of a chunk, the whole lines they are, and tiles of a register tile."""
+    lines, line = (number(a.extent) for a in group.tiles[-2:])
+    if lines is None or line is None:
+        total = math.prod(_extents(group)[-2:])
+        longest = min(LONGEST_RUN, -(-total // most))
+        return [(most * n, None, most) for n in range(1, longest + 1)]
+    return [(n * line, n, _even(n * line, most)) for n in _divisors(lines, lines)]
+
+
+def _extents(group: TileGroup) -> list[int]:
+    """The extents that tell a tile, unknown ones as they are represented."""
+    *outer, lines, line = group.tiles
+    found = [representative_extent(a.extent, BATCH) for a in outer]
+    found += [representative_extent(a.extent, IMAGE) for a in (lines, line)]
+    return [n or 1 for n in found]
+
+
+def row_parts(tiles: int, rows: int) -> list[tuple[int, int, int]]:
+    """``(begin, count, size)`` of register tiles over the tiles of a chunk."""
+    whole, rest = divmod(tiles, rows)
+    return [(0, whole, rows)] + ([(whole * rows, 1, rest)] if rest else [])
+
+
+def _even(tiles: int, most: int) -> int:
+    return -(-tiles // -(-tiles // most))
+
+
+def _divisors(n: int, most: int) -> list[int]:
+    return [d for d in range(1, min(n, most) + 1) if n % d == 0]
+
+
+def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bool]:
+    """Cycles, and whether weights come from behind the second cache."""
+    *outer, lines, line = _extents(group)
+    size, lanes = group.reduction.value.dtype.bytes, number(group.lane_out.extent) or 1
+    points = math.prod(number(a.extent) or 1 for a in group.points)
+    depth = math.prod(number(a.extent) or 1 for a in group.reduction.axes)
+    c, panels = plan.columns, (number(group.block_out.extent) or 1) // plan.columns
+    tiles, chunks = plan.tiles, -(-lines * line // plan.tiles) * math.prod(outer)
+    parts = row_parts(tiles, plan.rows)
+    multiply = depth * panels * sum(n * (max(c * r, c + r, 8) + 1) for _, n, r in parts) / 2
+    # At one point, from the second cache: weights once or for each register tile, and so on.
+    weight, seen = depth * c * lanes * size, tiles * depth * size
+    rounds = sum(n for _, n, _ in parts) if weight > target.l1_bytes // 2 else 1
+    again = panels if weight + seen > target.l1_bytes * 4 // 5 else panels // plan.panels
+    made = tiles * c * lanes * size * panels
+    read = (weight * panels * rounds + seen * again + 2 * made) / _NEAR
+    # From afar: what does not stay in the second cache from one chunk to the next.
+    room = target.l2_bytes * 3 // 4
+    chunk = points * (seen + made * plan.panels // panels)
+    far = points * weight * panels + chunk > room
+    afar = points * weight * panels if far else 0
+    afar += 2 * chunk if chunk > room else 0
+    if plan.together:
+        afar += 2 * points * seen if points * seen * chunks > target.l2_bytes // 2 else 0
+    total = chunks * (points * (multiply + _SHOWN * read) + _SHOWN * afar / _FAR)
+    tasks = chunks * (panels // plan.panels if plan.together else 1)
+    return total * math.ceil(tasks / target.threads) / tasks, far

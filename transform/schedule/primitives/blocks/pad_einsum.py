@@ -1,0 +1,266 @@
+"""pad_einsum: a contraction over extents that are multiples of what a tile needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from unity.arith import Analyzer
+from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Stmt, Store
+
+from ....blocks.dataflow import checked, copy_nest, top_of
+from ....blocks.tree import (
+    Outcome,
+    Path,
+    all_blocks,
+    around,
+    block_path,
+    blocks_below,
+    conjunction,
+    illegal,
+    is_zero,
+    known_at,
+    replaced,
+    scope_path,
+    sequence,
+    unique,
+    variables,
+    with_buffers,
+    with_regions,
+)
+from ..storage.cache_read import refuse_if_made_inside
+from ..storage.cache_write import refuse_if_shared
+
+BLOCK = "pad_einsum, argument 1 'block'"
+
+
+def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
+    """The block runs over axes rounded up; what it reads beyond their ends are copies' zeros.
+
+    Products are summed there as well, and are 0; results there are not copied out. Extents may be
+    symbolic: the padded ones are multiples all the same, so that tiles of them have no tails.
+
+    Args:
+        func: The prim func.
+        name: A block that sums products of elements indexed by its axes, in one loop for each axis.
+        padding: What each axis' extent becomes a multiple of, in the order of the block's axes.
+
+    Returns:
+        The blocks that copy: one for each buffer read along a padded axis, and one for the result
+        where a spatial axis is padded.
+
+    Raises:
+        UnityError: The block is no such; there is not a positive number for each axis.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 4, 7], b: f32[Buffer, 7], c: f32[Buffer, 4]) -> None:
+    ...     for i, k in T.grid(4, 7):
+    ...         with T.block("dots"):
+    ...             vi, vk = T.axis.remap("SR", i, k)
+    ...             with T.init():
+    ...                 c[vi] = 0.0
+    ...             c[vi] += a[vi, vk] * b[vk]
+    ... ''').prim_funcs()["main"])
+    >>> copies = sch.pad_einsum("dots", [1, 8])
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 4, 7], b: f32[Buffer, 7], c: f32[Buffer, 4]) -> None:
+        a_pad = T.alloc((4, 8), "float32")
+        b_pad = T.alloc((8,), "float32")
+        for ax0, ax1 in T.grid(4, 8):
+            with T.block("a_pad"):
+                v0, v1 = T.axis.remap("SS", ax0, ax1)
+                a_pad[v0, v1] = T.select(v1 < 7, a[v0, v1], 0.0)
+        for ax0 in range(8):
+            with T.block("b_pad"):
+                v0 = T.axis.remap("S", ax0)
+                b_pad[v0] = T.select(v0 < 7, b[v0], 0.0)
+        for i, k in T.grid(4, 8):
+            with T.block("dots"):
+                vi, vk = T.axis.remap("SR", i, k)
+                with T.init():
+                    c[vi] = 0.0
+                c[vi] += a_pad[vi, vk] * b_pad[vk]
+    """
+    path, block = block_path(func, name)
+    loops = _nest(path, block)
+    padded = _padded(block, padding, known_at(path[:-1]))
+    if not padded:
+        return Outcome(func)
+    store, reads = _contraction(block, padded)
+    top = top_of(path)
+    names = {b.name for b in all_blocks(func.body)}
+    copies: dict[Buffer, Buffer] = {}
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    made: list[str] = []
+    for load in reads:
+        if load.buffer in copies or not _over(load.indices) & padded.keys():
+            continue
+        refuse_if_made_inside(BLOCK, top, load.buffer)
+        new = _copy(load.buffer, load.indices, block, padded)
+        copies[load.buffer] = new
+        made.append(unique(new.name, names))
+        ends = [_axis(block, i).domain.extent for i in load.indices]
+        before.append(_padding(made[-1], new, load.buffer, ends))
+    if _over(store.indices) & padded.keys():
+        refuse_if_shared(BLOCK, func, block, store.buffer, top)
+        new = _copy(store.buffer, store.indices, block, padded)
+        copies[store.buffer] = new
+        made.append(unique(new.name, names))
+        ends = [_axis(block, i).domain.extent for i in store.indices]
+        after.append(copy_nest(made[-1], store.buffer, new, ends, False, lambda at: at))
+    inner = _widened(block, loops, padded, copies)
+    both = sequence([*before, replaced(replace(func, body=top), [(loops[0], inner)]).body, *after])
+    root = scope_path(path)[0]
+    body = replaced(replace(func, body=root), [(top, both)]).body
+    for buffer in reversed(copies.values()):
+        body = Allocate(buffer, body)
+    return Outcome(checked(replaced(func, [(root, body)]), BLOCK), blocks=tuple(made))
+
+
+def _nest(path: Path, block: Block) -> tuple[For, ...]:
+    """The loops directly around a block, one for each of its axes."""
+    around_it = path[len(path) - 1 - len(block.axes) : -1]
+    loops = tuple(s for s in around_it if isinstance(s, For))
+    values = [a.value for a in block.axes]
+    if len(loops) != len(values) or {x.var for x in loops} != set(values) or not loops:
+        raise illegal(BLOCK, f"{block.name!r} is not directly in one loop for each of its axes")
+    for axis in block.axes:
+        loop = next(x for x in loops if x.var is axis.value)
+        whole = is_zero(axis.domain.begin) and is_zero(loop.begin)
+        if not whole or loop.extent != axis.domain.extent or loop.kind != "serial":
+            raise illegal(BLOCK, f"{loop.var.name!r} is no serial loop over a whole axis")
+        if variables(loop.extent) or axis.kind == "O":
+            raise illegal(BLOCK, f"the extent of {loop.var.name!r} is no size")
+    return loops
+
+
+def _padded(block: Block, padding: Sequence[int], known: Analyzer) -> dict[PrimVar, PrimExpr]:
+    """The extents of the axes that grow."""
+    where = "pad_einsum, argument 2 'padding'"
+    if len(padding) != len(block.axes):
+        axes = ", ".join(a.var.name for a in block.axes)
+        raise illegal(where, f"it takes a number for each of {axes}, got {list(padding)}")
+    if any(p < 1 for p in padding):
+        raise illegal(where, f"they must be positive, got {list(padding)}")
+    padded: dict[PrimVar, PrimExpr] = {}
+    for axis, p in zip(block.axes, padding, strict=True):
+        up = Binary("floordiv", Binary("add", axis.domain.extent, imm(p - 1)), imm(p))
+        extent = known.simplify(Binary("mul", up, imm(p)))
+        if not known.equal(extent, axis.domain.extent):
+            padded[axis.var] = extent
+    return padded
+
+
+def _contraction(block: Block, padded: Mapping[PrimVar, PrimExpr]) -> tuple[Store, list[Load]]:
+    """The block's store, and what its products are of."""
+    init, body = block.init, block.body
+    if block.predicate is not None or block.allocations:
+        raise illegal(BLOCK, f"{block.name!r} has a predicate or memory of its own")
+    if not isinstance(init, Store) or not isinstance(body, Store) or not _is_zero(init.value):
+        raise illegal(BLOCK, f"{block.name!r} is no sum from 0")
+    match body.value:
+        case Binary("add", Load(buffer, indices), product) if buffer is body.buffer:
+            same = indices == body.indices == init.indices and body.predicate is None
+        case _:
+            raise illegal(BLOCK, f"{block.name!r} is no sum from 0")
+    factors = _factors(product)
+    if not same or factors is None:
+        raise illegal(BLOCK, f"{block.name!r} does not sum products of elements")
+    places: dict[Buffer, tuple[PrimExpr, ...]] = {body.buffer: body.indices}
+    for load in factors:
+        if places.setdefault(load.buffer, load.indices) != load.indices:
+            raise illegal(BLOCK, f"it takes elements of {load.buffer.name!r} at several places")
+    axes = {a.var for a in block.axes}
+    for buffer, at in places.items():
+        if not set(at) <= axes or len(set(at)) != len(at):
+            raise illegal(BLOCK, f"it does not index {buffer.name!r} by its axes, each once")
+    for axis in block.axes:
+        if axis.kind == "R" and axis.var in padded:
+            for load in factors:
+                if axis.var not in load.indices:
+                    name = load.buffer.name
+                    raise illegal(
+                        "pad_einsum, argument 2 'padding'",
+                        f"{name!r} does not move along {axis.var.name!r}: 0 times what it holds "
+                        "may be no 0",
+                    )
+    return body, factors
+
+
+def _is_zero(e: PrimExpr) -> bool:
+    return isinstance(e, Imm) and e.value == 0
+
+
+def _factors(e: PrimExpr) -> list[Load] | None:
+    """The loads that an expression is the product of."""
+    match e:
+        case Load() if e.predicate is None:
+            return [e]
+        case Cast(_, value):
+            return _factors(value)
+        case Binary("mul", a, b):
+            left, right = _factors(a), _factors(b)
+            return None if left is None or right is None else left + right
+        case _:
+            return None
+
+
+def _over(indices: Sequence[PrimExpr]) -> set[PrimVar]:
+    return {i for i in indices if isinstance(i, PrimVar)}
+
+
+def _axis(block: Block, index: PrimExpr) -> BlockAxis:
+    return next(a for a in block.axes if a.var is index)
+
+
+def _copy(
+    buffer: Buffer,
+    indices: Sequence[PrimExpr],
+    block: Block,
+    padded: Mapping[PrimVar, PrimExpr],
+) -> Buffer:
+    """A buffer for as much of another as the padded block indexes."""
+    axes = [_axis(block, i) for i in indices]
+    shape = tuple(padded.get(a.var, a.domain.extent) for a in axes)
+    return Buffer(f"{buffer.name}_pad", shape, buffer.dtype)
+
+
+def _padding(name: str, new: Buffer, old: Buffer, ends: Sequence[PrimExpr]) -> Stmt:
+    """A nest that copies to a buffer, and fills it up with zeros."""
+    nest = copy_nest(name, new, old, new.shape, True, lambda at: at)
+    (block,) = blocks_below(nest)
+    store = block.body
+    assert isinstance(store, Store)
+    short = [
+        Compare("lt", i, n)
+        for i, n, whole in zip(store.indices, ends, new.shape, strict=True)
+        if n != whole
+    ]
+    inside = conjunction(short)
+    assert inside is not None
+    value = Select(inside, store.value, imm(0, new.dtype))
+    filled = with_regions(replace(block, body=replace(store, value=value)))
+    return replaced(PrimFunc((), nest), [(block, filled)]).body
+
+
+def _widened(
+    block: Block,
+    loops: Sequence[For],
+    padded: Mapping[PrimVar, PrimExpr],
+    copies: Mapping[Buffer, Buffer],
+) -> Stmt:
+    """The block's nest over padded axes and buffers."""
+    new = with_buffers(block, copies)
+    assert isinstance(new, Block)
+    axes = tuple(
+        replace(a, domain=Range(imm(0), padded.get(a.var, a.domain.extent))) for a in new.axes
+    )
+    extents = {a.value: padded[a.var] for a in block.axes if a.var in padded}
+    wide = [replace(x, extent=extents.get(x.var, x.extent)) for x in loops]
+    return around(wide, with_regions(replace(new, axes=axes)))

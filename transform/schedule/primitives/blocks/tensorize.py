@@ -1,0 +1,238 @@
+"""tensorize: a tile of a block is computed by a tensor intrinsic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from unity.arith import Analyzer
+from unity.ir.foreign import symbols_in
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.stmt import Block, Buffer, For, PrimFunc, Stmt, Store
+from unity.ir.visit import prim_children, rewrite_stmt, substitute_prim, substitute_stmt
+
+from ....blocks.buffer_match import bound_strides, differs_in_memory
+from ....blocks.dataflow import addressed_in, checked
+from ....blocks.legality import INTRINSIC
+from ....blocks.tree import (
+    Outcome,
+    Values,
+    all_blocks,
+    block_path,
+    bound_to,
+    illegal,
+    known_at,
+    renewed,
+    replaced,
+    variables,
+    with_regions,
+)
+from ...intrinsics import INTRINSICS
+from .blockize import blockize
+
+
+def tensorize(func: PrimFunc, var: PrimVar, intrinsic: str) -> Outcome:
+    """What a loop computes is done by an intrinsic's implementation.
+
+    Args:
+        func: The prim func.
+        var: A loop that `blockize` takes; below it stands what the intrinsic's description says,
+            on parts of the block's buffers.
+        intrinsic: Its name.
+
+    Returns:
+        The block around the implementation.
+
+    Where the implementation gives the address of a buffer to a C function, the part must lie in
+    memory as the buffer says: compact, or of its strides (``T.strides(s, 1)`` with a symbol `s`
+    takes those that are there, and `s` is their value in the implementation).
+
+    Raises:
+        UnityError: There is no such intrinsic; the loop computes something else, or on parts that
+            do not lie as the implementation takes them to.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule, TensorIntrinsic, register_intrinsic
+    >>> both = parse('''
+    ... @script.prim_func
+    ... def described(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:
+    ...     for i in range(4):
+    ...         with T.block("double"):
+    ...             vi = T.axis.spatial(4, i)
+    ...             b[vi] = a[vi] * 2.0
+    ...
+    ... @script.prim_func
+    ... def made(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:
+    ...     for lane in T.vectorized(4):
+    ...         b[lane] = a[lane] + a[lane]
+    ... ''').prim_funcs()
+    >>> register_intrinsic("double4", TensorIntrinsic(both["described"], both["made"]))
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 2, 8], c: f32[Buffer, 2, 8]) -> None:
+    ...     for i, j in T.grid(2, 8):
+    ...         with T.block("twice"):
+    ...             vi, vj = T.axis.remap("SS", i, j)
+    ...             c[vi, vj] = a[vi, vj] * 2.0
+    ... ''').prim_funcs()["main"])
+    >>> _, inner = sch.split(sch.get_loops("twice")[1], [None, 4])
+    >>> outer = sch.tensorize(inner, "double4")
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 2, 8], c: f32[Buffer, 2, 8]) -> None:
+        for i, j_0 in T.grid(2, 2):
+            with T.block("twice_o"):
+                vi_o, vj_o = T.axis.remap("SS", i, j_0)
+                for lane in T.vectorized(4):
+                    c[vi_o, vj_o * 4 + lane] = a[vi_o, vj_o * 4 + lane] + a[vi_o, vj_o * 4 + lane]
+    """
+    found = INTRINSICS.get(intrinsic)
+    if found is None:
+        known = ", ".join(INTRINSICS) or "none"
+        raise illegal(
+            "tensorize, argument 2 'intrinsic'",
+            f"there is no tensor intrinsic {intrinsic!r}",
+            f"those registered: {known}",
+        )
+    tiled = blockize(func, var)
+    path, outer = block_path(tiled.func, tiled.blocks[0])
+    match = _Match(known_at(path))
+    wanted = match.nest(found.description.body, outer.body)
+    if not wanted:
+        where = "tensorize, argument 1 'loop'"
+        raise illegal(where, f"it does not compute what {intrinsic!r} describes")
+    pairs = zip(found.description.buffers, found.implementation.buffers, strict=True)
+    parts = {new: match.parts[old] for old, new in pairs if old in match.parts}
+    names = {b.name for b in all_blocks(tiled.func.body)}
+    implementation = substitute_stmt(
+        found.implementation.body, _sizes(found.implementation, parts, match.known)
+    )
+    body = renewed(_placed(implementation, parts), names, set())
+    attrs = outer.attrs.with_(**{INTRINSIC: intrinsic}) if symbols_in(body) else outer.attrs
+    new = with_regions(replace(outer, body=body, attrs=attrs))
+    done = checked(replaced(tiled.func, [(outer, new)]), "tensorize, argument 1 'loop'")
+    return Outcome(done, blocks=tiled.blocks)
+
+
+def _sizes(made: PrimFunc, parts: Mapping[Buffer, _Part], known: Analyzer) -> Values:
+    """The values of an implementation's symbols, where its buffers stand for these parts.
+
+    Raises:
+        UnityError: A part does not lie in memory as the implementation says.
+    """
+    where = "tensorize, argument 1 'loop'"
+    sizes: Values = {}
+    for buffer, part in parts.items():
+        why = bound_strides(buffer, part.buffer, sizes, known)
+        if why is not None:
+            raise illegal(where, why)
+    given = addressed_in(made.body)
+    for buffer, part in parts.items():
+        if buffer in given:
+            why = differs_in_memory(buffer, part.buffer, part.base, sizes, known)
+            if why is not None:
+                hint = "say T.strides(s, 1) of that buffer, and have the function use s"
+                raise illegal(where, why, hint)
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Where a buffer of a description lies in one of the prim func."""
+
+    buffer: Buffer
+    base: tuple[PrimExpr, ...]
+
+    def at(self, indices: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+        lead = len(self.base) - len(indices)
+        return tuple(
+            b if k < lead else Binary("add", b, indices[k - lead]) for k, b in enumerate(self.base)
+        )
+
+
+@dataclass
+class _Match:
+    """Carries which loop stands for which, and where buffers lie."""
+
+    known: Analyzer
+    loops: Values = field(default_factory=dict[PrimVar | SizeVar, PrimExpr])
+    inner: set[PrimVar] = field(default_factory=set[PrimVar])
+    parts: dict[Buffer, _Part] = field(default_factory=dict[Buffer, _Part])
+
+    def nest(self, wanted: Stmt, given: Stmt) -> bool:
+        """Whether loops around a block compute what others describe."""
+        while isinstance(wanted, For) and isinstance(given, For):
+            if wanted.extent != given.extent or wanted.begin != imm(0) or given.begin != imm(0):
+                return False
+            if given.kind != "serial":
+                return False
+            self.loops[wanted.var] = given.var
+            self.inner.add(given.var)
+            self.known = self.known.with_extent(given.var, imm(0), given.extent)
+            wanted, given = wanted.body, given.body
+        if not isinstance(wanted, Block) or not isinstance(given, Block):
+            return False
+        plain = given.init is None and given.predicate is None and wanted.init is None
+        w, g = wanted.body, given.body
+        if not plain or not isinstance(w, Store) or not isinstance(g, Store):
+            return False
+        return (
+            self._access(wanted, w.buffer, w.indices, given, g.buffer, g.indices)
+            and self._value(wanted, w.value, given, g.value)
+            and len({p.buffer for p in self.parts.values()}) == len(self.parts)
+        )
+
+    def _value(self, wanted: Block, w: PrimExpr, given: Block, g: PrimExpr) -> bool:
+        if type(w) is not type(g) or w.dtype != g.dtype:
+            return False
+        if isinstance(w, Load) and isinstance(g, Load):
+            return self._access(wanted, w.buffer, w.indices, given, g.buffer, g.indices)
+        if isinstance(w, Imm | PrimVar | SizeVar):
+            here = substitute_prim(bound_to(w, wanted.axes), self.loops)
+            return here == bound_to(g, given.axes)
+        below = list(zip(prim_children(w), prim_children(g), strict=False))
+        same = all(getattr(w, n, 0) == getattr(g, n, 0) for n in ("op", "name", "attrs"))
+        return same and bool(below) and all(self._value(wanted, x, given, y) for x, y in below)
+
+    def _access(
+        self,
+        wanted: Block,
+        described: Buffer,
+        indices: Sequence[PrimExpr],
+        given: Block,
+        buffer: Buffer,
+        place: Sequence[PrimExpr],
+    ) -> bool:
+        lead = len(place) - len(indices)
+        if lead < 0 or described.dtype != buffer.dtype:
+            return False
+        base: list[PrimExpr] = []
+        for k, index in enumerate(place):
+            here = bound_to(index, given.axes)
+            if k >= lead:
+                there = substitute_prim(bound_to(indices[k - lead], wanted.axes), self.loops)
+                here = Binary("sub", here, there)
+            here = self.known.simplify(here)
+            if variables(here) & self.inner:
+                return False
+            base.append(here)
+        part = self.parts.setdefault(described, _Part(buffer, tuple(base)))
+        return part == _Part(buffer, tuple(base))
+
+
+def _placed(s: Stmt, parts: dict[Buffer, _Part]) -> Stmt:
+    """An implementation on the parts of buffers that it is for."""
+
+    def on_stmt(x: Stmt) -> Stmt | None:
+        if isinstance(x, Store) and x.buffer in parts:
+            part = parts[x.buffer]
+            return replace(x, buffer=part.buffer, indices=part.at(x.indices))
+        return with_regions(x) if isinstance(x, Block) else None
+
+    def on_expr(e: PrimExpr) -> PrimExpr | None:
+        if isinstance(e, Load) and e.buffer in parts:
+            part = parts[e.buffer]
+            return Load(part.buffer, part.at(e.indices), e.predicate)
+        return None
+
+    return rewrite_stmt(s, on_stmt, on_expr)

@@ -1,0 +1,118 @@
+"""transform_block_layout: a block over other axes, in a nest of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unity.arith.iter_map import detect, inverse
+from unity.ir.prim_expr import PrimExpr, PrimVar, imm
+from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range
+from unity.ir.visit import substitute_stmt
+
+from ....blocks.legality import breach, commutes, late_init
+from ....blocks.site import Site
+from ....blocks.tree import (
+    NOTHING,
+    Outcome,
+    Values,
+    around,
+    block_path,
+    illegal,
+    known_at,
+    replaced,
+    variables,
+    with_regions,
+)
+from ...index_map import IndexMap
+
+
+def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Outcome:
+    """The block's points are numbered anew, and its loops with them.
+
+    Args:
+        func: The prim func.
+        name: A block directly in one serial loop for each of its axes.
+        index_map: The new axes in terms of the old ones; a bijection.
+
+    Raises:
+        UnityError: The block is in no such nest; the map is no bijection, or joins spatial and
+            reduce axes.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 4, 8]) -> None:
+    ...     for i, j in T.grid(4, 8):
+    ...         with T.block("copy"):
+    ...             vi, vj = T.axis.remap("SS", i, j)
+    ...             c[vi, vj] = a[vi, vj]
+    ... ''').prim_funcs()["main"])
+    >>> sch.transform_block_layout("copy", lambda i, j: (i * 8 + j,))
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 4, 8]) -> None:
+        for ax0 in range(32):
+            with T.block("copy"):
+                v0 = T.axis.remap("S", ax0)
+                c[v0 // 8, v0 % 8] = a[v0 // 8, v0 % 8]
+    """
+    path, block = block_path(func, name)
+    nest = path[len(path) - 1 - len(block.axes) : -1]
+    loops = [s for s in nest if isinstance(s, For)]
+    where = "transform_block_layout, argument 1 'block'"
+    by_var = {x.var: x for x in loops}
+    driving = [
+        by_var[a.value] for a in block.axes if isinstance(a.value, PrimVar) and a.value in by_var
+    ]
+    one_each = len(driving) == len(block.axes) and {x.var for x in driving} == set(by_var)
+    if len(loops) != len(nest) or not one_each or not loops:
+        raise illegal(where, f"{name!r} is not directly in one loop for each of its axes")
+    for axis, loop in zip(block.axes, driving, strict=True):
+        whole = axis.domain.begin == loop.begin == imm(0) and axis.domain.extent == loop.extent
+        if not whole or loop.kind != "serial" or axis.kind == "O" or variables(loop.extent):
+            raise illegal(where, f"{loop.var.name!r} is no serial loop over a whole axis")
+    if block.predicate is not None:
+        raise illegal(where, f"{name!r} has a predicate")
+    site = Site(block, tuple(nest), tuple(loops), known_at(path[:-1]))
+    why = breach(site) or (late_init(site) if block.init is not None else None)
+    if why is not None:
+        raise illegal(where, why)
+    where = "transform_block_layout, argument 2 'index_map'"
+    if len(index_map.inputs) != len(block.axes):
+        raise illegal(where, f"it takes {len(index_map.inputs)} axes, not {len(block.axes)}")
+    old = [a.var for a in block.axes]
+    outputs = index_map(old)
+    m = detect(outputs, {a.var: a.domain.extent for a in block.axes}, known_at(path[:-1]))
+    if m is None or not m.is_bijective() or any(s.base != imm(0) for s in m.sums):
+        raise illegal(where, "it is not known to be a bijection onto boxes from 0")
+    reduces = [a.var for a in block.axes if a.kind == "R"]
+    moved = [e for e in outputs if variables(e) & set(reduces)]
+    if moved != reduces and not commutes(block):
+        raise illegal(where, f"the steps of {name!r} are not known to come in any order")
+    made: list[For] = []
+    axes: list[BlockAxis] = []
+    for k, (e, s) in enumerate(zip(outputs, m.sums, strict=True)):
+        extent = m.compact_extent(s)
+        assert extent is not None
+        var = PrimVar(f"ax{k}")
+        made.append(For(var, imm(0), extent, NOTHING))
+        axes.append(BlockAxis(PrimVar(f"v{k}"), _kind(where, block, e), Range(imm(0), extent), var))
+    back = inverse(m, [a.var for a in axes])
+    if back is None:
+        raise illegal(where, "its inverse is not found")
+    values: Values = dict(back.items())
+    new = replace(
+        block,
+        axes=tuple(axes),
+        body=substitute_stmt(block.body, values),
+        init=None if block.init is None else substitute_stmt(block.init, values),
+    )
+    return Outcome(replaced(func, [(loops[0], around(made, with_regions(new)))]))
+
+
+def _kind(where: str, block: Block, e: PrimExpr) -> AxisKind:
+    used: list[AxisKind] = [a.kind for a in block.axes if a.var in variables(e)]
+    if "S" in used and "R" in used:
+        raise illegal(where, "an axis of it joins spatial and reduce axes")
+    return used[0] if used else "S"

@@ -1,0 +1,1 @@
+"""Primitives that move a block to where its result is made or read."""

@@ -1,0 +1,158 @@
+"""reverse_compute_at: a block's nest moves into a loop of the block that makes what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from unity.arith.region import covers
+from unity.ir.prim_expr import PrimVar, imm
+from unity.ir.stmt import Block, Buffer, PrimFunc, Range
+
+from ....blocks.dataflow import (
+    accesses,
+    axes_of_index,
+    checked,
+    loaded,
+    order_of,
+    site_of,
+    sole_store,
+    spans,
+)
+from ....blocks.motion import may_skip, refuse_moved
+from ....blocks.site import Site, sites
+from ....blocks.tree import (
+    NOTHING,
+    Outcome,
+    Path,
+    block_path,
+    driven,
+    illegal,
+    known_at,
+    loop_path,
+    loops_of,
+    replaced,
+    scope_path,
+    sequence,
+    variables,
+)
+from .compute_at import made_by, nest_over, refuse_scope
+
+
+def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
+    """In each iteration of a loop, a block takes what was made of its source there.
+
+    Args:
+        func: The prim func.
+        name: A block that reads one buffer made in the loop, at its axes.
+        var: A loop before the block's nest.
+
+    Raises:
+        UnityError: The block is no such, or what it reads is not complete in an iteration.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 8, 8], c: f32[Buffer, 8]) -> None:
+    ...     t = T.alloc((8,), "float32")
+    ...     for i, k in T.grid(8, 8):
+    ...         with T.block("sum"):
+    ...             vi, vk = T.axis.remap("SR", i, k)
+    ...             with T.init():
+    ...                 t[vi] = 0.0
+    ...             t[vi] += a[vi, vk]
+    ...     for i in range(8):
+    ...         with T.block("relu"):
+    ...             vi = T.axis.spatial(8, i)
+    ...             c[vi] = T.max(t[vi], 0.0)
+    ... ''').prim_funcs()["main"])
+    >>> sch.reverse_compute_at("relu", sch.get_loops("sum")[0])
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 8, 8], c: f32[Buffer, 8]) -> None:
+        t = T.alloc((8,), "float32")
+        for i in range(8):
+            for k in range(8):
+                with T.block("sum"):
+                    vi, vk = T.axis.remap("SR", i, k)
+                    with T.init():
+                        t[vi] = 0.0
+                    t[vi] += a[vi, vk]
+            for i_at in range(1):
+                with T.block("relu"):
+                    vi = T.axis.spatial(8, i + i_at)
+                    c[vi] = T.max(t[vi], 0.0)
+    """
+    where = "reverse_compute_at, argument 1 'block'"
+    path, block = block_path(func, name)
+    target, loop = loop_path(func, var)
+    refuse_scope("reverse_compute_at, argument 2 'loop'", path, target)
+    first, last = order_of(func, loop)
+    here, _ = order_of(func, block)
+    if here < last:
+        raise illegal("reverse_compute_at, argument 2 'loop'", f"it does not stand before {name!r}")
+    output = made_by(where, block)
+    if any(
+        a.block is not block and a.order < here for part in accesses(func, output) for a in part
+    ):
+        raise illegal(where, f"{output.name!r}, which it makes, is touched before it")
+    inside = sites(loop.body, target)
+    maker, buffer = _source(where, func, block, inside)
+    for each in loops_of(scope_path(target)):
+        if driven(maker.block, each.var) - {"S"}:
+            raise illegal(where, f"{buffer.name!r} is complete only after {each.var.name!r}")
+    for other in loaded(block) - {buffer, output}:
+        for access in accesses(func, other)[0]:
+            shared = [s for s in loops_of(access.path) if any(s is x for x in target)]
+            if access.order > first or shared:
+                raise illegal(where, f"{other.name!r}, which it reads, is made too late")
+    site = site_of(path)
+    region = next(r for r in block.reads if r.buffer is buffer)
+    axes = axes_of_index([r.begin for r in region.ranges], block)
+    if axes is None or any(r.extent != imm(1) for r in region.ranges):
+        raise illegal(where, f"it reads {buffer.name!r} elsewhere than at its axes")
+    if any(a.kind != "S" for a in axes):
+        raise illegal(where, f"it reduces over what it reads of {buffer.name!r}")
+    if not spans(axes, buffer.shape, site.known) or not site.covers_domain():
+        raise illegal(where, f"it is not known to run over all of {buffer.name!r}")
+    box = maker.fills(buffer)
+    maker_path, _ = block_path(func, maker.block.name)
+    whole = site_of(maker_path).fills(buffer)
+    full = [Range(imm(0), n) for n in buffer.shape]
+    if box is None or whole is None or not covers(whole, full, site.known):
+        raise illegal(where, f"what {maker.block.name!r} makes in an iteration is no known box")
+    refuse_moved(where, func, path, target)
+    why = may_skip(scope_path(target))
+    if why is not None:
+        raise illegal(where, why)
+    ranges = dict(zip([a.var for a in axes], box, strict=True))
+    ranges |= _kept(where, block, path, target, ranges)
+    nest = nest_over(func, block, ranges, known_at(target))
+    inner = replace(loop, body=sequence([loop.body, nest]))
+    return Outcome(checked(replaced(func, [(block, NOTHING), (loop, inner)]), where))
+
+
+def _kept(
+    where: str, block: Block, path: Path, target: Path, given: Mapping[PrimVar, Range]
+) -> dict[PrimVar, Range]:
+    """Axes that loops around both drive, where they are."""
+    stays = {x.var for x in loops_of(target) if any(x is s for s in path)}
+    own = {x.var for x in loops_of(scope_path(path))} - stays
+    found: dict[PrimVar, Range] = {}
+    for axis in block.axes:
+        driving = variables(axis.value)
+        if axis.var in given or not driving & stays:
+            continue
+        if driving & own:
+            raise illegal(where, f"{axis.var.name!r} is driven by loops that stay and others")
+        found[axis.var] = Range(axis.value, imm(1))
+    return found
+
+
+def _source(where: str, func: PrimFunc, block: Block, inside: list[Site]) -> tuple[Site, Buffer]:
+    """The one block in the loop that makes what a block reads."""
+    found = [(s, r.buffer) for s in inside for r in s.block.writes if r.buffer in loaded(block)]
+    if len(found) != 1 or not sole_store(found[0][0].block, found[0][1], func):
+        raise illegal(where, "not one block in the loop makes one buffer that it reads")
+    return found[0]

@@ -1,0 +1,1 @@
+"""Primitives that change loops: their order, number and kind."""

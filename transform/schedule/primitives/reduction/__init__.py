@@ -1,0 +1,1 @@
+"""Primitives that take a reduction apart or put it together."""

@@ -1,0 +1,130 @@
+"""decompose_reduction: a reduction's init becomes a block of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unity.ir.empty_reduction import conjuncts
+from unity.ir.prim_expr import PrimVar
+from unity.ir.stmt import Block, BlockAxis, PrimFunc
+from unity.ir.visit import substitute_stmt
+
+from ....blocks.dataflow import checked
+from ....blocks.legality import breach, late_init
+from ....blocks.site import Site
+from ....blocks.tree import (
+    Outcome,
+    Values,
+    all_blocks,
+    around,
+    block_path,
+    blocks_below,
+    conjunction,
+    driven,
+    illegal,
+    known_at,
+    loop_path,
+    loops_of,
+    replaced,
+    scope_path,
+    sequence,
+    unique,
+    variables,
+    with_regions,
+)
+
+
+def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
+    """The init runs before a loop, for all that the loop reduces into.
+
+    Args:
+        func: The prim func.
+        name: A block with an init.
+        var: A loop around it; none around that drives a reduce axis.
+
+    Returns:
+        The block of the init.
+
+    Raises:
+        UnityError: The block has no init; a loop further out reduces already.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 4]) -> None:
+    ...     for i, k in T.grid(4, 8):
+    ...         with T.block("sum"):
+    ...             vi, vk = T.axis.remap("SR", i, k)
+    ...             with T.init():
+    ...                 c[vi] = 0.0
+    ...             c[vi] += a[vi, vk]
+    ... ''').prim_funcs()["main"])
+    >>> init = sch.decompose_reduction("sum", sch.get_loops("sum")[1])
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 4]) -> None:
+        for i in range(4):
+            with T.block("sum_init"):
+                vi = T.axis.remap("S", i)
+                c[vi] = 0.0
+            for k in range(8):
+                with T.block("sum"):
+                    vi, vk = T.axis.remap("SR", i, k)
+                    c[vi] += a[vi, vk]
+    """
+    path, block = block_path(func, name)
+    _, loop = loop_path(func, var)
+    if block.init is None:
+        raise illegal("decompose_reduction, argument 1 'block'", f"{name!r} has no init")
+    where = "decompose_reduction, argument 2 'loop'"
+    scope = loops_of(scope_path(path))
+    if not any(s is loop for s in scope):
+        raise illegal(where, f"it is not around {name!r}")
+    at = next(k for k, s in enumerate(scope) if s is loop)
+    for outer in scope[:at]:
+        if driven(block, outer.var) - {"S"}:
+            raise illegal(where, f"{outer.var.name!r} around it drives a reduce axis")
+    inside = scope[at:]
+    if not any("R" in driven(block, x.var) for x in inside):
+        raise illegal(where, "nothing is reduced in it")
+    kept = [x for x in inside if "S" in driven(block, x.var)]
+    mixed = [x for x in kept if "R" in driven(block, x.var)]
+    if mixed:
+        raise illegal(where, f"{mixed[0].var.name!r} drives spatial and reduce axes")
+    gone = {x.var for x in inside} - {x.var for x in kept}
+    if any((variables(x.begin) | variables(x.extent)) & gone for x in kept):
+        raise illegal(where, "bounds of loops in it depend on loops that reduce")
+    if len(blocks_below(loop)) > 1:
+        raise illegal(where, "it holds other blocks as well")
+    at = next(k for k, s in enumerate(path) if s is loop)
+    site = Site(block, path[at:-1], inside, known_at(path[:-1]))
+    why = breach(site) or late_init(site)
+    if why is not None:
+        raise illegal(where, why)
+    parts = conjuncts(block.predicate) if block.predicate is not None else ()
+    if any(variables(p) & gone and variables(p) - gone & {x.var for x in kept} for p in parts):
+        raise illegal(where, "its predicate joins spatial and reduce loops")
+    fresh: Values = {x.var: PrimVar(x.var.name, x.var.dtype) for x in kept}
+    axes = tuple(
+        BlockAxis(PrimVar(a.var.name), "S", a.domain, a.value) for a in block.axes if a.kind == "S"
+    )
+    renamed: Values = {
+        a.var: n.var for a, n in zip((a for a in block.axes if a.kind == "S"), axes, strict=True)
+    }
+    first = unique(f"{name}_init", {b.name for b in all_blocks(func.body)})
+    made = Block(
+        first,
+        axes,
+        (),
+        (),
+        substitute_stmt(block.init, renamed),
+        predicate=conjunction([p for p in parts if not variables(p) & gone]),
+    )
+    serial = [replace(x, kind="serial", thread=None) for x in kept]
+    nest = substitute_stmt(around(serial, with_regions(made)), fresh)
+    update = with_regions(replace(block, init=None))
+    body = replaced(replace(func, body=loop), [(block, update)]).body
+    return Outcome(
+        checked(replaced(func, [(loop, sequence([nest, body]))]), where), blocks=(first,)
+    )

@@ -1,0 +1,1 @@
+"""Primitives that draw a number at random and record it as a decision."""

@@ -1,0 +1,1 @@
+"""Primitives that change where values lie: copies, scopes, layouts."""

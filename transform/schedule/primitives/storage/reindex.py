@@ -1,0 +1,181 @@
+"""reindex: a block reads or writes a copy of a buffer that is laid out by its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from unity.arith.iter_map import detect
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Block, BlockAxis, Buffer, IfThen, PrimFunc, PrimWhile, Stmt, Store
+from unity.ir.visit import rewrite_stmt, stmt_exprs, substitute_prim, walk_prim, walk_stmt
+
+from ....blocks.dataflow import allocated, checked, copy_nest, site_of, top_of
+from ....blocks.motion import refuse_shifting
+from ....blocks.site import stores_always
+from ....blocks.tree import (
+    Outcome,
+    Path,
+    Values,
+    all_blocks,
+    block_path,
+    illegal,
+    known_at,
+    replaced,
+    sequence,
+    unique,
+    variables,
+    with_regions,
+)
+from .cache_read import refuse_if_made_inside
+from .cache_write import refuse_if_shared
+
+
+def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
+    """A buffer over the axes that index an access takes the place of the one accessed.
+
+    Args:
+        func: The prim func.
+        name: The block; it accesses the buffer at one place.
+        kind: ``read`` or ``write``.
+        index: Which of its reads or writes.
+
+    Returns:
+        The block that copies: before the nest for a read, behind it for a write.
+
+    Raises:
+        UnityError: There is no such access, it is not at one place, or it might be out of bounds
+            where the block does not make it.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 10], c: f32[Buffer, 8, 3]) -> None:
+    ...     for i, k in T.grid(8, 3):
+    ...         with T.block("windows"):
+    ...             vi, vk = T.axis.remap("SS", i, k)
+    ...             c[vi, vk] = a[vi + vk]
+    ... ''').prim_funcs()["main"])
+    >>> copy = sch.reindex("windows", "read", 0)
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 10], c: f32[Buffer, 8, 3]) -> None:
+        a_reindex = T.alloc((8, 3), "float32")
+        for ax0, ax1 in T.grid(8, 3):
+            with T.block("a_reindex"):
+                v0, v1 = T.axis.remap("SS", ax0, ax1)
+                a_reindex[v0, v1] = a[v0 + v1]
+        for i, k in T.grid(8, 3):
+            with T.block("windows"):
+                vi, vk = T.axis.remap("SS", i, k)
+                c[vi, vk] = a_reindex[vi, vk]
+    """
+    path, block = block_path(func, name)
+    if kind not in ("read", "write"):
+        raise illegal("reindex, argument 2 'kind'", f"it is 'read' or 'write', got {kind!r}")
+    where = "reindex, argument 3 'index'"
+    regions = block.reads if kind == "read" else block.writes
+    if not 0 <= index < len(regions):
+        raise illegal(where, f"{name!r} has {len(regions)} {kind}s, got {index}")
+    buffer = regions[index].buffer
+    place = _place(where, func, block, buffer)
+    axes = [a for a in block.axes if any(a.var in variables(i) for i in place)]
+    top = top_of(path)
+    refuse_shifting(where, func, path)
+    if kind == "read":
+        refuse_if_made_inside(where, top, buffer)
+        _refuse_outside(where, place, buffer, path)
+    else:
+        _refuse_write(where, func, path, buffer, top, axes, place)
+    extents = tuple(a.domain.extent for a in axes)
+    new = Buffer(f"{buffer.name}_reindex", extents, buffer.dtype)
+    at = tuple(known_at(path).simplify(Binary("sub", a.var, a.domain.begin)) for a in axes)
+
+    def there(point: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+        values: Values = {
+            a.var: Binary("add", p, a.domain.begin) for a, p in zip(axes, point, strict=True)
+        }
+        return tuple(known_at(path[:-1]).simplify(substitute_prim(i, values)) for i in place)
+
+    copy = unique(new.name, {b.name for b in all_blocks(func.body)})
+    changed = with_regions(_moved(block, buffer, new, at))
+    inner = replaced(replace(func, body=top), [(block, changed)]).body
+    if kind == "read":
+        parts = (copy_nest(copy, new, buffer, extents, True, there), inner)
+    else:
+        parts = (inner, copy_nest(copy, buffer, new, extents, False, there))
+    both = sequence(parts)
+    return Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
+
+
+def _place(where: str, func: PrimFunc, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:
+    found: dict[tuple[PrimExpr, ...], None] = {}
+    for s in walk_stmt(block):
+        if isinstance(s, Store) and s.buffer is buffer:
+            found[s.indices] = None
+        for e in stmt_exprs(s):
+            found.update(
+                {
+                    x.indices: None
+                    for x in walk_prim(e)
+                    if isinstance(x, Load) and x.buffer is buffer
+                }
+            )
+    known = {a.var for a in block.axes} | {p for p in func.params if isinstance(p, PrimVar)}
+    places = list(found)
+    if len(places) != 1 or any(variables(i) - known for i in places[0]):
+        raise illegal(where, f"{buffer.name!r} is not accessed at one place over the axes")
+    return places[0]
+
+
+def _refuse_outside(where: str, place: Sequence[PrimExpr], buffer: Buffer, path: Path) -> None:
+    known = known_at(path)
+    for i, n in zip(place, buffer.shape, strict=True):
+        inside = (Compare("le", imm(0), i), Compare("lt", i, n))
+        if not all(known.prove(c) for c in inside) and not _reads_anyway(path):
+            raise illegal(where, f"{buffer.name!r} is not known to be read within its bounds")
+
+
+def _reads_anyway(path: Path) -> bool:
+    """Whether a block reads, at every point of its domain, what it reads at all."""
+    block = path[-1]
+    exprs = [e for s in walk_stmt(block) for e in stmt_exprs(s)]
+    chosen = any(isinstance(x, Select) for e in exprs for x in walk_prim(e))
+    chosen = chosen or any(isinstance(s, IfThen | PrimWhile) for s in walk_stmt(block))
+    return not chosen and site_of(path).covers_domain()
+
+
+def _refuse_write(
+    where: str,
+    func: PrimFunc,
+    path: Path,
+    buffer: Buffer,
+    top: Stmt,
+    axes: Sequence[BlockAxis],
+    place: Sequence[PrimExpr],
+) -> None:
+    block = path[-1]
+    assert isinstance(block, Block)
+    refuse_if_shared(where, func, block, buffer, top)
+    if any(a.kind != "S" for a in axes) or len(axes) != sum(a.kind == "S" for a in block.axes):
+        raise illegal(where, f"{buffer.name!r} is not indexed by the spatial axes")
+    m = detect(place, {a.var: a.domain.extent for a in axes}, known_at(path[:-1]))
+    if m is None or not m.is_injective():
+        raise illegal(where, f"the block is not known to write {buffer.name!r} once at each place")
+    if not site_of(path).covers_domain() or not stores_always(block.body):
+        raise illegal(where, f"{block.name!r} is not known to store at each point of its domain")
+
+
+def _moved(block: Block, buffer: Buffer, new: Buffer, at: tuple[PrimExpr, ...]) -> Block:
+    def on_stmt(s: Stmt) -> Stmt | None:
+        if isinstance(s, Store) and s.buffer is buffer:
+            return Store(new, at, s.value, s.predicate)
+        return None
+
+    def on_expr(e: PrimExpr) -> PrimExpr | None:
+        return Load(new, at) if isinstance(e, Load) and e.buffer is buffer else None
+
+    result = rewrite_stmt(block, on_stmt, on_expr)
+    assert isinstance(result, Block)
+    return result

@@ -1,0 +1,109 @@
+"""transform_layout: a temporary laid out by an index map."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unity.arith import Analyzer
+from unity.arith.iter_map import detect
+from unity.arith.region import extremes
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt, Store
+from unity.ir.visit import rewrite_stmt
+
+from ....blocks.tree import Outcome, illegal, with_regions
+from ...index_map import IndexMap
+from .set_scope import laid_out
+
+
+def transform_layout(func: PrimFunc, name: str, index: int, index_map: IndexMap) -> Outcome:
+    """Each element of a temporary moves to where a map sends its indices.
+
+    Args:
+        func: The prim func.
+        name: A block.
+        index: Which of its writes: to a temporary.
+        index_map: The new indices in terms of the old ones; room between them stays unused.
+
+    Raises:
+        UnityError: There is no such write; the map may send two elements to one place, or takes
+            another number of indices.
+
+    >>> from unity.script import parse
+    >>> from unity.transform.schedule import Schedule
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 8, 8], c: f32[Buffer, 8, 8]) -> None:
+    ...     t = T.alloc((8, 8), "float32")
+    ...     for i, j in T.grid(8, 8):
+    ...         with T.block("double"):
+    ...             vi, vj = T.axis.remap("SS", i, j)
+    ...             t[vi, vj] = a[vi, vj] * 2.0
+    ...     for i, j in T.grid(8, 8):
+    ...         with T.block("flip"):
+    ...             vi, vj = T.axis.remap("SS", i, j)
+    ...             c[vi, vj] = t[vj, vi]
+    ... ''').prim_funcs()["main"])
+    >>> sch.transform_layout("double", 0, lambda i, j: (i // 4, j, i % 4))
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 8, 8], c: f32[Buffer, 8, 8]) -> None:
+        t = T.alloc((2, 8, 4), "float32")
+        for i, j in T.grid(8, 8):
+            with T.block("double"):
+                vi, vj = T.axis.remap("SS", i, j)
+                t[vi // 4, vj, vi % 4] = a[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("flip"):
+                vi, vj = T.axis.remap("SS", i, j)
+                c[vi, vj] = t[vj // 4, vi, vj % 4]
+    """
+    buffer = laid_out(func, name, index, "transform_layout")
+    where = "transform_layout, argument 3 'index_map'"
+    rank = len(buffer.shape)
+    if len(index_map.inputs) != rank:
+        raise illegal(where, f"it takes {len(index_map.inputs)} indices, the rank is {rank}")
+    if buffer.strides is not None:
+        raise illegal("transform_layout, argument 2 'index'", f"{buffer.name!r} has strides")
+    extents: dict[PrimVar, PrimExpr] = dict(zip(index_map.inputs, buffer.shape, strict=True))
+    m = detect(index_map.outputs, extents)
+    if m is None or not m.is_injective():
+        raise illegal(where, "it is not known to send each element to a place of its own")
+    shape = _shape(where, index_map, extents)
+    new = replace(buffer, shape=shape, separators=())
+
+    def on_expr(e: PrimExpr) -> PrimExpr | None:
+        if isinstance(e, Load) and e.buffer is buffer:
+            return Load(new, index_map(e.indices), e.predicate)
+        return None
+
+    def on_stmt(s: Stmt) -> Stmt | None:
+        match s:
+            case Store() if s.buffer is buffer:
+                return replace(s, buffer=new, indices=index_map(s.indices))
+            case Allocate() if s.buffer is buffer:
+                return replace(s, buffer=new)
+            case Block() if _names(s, buffer):
+                return with_regions(s)
+            case _:
+                return None
+
+    return Outcome(replace(func, body=rewrite_stmt(func.body, on_stmt, on_expr)))
+
+
+def _names(block: Block, buffer: Buffer) -> bool:
+    return any(r.buffer is buffer for r in (*block.reads, *block.writes))
+
+
+def _shape(
+    where: str, index_map: IndexMap, extents: dict[PrimVar, PrimExpr]
+) -> tuple[PrimExpr, ...]:
+    known = Analyzer()
+    shape: list[PrimExpr] = []
+    over = {v: Range(imm(0), n) for v, n in extents.items()}
+    for e in index_map.outputs:
+        ends = extremes(e, over, known)
+        if ends is None or not known.prove(Compare("ge", ends[0], imm(0))):
+            raise illegal(where, "an index is not known never to be negative")
+        shape.append(known.simplify(Binary("add", ends[1], imm(1))))
+    return tuple(shape)

@@ -1,0 +1,1 @@
+"""What schedule rules are made of: register tiles, packing, panels, work shared among threads."""

@@ -1,0 +1,177 @@
+"""The register tile of a contraction: how many of each axis, and what a task of a thread has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from unity.ir.prim_expr import imm
+from unity.ir.representative import LENGTH, representative_extent
+from unity.machine.target import Target
+
+from ..blocks.access import known_of, place, step
+from ..blocks.extents import ceildiv, number, product
+from ..blocks.nest import Axis, Reduction
+from ..roles.reduction import Layout, columns_of, rows_of
+from .packing import REPACK, Packing
+from .result import GRAIN, PIECES
+from .tile_sizes import column_tiers, tile_size, tile_tiers
+from .unrolling import steps_in_row
+
+FEW = 2
+"""Steps in a row of an unknown number."""
+MOST_ROWS = 8
+"""Rows of a tile, at most."""
+STEP = 0.5, 1.0
+"""Cycles of a step beside the multiplications: from the first cache, from the second."""
+FAR = 0.35
+"""Cycles that each vector from the second cache costs besides."""
+FINISH = 30
+"""Cycles until a tile's last sums are there."""
+PAGE = 4096
+"""Bytes of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How many of each axis a register tile has.
+
+    Attributes:
+        rows: Of the axis of rows.
+        beside: Of the second axis of columns.
+        vectors: Vectors of the first.
+        steps: Steps of the innermost reduced axis in a row.
+        piece: Tiles of rows that a task has; None for all.
+        ahead: Whether the next strip's columns are to be fetched.
+    """
+
+    rows: int
+    beside: int
+    vectors: int
+    steps: int
+    piece: int | None
+    ahead: bool = False
+
+
+def tiling_of(
+    layout: Layout, reduction: Reduction, target: Target, packing: Packing | None
+) -> Tiling:
+    """The tile that keeps the multipliers busy, from registers and extents."""
+    found = None if packing is None else _cheapest(layout, reduction, target, packing)
+    if found is not None:
+        return found
+    most = 2 * columns_of(target) if layout.row is None else columns_of(target)
+    vectors = tile_size(ceildiv(layout.column.extent, imm(layout.lanes)), most)
+    beside = 1
+    if layout.beside is not None:
+        beside = tile_size(layout.beside.extent, max(1, most // vectors))
+    width, rows = vectors * beside, 1
+    if layout.row is not None:
+        largest = max(1, min(MOST_ROWS, rows_of(width, target)))
+        rows = tile_tiers(layout.row.extent, largest, width)[0].size
+    piece = _piece(layout, reduction, target, packing, rows, beside, vectors)
+    return Tiling(rows, beside, vectors, _steps(layout, reduction), piece)
+
+
+def _steps(layout: Layout, reduction: Reduction) -> int:
+    """How many steps stand in a row."""
+    axes = tuple(a for a in (layout.row, layout.beside) if a is not None)
+    steps = steps_in_row(reduction, axes)
+    if number(reduction.axes[-1].extent) is None:
+        return min(steps, FEW)  # each tile is written twice, also for the rest
+    return steps
+
+
+def _cheapest(
+    layout: Layout, reduction: Reduction, target: Target, packing: Packing
+) -> Tiling | None:
+    """The tile over a panel that is estimated to cost least; None where sizes are unknown."""
+    depth, columns = number(packing.depth.extent), number(layout.column.extent)
+    rows = None if layout.row is None else number(layout.row.extent)
+    if layout.row is None or not depth or not columns or not rows:
+        return None
+    most = _most_rows(layout, layout.row, reduction, packing, target)
+    best: tuple[float, Tiling] | None = None
+    for vectors in range(columns_of(target), 0, -1):
+        strips = column_tiers(layout.column.extent, layout.lanes, vectors)
+        width = strips[0].size
+        largest = max(1, min(most, rows_of(width, target)))
+        tiles = tile_tiers(layout.row.extent, largest, width)
+        height = tiles[0].size
+        piece = _piece(layout, reduction, target, packing, height, 1, width)
+        total, count = 0.0, 0
+        for strip in strips:
+            strips_here = number(strip.count) or 0
+            count += strips_here
+            for tile in tiles:
+                each = _cost(depth, layout, packing, tile.size, strip.size, target)
+                total += strips_here * (number(tile.count) or 0) * each
+        if piece is not None:
+            all_tiles = -(-rows // height)
+            count *= -(-all_tiles // piece)
+        count *= math.prod(number(a.extent) or 1 for a in layout.outer)
+        rounds = -(-count // target.threads)
+        total *= rounds * target.threads / count
+        if best is None or total < best[0]:
+            many = width * layout.lanes < columns and height < rows  # who asks, and for what
+            far = depth * columns * packing.load.dtype.bytes > target.l2_bytes
+            steps = _steps(layout, reduction)
+            best = total, Tiling(height, 1, width, steps, piece, many and far)
+    return None if best is None else best[1]
+
+
+def _most_rows(
+    layout: Layout, row: Axis, reduction: Reduction, packing: Packing, target: Target
+) -> int:
+    """Rows of a tile such that what is read for each of them stays in the first cache together.
+
+    Rows that lie a multiple of a page apart share its sets, a way of which is a page large.
+    """
+    known = known_of((*layout.outer, layout.column, row, packing.depth))
+    ways, most = max(2, target.l1_bytes // PAGE), MOST_ROWS
+    for load in reduction.loads():
+        apart = step(place(load, known), row.var)
+        if apart and load is not packing.load:
+            sets = PAGE // math.gcd(PAGE, abs(apart) * load.dtype.bytes)
+            most = min(most, sets * ways // 2)
+    return most
+
+
+def _cost(
+    depth: int, layout: Layout, packing: Packing, rows: int, columns: int, target: Target
+) -> float:
+    """Cycles of a tile: two multiplications or loads each, four of latency."""
+    sums = rows * columns
+    panel = depth * columns * layout.lanes * packing.load.dtype.bytes
+    near, far = STEP
+    beside = near if panel <= target.l1_bytes // 2 else far + FAR * columns
+    each = max(sums / 2, (rows + columns) / 2, 4) + beside
+    return depth * each + sums + FINISH
+
+
+def _piece(
+    layout: Layout,
+    reduction: Reduction,
+    target: Target,
+    packing: Packing | None,
+    rows: int,
+    beside: int,
+    vectors: int,
+) -> int | None:
+    """How many tiles of rows make a piece of a strip; None for all of them."""
+    tasks = -(-(number(layout.column.extent) or 1) // (vectors * layout.lanes))
+    if layout.beside is not None:
+        tasks *= -(-(number(layout.beside.extent) or 1) // beside)
+    for axis in layout.outer:
+        tasks *= number(axis.extent) or 1
+    wanted = PIECES * target.threads
+    if layout.row is None or target.threads == 1 or tasks >= wanted:
+        return None
+    least = 1 if packing is None else -(-REPACK // rows)
+    known = number(layout.row.extent)
+    if known is None:
+        steps = representative_extent(product([a.extent for a in reduction.axes])) or LENGTH
+        return max(least, -(-GRAIN // (steps * rows * vectors * beside * layout.lanes)))
+    whole = -(-known // rows)
+    pieces = -(-whole // max(least, -(-whole * tasks // wanted)))
+    return -(-whole // pieces) if pieces > 1 else None  # even ones
