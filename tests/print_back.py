@@ -1,8 +1,8 @@
 """Programs that tests build print to a text that parses back to them.
 
 Most tests build programs much like those of others, and reading one costs more than compiling it.
-So a program is read back if its text has something new: three words in a row that no text had since
-the process began, whatever names and numbers are.
+So a program is read back if its text has something new: two words in a row that no text had since
+the process began, whatever names and numbers are. The slow run reads back more of them, new or not.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from keyword import iskeyword
 
 from unity.errors import UnityError
@@ -20,7 +21,7 @@ from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
 from unity.script import constants_of, parse, print_module
 
-EACH_END = 3  # of a test that builds many: the first and the last ones
+EACH_END = 3  # of a test that builds many: the first and the last ones, if all are read back
 LONGEST = 15_000  # characters, of which reading takes half a second; more repeats what is shorter
 WORD = re.compile(
     r"(?P<value>(?<![\w.])[A-Za-z_]\w*(?![\w(.=\"]))|(?P<number>\d[\w.]*)|\w+|[^\w\s]"
@@ -41,7 +42,8 @@ class PrintBack:
 
     def check(self, built: Sequence[IRModule]) -> None:
         """Read back some of the programs that a test built."""
-        for module in {id(m): m for m in (*built[:EACH_END], *built[-EACH_END:])}.values():
+        ends = EACH_END if self.every else 1
+        for module in {id(m): m for m in (*built[:ends], *built[-ends:])}.values():
             if not is_program(module):
                 continue
             text = print_module(module)
@@ -50,7 +52,7 @@ class PrintBack:
                 assert first_difference(module, back) is None, text
 
     def has_new(self, text: str) -> bool:
-        """Whether three words stand in a row as never before; they are known from now on.
+        """Whether two words stand in a row as never before; they are known from now on.
 
         >>> known = PrintBack()
         >>> known.has_new("a = R.exp(b)"), known.has_new("c1 = R.exp(d)")
@@ -59,7 +61,7 @@ class PrintBack:
         True
         """
         words = [_shape(w) for w in WORD.finditer(text)]
-        found = set(zip(words, words[1:], words[2:], strict=False)) - self.seen
+        found = set(pairwise(words)) - self.seen
         self.seen |= found
         return bool(found)
 

@@ -134,13 +134,13 @@ def samples_of(name: str, most: int) -> Sequence[Sample]:
     return found[:: -(-len(found) // most)]
 
 
-@pytest.mark.rotated(2)
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("names", BATCHES, ids=lambda names: names[0])
 def test_static(names: Sequence[str]) -> None:
     run([(OPS[n], case(OPS[n], s, lambda n: n)) for n in names for s in samples_of(n, most=8)])
 
 
-@pytest.mark.rotated(4)
+@pytest.mark.rotated(8)
 @pytest.mark.parametrize("names", BATCHES, ids=lambda names: names[0])
 def test_symbolic(names: Sequence[str]) -> None:
     """Equal extents share a symbol, so that the type rules accept what they accept of numbers."""

@@ -163,7 +163,7 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
     def rule(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
         n, c, o = s.shape(3, 1, 5 - rank)
-        size = s.shape(rank, 5, 9 - rank)
+        size = s.shape(rank, 7 - rank, 9 - rank)
         ones, threes = (1,) * rank, (3,) * rank
 
         def call(

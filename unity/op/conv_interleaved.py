@@ -182,8 +182,8 @@ def _samples(seed: int) -> Sequence[Sample]:
         call((n, c, h, w, 4), (o, c, 1, 1, 4, 4), None, strides=2),
         call((n, 1, h, w, 3), (o, 1, 3, 3, 3, 4), FLOAT32, 8, strides=2, padding=(0, 1, 2, 0)),
         call((n, c, h, w, 6), (o, c, 3, 2, 6, 4), FLOAT32, padding=2, dilation=2),
-        call((1, 1, 3, 7, 32), (1, 1, 3, 2, 32, 32), FLOAT32, padding=1),
-        call((1, 1, 4, 20, 3), (1, 1, 5, 7, 3, 32), FLOAT32, 32, padding=3, strides=2),
+        call((1, 1, 2, 3, 32), (1, 1, 3, 2, 32, 32), FLOAT32, padding=1),
+        call((1, 1, 3, 8, 3), (1, 1, 5, 7, 3, 32), FLOAT32, 32, padding=3, strides=2),
         call((0, c, h, w, 4), (o, c, 1, 1, 4, 4), FLOAT32),
     ]
 

@@ -196,7 +196,7 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 def _samples(seed: int) -> Sequence[Sample]:
     s = Sampler.seeded(seed)
     n, c, o = s.shape(3, 1, 2)
-    h, w = s.shape(2, 6, 9)
+    h, w = s.shape(2, 5, 6)
 
     def call(tile: int, size: int, kind: str = "float32", **attrs: object) -> Sample:
         x = s.array((n, c, h, w, 4), kind, -1, 1)

@@ -185,7 +185,7 @@ def _samples(rank: int, kinds: Sequence[str]) -> Callable[[int], Sequence[Sample
     def rule(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
         n, c = s.shape(2, 1, 3)
-        size = s.shape(rank, 6, 9)
+        size = s.shape(rank, 4, 6) if rank == 3 else s.shape(rank, 6, 9)
 
         def call(kind: str = "float32", **attrs: object) -> Sample:
             return sample(params, (s.array((n, c, *size), kind),), **attrs)
