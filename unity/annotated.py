@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from unity.errors import UnityError
 
@@ -62,6 +62,7 @@ _BASIC: Mapping[object, Kind] = {
     int: Kind("an integer", _is_int),
     float: Kind("a number", _is_float),
     object: ANYTHING,
+    Any: ANYTHING,
 }
 
 
@@ -77,6 +78,8 @@ def kind_of(
 
     >>> kind_of("Sequence[int] | None", {"Sequence": Sequence}).words
     'integers or None'
+    >>> kind_of("Any", {"Any": Any}).words
+    'anything'
     """
     own = kinds or {}
     if isinstance(annotation, str):
