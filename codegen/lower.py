@@ -16,6 +16,7 @@ from unity.codegen.kernel_cache import CachedKernel, KernelCache, setting_of
 from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import KernelCode
 from unity.codegen.llvm.cache import key_of
+from unity.codegen.llvm.known import require_known
 from unity.ir.fingerprint import fingerprint
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
@@ -37,6 +38,7 @@ def lower(
         cache: The folder of the disk cache, None for none.
         checks: Whether accesses of kernels will be checked.
     """
+    require_known(ctx.target)
     head, tail = split(passes)
     if cache is None or ctx.instruments or not tail.steps:
         return Lowered(passes.run(module, ctx), Kernels(ctx, cache, checks))

@@ -9,20 +9,21 @@ import numpy as np
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Symbol, evaluate
-from unity.ir.dtype import Array
+from unity.ir.dtype import FLOAT32, RTOL, Array
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols
+from unity.ir.visit_graph import walk_bindings
 from unity.runtime.executable import Executable
 from unity.transform import Context, Pipeline, Precision
 from unity.transform.graph.resolve import oracles
 from unity.transform.instruments.numeric import NumericCheck, difference
+from unity.transform.pipeline import NARROW
 
 SIZE = 3
-RTOL: Mapping[Precision, float] = {"f32": 1e-4, "bf16": 5e-2, "f16": 1e-2}
-"""Allowed difference by precision, relative to the largest number of a result."""
 ATOL = 1e-5
+NARROW_FLOATS = frozenset(d.name for d in NARROW.values())
 
 
 def check_executable(
@@ -47,8 +48,8 @@ def check_executable(
         UnityError: A result differs; names the function, the place and the first pass after which
             it did, or the code generator.
     """
-    rtol = RTOL[precision]
     for name, function in module.graph_functions().items():
+        rtol = max(RTOL[NARROW.get(precision, FLOAT32).name], _rtol(function))
         if name not in executable.functions:
             continue
         inputs = sample_inputs(function, seed)
@@ -68,12 +69,21 @@ def watched(module: IRModule, rtol: float, seed: int = 0) -> NumericCheck:
 
     Args:
         module: What the pipeline is given.
-        rtol: Allowed difference, relative to the largest number of a result.
+        rtol: Allowed difference, relative to the largest number of a result; of functions that
+            compute in a narrower type, what that can tell.
         seed: Of the inputs.
     """
     found = {n: sample_inputs(f, seed) for n, f in module.graph_functions().items()}
     inputs = {name: args for name, args in found.items() if args is not None}
-    return NumericCheck(_interpret, dict(inputs), rtol, ATOL)
+    narrow = [_rtol(f) for f in module.graph_functions().values()]
+    return NumericCheck(_interpret, dict(inputs), max([rtol, *narrow]), ATOL)
+
+
+def _rtol(function: Function) -> float:
+    """What the narrowest floats that a function computes in can tell; 0 for wide ones."""
+    types = [v.type for v in (*function.params, *(b.var for b in walk_bindings(function)))]
+    names = {t.dtype.name for t in types if isinstance(t, TensorType) and t.dtype is not None}
+    return max((RTOL[name] for name in names & NARROW_FLOATS), default=0.0)
 
 
 def _interpret(module: IRModule, name: str, args: object) -> object:

@@ -33,7 +33,7 @@ from unity.machine.target import Target
 from unity.op.check import check_types
 from unity.runtime.artifact.container import is_container, not_ours
 from unity.runtime.artifact.match import check_target
-from unity.runtime.artifact.naming import is_executable
+from unity.runtime.artifact.naming import is_executable, require_model_name
 from unity.runtime.executable import Executable
 from unity.runtime.explanation import Explanation
 from unity.runtime.image import Option
@@ -85,6 +85,8 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
         raise UnityError(
             f"{model} is an executable, compiled already", hint="unity.load(path) loads it"
         )
+    if isinstance(model, str | Path) and Path(model).is_file():
+        require_model_name(Path(model))
     return from_onnx(model, dynamic=dynamic)
 
 
@@ -171,7 +173,7 @@ def compile(  # noqa: A001
         check_accesses(name, func)
         check_temporaries(name, func)
     check_outputs(module)
-    _check_options(trace)
+    _check_options(trace, cache)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
     if check_bounds:
@@ -286,12 +288,14 @@ def _require_files(module: IRModule) -> None:
     require_unchanged(c.data for f in functions for c in walk_constants(f))
 
 
-def _check_options(trace: Path | str | None) -> None:
+def _check_options(trace: Path | str | None, cache: Path | str | None) -> None:
     """Refuse options that are something else.
 
     Raises:
-        UnityError: The folder of the trace is a file.
+        UnityError: The folder of the trace is a file, or that of the cache has no name.
     """
+    if cache == "":
+        raise UnityError("cache=''", hint='a folder, "default" for the user\'s own, None for none')
     if trace is not None and Path(trace).exists() and not Path(trace).is_dir():
         raise UnityError(f"trace={str(trace)!r} is a file", hint="give a folder, new or not")
 

@@ -11,7 +11,7 @@ from unity.arguments import public
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.dims import Dim, Symbol, dim, evaluate, symbols_of
-from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, UINT8, Array, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, RTOL, UINT8, Array, DType
 from unity.ir.graph import BindingBlock, Body, Function, Tuple, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -24,8 +24,6 @@ from unity.transform.pattern.bind import same_type
 
 ENOUGH, LEAST = 40, 5
 """Trials that fit: how many are made, and how many there must be."""
-RTOL = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-9}
-"""How far results may differ, relative to the largest number; other types must be equal."""
 MAGNITUDES = (60.0, 1e3, 1e20, 1e-20)
 """Numbers far from one that both sides are tried with, besides ordinary ones."""
 RANGES = {

@@ -48,7 +48,10 @@ def _main() -> None:
     fields = request["target"]
     fields["features"] = tuple(fields["features"])
     level = cast("Level", request["level"])
-    compiled = compile_text(text, Target(**fields), level)
+    try:
+        compiled = compile_text(text, Target(**fields), level)
+    except RuntimeError as error:
+        sys.exit(str(error))
     sys.stdout.buffer.write(compiled.object)
 
 

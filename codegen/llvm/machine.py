@@ -84,9 +84,12 @@ def feature_text(features: tuple[str, ...]) -> str:
 def _machine(triple: str, cpu: str, features: tuple[str, ...]) -> llvm.TargetMachine:
     """A new target machine (cheap; one a thread, as they must not be shared)."""
     host = triple == host_triple()
+    given = feature_text(features)
+    if triple.startswith("x86_64"):
+        given += ",+64bit"  # LLVM ends the process without, and cpus like i386 haven't it
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=cpu,
-        features=feature_text(features),
+        features=given,
         opt=3,
         reloc="pic",
         codemodel="small" if host else "default",

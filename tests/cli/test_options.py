@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import unity
 import unity.demo
-from unity.cli.app import app
+from unity.cli.app import app, main
 from unity.errors import UnityError
 
 DIGITS = str(Path(unity.demo.__file__).parent / "digits.onnx")
@@ -58,6 +59,10 @@ def test_options_that_do_not_exist_or_are_of_another_type(name: str) -> None:
         (("run", "nothing.onnx"), "there is no file"),
         (("compile", DIGITS, "-o", "out.xyz"), "can't write 'out.xyz'"),
         (("run", DIGITS, "-o", "out.txt"), "can't write 'out.txt'"),
+        (("run", DIGITS, "-o", "no/out.npz"), "there is no folder no"),
+        (("compile", DIGITS, "-o", "no/out.unity"), "there is no folder no"),
+        (("compile", DIGITS, "-o", ""), "no name to write to"),
+        (("run", DIGITS, "--dim", f"batch={10**14}"), "bytes to generate"),
         (("bench", DIGITS, "--vs", "nobody"), "no peer 'nobody'"),
         (("run", DIGITS, "--dim", "nonsense"), "nonsense"),
         (("run", DIGITS, "--input", "nonsense"), "nonsense"),
@@ -75,3 +80,34 @@ def test_what_is_given_is_told_apart(
         (tmp_path / name).write_text("x")
     assert message in refused(*args)
     assert not list(tmp_path.glob("out*"))
+
+
+def test_whoever_compiles_can_do_without_winograd() -> None:
+    having = {n for n, c in commands().items() if "winograd" in {p.name for p in c.params}}
+    assert having == {"run", "compile", "bench", "inspect", "explain", "check", "bisect"}
+
+
+def test_a_model_in_float16_is_checked_as_far_as_that_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unity.cli.check.difference", lambda got, want: (0.0, 5e-3))
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+        g (float16[2, 64] x, float16[64, 9] w) => (float16[2, 9] y) { y = MatMul(x, w) }"""
+    path = tmp_path / "half.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert CliRunner().invoke(app, ["check", str(path)]).exit_code == 0
+    assert "differ by more than 0.001" in refused("check", str(path), "--tolerance", "1e-3")
+    onnx.save(onnx.parser.parse_model(text.replace("float16", "float")), path)
+    assert "differ by more than 0.0001" in refused("check", str(path))
+
+
+def test_errors_of_the_system_have_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device", "out.npz")
+
+    monkeypatch.setattr("unity.cli.app.app", full)
+    with pytest.raises(SystemExit):
+        main()
+    assert "No space left on device: 'out.npz'" in capsys.readouterr().err

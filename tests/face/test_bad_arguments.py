@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -61,6 +61,44 @@ def test_the_target_that_the_hint_describes_compiles() -> None:
     assert "ymm" in unity.compile(double, target).asm()
 
 
+TARGETS: dict[str, tuple[Callable[[], unity.Target], str]] = {
+    "an unknown cpu": (lambda: machine(cpu="haswel"), "(?s)no cpu 'haswel'.*haswell"),
+    "an unknown feature": (lambda: machine(features=("+avx2",)), r"(?s)no feature '\+avx2'.*avx2"),
+    "an unknown triple": (lambda: machine(triple="foo-bar"), "(?s)no machine 'foo-bar'.*x86_64-"),
+    "no triple": (lambda: machine(triple=""), "no machine ''"),
+    "odd vectors": (lambda: machine(vector_bits=100), "(?s)vector_bits=100.*512"),
+    "no registers": (lambda: machine(vector_registers=0), "vector_registers=0"),
+    "no threads": (lambda: machine(threads=-1), "threads=-1"),
+}
+
+
+def machine(**changed: Any) -> unity.Target:
+    target = unity.Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx", "avx2"), 256)
+    return replace(target, **changed)
+
+
+@pytest.mark.parametrize("case", TARGETS)
+def test_a_machine_that_there_is_not_is_refused(
+    case: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target, message = TARGETS[case]
+    with pytest.raises(UnityError, match=message):
+        unity.compile(double, target())
+    assert not capfd.readouterr().err
+
+
+def test_a_cpu_without_64_bits_does_not_end_the_process() -> None:
+    assert unity.compile(double, machine(cpu="i386", features=("sse2",), vector_bits=128)).asm()
+
+
+@pytest.mark.parametrize("name", ["main.py", "libm.so", "m.pt", "w.safetensors"])
+def test_what_is_no_model_is_told_by_its_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("text")
+    for read in (unity.load, unity.compile):
+        with pytest.raises(UnityError, match="not an ONNX model"):
+            read(tmp_path / name)
+
+
 def test_a_file_that_only_looks_like_an_executable(tmp_path: Path) -> None:
     path = tmp_path / "junk.unity"
     path.write_bytes(b"junk" * 100)
@@ -112,6 +150,13 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "pipeline": (lambda: ANY.pipeline("gpu"), "gpu"),
     "run by position": (lambda: cast("Any", executable()).run((X,)), "tuple"),
+    "a cache without a name": (lambda: unity.compile(double, cache=""), "cache=''"),
+    "a cache that is none": (lambda: ANY.compile(double, cache=3), "argument 15 'cache': expected"),
+    "saved under no suffix": (
+        lambda: executable().save("model"),
+        r"(?s)called NAME\.unity.*'model'.*call it model\.unity",
+    ),
+    "saved under another suffix": (lambda: executable().save("m.bin"), r"call it m\.bin\.unity"),
     "no repeats": (lambda: executable().benchmark(X, repeat=0), "repeat=0"),
     "a type": (
         lambda: unity.compile(script.parse(MISTYPED)),

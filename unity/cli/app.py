@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
+from unity.cli.options import Options
 from unity.cli.paths import model_path, output_path
 from unity.errors import InternalError, UnityError
 from unity.version import VERSION
@@ -59,7 +60,15 @@ Hosts = Annotated[
         "--host", help="MODULE.FUNCTION that an executable may call; the module is imported."
     ),
 ]
-Tolerance = Annotated[float, typer.Option(help="Relative error allowed.", min=0.0)]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        help="Relative error allowed; by default 1e-4, "
+        "and for models with numbers in float16 1e-2, in bfloat16 5e-2.",
+        min=0.0,
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of generated inputs.", min=0)]
 
 
@@ -88,6 +97,7 @@ def run(
     ] = None,
     threads: Threads = None,
     precision: Precision = "f32",
+    winograd: Winograd = True,
     seed: Seed = 0,
     host: Hosts = None,
 ) -> None:
@@ -95,7 +105,8 @@ def run(
     from .run import run_model
 
     to = None if output is None else output_path(output, (".npz",))
-    run_model(model, inputs or [], dim or [], to, threads, seed, precision, host or [])
+    options = Options(threads, precision, winograd)
+    run_model(model, inputs or [], dim or [], to, seed, options, host or [])
 
 
 @app.command("compile")
@@ -119,7 +130,7 @@ def compile_(
     from .compile import compile_model
 
     to = None if output is None else output_path(output, (".unity", ".so"), folder=True)
-    compile_model(model, to, threads, precision, target, winograd=winograd)
+    compile_model(model, to, Options(threads, precision, winograd, target))
 
 
 @app.command()
@@ -134,6 +145,7 @@ def bench(
     profile: Annotated[bool, typer.Option(help="Time every kernel as well.")] = False,
     threads: Threads = None,
     precision: Precision = "f32",
+    winograd: Winograd = True,
     seed: Seed = 0,
     host: Hosts = None,
 ) -> None:
@@ -141,9 +153,8 @@ def bench(
     from .bench import bench_model
 
     peers = [p for p in vs.split(",") if p]
-    bench_model(
-        model, inputs or [], dim or [], repeat, peers, profile, threads, seed, precision, host or []
-    )
+    options = Options(threads, precision, winograd)
+    bench_model(model, inputs or [], dim or [], repeat, peers, profile, seed, options, host or [])
 
 
 @app.command()
@@ -159,12 +170,14 @@ def inspect(
         str | None, typer.Option(help="Print one kernel: its IR, LLVM and assembly.")
     ] = None,
     precision: Precision = "f32",
+    winograd: Winograd = True,
     target: Target = "cpu",
 ) -> None:
     """Print a program: as imported, after a pass, one kernel, or what an executable holds."""
     from .inspect import inspect_model
 
-    inspect_model(model, passes, after, kernel, precision, target)
+    options = Options(None, precision, winograd, target)
+    inspect_model(model, passes, after, kernel, options)
 
 
 @app.command()
@@ -184,6 +197,7 @@ def explain(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     threads: Threads = None,
+    winograd: Winograd = True,
     target: Target = "cpu",
 ) -> None:
     """Tell what computes each call of a model, what else could, and why."""
@@ -192,7 +206,8 @@ def explain(
     if measure and resolve not in (None, "measure"):
         raise UnityError(f"--measure and --resolve {resolve}", hint="give one of them")
     chosen = "measure" if measure else resolve
-    explain_model(model, chosen, dim or [], json, threads, target)
+    options = Options(threads, "f32", winograd, target)
+    explain_model(model, chosen, dim or [], json, options)
 
 
 @app.command()
@@ -200,20 +215,22 @@ def check(
     model: Model,
     inputs: Inputs = None,
     dim: Dims = None,
-    tolerance: Tolerance = 1e-4,
+    tolerance: Tolerance = None,
+    winograd: Winograd = True,
     seed: Seed = 0,
 ) -> None:
     """Compare a compiled model with the ONNX reference implementation."""
     from .check import check_model
 
-    check_model(model, inputs or [], dim or [], tolerance, seed)
+    check_model(model, inputs or [], dim or [], tolerance, seed, Options(winograd=winograd))
 
 
 @app.command()
 def bisect(
     model: Model,
-    tolerance: Tolerance = 1e-4,
+    tolerance: Annotated[float, typer.Option(help="Relative error allowed.", min=0.0)] = 1e-4,
     precision: Precision = "f32",
+    winograd: Winograd = True,
     trace: Annotated[
         Path | None, typer.Option(help="A folder for the program after each pass.")
     ] = None,
@@ -222,7 +239,7 @@ def bisect(
     """Find the first pass after which a model computes other numbers (slow: it is interpreted)."""
     from .bisect import bisect_model
 
-    bisect_model(model, tolerance, precision, trace, target)
+    bisect_model(model, tolerance, trace, Options(None, precision, winograd, target))
 
 
 @app.command()
@@ -265,13 +282,22 @@ def main() -> None:
     try:
         app()
     except UnityError as error:
-        from rich.console import Console
-
         if isinstance(error, InternalError):  # a report needs to say where
             traceback.print_exception(error)
-        Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
-        print(error, file=sys.stderr)
+        _fail(error)
+    except BrokenPipeError:  # who reads what is printed has seen enough
+        sys.stderr.close()
         raise SystemExit(1) from None
+    except OSError as error:  # a full disk, a file without rights
+        _fail(error)
+
+
+def _fail(error: Exception) -> NoReturn:
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False).print("[bold red]error:[/] ", end="")
+    print(error, file=sys.stderr)
+    raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

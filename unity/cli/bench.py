@@ -12,9 +12,9 @@ from rich.table import Table
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array
-from unity.transform import Precision
 
 from .feeds import named_as_in_the_model
+from .options import Options
 from .source import only_models, ready
 
 Run = Callable[[], object]
@@ -28,9 +28,8 @@ def bench_model(
     repeat: int,
     peers: list[str],
     profile: bool,
-    threads: int | None,
     seed: int,
-    precision: Precision = "f32",
+    options: Options,
     hosts: Sequence[str] = (),
 ) -> None:
     """Time and print minimum and median in milliseconds, with ratios against Unity."""
@@ -40,12 +39,14 @@ def bench_model(
     for peer in peers:
         if peer not in _PEERS:
             raise UnityError(f"no peer {peer!r}", hint=f"there are: {', '.join(_PEERS)}")
-    given = ready(model, files, dims, threads, seed, console, precision, hosts)
+    given = ready(model, files, dims, seed, console, options, hosts)
     executable, feeds = given.executable, given.feeds
     console.print(given.report)
     contestants: dict[str, Run] = {"unity": lambda: executable.run(feeds)}
     for peer in peers:
-        contestants[peer] = _peer(model, named_as_in_the_model(given.inputs, feeds), threads)
+        contestants[peer] = _peer(
+            model, named_as_in_the_model(given.inputs, feeds), options.threads
+        )
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for run in contestants.values():
         run()

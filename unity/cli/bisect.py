@@ -12,8 +12,10 @@ from unity.checking import watched
 from unity.compiler import compile as unity_compile
 from unity.compiler import load
 from unity.ir.module import IRModule
-from unity.transform import Context, Pass, Precision
+from unity.transform import Context, Pass
 from unity.transform.instruments import Trace
+
+from .options import Options
 
 
 @dataclass(slots=True)
@@ -31,9 +33,7 @@ class Progress:
         self.console.print(f"{perf_counter() - self.start:6.1f} s  {step.name}", highlight=False)
 
 
-def bisect_model(
-    model: Path, tolerance: float, precision: Precision, trace: Path | None, target: str
-) -> None:
+def bisect_model(model: Path, tolerance: float, trace: Path | None, options: Options) -> None:
     """Run a target's pipeline with the numbers compared after each pass.
 
     Raises:
@@ -44,5 +44,12 @@ def bisect_model(
     extra = () if trace is None else (Trace(trace),)
     console = Console()
     looking = (*extra, watch, Progress(console))
-    unity_compile(module, target, precision=precision, instruments=looking, check=True)
+    unity_compile(
+        module,
+        options.target,
+        precision=options.precision,
+        winograd=options.winograd,
+        instruments=looking,
+        check=True,
+    )
     console.print("every pass keeps the numbers, and so does the compiled code")

@@ -9,31 +9,41 @@ from rich.console import Console
 from rich.table import Table
 
 from unity.errors import UnityError
-from unity.ir.dtype import Array
+from unity.ir.dtype import RTOL, Array
 
 from .feeds import named_as_in_the_model
+from .options import Options
 from .source import only_models, ready
 
 
 def check_model(
-    model: Path, files: list[str], dims: list[str], tolerance: float, seed: int
+    model: Path,
+    files: list[str],
+    dims: list[str],
+    tolerance: float | None,
+    seed: int,
+    options: Options,
 ) -> None:
     """Compare every output and print the largest differences.
 
     Raises:
-        UnityError: An output differs by more than `tolerance` relative to its largest value.
+        UnityError: An output differs by more than `tolerance` relative to its largest value; where
+            that is None, by more than the narrowest floats of the model can tell (`RTOL`).
     """
     from onnx.reference import ReferenceEvaluator
 
     console = Console(highlight=False)
     only_models(model, "check")
-    given = ready(model, files, dims, None, seed, console)
+    given = ready(model, files, dims, seed, console, options)
     results = given.executable.run(given.feeds)
     with console.status("running the ONNX reference implementation"):
         reference = ReferenceEvaluator(str(model))
         expected = reference.run(None, named_as_in_the_model(given.inputs, given.feeds))
     table = Table("output", "shape", "max abs", "max rel", "")
     wrong: list[str] = []
+    if tolerance is None:
+        arrays = (*given.executable.constants, *given.feeds.values(), *results.values())
+        tolerance = max(RTOL["float32"], *(RTOL.get(np.asarray(a).dtype.name, 0.0) for a in arrays))
     for name, got, want in zip(reference.output_names, results.values(), expected, strict=True):
         worst, relative = difference(np.asarray(got), np.asarray(want))
         fits = relative <= tolerance

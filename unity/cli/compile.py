@@ -8,24 +8,20 @@ from rich.console import Console
 
 from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.executable import Executable
-from unity.transform import Precision
 
+from .options import Options
 from .source import compiled, only_models
 
 
 def compile_model(
     model: Path,
     output: Path | None,
-    threads: int | None,
-    precision: Precision = "f32",
-    target: str = "cpu",
-    *,
-    winograd: bool = True,
+    options: Options,
 ) -> None:
     """Compile and report; write the executable, a library for C, or texts into a folder."""
     only_models(model, "compile")
     console = Console(highlight=False)
-    executable, took = compiled(model, threads, console, precision, target, winograd=winograd)
+    executable, took = compiled(model, console, options)
     console.print(took)
     console.print(str(executable), markup=False, soft_wrap=True)
     constants = sum(c.nbytes for c in executable.constants)

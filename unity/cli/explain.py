@@ -13,6 +13,7 @@ from unity.runtime.artifact.read import read_explanation
 from unity.runtime.explanation import Explanation
 
 from .feeds import sizes_of
+from .options import Options
 
 WHOLE = 10_000
 """Columns where there is no terminal: a table is as wide as what is in it."""
@@ -23,13 +24,12 @@ def explain_model(
     resolve: str | None,
     dims: list[str],
     json: bool,
-    threads: int | None,
-    target: str = "cpu",
+    options: Options,
 ) -> None:
     """Print the table of a model's call sites, or of those of an executable as it was compiled."""
     found = _stored(model, resolve, dims) if is_executable(model) else None
     if found is None:
-        found = _compiled(model, resolve or "static", dims, threads, target)
+        found = _compiled(model, resolve or "static", dims, options)
     if json:
         print(found.to_json())
     else:
@@ -45,12 +45,17 @@ def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:
     return read_explanation(path)
 
 
-def _compiled(
-    model: Path, resolve: str, dims: list[str], threads: int | None, target: str
-) -> Explanation:
+def _compiled(model: Path, resolve: str, dims: list[str], options: Options) -> Explanation:
     from unity.compiler import compile as unity_compile
     from unity.compiler import load
 
     sizes = sizes_of(dims) or None
-    executable = unity_compile(load(model), target, resolve=resolve, sizes=sizes, threads=threads)
+    executable = unity_compile(
+        load(model),
+        options.target,
+        resolve=resolve,
+        sizes=sizes,
+        threads=options.threads,
+        winograd=options.winograd,
+    )
     return executable.explain()

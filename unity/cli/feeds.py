@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,8 @@ from unity.runtime.program import Spec, SymbolInfo, TensorSpec
 from unity.runtime.sizes import Slot, evaluate, slots_of
 
 DEFAULT_SIZE = 4
+WIDEST = 8
+"""Bytes of a number as it is generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +135,22 @@ def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[
     return [sizes.get(slot, 0) for slot in range(len(inputs.symbols))]
 
 
+def _memory() -> int:
+    """Bytes of memory that this machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _generate(name: str, of: Spec, sizes: Sequence[int], rng: np.random.Generator) -> Array:
     if not isinstance(of, TensorSpec) or of.shape is None or of.dtype is None:
         raise UnityError(f"the input {name} is no tensor of known shape", hint="give it a file")
     shape = tuple(evaluate(size, sizes) for size in of.shape)
     found = dtype(of.dtype)
+    needed = prod(shape) * WIDEST
+    if needed > _memory():
+        raise UnityError(
+            f"the input {name} of shape {list(shape)} takes {needed} bytes to generate",
+            hint="give smaller sizes by --dim, or the input as a file",
+        )
     if found.kind == "bool":
         return (rng.random(shape) < 0.5).astype(np.bool_)
     if found.is_int:

@@ -14,9 +14,10 @@ from unity.ir.module import IRModule
 from unity.machine.target import Target
 from unity.runtime.artifact.naming import is_executable
 from unity.script import show
-from unity.transform import Context, Pipeline, Precision, backend_of, pipeline
+from unity.transform import Context, Pipeline, backend_of, pipeline
 
 from .artifact import show_artifact
+from .options import Options
 from .source import only_models
 
 
@@ -25,8 +26,7 @@ def inspect_model(
     passes: bool,
     after: str | None,
     kernel: str | None,
-    precision: Precision = "f32",
-    target: str = "cpu",
+    options: Options,
 ) -> None:
     """Print what was asked for; the module as imported if nothing was."""
     if is_executable(model):
@@ -36,10 +36,11 @@ def inspect_model(
         return
     module = load(model)
     if kernel is not None:
-        _print_kernel(module, kernel, precision, target)
+        _print_kernel(module, kernel, options)
     elif passes or after is not None:
-        machine = backend_of(target).machine()
-        _run_passes(module, after, pipeline(target, precision), machine)
+        machine = backend_of(options.target).machine()
+        chosen = pipeline(options.target, options.precision, winograd=options.winograd)
+        _run_passes(module, after, chosen, machine)
     else:
         show(module)
 
@@ -62,8 +63,10 @@ def _run_passes(module: IRModule, after: str | None, chosen: Pipeline, machine: 
     console.print(table)
 
 
-def _print_kernel(module: IRModule, kernel: str, precision: Precision, target: str) -> None:
-    executable = unity_compile(module, target, precision=precision)
+def _print_kernel(module: IRModule, kernel: str, options: Options) -> None:
+    executable = unity_compile(
+        module, options.target, precision=options.precision, winograd=options.winograd
+    )
     for title, text in (
         ("TensorIR", executable.ir(kernel)),
         ("LLVM", executable.llvm(kernel)),

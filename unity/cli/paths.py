@@ -7,18 +7,7 @@ from pathlib import Path
 
 from unity.errors import UnityError
 from unity.runtime.artifact.container import is_container
-
-_OTHERS = {
-    ".py": ("a Python program", "run it with python; a model of torch in it goes to ONNX first"),
-    ".so": ("a shared library, compiled already", "a program in C loads it, by the header beside"),
-    ".pt": ("a model of torch", "export it: torch.onnx.export(model, args, 'model.onnx')"),
-    ".pth": ("weights of torch", "export the model: torch.onnx.export(model, args, 'model.onnx')"),
-    ".safetensors": ("weights without a model", "export the model they are for to ONNX"),
-    ".h": ("a header for C", "it belongs to the library beside it"),
-    ".npz": ("arrays", "give them as --input"),
-    ".npy": ("an array", "give it as --input NAME=FILE.npy"),
-}
-"""What files are that are no models, by suffix, and what to do."""
+from unity.runtime.artifact.naming import require_model_name
 
 
 def model_path(path: Path) -> Path:
@@ -33,10 +22,7 @@ def model_path(path: Path) -> Path:
         raise UnityError(f"{path} is a folder", hint="give the model's file, model.onnx")
     if is_container(path):
         return path  # an executable under another name: who reads it says so
-    other = _OTHERS.get(path.suffix.lower())
-    if other is not None:
-        what, hint = other
-        raise UnityError(f"{path} is {what}, not an ONNX model", hint=hint)
+    require_model_name(path)
     return path
 
 
@@ -46,11 +32,15 @@ def output_path(output: str, suffixes: Sequence[str], *, folder: bool = False) -
     A folder exists, ends in a slash or has no suffix.
 
     Raises:
-        UnityError: The suffix says something else.
+        UnityError: It is empty, or the suffix says something else.
     """
+    if not output:
+        raise UnityError("there is no name to write to", hint=f"NAME{suffixes[0]}")
     path = Path(output)
     is_folder = output.endswith("/") or path.is_dir() or not path.suffix
     if path.suffix in suffixes and not is_folder:
+        if not path.parent.is_dir():
+            raise UnityError(f"can't write {output!r}: there is no folder {path.parent}")
         return path
     if is_folder and folder:
         return path

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -13,10 +12,8 @@ from rich.table import Table
 
 from unity.ir.dtype import Array
 
+from .options import Options
 from .source import ready
-
-if TYPE_CHECKING:
-    from unity.transform import Precision
 
 
 def run_model(
@@ -24,14 +21,13 @@ def run_model(
     files: list[str],
     dims: list[str],
     output: Path | None,
-    threads: int | None,
     seed: int,
-    precision: Precision = "f32",
+    options: Options,
     hosts: Sequence[str] = (),
 ) -> None:
     """Run and report; `files` and `dims` are the options as given."""
     console = Console(highlight=False)
-    given = ready(model, files, dims, threads, seed, console, precision, hosts)
+    given = ready(model, files, dims, seed, console, options, hosts)
     start = time.perf_counter()
     results = given.executable.run(given.feeds)
     first = time.perf_counter() - start

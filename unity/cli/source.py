@@ -20,10 +20,10 @@ from unity.runtime.artifact.read import load as load_executable
 from unity.runtime.executable import Executable
 
 from .feeds import Inputs, feeds_for, inputs_of
+from .options import Options
 
 if TYPE_CHECKING:
     from unity.ir.dtype import Array
-    from unity.transform import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +49,14 @@ def only_models(path: Path, command: str) -> None:
 
 
 def compiled(
-    path: Path,
-    threads: int | None,
-    console: Console,
-    precision: Precision = "f32",
-    target: str = "cpu",
-    hosts: Sequence[str] = (),
-    *,
-    winograd: bool = True,
+    path: Path, console: Console, options: Options, hosts: Sequence[str] = ()
 ) -> tuple[Executable, str]:
     """The executable of a model or an artifact, and how long that took, in words."""
     start = time.perf_counter()
     if is_executable(path):
-        _only_f32(path, precision)
-        executable = load_executable(path, hosts=[_function(h) for h in hosts], threads=threads)
+        _require_left_open(path, options)
+        functions = [_function(h) for h in hosts]
+        executable = load_executable(path, hosts=functions, threads=options.threads)
         return executable, f"loaded in {time.perf_counter() - start:.2f} s"
     from unity.compiler import compile as unity_compile
     from unity.compiler import load
@@ -72,7 +66,11 @@ def compiled(
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
         executable = unity_compile(
-            module, target, threads=threads, precision=precision, winograd=winograd
+            module,
+            options.target,
+            threads=options.threads,
+            precision=options.precision,
+            winograd=options.winograd,
         )
     took = time.perf_counter() - imported
     return executable, f"imported in {imported - start:.2f} s, compiled in {took:.2f} s"
@@ -82,10 +80,9 @@ def ready(
     path: Path,
     files: list[str],
     dims: list[str],
-    threads: int | None,
     seed: int,
     console: Console,
-    precision: Precision = "f32",
+    options: Options,
     hosts: Sequence[str] = (),
 ) -> Ready:
     """A model compiled or an artifact loaded, with inputs for it.
@@ -93,20 +90,25 @@ def ready(
     The inputs of a model are looked at before it is compiled, which may take a while.
     """
     if is_executable(path):
-        executable, report = compiled(path, threads, console, precision, hosts=hosts)
+        executable, report = compiled(path, console, options, hosts)
         inputs = inputs_of(executable)
         return Ready(executable, inputs, feeds_for(inputs, files, dims, seed), report)
     from .model_inputs import model_inputs
 
     inputs = model_inputs(path)
     feeds = feeds_for(inputs, files, dims, seed)
-    executable, report = compiled(path, threads, console, precision)
+    executable, report = compiled(path, console, options)
     return Ready(executable, inputs, feeds, report)
 
 
-def _only_f32(path: Path, precision: Precision) -> None:
-    if precision != "f32":
+def _require_left_open(path: Path, options: Options) -> None:
+    """Refuse options that were chosen when an artifact was compiled."""
+    if options.precision != "f32":
         raise UnityError(f"{path} is compiled: its precision was chosen then")
+    if not options.winograd:
+        raise UnityError(
+            f"{path} is compiled: whether convolutions take Winograd's tiles was chosen then"
+        )
 
 
 def _function(name: str) -> Callable[..., object]:

@@ -164,3 +164,5 @@ BFLOAT16 = DType("bfloat16")
 FLOAT32 = DType("float32")
 FLOAT64 = DType("float64")
 HANDLE = DType("handle")
+RTOL = {"bfloat16": 5e-2, "float16": 1e-2, "float32": 1e-4, "float64": 1e-9}
+"""How far results may differ that were rounded in another order, relative to the largest number."""

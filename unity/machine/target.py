@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.arguments import public_class
+from unity.errors import UnityError
+
+VECTOR_BITS = (64, 128, 256, 512, 1024, 2048)
+"""Widths of vector registers that there are; the widest are Arm's SVE."""
 
 
 @public_class
@@ -35,6 +39,22 @@ class Target:
     l2_bytes: int = 1 << 20
     l3_bytes: int = 8 << 20
     threads: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no machine has.
+
+        Raises:
+            UnityError: There is such.
+        """
+        if self.vector_bits not in VECTOR_BITS:
+            raise UnityError(
+                f"Target: vector_bits={self.vector_bits}",
+                hint=f"one of {', '.join(map(str, VECTOR_BITS))}",
+            )
+        for name in ("vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "threads"):
+            number: int = getattr(self, name)
+            if number < 1:
+                raise UnityError(f"Target: {name}={number}", hint="at least 1")
 
     def has(self, feature: str) -> bool:
         """Whether a feature is on."""

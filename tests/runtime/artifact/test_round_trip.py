@@ -90,13 +90,13 @@ def test_a_loaded_executable_can_be_saved(tmp_path: Path) -> None:
 
 def test_threads_are_as_asked_for_or_as_many_as_there_are(tmp_path: Path) -> None:
     exe, free = small(), unity.compile(parse(SMALL))
-    exe.save(tmp_path / "two")
-    free.save(tmp_path / "free")
-    assert runtime.load(tmp_path / "two").threads == 2
-    assert runtime.load(tmp_path / "two", threads=3).threads == 3
-    assert runtime.load(tmp_path / "free").threads == free.threads
+    exe.save(tmp_path / "two.unity")
+    free.save(tmp_path / "free.unity")
+    assert runtime.load(tmp_path / "two.unity").threads == 2
+    assert runtime.load(tmp_path / "two.unity", threads=3).threads == 3
+    assert runtime.load(tmp_path / "free.unity").threads == free.threads
     with pytest.raises(UnityError, match="threads=0"):
-        runtime.load(tmp_path / "two", threads=0)
+        runtime.load(tmp_path / "two.unity", threads=0)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -26,6 +26,23 @@ MODEL_SUFFIXES = frozenset(
 """What models and their weights are called."""
 
 
+_OTHERS = {
+    ".py": (
+        "a Python program",
+        "run it with python; unity.compile(f) takes the decorated functions in it, and "
+        "torch.onnx.export(model, args, 'model.onnx') makes a model of one of torch",
+    ),
+    ".so": ("a shared library, compiled already", "a program in C loads it, by the header beside"),
+    ".pt": ("a model of torch", "export it: torch.onnx.export(model, args, 'model.onnx')"),
+    ".pth": ("weights of torch", "export the model: torch.onnx.export(model, args, 'model.onnx')"),
+    ".safetensors": ("weights without a model", "export the model they are for to ONNX"),
+    ".h": ("a header for C", "it belongs to the library beside it"),
+    ".npz": ("arrays", "inputs are given as --input FILE.npz, or to exe.run"),
+    ".npy": ("an array", "an input is given as --input NAME=FILE.npy, or to exe.run"),
+}
+"""What files are that are no models, by suffix, and what to do."""
+
+
 def path_of(path: str | PathLike[str]) -> Path:
     """A path that was given.
 
@@ -55,6 +72,32 @@ def require_program_name(path: Path) -> None:
             f"{path} has the name of a model, and an executable is a program",
             hint=f"call it {path.with_suffix(SUFFIX).name}",
         )
+
+
+def require_suffix(path: Path) -> None:
+    """Refuse to write a program under another name than `is_executable` knows it by.
+
+    Raises:
+        UnityError: The path has another suffix, or none.
+    """
+    require_program_name(path)
+    if path.suffix.lower() != SUFFIX:
+        raise UnityError(
+            f"an executable is called NAME{SUFFIX}, or nothing would load it; got {str(path)!r}",
+            hint=f"call it {path.name}{SUFFIX}",
+        )
+
+
+def require_model_name(path: Path) -> None:
+    """Refuse a path that surely holds something else than a model.
+
+    Raises:
+        UnityError: Its suffix says so.
+    """
+    other = _OTHERS.get(path.suffix.lower())
+    if other is not None:
+        what, hint = other
+        raise UnityError(f"{path} is {what}, not an ONNX model", hint=hint)
 
 
 def is_executable(path: Path) -> bool:

@@ -17,7 +17,7 @@ from .authentic import checked_key
 from .checksum import checksum
 from .container import Piece, offsets, write
 from .manifest import EngineRecord, Manifest, PieceRecord, to_metadata
-from .naming import require_program_name
+from .naming import require_suffix
 
 _KINDS = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
@@ -46,7 +46,7 @@ def write_image(
         UnityError: The path has a model's name, an engine can't save what it compiled, or the file
             can't be written.
     """
-    require_program_name(path)
+    require_suffix(path)
     key = None if key is None else checked_key(key)
     hosts = _hosts(image)
     engines = [(code, _saved(code, threads)) for code in image.engines]

@@ -1,0 +1,19 @@
+"""How a model is compiled, as the options of the commands say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # what a command imports that compiles nothing is to be little
+    from unity.transform import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `unity.compile` that commands share."""
+
+    threads: int | None = None
+    precision: Precision = "f32"
+    winograd: bool = True
+    target: str = "cpu"
