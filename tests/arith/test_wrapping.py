@@ -87,6 +87,7 @@ def values(rng: Random) -> list[object]:
     return [None, *arrays, hold(i, INT64), hold(n, INT64), hold(int(v), INT64)]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.filterwarnings("ignore:overflow")
 @pytest.mark.parametrize("part", range(4))
 def test_simplified_is_what_it_was_for_extreme_data(part: int) -> None:

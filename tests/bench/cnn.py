@@ -62,15 +62,18 @@ def classifier(g: Graph, x: str, channels: int, batch: int | str) -> onnx.ModelP
     return g.model()
 
 
-def resnet(depth: int, batch: int | str = 1, size: int = 224) -> onnx.ModelProto:
-    """ResNet of 18 or 50 layers; input ``image [batch, 3, size, size]``."""
+def resnet(depth: int, batch: int | str = 1, size: int = 224, stages: int = 4) -> onnx.ModelProto:
+    """ResNet of 18 or 50 layers; input ``image [batch, 3, size, size]``.
+
+    Tests take fewer stages.
+    """
     bottleneck, depths = RESNETS[depth]
     g = Graph(f"resnet{depth}", seed=depth)
     shape: Shape = [batch, 3, size, size]
     x = g.op("Relu", conv_bn(g, g.input("image", shape), 3, 64, 7, 2))
     x = g.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     channels = 64
-    for stage, repeats in enumerate(depths):
+    for stage, repeats in enumerate(depths[:stages]):
         width = 64 << stage
         out = width * (4 if bottleneck else 1)
         for i in range(repeats):
@@ -90,8 +93,8 @@ def resnet(depth: int, batch: int | str = 1, size: int = 224) -> onnx.ModelProto
     return classifier(g, x, channels, batch)
 
 
-def mobilenetv2(batch: int | str = 1, size: int = 224) -> onnx.ModelProto:
-    """MobileNetV2 of width 1; input ``image [batch, 3, size, size]``."""
+def mobilenetv2(batch: int | str = 1, size: int = 224, stages: int = 7) -> onnx.ModelProto:
+    """MobileNetV2 of width 1; input ``image [batch, 3, size, size]``; tests take fewer stages."""
     g = Graph("mobilenetv2", seed=2)
     low, high = g.const(np.float32(0), "clip.low"), g.const(np.float32(6), "clip.high")
 
@@ -101,7 +104,7 @@ def mobilenetv2(batch: int | str = 1, size: int = 224) -> onnx.ModelProto:
     shape: Shape = [batch, 3, size, size]
     x = relu6(conv_bn(g, g.input("image", shape), 3, 32, 3, 2))
     channels = 32
-    for expansion, out, repeats, first_stride in MOBILENET:
+    for expansion, out, repeats, first_stride in MOBILENET[:stages]:
         for i in range(repeats):
             stride, hidden = (first_stride if i == 0 else 1), channels * expansion
             y = relu6(conv_bn(g, x, channels, hidden, 1)) if expansion > 1 else x

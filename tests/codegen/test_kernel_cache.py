@@ -116,7 +116,7 @@ OTHERWISE: dict[str, Callable[[Path], Executable]] = {
 }
 
 
-@pytest.mark.rotated(2)
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("what", OTHERWISE)
 def test_other_options_find_nothing(tmp_path: Path, lowered: list[str], what: str) -> None:
     expected = compiled(tmp_path)(X, W)

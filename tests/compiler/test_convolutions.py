@@ -94,14 +94,14 @@ def main(x: f32[Tensor, {n}, {case.channels}, {h}, {w}]):
     )
 
 
-@pytest.mark.rotated(4)
+@pytest.mark.rotated(10)
 @TARGETS
 @pytest.mark.parametrize("seed", range(12))
 def test_a_drawn_convolution(seed: int, target: Target) -> None:
     check(drawn(seed), target)
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(8)
 @TARGETS
 @pytest.mark.parametrize(
     "case",
@@ -158,6 +158,7 @@ def convolved(x: Doubles, weight: Doubles, case: Case) -> Doubles:
     return total.reshape(case.batch, case.outputs, oh, ow)
 
 
+@pytest.mark.rotated(4)
 @TARGETS
 @pytest.mark.parametrize(
     "pool",

@@ -141,7 +141,7 @@ def off(got: Array, name: str) -> float:
     return float(abs(got.astype(np.float64) - wanted).max() / abs(wanted).max())
 
 
-@pytest.mark.rotated(6)
+@pytest.mark.rotated(12)
 @pytest.mark.parametrize(
     ("name", "level"),
     [(name, level) for name in CASES for level in LEVELS if "dots" not in level],
@@ -176,7 +176,7 @@ def test_narrow_floats_compute_where_there_are_instructions(name: str, level: st
         assert error.value.hint
 
 
-@pytest.mark.rotated(4)
+@pytest.mark.rotated(9)
 @pytest.mark.parametrize(
     "name",
     CASES,
@@ -185,6 +185,7 @@ def test_every_rule_compiles_for_aarch64(name: str) -> None:
     assert objects(module(name), ARM["neon"])
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("machine", ARM)
 def test_other_machines_of_aarch64_compile(machine: str) -> None:
     assert objects(module("Winograd of any size"), ARM[machine])

@@ -25,6 +25,7 @@ def test_a_sample_still_passes(name: str) -> None:
     assert status in ("passed", "frozen"), why
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("name", SAMPLE[::4])
 def test_a_sample_passes_compiled(name: str) -> None:
     status, why = status_of(cases()[name], by_compiler)

@@ -242,14 +242,14 @@ def compare(got: object, expected: object, what: str) -> None:
         np.testing.assert_allclose(mine, wanted, 2e-4, 2e-4, err_msg=what)
 
 
-@pytest.mark.rotated(5)
+@pytest.mark.rotated(10)
 @pytest.mark.parametrize("seed", range(20))
 def test_image_networks(seed: int) -> None:
     side = 5 + seed % 4
     check(network(seed, IMAGE_STEPS, (N, 1 + seed % 5, side, side + 1)), seed)
 
 
-@pytest.mark.rotated(5)
+@pytest.mark.rotated(10)
 @pytest.mark.parametrize("seed", range(20))
 def test_sequence_networks(seed: int) -> None:
     check(network(seed, SEQUENCE_STEPS, (N, T, 4 + seed % 7)), seed)

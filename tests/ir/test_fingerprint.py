@@ -61,6 +61,7 @@ def mutated(func: PrimFunc, rng: Random) -> PrimFunc:
     return replace(func, body=rewrite_stmt(func.body, None, change))
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_equal_fingerprints_are_equal_programs(seed: int) -> None:
     rng = Random(seed)

@@ -54,19 +54,28 @@ def image(batch: int, size: int) -> dict[str, Array]:
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize("depth", [18, 50])
 def test_resnet(depth: int) -> None:
-    model = cnn.resnet(depth, batch="N", size=64)
+    """Its first two stages, which have every pattern of it."""
+    model = cnn.resnet(depth, batch="N", size=64, stages=2)
     executable = unity.compile(model)
     for batch in (1, 3):
         compare(model, executable, image(batch, 64))
 
 
-def test_mobilenet() -> None:
-    model = cnn.mobilenetv2(size=64)
+@pytest.mark.slow
+@pytest.mark.parametrize("depth", [18, 50])
+def test_the_whole_resnet(depth: int) -> None:
+    model = cnn.resnet(depth, size=64)
+    compare(model, unity.compile(model), image(1, 64))
+
+
+@pytest.mark.parametrize("stages", [3, pytest.param(7, marks=pytest.mark.slow)])
+def test_mobilenet(stages: int) -> None:
+    model = cnn.mobilenetv2(size=64, stages=stages)
     compare(model, unity.compile(model), image(1, 64))
 
 
 def test_bert() -> None:
-    model = transformer.bert(2, 64, 4, 128, 500, batch="B", length="S")
+    model = transformer.bert(1, 64, 4, 128, 500, batch="B", length="S")
     executable = unity.compile(model)
     for length in (1, 7, 32):
         feeds = tokens(length, 500)
@@ -103,7 +112,11 @@ def test_a_wrong_shape_names_the_symbol() -> None:
 
 @pytest.mark.parametrize(
     "model",
-    [cnn.resnet(18, "N", 64), transformer.gpt2(**SMALL_GPT), transformer.bert(1, 64, 4, 128, 500)],
+    [
+        cnn.resnet(18, "N", 64, stages=2),
+        transformer.gpt2(**SMALL_GPT),
+        transformer.bert(1, 64, 4, 128, 500),
+    ],
     ids=["resnet18", "gpt2", "bert"],
 )
 def test_imported_models_print_and_parse(model: onnx.ModelProto) -> None:

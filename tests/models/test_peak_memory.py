@@ -69,7 +69,7 @@ ROWS = {
 }
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(5)
 @pytest.mark.parametrize("name", ROWS)
 def test_a_call_takes_no_more_memory_than_it_did(name: str) -> None:
     row = ROWS[name]

@@ -29,7 +29,7 @@ def small_image() -> Feeds:
 
 MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], Callable[[], Feeds]]] = {
     "mlp": (cnn.mlp, lambda: {"x": np.random.default_rng(0).random((1, 784), np.float32)}),
-    "resnet18": (partial(cnn.resnet, 18, size=64), small_image),
+    "resnet18": (partial(cnn.resnet, 18, size=64, stages=1), small_image),
     "bert": (
         partial(transformer.bert, 1, 64, 4, 128, 500, length="S"),
         partial(tokens, 9, 500),

@@ -47,6 +47,7 @@ def drawn(rng: np.random.Generator, dtype: str) -> tuple[Array, int]:
     return x, int(rng.integers(-len(shape), len(shape)))
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("dtype", KINDS)
 def test_where_the_extremes_are(dtype: str) -> None:
     rng = np.random.default_rng(len(dtype))
@@ -59,6 +60,7 @@ def test_where_the_extremes_are(dtype: str) -> None:
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("dtype", KINDS)
 def test_the_best_few(dtype: str) -> None:
     rng = np.random.default_rng(10 + len(dtype))
@@ -87,6 +89,7 @@ def test_the_best_of_sorted_rows(rising: bool) -> None:
     np.testing.assert_array_equal(np.take(x, indices.astype(np.int64)), values)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 def test_running_sums(dtype: str) -> None:
     rng = np.random.default_rng(20 + len(dtype))

@@ -60,7 +60,7 @@ def expected(x: Array, axis: int, descending: bool) -> npt.NDArray[np.int64]:
     return np.flip(x.shape[axis] - 1 - flipped, axis)
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("name", DTYPES)
 def test_known_lengths(name: str, descending: bool) -> None:
@@ -97,6 +97,7 @@ def main(x: f32[Tensor, 3, {length}]) -> tuple[f32[Tensor, 3, {k}], i64[Tensor, 
     np.testing.assert_array_equal(values, np.take_along_axis(x, best, 1))
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("most", [1, 20, 300])
 @pytest.mark.parametrize("name", ["float32", "int64"])
 def test_the_best_where_their_number_is_unknown(name: str, most: int) -> None:

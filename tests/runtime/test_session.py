@@ -248,16 +248,16 @@ def test_other_sizes_are_settled_by_the_first_call(batched: Executable) -> None:
 def test_grouped_queries_with_rotary_embedding(batch: int, tmp_path: Path) -> None:
     ort = pytest.importorskip("onnxruntime")
     path = tmp_path / "llama.onnx"
-    onnx.save(llama(2, 64, 4, 2, 96, 100, batch="B"), path)
+    onnx.save(llama(1, 64, 4, 2, 96, 100, batch="B"), path)
     peer = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     session = unity.compile(str(path), caches=True).session(capacity=20)
     rng = np.random.default_rng(9)
-    past = {name: np.zeros((batch, 2, 0, 16), np.float32) for name in PAST}
+    past = {name: np.zeros((batch, 2, 0, 16), np.float32) for name in PAST[:2]}
     names = [o.name for o in peer.get_outputs()]
     for count in (6, 1, 1, 4, 1):
         ids = rng.integers(0, 100, (batch, count))
         want = dict(zip(names, peer.run(None, {"input_ids": ids, **past}), strict=True))
-        past = {name: want[name.replace("past", "present")] for name in PAST}
+        past = {name: want[name.replace("past", "present")] for name in past}
         close(logits(session, ids), want["logits"])
     for name, rows in session.caches().items():
         close(rows, past[name])

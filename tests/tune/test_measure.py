@@ -264,6 +264,7 @@ def test_forms_of_ours_are_measured_and_shown(tmp_path: Path) -> None:
 WRONG = ((lambda y: y + 1, "differs"), (lambda y: y * np.nan, "finite, infinite or no number"))
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(("change", "why"), WRONG)
 def test_an_engine_that_is_wrong_and_fast_is_closed(
     change: Callable[[Array], Array], why: str, tmp_path: Path

@@ -75,6 +75,7 @@ def installed(name: str) -> str:
     return name
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "interpreter"])
 @pytest.mark.parametrize("where", ["*", "matmul", "main/z", "exp"])
 def test_engines_give_the_numbers_of_our_kernels(engine: str, where: str) -> None:
@@ -95,6 +96,7 @@ def test_engines_give_the_numbers_of_our_kernels(engine: str, where: str) -> Non
             np.testing.assert_allclose(t, z.T, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_cut_at_random_keep_their_meaning(seed: int) -> None:
     module = random_module(Random(seed), 14, control_flow=seed % 3 == 0)

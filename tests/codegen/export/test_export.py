@@ -61,6 +61,7 @@ def outputs(n: int, m: int) -> list[np.ndarray]:
     return [np.empty((n, 3), np.float32), np.empty(m, np.float32)]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(("n", "m"), [(1, 2), (5, 4), (64, 30), (3, 0)])
 def test_it_computes(library: Exported, n: int, m: int) -> None:
     x, w = inputs(n, m)
@@ -144,7 +145,7 @@ def test_several_threads_at_once_and_different_numbers_of_them(library: Exported
 def test_models_and_two_libraries_in_one_process(tmp_path: Path) -> None:
     """Both have kernels and a thread pool of the same names, which must not meet."""
     cases = {
-        "convolutions": (cnn.resnet(18, batch="N", size=32), (2, 3, 32, 32)),
+        "convolutions": (cnn.resnet(18, batch="N", size=32, stages=1), (2, 3, 32, 32)),
         "scanned": (
             recurrent.recurrent("LSTM", steps="T", width=8, hidden=16, classes=5),
             (7, 1, 8),

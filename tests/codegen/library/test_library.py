@@ -44,6 +44,7 @@ def product(a: str, b: str, c: str, *, symbols: str = "", transposed: bool = Fal
     return parse("\n".join(lines))
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("width", [32, 64])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(

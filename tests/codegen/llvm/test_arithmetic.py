@@ -146,6 +146,7 @@ _BINARY: dict[BinaryOp, Callable[..., Array]] = {
 }
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("name", [n for n in EVERY if n not in ("bool", "int4", "uint4")])
 def test_arithmetic_is_numpys(name: str) -> None:
     """Integers wrap, floats round once, NaN propagates."""

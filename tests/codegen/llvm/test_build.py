@@ -168,7 +168,7 @@ TARGETS = [
 ]  # fmt: skip
 
 
-@pytest.mark.rotated(3)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: f"{t.triple.split('-')[0]}-{t.cpu}")
 def test_every_intrinsic_and_dtype_compiles_for_other_machines(target: Target) -> None:
     """Nothing is emitted that the target cannot select, nor calls into libm."""

@@ -93,6 +93,7 @@ def right(folder: Path) -> None:
     np.testing.assert_allclose(exe(X), np.full(5, 2))
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_done_without(
     damage: Callable[[Path, pytest.MonkeyPatch], None],

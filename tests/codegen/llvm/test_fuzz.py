@@ -53,6 +53,7 @@ def hold(first: int, count: int, *, checks: bool) -> None:
         compare(func, kernels[name], int(name[1:]))
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("checks", [False, True], ids=["plain", "checked"])
 def test_compiled_kernels_do_what_the_interpreter_does(checks: bool) -> None:
     hold(0, 30, checks=checks)

@@ -138,6 +138,7 @@ def drawn(name: str, d: DType) -> list[Array]:
     return inputs
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
 @pytest.mark.parametrize("name", sorted(ULPS))
 def test_error_is_within_the_documented_bound(name: str, d: DType) -> None:
@@ -146,6 +147,7 @@ def test_error_is_within_the_documented_bound(name: str, d: DType) -> None:
     assert error_in_ulps(name, inputs, vectors) <= ULPS[name][d.bits // 32 - 1]
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
 def test_scalars_and_machines_without_features_agree(d: DType) -> None:
     """One implementation serves all: results differ by fused operations at most."""
@@ -170,6 +172,7 @@ _NUMPY = {
 }  # fmt: skip
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("target", [HOST, BASELINE], ids=["host", "baseline"])
 @pytest.mark.parametrize("d", [FLOAT32, FLOAT64], ids=str)
 def test_special_values(d: DType, target: Target) -> None:

@@ -27,6 +27,7 @@ def main(x: {kind}[Tensor, {given}]) -> {kind}[Tensor, {made}]:
     )
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("dtype", KINDS)
 def test_repeated_elements(dtype: str) -> None:
     rng = np.random.default_rng(len(dtype))

@@ -117,7 +117,7 @@ def spills(body: list[str], framed: bool) -> list[str]:
     return [line.strip() for line in body if re.search(place, line) and re.search("[xyz]mm", line)]
 
 
-@pytest.mark.rotated(5)
+@pytest.mark.rotated(10)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", [*SCRIPTS, *MODELS])
 def test_tiles_stay_in_registers(case: str, target: str) -> None:
@@ -132,6 +132,7 @@ def test_tiles_stay_in_registers(case: str, target: str) -> None:
     assert not [line for body in found for line in spills(body, framed)]
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize(("target", "most"), [("avx512", 24), ("avx2", 12), ("sse4.2", 8)])
 def test_tiles_use_the_registers(target: str, most: int) -> None:
     steps = 4
@@ -142,6 +143,7 @@ def test_tiles_use_the_registers(target: str, most: int) -> None:
     assert max(counts) == most * steps
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("case", ["Winograd of any size", "gathered"])
 def test_tiles_of_unknown_images_use_the_registers(case: str) -> None:
     counts = [

@@ -100,6 +100,7 @@ def same(a: object, b: object) -> None:
     np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_three_ways_of_running_agree(name: str) -> None:
     module, exe = compiled(name)

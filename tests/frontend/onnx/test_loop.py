@@ -116,6 +116,7 @@ def test_few_steps(n: int) -> None:
     check(model("size", "", body("on")), 2, True, n)
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize(
     ("steps", "start", "condition"),
     [

@@ -159,7 +159,7 @@ def test_interpreted_as_onnxruntime(seed: int) -> None:
     assert_all_close(as_list(found), expected(c))
 
 
-@pytest.mark.rotated(4)
+@pytest.mark.rotated(6)
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_compiled_as_onnxruntime_over_lengths_and_batches(seed: int) -> None:
     made = unity.compile(case(seed, 3, 2, symbolic=True).model)
@@ -169,6 +169,7 @@ def test_compiled_as_onnxruntime_over_lengths_and_batches(seed: int) -> None:
         assert_all_close(list(made.run(c.feeds).values()), expected(c))
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("kind", list(GATES))
 def test_no_steps_give_the_initial_state(kind: str) -> None:
     c = case(3, 0, 2, symbolic=True, kind=kind)

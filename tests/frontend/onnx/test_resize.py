@@ -63,6 +63,7 @@ def methods() -> list[str]:
     return found
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("method", methods())
 def test_interpreted_as_onnxruntime_does(method: str) -> None:
     for of, z in ((by_sizes(method), True), (model(by_scales(method, "1.5", "0.7")), False)):
@@ -76,6 +77,7 @@ def test_interpreted_as_onnxruntime_does(method: str) -> None:
             )
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("method", methods()[::5])
 def test_compiled_as_interpreted(method: str) -> None:
     of = by_sizes(method)

@@ -99,6 +99,7 @@ def test_errors_decide_the_tile() -> None:
     assert tile_of(ConvertWinograd()(program(weight), CONTEXT)) is None
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("channels", "size"), [(32, 14), (48, 9), (16, 30)])
 def test_compiled_it_is_the_plain_convolution(channels: int, size: int, threads: int) -> None:
@@ -120,6 +121,7 @@ def main(x: f32[Tensor, 2, {channels}, {size}, {size}]) -> f32[Tensor, ...]:
     np.testing.assert_allclose(got, expected, atol=1e-5 * float(abs(expected).max()))
 
 
+@pytest.mark.rotated(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_images_of_unknown_size_are_convolved_by_one_executable(threads: int) -> None:
     rng = np.random.default_rng(3)

@@ -100,6 +100,7 @@ def calls(module: IRModule) -> int:
     )
 
 
+@pytest.mark.rotated(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_programs(seed: int) -> None:
     program = Program(seed)

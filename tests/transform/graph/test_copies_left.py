@@ -151,6 +151,7 @@ def test_what_is_left(module: IRModule, count: int, moved: list[str]) -> None:
     assert len(found) == count, found
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize(
     "module",
     [UNET, CSP, SHORTCUT, QKV, GATED, RESIZED],

@@ -198,6 +198,7 @@ def test_what_is_read_another_way_is_in_no_chunks(extra: list[str], results: str
     assert len(calls(checked(module, WIDE, arguments(3, 16, 2)))) > 1
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize(
     "lines",
     [
@@ -221,6 +222,7 @@ def test_what_reads_two_products_is_joined_to_one_of_them(lines: list[str], rows
     assert sorted(len(call.out) for call in found)[-1] == 2
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("units", [7, 64])
 @pytest.mark.parametrize("rows", [1, 3, 8])
 def test_compiled(rows: int, units: int) -> None:

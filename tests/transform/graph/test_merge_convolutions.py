@@ -108,6 +108,7 @@ def test_random_branches_give_the_same_numbers() -> None:
     assert fewer >= 12
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_branches_compiled(seed: int) -> None:
     program = Branches(seed)

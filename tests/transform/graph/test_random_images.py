@@ -93,6 +93,7 @@ def main(x: f32[Tensor, 1, 16, 6, 8]) -> f32[Tensor, ...]:
         )
 
 
+@pytest.mark.rotated(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_random_programs_over_images(seed: int) -> None:
     module = Images(seed).module()

@@ -14,7 +14,7 @@ from unity.script import constants_of, parse, print_module
 from unity.transform.pipeline import GRAPH, KERNELS
 
 
-@pytest.mark.rotated(6)
+@pytest.mark.rotated(12)
 @pytest.mark.parametrize("seed", range(24))
 def test_graph_passes_keep_the_meaning(seed: int) -> None:
     before = module(Random(seed), size=16)
