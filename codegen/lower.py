@@ -22,7 +22,7 @@ from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Seq, Stmt
 from unity.transform import Context, Pass, Pipeline
-from unity.transform.graph.share_kernels import share_kernels
+from unity.transform.graph.lower.share_kernels import share_kernels
 from unity.transform.tail import Tail, split
 
 

@@ -24,7 +24,7 @@ from unity.errors import UnityError
 from unity.machine.target import Target
 
 if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
-    from .graph.legalization import Legalization
+    from .graph.lower.legalization import Legalization
     from .graph.resolve import ResolveOption
     from .graph.resolve.cost import OpClass
     from .passes import Pipeline

@@ -46,9 +46,9 @@ from unity.transform.blame import blamed
 from unity.transform.check_accesses import check_accesses
 from unity.transform.check_outputs import check_outputs
 from unity.transform.check_temporaries import check_temporaries
-from unity.transform.graph.check_indices import CheckIndices
-from unity.transform.graph.convert_precision import ConvertPrecision
+from unity.transform.graph.layout.convert_precision import ConvertPrecision
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
+from unity.transform.graph.simplify.check_indices import CheckIndices
 from unity.transform.instruments import Trace
 from unity.transform.schedule import Schedule
 

@@ -18,7 +18,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType
 from unity.ir.visit_graph import walk_bindings
 from unity.script import ScriptFunction
-from unity.transform.graph.rewrite_rule import RewriteRule, instantiate
+from unity.transform.graph.rewrite.rewrite_rule import RewriteRule, instantiate
 from unity.transform.instruments.numeric import difference
 from unity.transform.pattern.bind import same_type
 

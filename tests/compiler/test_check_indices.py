@@ -12,7 +12,7 @@ from unity.ir.equality import structural_equal
 from unity.runtime.executable import Executable
 from unity.script import parse
 from unity.transform import Context
-from unity.transform.graph.check_indices import CheckIndices
+from unity.transform.graph.simplify.check_indices import CheckIndices
 
 PROGRAM = """
 n = dim("n")

@@ -19,7 +19,7 @@ from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, Si
 from unity.ir.stmt import Buffer, Evaluate, For, PrimFunc, Seq, Store
 from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import rewrite_stmt
-from unity.transform.graph.merge import fresh_copy
+from unity.transform.graph.fuse.merge_kernels import fresh_copy
 
 
 def renamed(func: PrimFunc) -> PrimFunc:

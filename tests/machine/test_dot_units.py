@@ -11,7 +11,7 @@ from unity.codegen.llvm.abilities import abilities
 from unity.ir.dtype import BFLOAT16, FLOAT32
 from unity.machine.dot_units import DOT_UNITS, DotUnit, dot_unit, group_of, has_dot
 from unity.machine.target import Target
-from unity.transform.graph.interleave import interleave_for
+from unity.transform.graph.layout.interleave import interleave_for
 from unity.transform.schedule.dots import DOTS
 
 

@@ -19,8 +19,8 @@ from unity.transform.graph import (
     Legalization,
     LegalizeOps,
     Normalize,
-    dce,
 )
+from unity.transform.graph.simplify import dce
 from unity.transform.instruments import Verify
 
 MODULE = parse("""

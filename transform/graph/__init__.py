@@ -1,33 +1,37 @@
-"""Passes over graph functions, from A-normal form to planned memory: one pass a file."""
+"""Passes over graph functions, from A-normal form to planned memory: one pass a file.
 
-from .convert_layout import ConvertLayout
-from .convert_precision import ConvertPrecision
-from .convert_transposed import ConvertTransposed
-from .convert_winograd import ConvertWinograd
-from .cse import EliminateCommonSubexpr
-from .dce import EliminateDeadCode
-from .fold import FoldConstants
-from .fold_batch_norm import FoldBatchNorm
-from .fuse_attention import FuseAttention
-from .fuse_ops import FuseOps
-from .fuse_readers import FuseReaders
-from .fuse_tir import FuseTir
-from .inline_functions import InlineFunctions
-from .legalization import Legalization, LegalizeRule
-from .legalize import LegalizeOps
-from .lift_temporaries import LiftTemporaries
-from .lower_calls import LowerCalls
-from .mark_copies import MarkCopies
-from .mark_in_place import MarkInPlace
-from .merge_convolutions import MergeConvolutions
-from .merge_parallel import MergeParallel
-from .normalize import Normalize
-from .pack_weights import PackWeights
-from .plan_memory import PlanMemory, arena_bytes, peak_bytes
-from .reciprocals import MultiplyByReciprocals
-from .rewrite import Rewrite
-from .rewrite_rule import RewriteRule
-from .simplify import SimplifyOps, SimplifyParts
+Passes lie in folders by what they are for; what all of them share (`rewriter`, `symbols`, `uses`,
+`names` ...) lies here.
+"""
+
+from .fuse.fuse_attention import FuseAttention
+from .fuse.fuse_ops import FuseOps
+from .fuse.fuse_readers import FuseReaders
+from .fuse.fuse_tir import FuseTir
+from .layout.convert_layout import ConvertLayout
+from .layout.convert_precision import ConvertPrecision
+from .layout.convert_winograd import ConvertWinograd
+from .layout.pack_weights import PackWeights
+from .lower.legalization import Legalization, LegalizeRule
+from .lower.legalize import LegalizeOps
+from .lower.lift_temporaries import LiftTemporaries
+from .lower.lower_calls import LowerCalls
+from .memory.mark_copies import MarkCopies
+from .memory.mark_in_place import MarkInPlace
+from .memory.plan_memory import PlanMemory, arena_bytes, peak_bytes
+from .merge.merge_convolutions import MergeConvolutions
+from .merge.merge_parallel import MergeParallel
+from .rewrite.rewrite import Rewrite
+from .rewrite.rewrite_rule import RewriteRule
+from .simplify.convert_transposed import ConvertTransposed
+from .simplify.cse import EliminateCommonSubexpr
+from .simplify.dce import EliminateDeadCode
+from .simplify.fold import FoldConstants
+from .simplify.fold_batch_norm import FoldBatchNorm
+from .simplify.inline_functions import InlineFunctions
+from .simplify.normalize import Normalize
+from .simplify.reciprocals import MultiplyByReciprocals
+from .simplify.simplify import SimplifyOps, SimplifyParts
 
 __all__ = [
     "ConvertLayout",

@@ -19,7 +19,7 @@ from unity.op.infer import infer_type
 from unity.op.registry import attr_value
 from unity.op.table import OPS
 from unity.transform import Context
-from unity.transform.graph.legalize import make_kernel
+from unity.transform.graph.lower.legalize import make_kernel
 from unity.transform.tensor import lowering
 
 

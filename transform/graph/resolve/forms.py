@@ -19,9 +19,9 @@ from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
 from unity.op.conv_winograd import sampled_error
 from unity.op.window import paddings, per_axis
 
-from ..convert_layout import image_of, is_blockable
-from ..pack_weights import PACKED, worth_packing
-from ..winograd_estimate import MARGIN, TAPS, winograd_cycles, worth
+from ..layout.convert_layout import image_of, is_blockable
+from ..layout.pack_weights import PACKED, worth_packing
+from ..layout.winograd_estimate import MARGIN, TAPS, winograd_cycles, worth
 
 FORMS = (*CONVOLUTIONS, *PRODUCTS)
 _UNPACKED = 1.3

@@ -15,7 +15,7 @@ from unity.runtime.explanation import CandidateRow, Explanation, RoadRow, SiteRo
 
 from ...passes import Context, Pass
 from ...pattern import Graph
-from ..convert_layout import standing_alone
+from ..layout.convert_layout import standing_alone
 from ..names import Names
 from .cost import CALL_SECONDS
 from .needs import needs_of

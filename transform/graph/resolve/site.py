@@ -15,11 +15,11 @@ from unity.runtime.explanation import CandidateRow
 
 from ...backend import Backend, backend_of
 from ...pattern import Graph, Match, match_at
-from ..convert_layout import standing_alone
+from ..layout.convert_layout import standing_alone
+from ..lower.without_kernel import why_no_kernel
 from ..origins import origins_of
 from ..symbols import is_concrete, tensor_fields
 from ..views import VIEWS
-from ..without_kernel import why_no_kernel
 from .cost import estimate
 from .engine import ENGINES, Engine, OpSite
 from .forms import Form, forms_of

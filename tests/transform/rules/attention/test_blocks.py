@@ -21,7 +21,7 @@ from unity.machine.target import Target
 from unity.op.infer import infer_call
 from unity.op.registry import attr_value
 from unity.op.table import OPS
-from unity.transform.graph.legalize import make_kernel
+from unity.transform.graph.lower.legalize import make_kernel
 from unity.transform.rules.default import schedule
 
 from ..kernels import lowered

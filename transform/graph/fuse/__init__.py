@@ -1,0 +1,1 @@
+"""Passes that make one operator, or one kernel, of a group."""

@@ -1,0 +1,468 @@
+"""FuseAttention: what exporters write for attention becomes one `nn.attention`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from unity.errors import UnityError
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim, as_dim, equal
+from unity.ir.dtype import Array
+from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, TupleGet, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType, Type
+
+from ...passes import Context, Pass, map_functions
+from ..rewriter import BodyRewriter
+from ..slices import begin_of, part_of_split
+from ..uses import count_uses
+
+
+@dataclass(frozen=True, slots=True)
+class FuseAttention(Pass):
+    """``softmax(q k^T * scale + bias) v`` in any of its usual forms becomes ``nn.attention``.
+
+    The scale may be on either operand or on the product, as a factor or a divisor; a mask may be
+    added or select; transposed operands, and parts of one product, are read where they are.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ... @script.function
+    ... def main(q: f32[Tensor, 1, n, 4, 8], k: f32[Tensor, 1, n, 4, 8], v: f32[Tensor, 1, 4, n, 8],
+    ...          mask: f32[Tensor, 1, 1, 1, n]) -> f32[Tensor, 1, n, 32]:
+    ...     s = R.matmul(R.permute_dims(q, (0, 2, 1, 3)), R.permute_dims(k, (0, 2, 3, 1)))
+    ...     p = R.nn.softmax(R.add(R.divide(s, 4.0), mask), axis=-1)
+    ...     y = R.permute_dims(R.matmul(p, v), (0, 2, 1, 3))
+    ...     return R.reshape(y, (1, n, 32))
+    ... ''')
+    >>> from .dce import EliminateDeadCode
+    >>> after = EliminateDeadCode()(FuseAttention()(before, Context()), Context())
+    >>> print(print_module(after), end="")  # doctest: +NORMALIZE_WHITESPACE
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.function
+    def main(q: f32[Tensor, 1, n, 4, 8], k: f32[Tensor, 1, n, 4, 8], v: f32[Tensor, 1, 4, n, 8],
+             mask: f32[Tensor, 1, 1, 1, n]) -> f32[Tensor, 1, n, 32]:
+        y = R.nn.attention(q, k, v, mask, scale=0.25,
+                           layouts=("BLHD", "BLHD", "BHLD", "BLHD"))
+        reshape = R.reshape(y, (1, n, 32))
+        return reshape
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself."""
+
+        def fuse(f: Function) -> Function:
+            return _Fuser(module, count_uses(f.body)).function(f)
+
+        return map_functions(module, fuse)
+
+
+FLOAT32_NORMAL = 2.0**-126
+"""The least normal float32: a scale whose reciprocal is beyond it is left a division."""
+
+
+@dataclass(slots=True)
+class _Scores:
+    """What is known of the scores, gathered from the softmax backwards."""
+
+    scale: float = 1.0
+    bias: Expr | None = None
+    mask: Expr | None = None
+    fill: float = -1e9
+    steps: list[Var] = field(default_factory=list[Var])
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """A tensor as an operand of an attention.
+
+    Attributes:
+        layout: The order of its axes.
+        first: The first head that is used.
+        rows: How many rows are used, if not all.
+        group: How many heads of queries share one of its heads.
+    """
+
+    value: Expr
+    layout: str
+    first: int = 0
+    rows: Dim | None = None
+    group: int = 1
+
+    def dims(self) -> dict[str, Dim]:
+        """Its dims by axis."""
+        kind = atom_type(self.value)
+        assert isinstance(kind, TensorType)
+        assert isinstance(kind.shape, tuple)
+        return dict(zip(self.layout, kind.shape, strict=True))
+
+    def used(self) -> Dim:
+        """How many rows are used."""
+        return self.dims()["L"] if self.rows is None else self.rows
+
+
+class _Fuser(BodyRewriter):
+    """Carries how often each variable is used: what others need is not taken into an attention."""
+
+    def __init__(self, module: IRModule, uses: Counter[Var]) -> None:
+        super().__init__(module)
+        self.uses = uses
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        match value:
+            case Call(Op("matmul"), (Var() as weights, v)) if value.attrs["out_dtype"] is None:
+                return self.attention(weights, v, var) or value
+            case Call(Op("permute_dims"), (Var() as x,)):
+                return self.reordered(x, value) or value
+            case _:
+                return value
+
+    def attention(self, weights: Var, v: Expr, result: Var) -> Expr | None:
+        """The attention that a product with softmax's weights is; None if it is none."""
+        softmax = self.only_use(weights)
+        rank = _rank(weights)
+        if softmax is None or softmax.callee != Op("nn.softmax") or rank not in (3, 4):
+            return None
+        if softmax.attrs["axis"] not in (-1, rank - 1):
+            return None
+        scores = _Scores()
+        product = self.product(softmax.args[0], scores)
+        if product is None or any(_rank(x) != rank for x in (*product.args, v)):
+            return None
+        batch = "BH"[4 - rank :]
+        q = self.operand(product.args[0], f"{batch}LD", scores)
+        k = self.operand(product.args[1], f"{batch}DL", scores, keys=True)
+        value = self.operand(v, f"{batch}LD", None, keys=True)
+        return self.call(q, k, value, scores, result)
+
+    def product(self, x: Expr, scores: _Scores) -> Call | None:
+        """The product ``q k^T`` behind the scores; what is done to it is noted."""
+        while (call := self.only_use(x)) is not None and isinstance(call.callee, Op):
+            name, plain = call.callee.name, scores.scale == 1.0
+            first = scores.bias is None and scores.mask is None
+            if name == "matmul":
+                return call if call.attrs["out_dtype"] is None else None
+            if name in ("multiply", "divide"):
+                inner = self.scaled(call, scores)
+                if inner is None:
+                    return None
+                x = inner
+            elif name == "add" and plain and first:
+                a, b = call.args
+                x, scores.bias = (a, b) if self.is_scores(a) else (b, a)
+                if not _same_shape(x, self.infer(call)):
+                    return None
+            elif name == "where" and plain and scores.mask is None:
+                found = self.selected(call, scores)
+                if found is None:
+                    return None
+                x = found
+            else:
+                return None
+        return None
+
+    def is_scores(self, x: Expr) -> bool:
+        """Whether an operand of an addition is the scores: a product, perhaps scaled or masked."""
+        while (call := self.only_use(x)) is not None and isinstance(call.callee, Op):
+            name = call.callee.name
+            if name == "matmul":
+                return True
+            if name in ("multiply", "divide"):
+                x = call.args[1] if _number(call.args[0]) is not None else call.args[0]
+            elif name == "where":
+                x = call.args[2] if _number(call.args[1]) is not None else call.args[1]
+            else:
+                return False
+        return False
+
+    def scaled(self, call: Call, scores: _Scores) -> Expr | None:
+        """What is multiplied by, or divided by, a number."""
+        a, b = call.args
+        number = _number(b)
+        if number is None and call.callee == Op("multiply"):
+            a, b, number = b, a, _number(a)
+        if number is None or not _same_shape(a, self.infer(call)):
+            return None
+        if call.callee == Op("divide"):
+            if number == 0:
+                return None
+            number = 1 / number
+            if not FLOAT32_NORMAL <= abs(scores.scale * number) < 1 / FLOAT32_NORMAL:
+                return None
+        scores.scale *= number
+        return a
+
+    def selected(self, call: Call, scores: _Scores) -> Expr | None:
+        """What a selection masks: a number takes its place where the mask says."""
+        mask, then, other = call.args
+        fill = _number(other)
+        x = then
+        if fill is None:
+            fill, x = _number(then), other
+            if fill is not None:
+                mask = self.emit(Call(Op("logical_not"), (mask,), span=call.span), "keep")
+        if fill is None or not _same_shape(x, self.infer(call)):
+            return None
+        scores.mask, scores.fill = mask, fill
+        return x
+
+    def operand(
+        self, x: Expr, letters: str, scores: _Scores | None, *, keys: bool = False
+    ) -> _Operand:
+        """A factor of a product, taken back to before it was scaled and transposed.
+
+        One that holds keys or values also to before it was cut short and its heads were repeated.
+        """
+        rows: Dim | None = None
+        group = 1
+        while isinstance(x, Var):
+            call = self.values.get(x)
+            if not isinstance(call, Call):
+                break
+            match call:
+                case Call(Op("permute_dims"), (base,)):
+                    axes = _axes(call, len(letters))
+                    found = [""] * len(letters)
+                    for letter, axis in zip(letters, axes, strict=True):
+                        found[axis] = letter
+                    x, letters = base, "".join(found)
+                case Call(Op("multiply" | "divide")) if scores is not None and self.uses[x] == 1:
+                    inner = self.scaled(call, scores)
+                    if inner is None:
+                        break
+                    x = inner
+                case Call(Op("strided_slice"), (base,)) if keys:
+                    count = _first_rows(call, x, letters)
+                    if count is None:
+                        break
+                    rows, x = count if rows is None else rows, base
+                case Call(Op("reshape"), (Var() as wide, _)) if keys:
+                    repeated = self.repeated(x, wide, letters.index("H")) if group == 1 else None
+                    if repeated is None:
+                        break
+                    x, group = repeated
+                case _:
+                    break
+        if len(letters) == 3:
+            x = self.emit(Call(Op("expand_dims"), (x,), Attrs(axis=(0,))), "batch")
+            return _Operand(x, f"B{letters}", rows=rows, group=group)
+        part = None if rows is not None or group > 1 else self.part(x, letters)
+        return part or _Operand(x, letters, rows=rows, group=group)
+
+    def repeated(self, x: Var, wide: Var, axis: int) -> tuple[Expr, int] | None:
+        """What `x` holds every head of several times in a row, and how many times.
+
+        Such a tensor is the reshape of one, `wide`, with an axis behind the heads that was
+        broadcast.
+        """
+        made = self.values.get(wide)
+        if not isinstance(made, Call) or made.callee != Op("broadcast_to"):
+            return None
+        narrow = self.values.get(made.args[0]) if isinstance(made.args[0], Var) else None
+        if not isinstance(narrow, Call) or narrow.callee not in (Op("expand_dims"), Op("reshape")):
+            return None
+        base, copies, whole = _shape(narrow.args[0]), _shape(wide), _shape(x)
+        if base is None or copies is None or whole is None or len(copies) != len(base) + 1:
+            return None
+        group = copies[axis + 1]
+        if not isinstance(group, int) or group < 1:
+            return None
+        one = (*base[: axis + 1], 1, *base[axis + 1 :])
+        shape = (*base[:axis], as_dim(base[axis] * group), *base[axis + 1 :])
+        many = (*one[: axis + 1], group, *one[axis + 2 :])
+        before = _shape(made.args[0])
+        fits = before is not None and _equal_dims(before, one)
+        if not fits or not _equal_dims(copies, many) or not _equal_dims(whole, shape):
+            return None
+        return narrow.args[0], group
+
+    def part(self, x: Expr, letters: str) -> _Operand | None:
+        """The whole that an operand is some heads of: one product gives q, k and v."""
+        view = self.values.get(x) if isinstance(x, Var) else None
+        if isinstance(view, Call) and view.callee == Op("strided_slice"):
+            base, axis = view.args[0], letters.index("H")
+            shape = _shape(base)
+            begin = None if shape is None else begin_of(view, axis, shape)
+            return None if begin is None else _Operand(base, letters, begin)
+        if letters != "BLHD" or not isinstance(view, Call) or view.callee != Op("reshape"):
+            return None
+        found = self.sliced(view.args[0])
+        shape = _shape(x)
+        if found is None or shape is None:
+            return None
+        whole, begin = found
+        width, (batch, length, heads, size) = _shape(whole), shape
+        if width is None or len(width) != 3 or not isinstance(width[2], int):
+            return None
+        if not isinstance(size, int) or not isinstance(heads, int) or size == 0:
+            return None
+        if begin % size or width[2] % size or not equal(batch, width[0]):
+            return None
+        dims = ShapeValue((batch, length, width[2] // size, size))
+        packed = self.emit(Call(Op("reshape"), (whole, dims), span=view.span), "heads")
+        return _Operand(packed, letters, begin // size)
+
+    def sliced(self, x: Expr) -> tuple[Expr, int] | None:
+        """What an expression is a part of along its last axis, and where it begins there."""
+        made = self.values.get(x) if isinstance(x, Var) else None
+        match made:
+            case Call(Op("strided_slice"), (whole,)):
+                begin, rank = made.attrs["begin"], _rank(whole)
+                if rank is None or made.attrs["axes"] not in ((-1,), (rank - 1,)):
+                    return None
+                if made.attrs["strides"] not in (None, (1,)) or not isinstance(begin, tuple):
+                    return None
+                start = begin[0]
+                return (whole, start) if isinstance(start, int) and start >= 0 else None
+            case TupleGet(Var() as parts, index):
+                split = self.values.get(parts)
+                if not isinstance(split, Call) or split.callee != Op("split"):
+                    return None
+                shape = _shape(split.args[0])
+                bounds = None if shape is None else part_of_split(split, shape, index)
+                if shape is None or bounds is None or bounds[0] != len(shape) - 1:
+                    return None
+                return split.args[0], bounds[1]
+            case _:
+                return None
+
+    def call(
+        self, q: _Operand, k: _Operand, v: _Operand, scores: _Scores, result: Var
+    ) -> Expr | None:
+        """The call, if the operands fit."""
+        rank = _rank(result)
+        shape = _shape(result)
+        if shape is None or rank is None:
+            return None
+        heads: Dim = shape[1] if rank == 4 else shape[0]
+        count: int | None = None
+        shared: int | None = None
+        if q.first or k.first or v.first or len({str(x.dims()["H"]) for x in (q, k, v)}) > 1:
+            if not isinstance(heads, int):
+                return None
+            count = heads
+            if equal(k.dims()["H"], 1) and equal(v.dims()["H"], 1):
+                shared = 1
+            elif k.group > 1:
+                shared = heads // k.group
+        keys = k.used()
+        if not equal(keys, v.used()) or k.group != v.group:
+            return None
+        layouts = (q.layout, k.layout, v.layout, "BHLD")
+        args = [q.value, k.value, v.value]
+        if scores.mask is not None and scores.bias is None:
+            scores.bias = Constant(_zero(result))
+        args += [x for x in (scores.bias, scores.mask) if x is not None]
+        full = Attrs(
+            scale=scores.scale,
+            fill=scores.fill,
+            layouts=layouts,
+            heads=count,
+            kv_heads=shared,
+            first=(q.first, k.first, v.first),
+            keys=None if k.rows is None and v.rows is None else keys,
+        )
+        call = Call(Op("nn.attention"), tuple(args), full, result.span)
+        try:
+            found = self.infer(call)
+        except UnityError:  # batches that broadcast, say
+            return None
+        if rank == 4:
+            return call if _equal_types(found, result.type) else None
+        squeezed = Call(Op("squeeze"), (self.emit(call, "attention"),), Attrs(axis=(0,)))
+        return squeezed if _equal_types(self.infer(squeezed), result.type) else None
+
+    def reordered(self, x: Var, call: Call) -> Expr | None:
+        """A transposed result of an attention: the attention writes it in that order."""
+        if self.uses[x] != 1:
+            return None
+        made, rank = self.values.get(x), _rank(x)
+        squeezed = isinstance(made, Call) and made.callee == Op("squeeze")
+        if squeezed and isinstance(made, Call) and made.attrs["axis"] == (0,):
+            inner = made.args[0]
+            made = self.values.get(inner) if isinstance(inner, Var) else None
+        if not isinstance(made, Call) or made.callee != Op("nn.attention") or rank is None:
+            return None
+        layouts = made.attrs["layouts"]
+        assert isinstance(layouts, tuple)
+        old = str(layouts[3])
+        if squeezed and old[0] != "B":
+            return None
+        axes = _axes(call, rank)
+        new = "B" + "".join(old[a + 1] for a in axes) if squeezed else "".join(old[a] for a in axes)
+        moved = replace(made, attrs=made.attrs.with_(layouts=(*layouts[:3], new)))
+        if not squeezed:
+            return moved
+        return Call(Op("squeeze"), (self.emit(moved, "attention"),), Attrs(axis=(0,)))
+
+    def only_use(self, x: Expr) -> Call | None:
+        """The call that made a variable used nowhere else."""
+        made = self.values.get(x) if isinstance(x, Var) and self.uses[x] == 1 else None
+        return made if isinstance(made, Call) else None
+
+
+def _rank(x: Expr) -> int | None:
+    kind = atom_type(x)
+    return kind.ndim if isinstance(kind, TensorType) else None
+
+
+def _shape(x: Expr) -> tuple[Dim, ...] | None:
+    kind = atom_type(x)
+    return kind.shape if isinstance(kind, TensorType) and isinstance(kind.shape, tuple) else None
+
+
+def _same_shape(x: Expr, kind: Type) -> bool:
+    """Whether an operand has the shape of the result, so that nothing else broadcasts it."""
+    shape = _shape(x)
+    return shape is not None and isinstance(kind, TensorType) and _equal_dims(shape, kind.shape)
+
+
+def _equal_types(a: Type, b: Type) -> bool:
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.dtype != b.dtype:
+        return False
+    return isinstance(a.shape, tuple) and _equal_dims(a.shape, b.shape)
+
+
+def _equal_dims(a: tuple[Dim, ...], b: object) -> bool:
+    if not isinstance(b, tuple) or len(a) != len(b):
+        return False
+    return all(equal(m, n) for m, n in zip(a, b, strict=True))
+
+
+def _number(x: Expr) -> float | None:
+    """The value of a constant of one element."""
+    if not isinstance(x, Constant) or x.data.size != 1 or x.data.dtype.kind != "f":
+        return None
+    return float(x.data.reshape(()).astype(np.float64))
+
+
+def _axes(call: Call, rank: int) -> tuple[int, ...]:
+    """Where each axis of a transposed tensor comes from."""
+    axes = call.attrs["axes"]
+    if axes is None:
+        return tuple(reversed(range(rank)))
+    assert isinstance(axes, tuple)
+    return tuple(a % rank for a in axes if isinstance(a, int))
+
+
+def _first_rows(cut: Call, x: Expr, layout: str) -> Dim | None:
+    """How many rows a slice leaves of a tensor that it cuts short."""
+    shape, axes = _shape(x), cut.attrs["axes"]
+    if shape is None or axes not in ((layout.index("L"),), (layout.index("L") - len(shape),)):
+        return None
+    if cut.attrs["begin"] != (0,) or cut.attrs["strides"] not in (None, (1,)):
+        return None
+    return shape[layout.index("L")]
+
+
+def _zero(like: Var) -> Array:
+    assert isinstance(like.type, TensorType)
+    assert like.type.dtype is not None
+    return np.zeros((), like.type.dtype.numpy)

@@ -1,0 +1,497 @@
+"""ConvertLayout: convolutions and what stands between them, on channels in blocks of a register."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unity.ir.aligned import paged_copy
+from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim
+from unity.ir.dtype import FLOAT32, Array, DType
+from unity.ir.graph import (
+    Call,
+    Constant,
+    Expr,
+    Function,
+    MatchCast,
+    Op,
+    ShapeValue,
+    Tuple,
+    Var,
+    VarBinding,
+)
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType
+from unity.ir.visit import walk_bindings
+from unity.op.call import call_op
+from unity.op.window import paddings, per_axis
+
+from ...passes import Context, Pass, map_functions
+from ..derived import derived
+from ..rewriter import BodyRewriter
+from ..slices import begin_of, stretch
+from .interleave import Interleave, interleave_for
+from .lone_convolutions import lone_products
+
+POINTWISE = frozenset(
+    {
+        "abs",
+        "add",
+        "clip",
+        "divide",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negative",
+        "nn.gelu",
+        "nn.hardsigmoid",
+        "nn.hardswish",
+        "nn.leakyrelu",
+        "nn.relu",
+        "nn.silu",
+        "sigmoid",
+        "subtract",
+        "tanh",
+    }
+)
+"""Elementwise ops that make finite numbers of finite ones: what pads a block must stay finite.
+
+So does a division by constants, none of which is zero.
+"""
+_POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
+_WASTE = 1.5
+"""How many times the channels there are may be computed."""
+_WASTE_TILES = 2
+"""The same where matrix tiles do so at little cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertLayout(Pass):
+    """Convolutions by constants take and give ``(n, c / b, h, w, b)``, `b` lanes of a register.
+
+    Elementwise ops, pooling, means, resizing, slices and concatenation follow, so that transposes
+    stay only at the borders of such a region (`EliminateDeadCode` removes the others). Weights are
+    laid out here.
+    A product of single pixels that stands alone stays as it is (`lone_products`), or where a call's
+    attribute `algorithm` says so: ``"gemm"``.
+    Channels that fill no block are padded by zeros. Channels are known; batch sizes, heights and
+    widths may be symbols (heights and widths not with `narrow`). A finite result stays as it is, as
+    far as its inputs are finite.
+
+    Attributes:
+        narrow: The type that convolutions will compute in, if it is narrower: where the target has
+            dot products of it, blocks are twice as long and weights in their groups
+            (`interleave.py`).
+
+    >>> from dataclasses import replace
+    >>> from unity.script import parse, print_module
+    >>> from .dce import EliminateDeadCode
+    >>> weight = np.ones((16, 3, 3, 3), np.float32)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 1, 3, 6, 6]) -> f32[Tensor, 1, 16, 4, 4]:
+    ...     return R.nn.relu(R.nn.conv2d(x, R.const("weight")))
+    ... ''', {"weight": weight})
+    >>> ctx = Context()
+    >>> ctx = replace(ctx, target=replace(ctx.target, vector_bits=256))
+    >>> after = EliminateDeadCode()(ConvertLayout()(before, ctx), ctx)
+    >>> print(print_module(after), end="")
+    @script.function
+    def main(x: f32[Tensor, 1, 3, 6, 6]) -> f32[Tensor, 1, 16, 4, 4]:
+        image = R.reshape(x, (1, 3, 6, 6, 1))
+        conv2d_blocked = R.nn.conv2d_blocked(image, R.const("weight_blocked"))
+        relu_blocked = R.nn.relu(conv2d_blocked)
+        parts = R.permute_dims(relu_blocked, axes=(0, 1, 4, 2, 3))
+        relu = R.reshape(parts, (1, 16, 4, 4))
+        return relu
+    """
+
+    narrow: DType | None = None
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself, where registers hold 4 lanes or more."""
+        interleave = None if self.narrow is None else interleave_for(self.narrow, ctx.target)
+        lanes = ctx.target.vector_bits // FLOAT32.bits
+        if interleave is not None:
+            lanes = interleave.block
+        if lanes < 4:
+            return module
+
+        def converted(f: Function) -> Function:
+            alone = plain_products(f)
+            if interleave is not None:
+                alone = frozenset()  # tiles pay for the transposes
+            return _Converter(module, lanes, alone, interleave).function(f)
+
+        return map_functions(module, converted)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A tensor of four axes whose channels are known."""
+
+    batch: Dim
+    channels: int
+    height: Dim
+    width: Dim
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """As of an array."""
+        return self.batch, self.channels, self.height, self.width
+
+    @property
+    def pixels(self) -> int | None:
+        """How many there are of each channel, where that is known."""
+        match self.height, self.width:
+            case int(height), int(width):
+                return height * width
+            case _:
+                return None
+
+
+class _Converter(BodyRewriter):
+    """Carries which variables there are in blocks, and the constants laid out."""
+
+    def __init__(
+        self,
+        module: IRModule,
+        lanes: int,
+        alone: frozenset[Var],
+        interleave: Interleave | None,
+    ) -> None:
+        super().__init__(module)
+        self.lanes = lanes
+        self.alone = alone
+        self.interleave = interleave
+        self.blocked: dict[Expr, Var] = {}
+        self.packed: dict[tuple[Constant, bool, int], Constant] = {}
+        self._outer: list[dict[Expr, Var]] = []
+
+    def enter(self) -> None:
+        self._outer.append(dict(self.blocked))
+
+    def leave(self) -> None:
+        self.blocked = self._outer.pop()
+
+    def cast(self, binding: MatchCast) -> Expr | None:
+        """An image's sizes are asserted where it lies in blocks, which goes on."""
+        var, known, out = binding.var, self.blocked.get(binding.value), image_of(binding.var)
+        seen = image_of(binding.value)
+        if known is None or out is None or seen is None or seen.channels != out.channels:
+            return None
+        assert isinstance(known.type, TensorType)
+        assert isinstance(known.type.shape, tuple)
+        _, blocks, _, _, lanes = known.type.shape
+        of = TensorType((out.batch, blocks, out.height, out.width, lanes), known.type.dtype)
+        made = Var(var.name, of, var.span)  # which errors name
+        self._add(MatchCast(made, known, of, binding.span))
+        plain = self.emit(self.plain(made, out), var.name, var.span)
+        self.blocked[plain] = made
+        return plain
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        out = image_of(var)
+        if out is None or not isinstance(value, Call) or not isinstance(value.callee, Op):
+            return value
+        name = value.callee.name
+        if var in self.alone:
+            return value
+        if name == "nn.conv2d":
+            new = self.convolution(value, out)
+        elif name in POINTWISE:
+            new = self.pointwise(value, out)
+        elif name in _POOLS:
+            new = self.pool(value, _POOLS[name])
+        elif name == "mean":
+            new = self.mean(value)
+        elif name == "concat":
+            new = self.concat(value)
+        elif name == "repeat":
+            new = self.repeat(value)
+        elif name == "strided_slice":
+            new = self.slice(value, out)
+        elif name == "take":
+            new = self.take(value)
+        else:
+            return value
+        if new is None:
+            return value
+        made = self.emit(new, f"{var.name}_blocked", value.span)
+        self.blocked[var] = made
+        return self.plain(made, out)
+
+    # What follows in blocks; None for what stays as it is
+
+    def convolution(self, call: Call, out: Image) -> Call | None:
+        x, weight = call.args
+        image = image_of(x)
+        if self.interleave is not None and (image is None or image.pixels is None):
+            return None
+        waste = _WASTE if self.interleave is None else _WASTE_TILES
+        if image is None or not is_blockable(call, image, out, self.lanes, waste):
+            return None
+        assert isinstance(weight, Constant)
+        depthwise = call.attrs["groups"] != 1
+        seen: Expr | None = self.blocked.get(x)
+        lanes = self.lanes
+        if seen is None and depthwise:
+            return None  # alone it would not repay the transposes
+        if seen is None and image.channels % lanes == 0:
+            seen = self.in_blocks(x, image)
+        if self.interleave is not None and not depthwise:
+            return self.interleaved(call, seen, image, self.interleave)
+        if seen is None:  # few channels: blocks of one, which is no change
+            lanes = 1
+            shape = ShapeValue((*image.shape, 1))
+            seen = self.emit(Call(Op("reshape"), (x, shape), span=call.span), "image")
+        attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation")}
+        attrs |= {"depthwise": depthwise, "out_dtype": None}
+        attrs |= {"algorithm": call.attrs.get("algorithm")}
+        weights = self.weights(weight, depthwise, lanes)
+        return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
+
+    def interleaved(
+        self, call: Call, seen: Expr | None, image: Image, interleave: Interleave
+    ) -> Call | None:
+        """A convolution whose weights lie as dot products want them."""
+        x, weight = call.args
+        assert isinstance(weight, Constant)
+        line = None
+        if seen is None:
+            if per_axis("dilation", call.attrs["dilation"], 2, 1)[1] != 1:
+                return None
+            line = weight.data.shape[3]
+            pixels = self.emit(call_op("permute_dims", x, axes=(0, 2, 3, 1)), "pixels")
+            shape = (image.batch, 1, image.height, image.width, image.channels)
+            seen = self.emit(call_op("reshape", pixels, shape), "image")
+        attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation", "out_dtype")}
+        key = (weight, False, 0 if line else self.lanes)
+        if key not in self.packed:
+            self.packed[key] = _laid_out(weight, interleave.weights(weight.data, line is not None))
+        args = (seen, self.packed[key])
+        return Call(Op("nn.conv2d_interleaved"), args, Attrs({**attrs, "line": line}), call.span)
+
+    def pointwise(self, call: Call, out: Image) -> Call | None:
+        args: list[Expr] = []
+        if not any(a in self.blocked for a in call.args):
+            return None
+        if call.callee == Op("divide") and not self.divides(call.args[1], out):
+            return None
+        for a in call.args:
+            found = self.operand(a, out)
+            if found is None:
+                return None
+            args.append(found)
+        return Call(call.callee, tuple(args), call.attrs, call.span)
+
+    def divides(self, by: Expr, out: Image) -> bool:
+        """Whether a division leaves what pads a block finite."""
+        whole = out.channels % self.lanes == 0
+        return isinstance(by, Constant) and bool(np.all(by.data)) and (by.data.size == 1 or whole)
+
+    def operand(self, a: Expr, out: Image) -> Expr | None:
+        """An operand of an elementwise op in blocks: the same shape, or a constant."""
+        if isinstance(a, Constant):
+            return self.constant(a, out.channels)
+        image, known = image_of(a), self.blocked.get(a)
+        if image is None or image.channels != out.channels:
+            return None
+        if known is not None:
+            return known
+        small = image.pixels == 1 and image.channels % self.lanes == 0
+        return self.in_blocks(a, image) if small else None
+
+    def constant(self, c: Constant, channels: int) -> Constant | None:
+        """A constant that is the same for all pixels, or for all channels, in blocks."""
+        if c.data.size == 1:
+            return Constant(c.data.reshape(()), c.name, c.span)
+        shape = (1,) * (4 - c.data.ndim) + c.data.shape
+        if shape[:2] == (1, 1):
+            return Constant(c.data.reshape(*shape, 1), c.name, c.span)
+        if shape != (1, channels, 1, 1):
+            return None
+        padding = self.padded(channels) - channels
+        data = np.pad(c.data.reshape(-1), (0, padding)).reshape(1, -1, 1, 1, self.lanes)
+        return _laid_out(c, data)
+
+    def pool(self, call: Call, name: str) -> Call | None:
+        x = self.blocked.get(call.args[0])
+        if x is None:
+            return None
+        attrs = call.attrs
+        begin, end = paddings(attrs["padding"], 2)
+        return Call(
+            Op(name),
+            (x,),
+            Attrs(
+                {
+                    **dict(attrs.items()),
+                    "layout": "NCDHW",
+                    "pool_size": (*per_axis("pool_size", attrs["pool_size"], 2, 1), 1),
+                    "strides": (*per_axis("strides", attrs["strides"], 2, 1), 1),
+                    "dilation": (*per_axis("dilation", attrs["dilation"], 2, 1), 1),
+                    "padding": (*begin, 0, *end, 0),
+                }
+            ),
+            call.span,
+        )
+
+    def mean(self, call: Call) -> Call | None:
+        x = self.blocked.get(call.args[0])
+        axes = call.attrs["axis"]
+        if x is None or not isinstance(axes, tuple) or call.attrs["keepdims"] is not True:
+            return None
+        if sorted(int(a) % 4 for a in axes if isinstance(a, int)) != [2, 3]:
+            return None
+        return Call(call.callee, (x,), call.attrs.with_(axis=(2, 3)), call.span)
+
+    def repeat(self, call: Call) -> Call | None:
+        """Pixels repeated: images made larger by the nearest pixel."""
+        x, axis = self.blocked.get(call.args[0]), call.attrs["axis"]
+        if x is None or not isinstance(axis, int) or axis % 4 not in (2, 3):
+            return None
+        return Call(call.callee, (x,), call.attrs.with_(axis=axis % 4), call.span)
+
+    def take(self, call: Call) -> Call | None:
+        """Lines or pixels by constant numbers: images resized."""
+        (image, indices), axis = call.args, call.attrs["axis"]
+        x = self.blocked.get(image)
+        if x is None or not isinstance(indices, Constant) or indices.data.ndim != 1:
+            return None
+        if not isinstance(axis, int) or axis % 4 not in (2, 3):
+            return None
+        return Call(call.callee, (x, indices), call.attrs.with_(axis=axis % 4), call.span)
+
+    def slice(self, call: Call, out: Image) -> Call | None:
+        """Channels from the first of a block on; those behind them in the last are others."""
+        x, image = self.blocked.get(call.args[0]), image_of(call.args[0])
+        begin = None if image is None else begin_of(call, 1, image.shape)
+        if x is None or image is None or begin is None:
+            return None
+        if begin % self.lanes:
+            return None
+        first, count = begin // self.lanes, self.padded(out.channels) // self.lanes
+        return stretch(x, 1, first, first + count, call)
+
+    def concat(self, call: Call) -> Call | None:
+        (parts,) = call.args
+        fields = parts.fields if isinstance(parts, Tuple) else ()
+        blocked = [self.blocked.get(a) for a in fields]
+        images = [image_of(a) for a in fields]
+        whole = all(i is not None and i.channels % self.lanes == 0 for i in images)
+        found = tuple(b for b in blocked if b is not None)
+        if not found or len(found) < len(blocked) or not whole or call.attrs["axis"] not in (1, -3):
+            return None
+        return Call(call.callee, (Tuple(found),), call.attrs.with_(axis=1), call.span)
+
+    # From one layout to the other
+
+    def padded(self, channels: int) -> int:
+        """Channels in whole blocks."""
+        return -(-channels // self.lanes) * self.lanes
+
+    def in_blocks(self, x: Expr, image: Image) -> Var:
+        """A variable's value in blocks, computed once."""
+        known = self.blocked.get(x)
+        if known is not None:
+            return known
+        b = self.lanes
+        n, c, h, w = image.batch, image.channels // b, image.height, image.width
+        if image.pixels == 1:
+            split = self.emit(call_op("reshape", x, (n, c, 1, 1, b)), "blocks")
+        else:
+            parts = self.emit(call_op("reshape", x, (n, c, b, h, w)), "parts")
+            split = self.emit(call_op("permute_dims", parts, axes=(0, 1, 3, 4, 2)), "blocks")
+        self.blocked[x] = split
+        return split
+
+    def plain(self, x: Var, image: Image) -> Call:
+        """A value in blocks as it was; nobody may want it."""
+        n, h, w = image.batch, image.height, image.width
+        whole = self.padded(image.channels)
+        if image.pixels != 1:
+            x = self.emit(call_op("permute_dims", x, axes=(0, 1, 4, 2, 3)), "parts")
+        joined = call_op("reshape", x, (n, whole, h, w))
+        if whole == image.channels:
+            return joined
+        cut = self.emit(joined, "joined")
+        return call_op("strided_slice", cut, axes=(1,), begin=(0,), end=(image.channels,))
+
+    def weights(self, weight: Constant, depthwise: bool, lanes: int) -> Constant:
+        """Weights as `nn.conv2d_blocked` takes them, for inputs in blocks of `lanes`."""
+        key = (weight, depthwise, lanes)
+        if key not in self.packed:
+            b, (o, c, kh, kw) = self.lanes, weight.data.shape
+            taken = 1 if depthwise else lanes
+            missing = ((0, -o % b), (0, -c % taken), (0, 0), (0, 0))
+            data = np.pad(weight.data, missing) if np.any(missing) else weight.data
+            data = data.reshape(-1, b, data.shape[1] // taken, taken, kh, kw)
+            self.packed[key] = _laid_out(weight, data.transpose(0, 2, 4, 5, 3, 1))
+        return self.packed[key]
+
+
+def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float = _WASTE) -> bool:
+    """Whether a convolution may take blocks.
+
+    Args:
+        call: A call of `nn.conv2d`.
+        image: Its input.
+        out: Its result.
+        lanes: Channels of a block.
+        waste: How many times the channels there are may be computed.
+    """
+    weight = call.args[1]
+    if not isinstance(weight, Constant):
+        return False
+    if out.pixels is not None and out.pixels < min(lanes, 16):
+        return False
+    if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
+        return False
+    groups, taken = call.attrs["groups"], weight.data.shape[1]
+    depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
+    if not depthwise and groups != 1:
+        return False
+    return -(-out.channels // lanes) * lanes <= waste * out.channels
+
+
+def standing_alone(f: Function) -> frozenset[Var]:
+    """The results of convolutions of single pixels that blocks would be made for alone.
+
+    Batch normalization counts as what it is folded into.
+    """
+    return lone_products(f, POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat", "repeat"})
+
+
+def plain_products(f: Function) -> frozenset[Var]:
+    """The results of convolutions that stay as they are: those told so, and those that stand alone.
+
+    Those told something else are not among them.
+    """
+    alone = standing_alone(f)
+    told = {
+        b.var: said
+        for b in walk_bindings(f)
+        if isinstance(b, VarBinding)
+        and isinstance(b.value, Call)
+        and b.value.callee == Op("nn.conv2d")
+        and (said := b.value.attrs.get("algorithm")) is not None
+    }
+    untold = frozenset(v for v in alone if v not in told)
+    return untold | {v for v, said in told.items() if said == "gemm"}
+
+
+def image_of(e: Expr) -> Image | None:
+    """What is known of a float32 tensor of four axes, if enough is."""
+    match atom_type(e) if isinstance(e, Var | Constant) else None:
+        case TensorType((n, int(c), h, w), dtype) if dtype == FLOAT32:
+            return Image(n, c, h, w)
+        case _:
+            return None
+
+
+def _laid_out(c: Constant, data: Array) -> Constant:
+    return derived(c, paged_copy(data), "blocked")

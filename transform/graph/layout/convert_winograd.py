@@ -1,0 +1,151 @@
+"""ConvertWinograd: 3x3 convolutions in blocks by fewer multiplications, where that is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from unity.ir.aligned import paged_empty
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import FLOAT32, Array
+from unity.ir.graph import Call, Constant, Expr, Op, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.representative import BATCH, IMAGE, representative
+from unity.ir.types import TensorType
+from unity.machine.target import Target
+from unity.op.conv_winograd import sampled_error, transformed_weights
+from unity.op.window import per_axis
+
+from ...passes import Context, Pass, map_functions
+from ..derived import derived
+from ..rewriter import BodyRewriter
+from .winograd_estimate import TAPS, winograd_cycles, worth
+
+_SAID: Mapping[str, Sequence[int]] = {
+    "direct": (),
+    "gemm": (),
+    "winograd.4": (4, 2),
+    "winograd.2": (2,),
+}
+"""The tiles that a call's attribute `algorithm` means; the first whose errors are small enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertWinograd(Pass):
+    """Turns `nn.conv2d_blocked` of 3x3 taps and stride 1 into `nn.conv2d_winograd`.
+
+    Tiles of 4 take a quarter of the multiplications but four times the memory for weights; tiles of
+    2 take 1 / 2.25 and 1.8 times. A call's attribute `algorithm` says which; where it says nothing,
+    an estimate of cycles chooses between them and the convolution as it is. Rounding errors grow:
+    those of the actual weights are sampled, and a tile whose error is above `tolerance` is not
+    used. A NaN or an infinity in the input spreads over its tile.
+    Unknown sizes are estimated as `unity.ir.representative` says: images are 224 pixels high and
+    wide unless their symbols say what is typical.
+    ``pipeline().without(ConvertWinograd)`` leaves all convolutions as they are.
+
+    >>> from unity.script import parse, print_module
+    >>> weight = np.ones((4, 4, 3, 3, 4, 4), np.float32)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 1, 4, 32, 32, 4]) -> f32[Tensor, 1, 4, 32, 32, 4]:
+    ...     return R.nn.conv2d_blocked(x, R.const("weight"), padding=1)
+    ... ''', {"weight": weight})
+    >>> print(print_module(ConvertWinograd()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 1, 4, 32, 32, 4]) -> f32[Tensor, 1, 4, 32, 32, 4]:
+        conv2d_blocked = R.nn.conv2d_winograd(x, R.const("weight_winograd"), tile=4, padding=1)
+        return conv2d_blocked
+
+    Attributes:
+        largest: The largest tile: 4, 2, or 0 for none.
+        tolerance: The largest error, relative to the largest output.
+    """
+
+    largest: int = 4
+    tolerance: float = 1e-4
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself, with one table of weights."""
+        return map_functions(module, _Converter(module, ctx.target, self).function)
+
+
+class _Converter(BodyRewriter):
+    """Carries the weights transformed, by the identity of the array and the tile."""
+
+    def __init__(self, module: IRModule, target: Target, options: ConvertWinograd) -> None:
+        super().__init__(module)
+        self.target = target
+        self.options = options
+        self.made: dict[tuple[int, int], Constant | None] = {}
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        match value:
+            case Call(Op("nn.conv2d_blocked"), (x, Constant() as weight)):
+                pass
+            case _:
+                return value
+        if not self.fits(value, weight):
+            return value
+        match atom_type(var):
+            case TensorType((n, _, h, w, _), dtype) if dtype == FLOAT32:
+                batch = representative(n, BATCH)
+                height, width = representative(h, IMAGE), representative(w, IMAGE)
+            case _:
+                return value
+        said = _SAID.get(str(value.attrs.get("algorithm")))
+        if said is None:
+            said = self.tiles(weight.data.shape, batch, height, width)
+        for tile in said:
+            made = self.transformed(weight, tile)
+            if made is not None:
+                attrs = Attrs(tile=tile, padding=value.attrs["padding"])
+                return Call(Op("nn.conv2d_winograd"), (x, made), attrs, value.span)
+        return value
+
+    def fits(self, call: Call, weight: Constant) -> bool:
+        """Whether it is a convolution of the kind, in blocks of a register."""
+        ones = (1, 1)
+        steps = per_axis("strides", call.attrs["strides"], 2, 1)
+        dilation = per_axis("dilation", call.attrs["dilation"], 2, 1)
+        lanes = self.target.vector_bits // FLOAT32.bits
+        shape = weight.data.shape
+        return (
+            steps == dilation == ones
+            and call.attrs["depthwise"] is False
+            and shape[2:] == (TAPS, TAPS, lanes, lanes)
+            and weight.data.dtype == np.float32
+        )
+
+    def tiles(self, shape: tuple[int, ...], batch: int, height: int, width: int) -> Sequence[int]:
+        """The tiles worth trying, the fastest first."""
+        outputs, inputs, _, _, lanes, _ = shape
+        cycles = winograd_cycles(outputs, inputs, batch, height, width, lanes, self.target)
+        return [t for t in worth(cycles) if t <= self.options.largest]
+
+    def transformed(self, weight: Constant, tile: int) -> Constant | None:
+        """The weights for a tile; None where its errors are too large."""
+        key = (id(weight.data), tile)
+        if key not in self.made:
+            self.made[key] = self.transform(weight, tile)
+        return self.made[key]
+
+    def transform(self, weight: Constant, tile: int) -> Constant | None:
+        error = sampled_error(_plain(weight.data), tile)
+        if not error <= self.options.tolerance:
+            return None
+        o, c, _, _, b, d = weight.data.shape
+        size = tile + TAPS - 1
+        laid_out = paged_empty((size, size, o, c, b, d), np.float32)
+        for i in range(o):  # one block at a time: they are computed in float64
+            block = transformed_weights(_plain(weight.data[i : i + 1]), tile)
+            laid_out[:, :, i] = block.reshape(size, size, d, c, b).transpose(0, 1, 3, 4, 2)
+        return derived(weight, laid_out, "winograd")
+
+
+def _plain(weight: Array) -> Array:
+    """Weights in blocks as ``(o, c, kh, kw)``."""
+    o, c, kh, kw, b, d = weight.shape
+    return weight.transpose(0, 5, 1, 4, 2, 3).reshape(o * d, c * b, kh, kw)

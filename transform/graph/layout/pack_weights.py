@@ -1,0 +1,152 @@
+"""PackWeights: constant matrices that products are taken by, laid out in panels at compile time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, dtype
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType
+from unity.machine.dot_units import SIDE, group_of, has_dot
+from unity.machine.target import Target
+from unity.op.matmul_interleaved import interleaved
+from unity.op.matmul_packed import panels
+
+from ...passes import Context, Pass, map_functions
+from ..derived import derived
+from ..rewriter import BodyRewriter
+from .column_chunks import column_chunks
+
+DEPTH = 4
+"""Rows of a matrix from which on a product by it is more than a broadcast."""
+
+MOST_CHUNKS = 4
+"""Chunks whose vectors a register tile has side by side, at most."""
+
+PACKED: tuple[DType, ...] = (FLOAT32, FLOAT64, BFLOAT16, FLOAT16)
+"""Dtypes of matrices that are laid out anew; narrow ones where sums are in float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackWeights(Pass):
+    """A product by a constant matrix becomes one by panels of as many columns as a tile has.
+
+    A kernel then reads weights in order, from the first to the last, whatever the number of rows.
+    Matrices of few columns stay: most of a panel would be padding; so does what a call's attribute
+    ``algorithm="unpacked"`` says. Where the target multiplies
+    narrow floats in groups of neighbours in depth, a panel holds such groups
+    (`matmul_interleaved`). Columns that are only read in chunks, element by element, lie so that a
+    panel has a part of each chunk (`column_chunks.py`).
+
+    >>> from unity.script import parse, print_module
+    >>> import numpy as np
+    >>> weight = np.arange(30.0, dtype=np.float32).reshape(5, 6)
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 2, 5]) -> f32[Tensor, 2, 6]:
+    ...     return R.matmul(x, R.const("weight"))
+    ... ''', {"weight": weight})
+    >>> print(print_module(PackWeights()(before, Context())), end="")
+    @script.function
+    def main(x: f32[Tensor, 2, 5]) -> f32[Tensor, 2, 6]:
+        matmul = R.matmul_packed(x, R.const("weight_packed"), columns=6)
+        return matmul
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself, with one table of panels."""
+        packer = _Packer(module, ctx.target)
+        return map_functions(module, packer.function)
+
+
+class _Packer(BodyRewriter):
+    """Carries the constants packed, each once: by the array's identity, width and chunks.
+
+    Chunks are 0 where the depth is in groups.
+    """
+
+    def __init__(self, module: IRModule, target: Target) -> None:
+        super().__init__(module)
+        self.target = target
+        self.packed: dict[tuple[int, int, int], Constant] = {}
+        self.chunks: Mapping[Var, int] = {}
+
+    def function(self, f: Function) -> Function:
+        self.chunks = column_chunks(f, MOST_CHUNKS)
+        return super().function(f)
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        match value:
+            case Call(Op("matmul"), (x, Constant(data) as weight)) if data.ndim > 1:
+                kind, of = atom_type(x), dtype(data.dtype)
+            case _:
+                return value
+        given = value.attrs["out_dtype"]
+        if value.attrs.get("algorithm") == "unpacked":
+            return value
+        if of not in PACKED or given not in (None, of, FLOAT32):
+            return value
+        if not isinstance(kind, TensorType) or kind.ndim is None:
+            return value
+        if 2 < data.ndim > kind.ndim:
+            return value  # the result would have the weight's batch axes
+        *batch, k, columns = data.shape
+        lanes = self.target.vector_bits // max(of.bits, 32)
+        if not worth_packing(k, columns, lanes):
+            return value
+        attrs = Attrs(columns=columns, out_dtype=given)
+        alone = all(e == 1 for e in batch) and isinstance(kind.shape, tuple)
+        if alone and has_dots(self.target, of):
+            groups = self.groups(weight, lanes * min(2, -(-columns // lanes)))
+            return Call(Op("matmul_interleaved"), (x, groups), attrs, value.span)
+        if of in (BFLOAT16, FLOAT16) and given != FLOAT32:
+            return value
+        chunks = self.chunks.get(var, 1)
+        width = panel_width(columns, lanes, self.target, chunks)
+        attrs = attrs.with_(chunks=chunks)
+        return Call(Op("matmul_packed"), (x, self.panels(weight, width, chunks)), attrs, value.span)
+
+    def panels(self, weight: Constant, width: int, chunks: int) -> Constant:
+        """The panels of a constant."""
+        key = (id(weight.data), width, chunks)
+        if key not in self.packed:
+            *batch, k, columns = weight.data.shape
+            alone = all(e == 1 for e in batch)
+            data = weight.data.reshape(k, columns) if alone else weight.data
+            self.packed[key] = derived(weight, panels(data, width, chunks), "packed")
+        return self.packed[key]
+
+    def groups(self, weight: Constant, width: int) -> Constant:
+        """The panels of a constant with the depth in groups, filled up to a tile's."""
+        key = (id(weight.data), width, 0)
+        if key not in self.packed:
+            data = weight.data.reshape(weight.data.shape[-2:])
+            group = group_of(dtype(data.dtype))
+            groups = interleaved(data, width, group, SIDE)
+            self.packed[key] = derived(weight, groups, "interleaved")
+        return self.packed[key]
+
+
+def worth_packing(depth: int, columns: int, lanes: int) -> bool:
+    """Whether a matrix is more than a broadcast, and its panels more than padding."""
+    return depth >= DEPTH and columns * 2 >= lanes
+
+
+def has_dots(target: Target, of: DType) -> bool:
+    """Whether a target multiplies numbers of a narrow float in groups, with float32 sums."""
+    operands = (of, of, FLOAT32)
+    return has_dot(target, "tile", *operands) or has_dot(target, "lanes", *operands)
+
+
+def panel_width(columns: int, lanes: int, target: Target, chunks: int = 1) -> int:
+    """Columns of a panel: those of a register tile, or as many vectors as hold them all.
+
+    Chunks have as many vectors each, one at least.
+    """
+    vectors = 4 if target.vector_registers >= 32 else 2
+    most = max(1, vectors // chunks)
+    return chunks * lanes * min(most, -(-columns // chunks // lanes))

@@ -1,0 +1,1 @@
+"""Passes from operators to kernels, and from kernels' results to destinations."""

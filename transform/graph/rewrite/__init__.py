@@ -1,0 +1,1 @@
+"""Users' rewrite rules."""
