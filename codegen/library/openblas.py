@@ -17,15 +17,16 @@ from unity.ir.dims import Dim, always_ge, equal, product
 from unity.ir.dtype import FLOAT32, FLOAT64, Array, DType
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
+from unity.machine.machine import MACHINE
 from unity.runtime import libraries
 from unity.transform.graph.resolve import LibraryFunction, register_library_function, sealed
 from unity.transform.pattern import Match, any_, op
 
 from .shared_library import SharedLibrary
 
-_WORK = 1 << 21
-"""Multiplications that are worth a task of their own."""
+_WORK = MACHINE.grain("library_multiply_adds")
 _MOST_TASKS = 4
+"""However many threads there are, which a library's kernel does not know."""
 
 
 OPENBLAS = SharedLibrary(

@@ -227,7 +227,7 @@ def _unit_text(
     """The module of a kernel, and what its asserts say."""
     from .kernel import emit_kernel  # long to import, and not needed for cached kernels
 
-    unit = Unit(abilities(target), function_attributes(target))
+    unit = Unit(abilities(target), function_attributes(target), target.machine)
     told = emit_kernel(unit, symbol, func, analysis, checks=checks)
     return _DECLARATIONS + unit.text(), told
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unity.errors import UnityError
+from unity.machine.machine import MACHINE, Machine
 
 from .abilities import Abilities
 from .types import I64, Ty
@@ -23,12 +24,14 @@ class Unit:
     Attributes:
         abilities: What the target can do.
         attributes: Text of the attributes every function carries.
+        machine: What things take there.
         functions: Text of the functions by name, in order.
         metadata: Text of the numbered metadata nodes.
     """
 
     abilities: Abilities
     attributes: str
+    machine: Machine = MACHINE
     functions: dict[str, str] = field(default_factory=dict[str, str])
     globals: dict[str, str] = field(default_factory=dict[str, str])
     metadata: list[str] = field(default_factory=list[str])

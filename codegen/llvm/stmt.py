@@ -38,9 +38,6 @@ STACK_LOCAL = 256 << 10
 """Bytes up to which a buffer of scope ``local`` lives on the stack."""
 STACK_OTHER = 16 << 10
 """Bytes up to which any other buffer does."""
-TASK_WORK = 16_000
-"""Simple operations a task should have at least: some microseconds, ten times a fork and join."""
-TASKS_A_THREAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,12 +362,14 @@ class Statements:
         em = self.em
         threads = em.effect("call i32 @unity_thread_limit()")
         wide = em.pure(f"zext i32 {threads} to i64")
-        most = em.pure(f"mul i64 {wide}, {TASKS_A_THREAD}")
+        machine = em.unit.machine
+        grain = machine.grain("operations")
+        most = em.pure(f"mul i64 {wide}, {machine.tasks_per_thread}")
         total = em.mul(extent, self.expressions.index(work(s.body)), "")
         by_work = (
-            str(max(1, int(total) // TASK_WORK))
+            str(max(1, int(total) // grain))
             if total[0] != "%"
-            else em.intrinsic("smax", I64, em.pure(f"udiv i64 {total}, {TASK_WORK}"), "1")
+            else em.intrinsic("smax", I64, em.pure(f"udiv i64 {total}, {grain}"), "1")
         )
         return em.intrinsic("smin", I64, em.intrinsic("smin", I64, most, by_work), extent)
 

@@ -20,8 +20,6 @@ from ..schedule.index_map import IndexMap
 from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
 
-GRAIN = 20_000
-"""Simple elements that are worth a thread's waking."""
 ROW = 4096
 """Long rows are cut to pieces of so many elements when there are few of them."""
 _COSTLY = frozenset(INTRINSICS) - {
@@ -102,9 +100,10 @@ def _joining(nest: Nest, counts: Sequence[int]) -> IndexMap:
 
 
 def _on_threads(sch: Schedule, loops: Sequence[LoopRef], points: PrimExpr, work: PrimExpr) -> None:
-    """Loops shared among the threads, in chunks of at least `GRAIN` units of work."""
+    """Loops shared among the threads, in chunks of at least the machine's grain units of work."""
+    assert sch.target is not None
     each = number(work)
-    chunk = 1 if each is None else -(-GRAIN // max(each, 1))
+    chunk = 1 if each is None else -(-sch.target.machine.grain("elements") // max(each, 1))
     total = number(points)
     if total is not None and total <= chunk:
         return

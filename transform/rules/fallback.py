@@ -17,8 +17,6 @@ from unity.machine.target import Target
 from ..blocks.extents import product
 from ..tactics.threads import parallel
 
-GRAIN = 10_000
-
 
 def fallback(s: Stmt, target: Target) -> Stmt:
     """A nest around one block whose spatial axes are driven by a loop each; others stay."""
@@ -51,7 +49,7 @@ def fallback(s: Stmt, target: Target) -> Stmt:
 
     domain = [(_loop(a).name, loops[_loop(a)].extent) for a in spatial]
     work = product([loops[_loop(a)].extent for a in reduced] or [imm(1)])
-    return parallel(domain, Binary("mul", work, imm(4)), GRAIN, body)
+    return parallel(domain, Binary("mul", work, imm(4)), target.machine.grain("statements"), body)
 
 
 def _loop(axis: BlockAxis) -> PrimVar:

@@ -24,7 +24,6 @@ from ..blocks.nest import Axis, Nest
 from ..blocks.tree import sequence
 from ..tactics.register_tile import Values
 from ..tactics.threads import parallel
-from .elementwise import GRAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def padded(nest: Nest, target: Target) -> Stmt | None:
         return IfThen(inside, there, sequence(_run(lines, at, fill, 0, length, lanes)))
 
     work, points = length * lines.width, math.prod(number(a.extent) or 1 for a in outer)
-    grain = max(GRAIN, work * -(-points // target.threads))
+    grain = max(target.machine.grain("elements"), work * -(-points // target.threads))
     return parallel(domain, imm(work), grain, body)
 
 

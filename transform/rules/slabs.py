@@ -22,7 +22,6 @@ from ..blocks.access import depends
 from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
 from ..tactics.register_tile import Values
-from ..tactics.result import GRAIN, PIECES
 from ..tactics.row_storage import ROW_BYTES
 from ..tactics.threads import parallel
 from .table import laid_out
@@ -73,7 +72,7 @@ def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
         if count is None or size is None:
             return None
         fits = size <= ROW_BYTES and _shared_bytes(found) <= size // SHARE
-        if count > 1 and fits and _balanced(count, target.threads):
+        if count > 1 and fits and target.shares_evenly(count):
             return found
         axes = axes[:-1]
     return None
@@ -111,11 +110,6 @@ def _shared_bytes(found: Slabs) -> int:
     return most
 
 
-def _balanced(count: int, threads: int) -> bool:
-    """Whether threads that take whole slabs end at about the same time."""
-    return count >= PIECES * threads or count % threads == 0
-
-
 def slab_by_slab(found: Slabs, target: Target) -> Stmt:
     """A loop over slabs that threads share, both stages laid out within by their rules."""
     alone = replace(target, threads=1)
@@ -149,7 +143,7 @@ def slab_by_slab(found: Slabs, target: Target) -> Stmt:
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in found.axes]
     steps = () if found.second.reduction is None else found.second.reduction.axes
     work = product([a.extent for a in (*found.second.axes[depth:], *steps)])
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
 
 
 def _at(nest: Nest, point: Values) -> Nest:

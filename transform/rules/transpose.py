@@ -26,8 +26,6 @@ from ..schedule.marked import transpose
 from ..tactics.register_tile import Values
 from ..tactics.threads import parallel
 
-GRAIN = 20_000
-"""Elements that are worth a thread's waking."""
 LINE = 64
 """Bytes of a cache line: what is read of each row of the source at once."""
 LEAST = 8
@@ -91,7 +89,12 @@ def crosswise(nest: Nest, target: Target) -> Stmt | None:
 
     size = rows * columns * crossing.height * crossing.lanes
     whole = number(product([crossing.along.extent, crossing.across.extent]))
-    return parallel(domain, imm(size if whole is None else min(size, whole)), GRAIN, body)
+    return parallel(
+        domain,
+        imm(size if whole is None else min(size, whole)),
+        target.machine.grain("elements"),
+        body,
+    )
 
 
 def _block(crossing: Crossing, target: Target) -> tuple[int, int]:

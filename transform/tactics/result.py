@@ -1,4 +1,4 @@
-"""What rules for reductions share: when waking a thread pays, and the init joined at the end."""
+"""What rules for reductions share: the init joined at the end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from unity.ir.stmt import Stmt
 from unity.ir.visit import substitute_stmt
 
 from ..blocks.nest import Reduction
-
-GRAIN = 60_000
-"""Multiply-adds that are worth a thread's waking."""
-PIECES = 4
-"""Pieces of work a thread should have, so that the last ones end together."""
 
 
 def with_init(reduction: Reduction, finish: Stmt) -> Stmt:

@@ -14,7 +14,6 @@ from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Axis, Reduction
 from ..roles.reduction import Layout, columns_of, rows_of
 from .packing import REPACK, Packing
-from .result import GRAIN, PIECES
 from .tile_sizes import column_tiers, tile_size, tile_tiers
 from .unrolling import steps_in_row
 
@@ -164,14 +163,15 @@ def _piece(
         tasks *= -(-(number(layout.beside.extent) or 1) // beside)
     for axis in layout.outer:
         tasks *= number(axis.extent) or 1
-    wanted = PIECES * target.threads
+    wanted = target.tasks
     if layout.row is None or target.threads == 1 or tasks >= wanted:
         return None
     least = 1 if packing is None else -(-REPACK // rows)
     known = number(layout.row.extent)
     if known is None:
         steps = representative_extent(product([a.extent for a in reduction.axes])) or LENGTH
-        return max(least, -(-GRAIN // (steps * rows * vectors * beside * layout.lanes)))
+        each = steps * rows * vectors * beside * layout.lanes
+        return max(least, -(-target.machine.grain("multiply_adds") // each))
     whole = -(-known // rows)
     pieces = -(-whole // max(least, -(-whole * tasks // wanted)))
     return -(-whole // pieces) if pieces > 1 else None  # even ones

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from unity.arguments import public_class
 from unity.errors import UnityError
 
+from .machine import MACHINE, Machine
+
 VECTOR_BITS = (64, 128, 256, 512, 1024, 2048)
 """Widths of vector registers that there are; the widest are Arm's SVE."""
 
@@ -27,6 +29,7 @@ class Target:
         l2_bytes: Second level.
         l3_bytes: Last level, shared.
         threads: How many threads a parallel loop may use.
+        machine: What things take there.
     """
 
     kind: str
@@ -39,6 +42,7 @@ class Target:
     l2_bytes: int = 1 << 20
     l3_bytes: int = 8 << 20
     threads: int = 1
+    machine: Machine = MACHINE
 
     def __post_init__(self) -> None:
         """Refuse numbers that no machine has.
@@ -59,3 +63,12 @@ class Target:
     def has(self, feature: str) -> bool:
         """Whether a feature is on."""
         return feature in self.features
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that let all its threads end at about the same time."""
+        return self.machine.tasks_per_thread * self.threads
+
+    def shares_evenly(self, tasks: int) -> bool:
+        """Whether threads that take whole tasks end at about the same time."""
+        return tasks >= self.tasks or tasks % self.threads == 0

@@ -30,8 +30,6 @@ from ...tactics.threads import parallel
 from ..rows.row_by_row import rows
 from ..table import laid_out
 
-GRAIN = 60_000
-"""Multiply-adds that are worth a thread's waking."""
 VECTORS = 4
 """Vectors of rows in a block."""
 FEW = 4
@@ -92,7 +90,9 @@ def _blocks(chain: RowChain, row: Axis, tier: _Tier, target: Target) -> Stmt:
         outer: Values = {a.var: p for a, p in zip(chain.outer, point, strict=False)}
         return _Block(chain, row, tier, begin, outer, target).stmt()
 
-    return parallel(domain, multiply(steps, imm(2 * tier.width)), GRAIN, body)
+    return parallel(
+        domain, multiply(steps, imm(2 * tier.width)), target.machine.grain("multiply_adds"), body
+    )
 
 
 class _Block:
@@ -240,4 +240,4 @@ def _one_by_one(chain: RowChain, target: Target) -> Stmt:
             stmt = Allocate(buffer, stmt)
         return stmt
 
-    return parallel(domain, multiply(steps, imm(2)), GRAIN, body)
+    return parallel(domain, multiply(steps, imm(2)), target.machine.grain("multiply_adds"), body)

@@ -30,7 +30,6 @@ from ...tactics.register_tile import Values
 from ...tactics.row_storage import rewritten
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import depth_of
-from ..contraction.matrix_tiles import GRAIN, SHARES
 from ..rows.row_by_row import rows
 from ..table import laid_out
 
@@ -103,7 +102,7 @@ class _Chain:
         chain = self.chain
         whole, rest = divmod(self.rows, self.height)
         sets = math.prod(number(a.extent) or 1 for a in chain.outer)
-        alone = whole > 1 and sets < SHARES * self.target.threads
+        alone = whole > 1 and sets < self.target.tasks
         domain = [(a.var.name.removeprefix("v"), a.extent) for a in chain.outer]
         steps = [chain.inner.extent, *(a.extent for a in chain.columns), imm(2)]
 
@@ -115,7 +114,12 @@ class _Chain:
                     body = panels.around(outer, body)
                 return body
 
-            return parallel(domain, product([*steps, imm(height)]), GRAIN, body)
+            return parallel(
+                domain,
+                product([*steps, imm(height)]),
+                self.target.machine.grain("tile_multiply_adds"),
+                body,
+            )
 
         if not alone:
             return over(domain, lambda outer, _: self._all(outer, whole, rest), self.rows)

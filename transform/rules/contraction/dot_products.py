@@ -35,7 +35,7 @@ from ...blocks.tree import sequence
 from ...roles.lanes import lanes_for
 from ...roles.reduction import lanes_along
 from ...tactics.register_tile import Tile, Values, accumulate, fill, finished, joined, loops
-from ...tactics.result import GRAIN, with_init
+from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sizes import row_tiers
 
@@ -123,7 +123,7 @@ def _tier(
         finish = substitute_stmt(with_init(reduction, nest.finish), values)
         return _micro_kernel(tile, replace(reduction, value=value), finish)
 
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
 
 
 def _run(begin: PrimExpr, at: PrimExpr, size: int) -> tuple[PrimExpr, ...]:

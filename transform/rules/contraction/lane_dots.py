@@ -24,7 +24,7 @@ from ...blocks.tree import sequence
 from ...roles.grouped_panels import GroupedLayout, grouped_layout
 from ...tactics.lane_sums import LaneSums
 from ...tactics.register_tile import Values
-from ...tactics.result import GRAIN, with_init
+from ...tactics.result import with_init
 from ...tactics.row_blocks import row_blocks
 from ...tactics.threads import parallel
 
@@ -91,4 +91,4 @@ def _tasks(
 
     height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     work = product([layout.depth.extent, height, imm(vectors * sums.lanes)])
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("multiply_adds"), body)

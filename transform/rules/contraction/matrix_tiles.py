@@ -32,10 +32,6 @@ from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import configured, depth_of, tile_sums
 
-GRAIN = 400_000
-"""Multiply-adds on tiles that are worth a thread's waking."""
-SHARES = 4
-"""Tasks a thread, so that all end at about the same time."""
 PASSES = 4
 """Tiles of rows, two at a time, among which fetching the next panel is shared at most."""
 LINE = 64
@@ -113,7 +109,7 @@ class _Plan:
         block = self._block_rows()
         blocks = ceildiv(self.rows, imm(block))
         others = math.prod(number(a.extent) or 1 for a in layout.outer) * (number(blocks) or 1)
-        wanted = SHARES * self.target.threads if self.target.threads > 1 else 1
+        wanted = self.target.tasks if self.target.threads > 1 else 1
         runs = min(part.count, max(1, -(-wanted // others)))
         run = -(-part.count // runs)
         runs = -(-part.count // run)
@@ -140,7 +136,10 @@ class _Plan:
         height = simplify(Binary("min", self.rows, imm(block)))
         depth = [a.extent for a in (layout.depth, layout.place)]
         work = product([*depth, height, imm(run * layout.width)])
-        return configured(self.registers, parallel(domain, work, GRAIN, body))
+        return configured(
+            self.registers,
+            parallel(domain, work, self.target.machine.grain("tile_multiply_adds"), body),
+        )
 
     def _block_rows(self) -> int:
         """Rows of a block: of the left operand, what half of the second cache holds."""

@@ -35,7 +35,7 @@ from ...roles.reduction import rows_of
 from ...tactics.panel_prefetch import LEAST_ROWS, PanelAhead, panel_ahead
 from ...tactics.panel_tile import PanelTile, Run, micro_kernel
 from ...tactics.register_tile import Values
-from ...tactics.result import GRAIN, with_init
+from ...tactics.result import with_init
 from ...tactics.row_blocks import RowBlocks, row_blocks
 from ...tactics.threads import parallel
 from ...tactics.unrolling import UNROLL
@@ -172,7 +172,7 @@ def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
     height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     steps = [a.extent for a in (*layout.sums, layout.depth)]
     work = product([*steps, height, imm(part.vectors * layout.chunks * layout.lanes)])
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
 
 
 def _block(

@@ -14,9 +14,6 @@ from ...blocks.nest import Nest
 from ...tactics.register_tile import Values, finished, loops
 from ...tactics.threads import parallel
 
-GRAIN = 10_000
-"""Scalar steps that are worth a thread's waking."""
-
 
 def plain(nest: Nest, target: Target) -> Stmt | None:
     """Applies to every reduction."""
@@ -37,4 +34,4 @@ def plain(nest: Nest, target: Target) -> Stmt | None:
 
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in nest.axes]
     work = product([a.extent for a in reduction.axes])
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("statements"), body)

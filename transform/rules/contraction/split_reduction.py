@@ -27,7 +27,6 @@ from ...blocks.tree import sequence
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Trace
 from ...tactics.epilogue import fused
-from ...tactics.result import GRAIN, PIECES
 from ..table import laid_out
 
 UNIT = 16
@@ -73,16 +72,16 @@ def shared(nest: Nest, target: Target) -> Stmt:
     """A stage laid out by the rules, in pieces where it would leave threads idle."""
     whole = laid_out(nest, target)
     reduction = nest.reduction
-    if reduction is None or target.threads == 1 or not _leaves_idle(whole, target.threads):
+    if reduction is None or target.threads == 1 or not _leaves_idle(whole, target):
         return whole
     nest = collapsed(nest)
     reduction = nest.reduction
     assert reduction is not None
     steps = product([a.extent for a in (*nest.axes, *reduction.axes)])
     work = number(steps)
-    pieces = target.threads
+    pieces, grain = target.threads, target.machine.grain("multiply_adds")
     if work is not None:
-        pieces *= min(PIECES, work // (pieces * GRAIN))
+        pieces *= min(target.machine.tasks_per_thread, work // (pieces * grain))
     longest = max(reduction.axes, key=lambda a: number(a.extent) or 1 << 62)
     extent = number(longest.extent)
     if pieces == 0 or (extent is not None and extent < pieces):
@@ -98,7 +97,7 @@ def shared(nest: Nest, target: Target) -> Stmt:
         return whole  # one thread's tiles of a matrix are more than several threads' lanes
     if work is not None:
         return body
-    return IfThen(Compare("ge", steps, imm(pieces * GRAIN)), body, whole)
+    return IfThen(Compare("ge", steps, imm(pieces * grain)), body, whole)
 
 
 def _instructions(s: Stmt) -> set[str]:
@@ -107,14 +106,14 @@ def _instructions(s: Stmt) -> set[str]:
     return {str(mark) for mark in marks if mark is not None}
 
 
-def _leaves_idle(s: Stmt, threads: int) -> bool:
+def _leaves_idle(s: Stmt, target: Target) -> bool:
     """Whether a statement has less tasks than threads, or too few to be even."""
     tasks = [number(x.extent) for x in walk_stmt(s) if isinstance(x, For) and x.kind == "parallel"]
     known = [n for n in tasks if n is not None]
     if len(known) < len(tasks):
         return False
     most = max(known, default=1)
-    return most < threads or (most < PIECES * threads and most % threads != 0)
+    return most < target.threads or not target.shares_evenly(most)
 
 
 def split_reduction(nest: Nest, axis: Axis, pieces: int, target: Target) -> Split | None:

@@ -27,7 +27,7 @@ from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
 from ...roles.reduction import columns_of, layout_of
 from ...tactics.register_tile import Values, bound_loads, finished, loads_on, loops
-from ...tactics.result import GRAIN, with_init
+from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.vectors import vectors
 
@@ -69,7 +69,7 @@ def streamed(nest: Nest, target: Target) -> Stmt | None:
         return _Strip(within, finish, layout.column.var, begin, size, lanes).stmt(most)
 
     work = multiply(product([a.extent for a in reduction.axes]), width)
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
 
 
 def _width(columns: PrimExpr, most: int, lanes: int, threads: int) -> PrimExpr:

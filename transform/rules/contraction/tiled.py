@@ -27,7 +27,6 @@ from ...schedule.index_map import IndexMap
 from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.packing import Packing, packing_of
-from ...tactics.result import GRAIN
 from ...tactics.tiling import Tiling, tiling_of
 from .dot_products import dot_products
 
@@ -211,10 +210,12 @@ def _packed(
 def _on_threads(
     sch: Schedule, tasks: Sequence[LoopRef], layout: Layout, tiling: Tiling, reduction: Reduction
 ) -> None:
-    """Tasks shared among the threads where there is more than `GRAIN` multiply-adds to do."""
+    """Tasks shared among the threads where there is more than a grain of work."""
+    assert sch.target is not None
     every = (*layout.outer, *layout.columns, *reduction.axes)
     work = number(product([a.extent for a in every]))
     rows = 1 if layout.row is None else number(layout.row.extent)
-    if work is not None and rows is not None and work * rows <= GRAIN:
+    grain = sch.target.machine.grain("multiply_adds")
+    if work is not None and rows is not None and work * rows <= grain:
         return
     sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])

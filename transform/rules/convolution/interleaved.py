@@ -32,12 +32,8 @@ from ...tactics.threads import parallel
 from ...tactics.tile_sums import TileSums, configured, tile_sums
 from .interleaved_lanes import lane_sums
 
-GRAIN = 1 << 21
-"""Multiply-adds on tiles that are worth a thread's waking."""
 LINE_BYTES = 64
 """A line of the caches."""
-TASKS = 4
-"""Tasks for each thread, at least, before the inner loops are shared, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +120,8 @@ class _Writer:
         outer = [a for a in roles.outer if number(a.extent) != 1]
         slow = [*blocks, *outer] if roles.heavy else [*outer, turn]
         fast = [turn] if roles.heavy else blocks
-        tasks = math.prod(number(a.extent) or TASKS * self.target.threads for a in slow)
-        if tasks < TASKS * self.target.threads and self.target.threads > 1:
+        tasks = math.prod(number(a.extent) or self.target.tasks for a in slow)
+        if tasks < self.target.tasks and self.target.threads > 1:
             slow, fast = [*slow, *fast], []
         domain = [(a.var.name.removeprefix("v"), a.extent) for a in slow]
         steps = product([a.extent for a in self.reduction.axes])
@@ -134,7 +130,7 @@ class _Writer:
             multiply(steps, multiply(inner, imm(self.rows * cover.height * self.lanes)))
         )
 
-        grain = GRAIN
+        grain = self.target.machine.grain("tile_convolutions")
         if not roles.heavy:
             points = math.prod(number(a.extent) or 1 for a in slow)
             grain = max(grain, (number(work) or 0) * -(-points // self.target.threads))

@@ -23,7 +23,7 @@ from ...blocks.tree import sequence
 from ...roles.interleaved import Roles, length_of
 from ...schedule.marked import Access, lane_dot
 from ...tactics.register_tile import Values, finished, loops
-from ...tactics.result import GRAIN, with_init
+from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sizes import row_tiers
 
@@ -58,7 +58,7 @@ def lane_sums(nest: Nest, reduction: Reduction, roles: Roles, target: Target) ->
             parts.append(For(row, imm(0), tier.count, writer.tile(first, tier.size, values)))
         return sequence(parts)
 
-    return parallel(domain, work, GRAIN, body)
+    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
 
 
 class _Writer:

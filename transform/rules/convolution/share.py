@@ -17,7 +17,6 @@ from unity.machine.target import Target
 
 from ...blocks.extents import number
 from ...blocks.nest import Axis
-from ...tactics.result import GRAIN
 from ...tactics.threads import parallel
 
 UNEVEN = 1.1
@@ -68,13 +67,13 @@ def shared(
         )
         points *= known or 1
     cut = next((a for a in preferred if a in unknown or _is_fair(a, threads)), None)
-    if cut is None or threads == 1 or points < GRAIN * threads:
+    if cut is None or threads == 1 or points < target.machine.grain("multiply_adds") * threads:
         named = [(_name(a), a.extent) for a in domain]
 
         def at_point(at: Sequence[PrimExpr]) -> Stmt:
             return body({a.var: _anywhere(a, p) for a, p in zip(domain, at, strict=True)})
 
-        return parallel(named, imm(work), GRAIN, at_point)
+        return parallel(named, imm(work), target.machine.grain("multiply_adds"), at_point)
     part, length = PrimVar("part"), cut.extent
     variables = {a.var: PrimVar(_name(a)) for a in domain}
     begin, end = (

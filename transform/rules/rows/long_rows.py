@@ -20,10 +20,8 @@ from unity.machine.target import Target
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest, Reduction
 from ...roles.row_group import LONG, RowGroup, few_long_rows, substituted
-from ...tactics.result import PIECES
 from ..contraction.plain import plain
 from ..contraction.split_reduction import unit_of
-from ..elementwise import GRAIN
 from .row_by_row import Walk, rows, walk_of
 from .row_pass import RowPass
 
@@ -36,11 +34,10 @@ def rows_on_threads(group: RowGroup, private: set[Buffer], target: Target) -> St
         private: Temporaries that no other stage uses.
         target: How many threads there are.
     """
-    threads = target.threads
     count = number(product([a.extent for a in group.rows]))
     size = product([a.extent for a in group.inner])
     length = number(size)
-    uneven = count is not None and count < PIECES * threads and count % threads != 0
+    uneven = count is not None and not target.shares_evenly(count)
     if length is not None and uneven and length > LONG:
         return _shared(group, private, target)
     whole = rows(group, private, target)
@@ -78,7 +75,7 @@ def _pass(stages: Sequence[Nest], walk: Walk, target: Target) -> tuple[list[Stmt
     """A pass over the row, and the partial results that it needs room for."""
     inner = walk.group.inner
     longest = max(inner, key=lambda a: number(a.extent) or 1 << 62)
-    pieces = _pieces(product([a.extent for a in inner]), walk.cost(stages), target.threads)
+    pieces = _pieces(product([a.extent for a in inner]), walk.cost(stages), target)
     unit = unit_of(longest.extent, pieces)
     count = simplify(Binary("floordiv", longest.extent, imm(unit * pieces)))
     each = simplify(multiply(count, imm(unit)))
@@ -110,12 +107,14 @@ def _pass(stages: Sequence[Nest], walk: Walk, target: Target) -> tuple[list[Stmt
     return stmts, list(partial.values())
 
 
-def _pieces(size: PrimExpr, cost: int, threads: int) -> int:
+def _pieces(size: PrimExpr, cost: int, target: Target) -> int:
     """As many as keep the threads even; one for what is done before another thread wakes."""
     known = number(size)
     if known is None:
-        return threads
-    return max(1, threads * min(PIECES, known * cost // (threads * GRAIN)))
+        return target.threads
+    machine = target.machine
+    most = known * cost // (target.threads * machine.grain("elements"))
+    return max(1, target.threads * min(machine.tasks_per_thread, most))
 
 
 def _moved(

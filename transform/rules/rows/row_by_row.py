@@ -25,7 +25,7 @@ from ...roles.lanes import lanes_for
 from ...roles.row_group import RowGroup
 from ...tactics.row_storage import stored_in_rows
 from ...tactics.threads import parallel
-from ..elementwise import GRAIN, costly
+from ..elementwise import costly
 from .prefetch import ahead, busiest
 from .row_pass import DIRECT, RowPass
 
@@ -114,7 +114,7 @@ def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in group.rows]
     cost = walk.cost([s for s in group.stages if not group.is_scalar(s)])
     work = multiply(product([a.extent for a in group.inner]), imm(cost))
-    return parallel(domain, work, GRAIN, at_row)
+    return parallel(domain, work, target.machine.grain("elements"), at_row)
 
 
 def _steps(group: RowGroup) -> list[Nest | tuple[Nest, ...]]:

@@ -32,7 +32,7 @@ from ...blocks.tree import sequence
 from ...roles.winograd import TileGroup, TileStage, Values, known_of_tiles
 from ...tactics.pieces import RowPart
 from ...tactics.register_tile import Tile, accumulate, fill, loops, write_back
-from ...tactics.result import GRAIN, with_init
+from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tensor.simplify_tir import simplified
 from .border import conditions_of, settled, within
@@ -61,6 +61,7 @@ class _Writer:
     def __init__(self, group: TileGroup, plan: TilePlan, target: Target) -> None:
         self.group = group
         self.plan = plan
+        self.target = target
         *outer, _, _ = group.tiles
         self.groups = _known(group.block_out) // (plan.columns * plan.panels)
         self.cut = chunks_of(group, plan, target.threads)
@@ -106,7 +107,7 @@ class _Writer:
             return substitute_stmt(body, values)
 
         named = [(a.var.name.removeprefix("v"), a.extent) for a in domain]
-        before = parallel(named, imm(cost), GRAIN, first)
+        before = parallel(named, imm(cost), self.target.machine.grain("multiply_adds"), first)
         return Seq((before, self.shared(self.multiplied(self.tasks[-1].var))))
 
     def by_chunks(self) -> Stmt:

@@ -22,6 +22,7 @@ from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import walk_stmt
+from unity.machine.machine import Machine
 from unity.script import parse
 from unity.transform.blocks.extents import number
 from unity.transform.blocks.nest import Nest, nest_of, opened
@@ -141,8 +142,8 @@ def test_random_chains_in_pieces(threads: int, seed: int) -> None:
     before = random_rows(random)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(long_rows, "LONG", 4)
-        patch.setattr(long_rows, "GRAIN", 8)
-        scheduled = schedule(before, replace(WIDE, threads=threads))
+        eager = replace(WIDE, threads=threads, machine=Machine(wake_cycles=0))
+        scheduled = schedule(before, eager)
     low = lowered(scheduled, WIDE)
     sizes = {name: random.choice(values) for name, values in SIZES.items()}
     assert_same(before, scheduled, sizes)

@@ -17,10 +17,10 @@ from unity.ir.equality import structural_equal
 from unity.ir.prim_expr import Imm, Intrinsic, Load, SizeVar
 from unity.ir.stmt import Evaluate, For, PrimFunc
 from unity.ir.visit import walk_stmt
+from unity.machine.machine import Machine
 from unity.machine.target import Target
 from unity.op.table import OPS
 from unity.transform.passes import Context
-from unity.transform.rules.convolution import share
 from unity.transform.rules.default import schedule
 
 from ..kernels import accumulators, unscheduled
@@ -148,11 +148,10 @@ def test_each_thread_has_a_run_of_lines(
     attrs: dict[str, int | bool | tuple[int, ...]],
     threads: int,
     cut: str | None,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(share, "GRAIN", 1)
     before = kernel(x, w, **attrs)
-    after = schedule(before, replace(TARGET, threads=threads))
+    target = replace(TARGET, threads=threads, machine=Machine(wake_cycles=0))
+    after = schedule(before, target)
     loops = [s for s in walk_stmt(after.body) if isinstance(s, For)]
     shared = [s.extent for s in loops if s.kind == "parallel" and s.var.name == "part"]
     assert bool(shared) == (cut is not None)
