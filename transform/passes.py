@@ -88,13 +88,14 @@ class Context:
 
 _KINDS = {
     "type[Pass]": Kind("passes named by their class", lambda v: isinstance(v, type)),
+    "tuple[Pass, ...]": Kind("a tuple of passes", lambda v: isinstance(v, tuple)),
 }
 _edit = partial(
     public, kinds=_KINDS, hints={"passes named by their class": "without the (), FuseOps"}
 )
 
 
-@public_class
+@partial(public_class, kinds=_KINDS)
 @dataclass(frozen=True, slots=True, repr=False)
 class Pipeline:
     """Passes in order, as data: every method gives a new pipeline; `print` shows its Python.

@@ -265,28 +265,32 @@ def expectations(function: object) -> Mapping[str, Kind] | None:
     return None if plan is None else cast("Mapping[str, Kind]", plan().kinds)
 
 
-def public_class(definition: C) -> C:
+def public_class(definition: C, kinds: Mapping[str, Kind] | None = None) -> C:
     """A class of the public interface: its constructor, methods and what its properties are set to.
 
     Methods that are marked `public` already stay as they are; special ones are left alone.
+
+    Args:
+        definition: The class.
+        kinds: What names and texts in its annotations stand for, beyond their own meaning.
     """
     for name, found in list(vars(definition).items()):
         if name == "__init__" or not name.startswith("_"):
-            marked = _marked(found)
+            marked = _marked(found, kinds)
             if marked is not found:
                 setattr(definition, name, marked)
     return definition
 
 
-def _marked(found: object) -> object:
+def _marked(found: object, kinds: Mapping[str, Kind] | None) -> object:
     """An entry of a class, public if it is a method."""
     match found:
         case FunctionType() if expectations(found) is None:
-            return public(found)
+            return public(found, kinds)
         case staticmethod():
-            return staticmethod(public(cast("Callable[..., object]", found.__func__)))
+            return staticmethod(public(cast("Callable[..., object]", found.__func__), kinds))
         case property(fset=FunctionType() as setter):
-            return found.setter(public(setter))
+            return found.setter(public(setter, kinds))
         case _:
             return found
 

@@ -195,7 +195,7 @@ def test_errors_name_the_input(keeping: Executable, plain: Executable) -> None:
         ({"input_ids": ids, "past_k0": ids}, "the session itself keeps 'past_k0'"),
         ({"input_ids": ids.astype(np.int32)}, "expected dtype int64"),
         ({"input_ids": ids[0]}, "expected rank 2"),
-        ([ids], "run takes a dict"),
+        ([ids], "expected a dict"),
     ]
     for inputs, message in cases:
         with pytest.raises(UnityError, match=message):

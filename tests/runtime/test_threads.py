@@ -39,6 +39,6 @@ def test_a_call_may_use_another_number(product: unity.Executable, threads: int) 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
 def test_a_wrong_number_is_refused(product: unity.Executable, threads: int) -> None:
-    with pytest.raises(UnityError, match="threads="):
+    with pytest.raises(UnityError, match="threads"):
         product.threads = threads
     assert product.threads == 2
