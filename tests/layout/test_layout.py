@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +62,14 @@ def test_files_stay_small() -> None:
     lines = sorted(len(f.read_text().splitlines()) for f in sources())
     assert lines[-1] <= 600
     assert lines[len(lines) // 2] <= 180
+
+
+def test_folders_stay_small() -> None:
+    """Those that are to be parted grow no further than these."""
+    large = {"unity/op": 62, "unity/runtime": 39, "unity/frontend/onnx": 39, "unity/ir": 36}
+    large["codegen/llvm"] = 32
+    files = Counter(f.parent.relative_to(ROOT).as_posix() for f in sources())
+    assert [(d, n) for d, n in files.items() if n > large.get(d, 25)] == []
 
 
 def test_no_name_of_a_lazy_package_is_one_of_its_files() -> None:
