@@ -126,6 +126,23 @@ def test_rows_are_complete(name: str) -> None:
     assert op.pure
 
 
+def test_rows_that_say_so_make_finite_numbers_of_finite_ones() -> None:
+    """Of any that occur, but not of what no float holds: a product of the largest ones."""
+    some = np.array([-1e15, -88.0, -3.0, -1e-30, 0.0, 1e-30, 0.5, 89.0, 1e15], np.float32)
+    for op in OPS.values():
+        if not op.finite:
+            continue
+        assert op.pattern in ("elementwise", "broadcast")
+        assert op.reference is not None
+        attrs = samples_of(op.name)[0].attrs
+        grid = [g.ravel() for g in np.meshgrid(some, some)]
+        args = grid if len(op.params) - len(attrs) == 2 else [some]
+        if op.name == "divide":
+            args = [a[np.abs(grid[1]) > 1e-20] for a in grid]
+        with np.errstate(all="ignore"):
+            assert np.isfinite(np.asarray(op.reference(args, attrs))).all(), op.name
+
+
 @pytest.mark.parametrize("name", sorted(n for n in OPS if OPS[n].reference is not None))
 def test_the_reference_has_the_type_of_the_rule(name: str) -> None:
     op = OPS[name]

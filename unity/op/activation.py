@@ -90,6 +90,7 @@ def _row(
     doc: str,
     *attrs: Param,
     tolerance: float = 1e-5,
+    finite: bool = False,
 ) -> OpDef:
     params = (Param("x"), *attrs)
     return OpDef(
@@ -102,6 +103,7 @@ def _row(
         pattern="elementwise",
         samples=_samples(params, _FLOATS),
         tolerance=tolerance,
+        finite=finite,
     )
 
 
@@ -211,6 +213,7 @@ OPS: tuple[OpDef, ...] = (
         compute=_relu_compute,
         pattern="elementwise",
         samples=_samples(_X, (*_FLOATS, "int32", "uint8")),
+        finite=True,
     ),
     _row(
         "nn.gelu",
@@ -218,6 +221,7 @@ OPS: tuple[OpDef, ...] = (
         lambda x, _: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
         "``x / 2 * (1 + erf(x / sqrt(2)))`` (R.nn.gelu, ONNX Gelu).",
         tolerance=2e-5,
+        finite=True,
     ),
     _row(
         "nn.gelu_tanh",
@@ -231,6 +235,7 @@ OPS: tuple[OpDef, ...] = (
         lambda x, _: x * te.sigmoid(x),
         lambda x, _: x * _sigmoid(x),
         "``x * sigmoid(x)`` (R.nn.silu, torch silu, swish).",
+        finite=True,
     ),
     _row(
         "nn.leakyrelu",
@@ -238,6 +243,7 @@ OPS: tuple[OpDef, ...] = (
         lambda x, a: np.where(x < 0, x * _float(a, "alpha"), x),
         "``x`` where ``x >= 0``, else ``alpha * x`` (R.nn.leakyrelu, ONNX LeakyRelu).",
         attr("alpha", NUMBER, 0.01),
+        finite=True,
     ),
     OpDef(
         "nn.prelu",
@@ -281,12 +287,14 @@ OPS: tuple[OpDef, ...] = (
         "``clip(alpha * x + beta, 0, 1)`` (torch hardsigmoid; ONNX HardSigmoid has alpha 0.2).",
         attr("alpha", NUMBER, 1 / 6),
         attr("beta", NUMBER, 0.5),
+        finite=True,
     ),
     _row(
         "nn.hardswish",
         lambda x, _: x * te.min_(te.max_(x * (1 / 6) + 0.5, 0.0), 1.0),
         lambda x, _: x * np.clip(x / 6 + 0.5, 0, 1),
         "``x * clip(x / 6 + 1 / 2, 0, 1)`` (ONNX HardSwish).",
+        finite=True,
     ),
     _row(
         "nn.mish",

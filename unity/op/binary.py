@@ -81,6 +81,8 @@ def _op(
     accepts: Accepts = "number",
     low: float | tuple[float, float] = -3,
     high: float | tuple[float, float] = 3,
+    *,
+    finite: bool = False,
 ) -> OpDef:
     """The row of an operator; `low` and `high` bound its samples (one pair for each operand)."""
     (low1, low2), (high1, high2) = (v if isinstance(v, tuple) else (v, v) for v in (low, high))
@@ -108,6 +110,7 @@ def _op(
         compute=lambda args, attrs, result: map_pairs(args, result, fn, name),
         pattern="broadcast",
         samples=samples,
+        finite=finite,
     )
 
 
@@ -190,15 +193,16 @@ def _right_shift(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 OPS: tuple[OpDef, ...] = (
-    _op("add", _node("add"), np.add, "``x1 + x2``; integers wrap."),
-    _op("subtract", _node("sub"), np.subtract, "``x1 - x2``; integers wrap."),
-    _op("multiply", _node("mul"), np.multiply, "``x1 * x2``; integers wrap."),
+    _op("add", _node("add"), np.add, "``x1 + x2``; integers wrap.", finite=True),
+    _op("subtract", _node("sub"), np.subtract, "``x1 - x2``; integers wrap.", finite=True),
+    _op("multiply", _node("mul"), np.multiply, "``x1 * x2``; integers wrap.", finite=True),
     _op(
         "divide",
         _divide,
         _ref_divide,
         "``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an "
         "error if compiled with ``check_bounds=True``; so do all divisions and remainders.",
+        finite=True,
     ),
     _op(
         "floor_divide",
@@ -220,8 +224,8 @@ OPS: tuple[OpDef, ...] = (
         "The remainder with the sign of `x2` (Python's ``%``); an integer by 0 gives 0.",
     ),
     _op("power", _power, np.power, "``x1 ** x2``, on floats.", "float", low=0.1),
-    _op("maximum", _node("max"), np.maximum, "The larger; NaN if either is NaN."),
-    _op("minimum", _node("min"), np.minimum, "The smaller; NaN if either is NaN."),
+    _op("maximum", _node("max"), np.maximum, "The larger; NaN if either is NaN.", finite=True),
+    _op("minimum", _node("min"), np.minimum, "The smaller; NaN if either is NaN.", finite=True),
     _op("logical_and", _node("and"), np.logical_and, "``x1 and x2``, on bools.", "bool"),
     _op("logical_or", _node("or"), np.logical_or, "``x1 or x2``, on bools.", "bool"),
     _op("logical_xor", _node("xor"), np.logical_xor, "``x1 != x2``, on bools.", "bool"),

@@ -84,6 +84,8 @@ def _op(
     gives: DType | None = None,
     span: tuple[float, float] = (-3, 3),
     tolerance: float = 1e-5,
+    *,
+    finite: bool = False,
 ) -> OpDef:
     def samples(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
@@ -110,6 +112,7 @@ def _op(
         pattern="elementwise",
         samples=samples,
         tolerance=tolerance,
+        finite=finite,
     )
 
 
@@ -122,6 +125,7 @@ def _intrinsic(
     op: str | None = None,
     gives: DType | None = None,
     tolerance: float = 1e-5,
+    finite: bool = False,
 ) -> OpDef:
     """An operator that is a row of `unity.ir.intrinsics`."""
     row = INTRINSICS[name]
@@ -129,7 +133,7 @@ def _intrinsic(
     def fn(x: PrimExpr) -> PrimExpr:
         return Intrinsic(name, (x,), row.result_dtype((x.dtype,)))
 
-    return _op(op or name, fn, row.evaluate, doc, accepts, gives, span, tolerance)
+    return _op(op or name, fn, row.evaluate, doc, accepts, gives, span, tolerance, finite=finite)
 
 
 def _negative(x: PrimExpr) -> PrimExpr:
@@ -203,8 +207,15 @@ def _clip_samples(seed: int) -> Sequence[Sample]:
 
 
 OPS: tuple[OpDef, ...] = (
-    _intrinsic("abs", "Absolute value; the least signed integer stays as it is.", accepts="number"),
-    _op("negative", _negative, np.negative, "``-x``; unsigned integers wrap.", "number"),
+    _intrinsic(
+        "abs",
+        "Absolute value; the least signed integer stays as it is.",
+        accepts="number",
+        finite=True,
+    ),
+    _op(
+        "negative", _negative, np.negative, "``-x``; unsigned integers wrap.", "number", finite=True
+    ),
     _op("square", lambda x: x * x, np.square, "``x * x``; integers wrap.", "number"),
     _op("reciprocal", lambda x: 1.0 / x, np.reciprocal, "``1 / x``."),
     _intrinsic("sign", "-1, 0 or 1; NaN stays NaN.", accepts="number"),
@@ -225,12 +236,12 @@ OPS: tuple[OpDef, ...] = (
     _intrinsic("atan", "The inverse tangent."),
     _intrinsic("sinh", "The hyperbolic sine."),
     _intrinsic("cosh", "The hyperbolic cosine."),
-    _intrinsic("tanh", "The hyperbolic tangent."),
+    _intrinsic("tanh", "The hyperbolic tangent.", finite=True),
     _intrinsic("asinh", "The inverse hyperbolic sine."),
     _intrinsic("acosh", "The inverse hyperbolic cosine.", (1.1, 5)),
     _intrinsic("atanh", "The inverse hyperbolic tangent.", (-0.9, 0.9)),
     _intrinsic("erf", "The error function."),
-    _intrinsic("sigmoid", "``1 / (1 + exp(-x))``."),
+    _intrinsic("sigmoid", "``1 / (1 + exp(-x))``.", finite=True),
     _intrinsic("floor", "Rounded down."),
     _intrinsic("ceil", "Rounded up."),
     _intrinsic("round", "Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint)."),
@@ -249,5 +260,6 @@ OPS: tuple[OpDef, ...] = (
         compute=_compute_clip,
         pattern="elementwise",
         samples=_clip_samples,
+        finite=True,
     ),
 )

@@ -156,11 +156,13 @@ class OpDef:
         pattern: How it fuses.
         pure: Whether it may be removed, duplicated and reordered.
         samples: Generates calls for the tests: random shapes, dtypes, edge cases, empty tensors.
-        gradient, layout, precision: Rules that later passes read; None where there is none.
+        precision: Where a narrow float may take the place of float32; see `ConvertPrecision`.
         tolerance: Relative error allowed between compiled float32 code and the reference.
         sums: Whether each result is a sum of products of the arguments, added up in an order that
             each machine's instructions choose: compiled float32 code may then be off by
             `SUM_OF_PRODUCTS` of the products' absolute values added up, not of what they leave.
+        finite: Whether an elementwise op makes finite numbers of finite ones (a division: by what
+            is not zero), so that what fills a layout up may go through it.
         doc: What it computes, with shapes and the source of its semantics.
     """
 
@@ -174,11 +176,10 @@ class OpDef:
     pattern: Pattern = "opaque"
     pure: bool = True
     samples: Callable[[int], Sequence[Sample]] | None = None
-    gradient: Callable[..., object] | None = None
-    layout: Callable[..., object] | None = None
     precision: Literal["always", "operands", "follow", "never"] = "follow"
     tolerance: float = 1e-5
     sums: bool = False
+    finite: bool = False
 
     def bind(
         self, args: Sequence[object], kwargs: dict[str, object], span: Span | None = None

@@ -27,6 +27,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.op.call import call_op
+from unity.op.table import OPS
 from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions
@@ -36,31 +37,12 @@ from ..slices import begin_of, stretch
 from .interleave import Interleave, interleave_for
 from .lone_convolutions import lone_products
 
-POINTWISE = frozenset(
-    {
-        "abs",
-        "add",
-        "clip",
-        "divide",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negative",
-        "nn.gelu",
-        "nn.hardsigmoid",
-        "nn.hardswish",
-        "nn.leakyrelu",
-        "nn.relu",
-        "nn.silu",
-        "sigmoid",
-        "subtract",
-        "tanh",
-    }
-)
-"""Elementwise ops that make finite numbers of finite ones: what pads a block must stay finite.
+POINTWISE = frozenset(name for name, op in OPS.items() if op.finite)
+"""Elementwise ops that are done in blocks: what pads a block must stay finite.
 
-So does a division by constants, none of which is zero.
+So it does in a division by constants, none of which is zero.
 """
+
 _POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
 _WASTE = 1.5
 """How many times the channels there are may be computed."""

@@ -25,7 +25,6 @@ CYCLES_PER_SECOND = 2.6e9
 CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5, "host": 2e-5}
 """What a call costs besides its work."""
 _OTHER = 0.4
-_ROWS = {"nn.softmax", "nn.log_softmax", "nn.layer_norm", "nn.rms_norm", "nn.group_norm"}
 
 
 def estimate(site: OpSite, implementation: str, target: Target) -> float:
@@ -56,7 +55,7 @@ def op_class(site: OpSite) -> OpClass:
         return "contraction"
     if name.startswith("nn.conv"):
         return "convolution"
-    if name in _ROWS or OPS[name].pattern == "reduction":
+    if OPS[name].pattern == "reduction":
         return "rows"
     return "elementwise" if OPS[name].pattern in ("elementwise", "broadcast") else "movement"
 
