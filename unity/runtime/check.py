@@ -55,7 +55,7 @@ class Binder:
                 if expected is not None and len(shape) != expected:
                     raise UnityError(f"{where}: expected a shape of {expected} sizes, got {shape}")
                 for i, (size, actual) in enumerate(zip(dims or (), shape, strict=False)):
-                    self.size(size, actual, f"{where}[{i}]")
+                    self.size(size, actual, where if len(shape) == 1 else f"{where}[{i}]")
             case ScalarSpec(name, known):
                 _check_scalar(value, name, where)
                 if known is not None and isinstance(value, int | np.integer):
@@ -114,6 +114,14 @@ class Binder:
                 wanted = f"{size_text(size, names)} = {expected} ({bound})"
                 raise UnityError(f"{where}: expected {wanted}, got {actual}")
         self._later.clear()
+
+    def text_of(self, sizes: Spec) -> str:
+        """Of what a check of sizes is made, with its values: ``" of n = 4 and m = 3"``."""
+        if not isinstance(sizes, ShapeSpec):
+            return ""
+        slots = sorted({slot for size in sizes.dims or () for slot in slots_of(size)})
+        told = [f"{self.symbols[s].name} = {self.slots[s]}" for s in slots]
+        return f" of {' and '.join(told)}" if told else ""
 
     def _tensor(self, value: Value, spec: TensorSpec, where: str) -> None:
         if not isinstance(value, np.ndarray):

@@ -131,6 +131,8 @@ def size_text(size: Size, names: Sequence[str]) -> str:
 
     >>> size_text(SizeOp("floordiv", SizeOp("add", Slot(0), 15), 16), ["n"])
     '(n + 15) // 16'
+    >>> size_text(SizeOp("add", Slot(0), SizeOp("mul", Slot(1), -1)), ["n", "m"])
+    'n - m'
     """
     match size:
         case int():
@@ -141,6 +143,8 @@ def size_text(size: Size, names: Sequence[str]) -> str:
             return f"{op}({size_text(a, names)}, {size_text(b, names)})"
         case SizeOp("add", a, int() as number) if number < 0:
             return f"{size_text(a, names)} - {-number}"
+        case SizeOp("add", a, SizeOp("mul", b, -1)):
+            return size_text(SizeOp("sub", a, b), names)
         case SizeOp(op, a, b):
             left, right = (
                 f"({size_text(x, names)})" if isinstance(x, SizeOp) else size_text(x, names)

@@ -193,11 +193,12 @@ class VM:
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)
                 )
-            case p.Match(tree, spec, binds, _, name):
+            case p.Match(tree, spec, binds, known, name):
                 for slot in binds:  # in a loop it may have the last round's value
                     slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
-                binder.match(_read(regs, tree), spec, f"match_cast {name!r}")
+                where = f"match_cast {name!r}" + binder.text_of(known)
+                binder.match(_read(regs, tree), spec, where)
                 binder.finish()
             case p.Jump(target):
                 return target

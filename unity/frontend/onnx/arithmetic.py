@@ -8,6 +8,7 @@ from unity.errors import UnityError
 from unity.ir.dtype import BOOL, FLOAT64, dtype
 from unity.ir.graph import Expr
 
+from .broadcasting import broadcast
 from .node import Converter, Node, Value
 from .sizes import ARITHMETIC, COMPARISONS, LOGIC, choose, combine, exact_divide
 
@@ -114,7 +115,7 @@ def _whole_power(node: Node, base: Expr, exponent: Expr) -> Expr:
     known = node.constant(1)
     if known is not None and known.ndim == 0 and 0 <= int(known) < 64:
         return _product_of_squares(node, base, int(known))
-    exponent = node.align(base, exponent)
+    base, exponent = broadcast(node, (base, exponent))
     one, zero = node.number(1, base), node.number(0, exponent)
     result: Expr = one
     square = base
@@ -146,9 +147,7 @@ def _where(node: Node) -> Value:
     known = node.symbolic(0, 1, 2)
     if known is not None and all(isinstance(d, int) for d in known[0].flat):
         return choose(*known)
-    a = node.tensor(1)
-    condition: Expr = node.align(a, node.tensor(0))
-    return node.op("where", condition, a, node.align(condition, node.align(a, node.tensor(2))))
+    return node.op("where", *broadcast(node, [node.tensor(i) for i in range(3)]))
 
 
 def _shift(node: Node) -> Value:

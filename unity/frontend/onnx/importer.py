@@ -24,6 +24,7 @@ from unity.ir.types import TensorType, Type
 from unity.op.builder import GraphBuilder, identifier, plain_identifier
 from unity.op.infer import infer_type
 
+from .broadcasting import Broadcasts
 from .expand import expand, node_types
 from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
@@ -233,6 +234,7 @@ class GraphImporter:
         self.builder = builder
         self.outer = outer
         self.values: dict[str, Value] = {}
+        self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
         self.gaps: list[str] = [] if outer is None else outer.gaps
         self._poisoned: set[str] = set()
 

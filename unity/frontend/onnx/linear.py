@@ -6,6 +6,7 @@ from unity.errors import UnityError
 from unity.ir.dims import Dim, equal
 from unity.ir.graph import Expr
 
+from .broadcasting import broadcast
 from .node import Converter, Node, Value
 from .sizes import is_symbolic
 
@@ -16,20 +17,17 @@ def _matmul(node: Node) -> Value:
 
 def matmul(node: Node, a: Expr, b: Expr) -> Expr:
     """The product; symbolic dims that must be equal are asserted to be."""
+    a, b = broadcast(node, (a, b), inner=2)
     return node.op("matmul", a, _inner_aligned(node, a, b))
 
 
 def _inner_aligned(node: Node, a: Expr, b: Expr) -> Expr:
-    """`b` with its inner and batch dims asserted to be those of `a`, where they are symbols."""
+    """`b` with its inner dim asserted to be that of `a`, where they are symbols."""
     left, right = node.shape_of(a), node.shape_of(b)
     wanted = list(right)
     inner = -2 if len(right) > 1 else -1
     if left and right and _may_differ(left[-1], right[inner]):
         wanted[inner] = left[-1]
-    for back in range(3, min(len(left), len(right)) + 1):
-        x, y = left[-back], right[-back]
-        if 1 not in (x, y) and _may_differ(x, y):
-            wanted[-back] = x
     return b if tuple(wanted) == right else node.assert_shape(b, tuple(wanted))
 
 

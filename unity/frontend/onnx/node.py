@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from unity.errors import Span, UnityError
-from unity.ir.dims import Dim, Symbol, as_dim, dim_min, equal, symbols_of
+from unity.ir.dims import Dim, equal, symbols_of
 from unity.ir.dtype import BOOL, Array, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, ShapeType, TensorType
@@ -23,6 +23,7 @@ from unity.op.infer import infer_type
 from unity.op.registry import RefArg
 from unity.op.table import OPS
 
+from .broadcasting import broadcast
 from .sizes import Sizes, is_symbolic, sizes_of_array
 from .tensors import array_of
 
@@ -268,34 +269,8 @@ class Node:
         return value if self.dtype_of(value) == to else self.op("astype", value, dtype=to)
 
     def binary(self, name: str, a: Expr, b: Expr) -> Expr:
-        """A broadcasting operator; dims that may differ are made equal as `align` does."""
-        if _gives_way(self.type_of(a).shape, self.type_of(b).shape):
-            return self.op(name, self.align(b, a), b)
-        return self.op(name, a, self.align(a, b))
-
-    def align(self, a: Expr, b: Expr) -> Expr:
-        """`b`, its dims made those of `a` at run time where neither is known to be 1.
-
-        A dim that the model names on its own may turn out to be 1, and is broadcast; any other, and
-        one that is neither 1 nor that of `a`, is refused there.
-        """
-        left, right = self.type_of(a).shape, self.type_of(b).shape
-        if not isinstance(left, tuple) or not isinstance(right, tuple):
-            return b
-        wanted, stretched = list(right), list(right)
-        for back in range(1, min(len(left), len(right)) + 1):
-            x, y = left[-back], right[-back]
-            if 1 in (x, y) or equal(x, y) or not (is_symbolic(x) or is_symbolic(y)):
-                continue
-            stretched[-back] = x
-            if isinstance(y, Symbol) and y.facts.min < 2:
-                what = f"broadcasts_another_extent_than_1_along_axis_{len(left) - back}"
-                self.require(y, as_dim(y + (x - y) * dim_min(y - 1, 1)), what)
-            else:
-                wanted[-back] = x
-        if tuple(wanted) != right:
-            b = self.assert_shape(b, tuple(wanted))
-        return b if stretched == wanted else self.op("stretch", b, tuple(stretched))
+        """A broadcasting operator; which unknown dims are 1 shows at run time."""
+        return self.op(name, *broadcast(self, (a, b)))
 
     def assert_shape(self, value: Expr, shape: Shape) -> Expr:
         """A tensor whose shape is checked at run time."""
@@ -310,19 +285,6 @@ class Node:
         if not equal(size, expected):
             kind, name = ShapeType((expected,)), f"{self.label}_{what}"
             self.graph.builder.match_cast(ShapeValue((size,)), kind, name, self.span)
-
-
-def _gives_way(a: Shape | int | None, b: Shape | int | None) -> bool:
-    """Whether a shape is the one to be broadcast: it has fewer axes of more than one element.
-
-    Of as many, it is the one of which fewer are known.
-    """
-    if not isinstance(a, tuple) or not isinstance(b, tuple):
-        return False
-    (ours, known), (others, known_there) = (
-        (sum(d != 1 for d in s), sum(isinstance(d, int) for d in s)) for s in (a, b)
-    )
-    return ours < others or (ours == others and known < known_there)
 
 
 def fold(call: Call) -> Constant | None:

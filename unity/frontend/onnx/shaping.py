@@ -12,6 +12,7 @@ from unity.ir.dims import Dim, bounds, dim, equal, product
 from unity.ir.graph import Expr
 from unity.ir.types import Shape
 
+from .broadcasting import broadcast_shapes
 from .node import Converter, Node, Value
 from .sizes import MOST, Sizes, sizes_of
 
@@ -101,29 +102,16 @@ def _expand(node: Node) -> Value:
         return Sizes(np.broadcast_to(value.dims, shape), value.dtype)
     x = node.tensor(0)
     shape = node.shape_of(x)
-    target = broadcast(shape, wanted)
-    return x if target == shape else node.op("broadcast_to", _checked(node, x, target), target)
-
-
-def broadcast(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The shape two broadcast to; of two that can't be told apart, the latter's."""
-    rank = max(len(a), len(b))
-    left, right = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
-    return tuple(x if y == 1 else y for x, y in zip(left, right, strict=True))
-
-
-def _checked(node: Node, x: Expr, target: tuple[Dim, ...]) -> Expr:
-    """The tensor, its dims asserted to be the target's where neither is provably 1."""
-    shape = node.shape_of(x)
-    offset = len(target) - len(shape)
-    wanted = tuple(
-        d if d == 1 or equal(d, target[offset + i]) else target[offset + i]
-        for i, d in enumerate(shape)
+    wider, sizes = broadcast_shapes(node, (shape, wanted))
+    target = sizes.stretched
+    if len(target) < len(shape):
+        target = (*shape[: len(shape) - len(target)], *target)
+    target = tuple(
+        d if d != 1 or k < len(target) - len(shape) else wider.stretched[k - len(target)]
+        for k, d in enumerate(target)
     )
-    numbers = ((d, w) for d, w in zip(shape, wanted, strict=True) if isinstance(d, int))
-    if any(isinstance(w, int) and d != w for d, w in numbers):
-        raise UnityError(f"the shape {shape} does not broadcast to {target}")
-    return x if wanted == shape else node.assert_shape(x, wanted)
+    found = wider.of(node, x)
+    return found if target == wider.stretched else node.op("broadcast_to", found, target)
 
 
 def _concat(node: Node) -> Value:
