@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from unity.arith import Analyzer, bounds, prove, simplify
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.prim_expr import (
@@ -129,7 +130,7 @@ def points() -> list[dict[PrimVar | SizeVar, int]]:
 POINTS = points()
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(102))
 @given(INDICES)
 def test_value_stays_and_lies_in_the_bounds(e: PrimExpr) -> None:
     simple = simplify(e, RANGES)
@@ -141,7 +142,7 @@ def test_value_stays_and_lies_in_the_bounds(e: PrimExpr) -> None:
         assert high is None or value <= high
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(51))
 @given(conditions(INDICES))
 def test_conditions_keep_their_truth_and_proofs_are_sound(e: PrimExpr) -> None:
     simple = simplify(e, RANGES)
@@ -152,7 +153,7 @@ def test_conditions_keep_their_truth_and_proofs_are_sound(e: PrimExpr) -> None:
         assert truth or not proved
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(51))
 @given(INDICES)
 def test_simplifying_twice_changes_nothing(e: PrimExpr) -> None:
     once = simplify(e, RANGES)

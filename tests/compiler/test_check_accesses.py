@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -155,6 +156,11 @@ def nd(x: f32[Tensor, n, 4], i: i64[Tensor, m, 2]) -> f32[Tensor, m]:
 """
 
 
+@cache
+def picking(checks: bool) -> unity.Executable:
+    return unity.compile(parse(PICKING), check_bounds=checks, cache=None)
+
+
 @pytest.mark.parametrize(
     ("function", "shape", "right", "wrong"),
     [
@@ -167,10 +173,7 @@ def nd(x: f32[Tensor, n, 4], i: i64[Tensor, m, 2]) -> f32[Tensor, m]:
 def test_indices_out_of_range_are_clamped_or_with_checks_refused(
     function: str, shape: tuple[int, ...], right: object, wrong: list[object]
 ) -> None:
-    program = parse(PICKING)
-    plain, checked = (
-        unity.compile(program, check_bounds=c, cache=None)[function] for c in (False, True)
-    )
+    plain, checked = (picking(checks)[function] for checks in (False, True))
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     dtype = np.int32 if function == "elements" else np.int64
     inside = np.asarray(right, dtype)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from unity.errors import UnityError
 from unity.ir.dims import (
     Dim,
@@ -77,7 +78,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(45))
 @given(PAIRS, VALUES)
 def test_a_dim_is_the_integer_expression_it_was_built_as(
     pair: Pair, env: dict[Symbol, int]
@@ -86,7 +87,7 @@ def test_a_dim_is_the_integer_expression_it_was_built_as(
     assert evaluate(value, env) == meaning(env)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(30))
 @given(PAIRS, VALUES)
 def test_bounds_hold_and_divisors_divide(pair: Pair, env: dict[Symbol, int]) -> None:
     value, meaning = pair
@@ -98,7 +99,7 @@ def test_bounds_hold_and_divisors_divide(pair: Pair, env: dict[Symbol, int]) -> 
     assert number % known == 0 if known else number == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(18))
 @given(PAIRS, VALUES)
 def test_the_text_of_a_dim_is_python_that_evaluates_to_it(
     pair: Pair, env: dict[Symbol, int]

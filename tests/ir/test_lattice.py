@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from unity.errors import UnityError
 from unity.ir.dims import Dim, dim
 from unity.ir.dtype import FLOAT32, INT64
@@ -36,7 +37,7 @@ TYPES: st.SearchStrategy[Type] = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(60))
 @given(TYPES, TYPES)
 def test_a_join_is_above_both(a: Type, b: Type) -> None:
     both = join(a, b)
@@ -44,7 +45,7 @@ def test_a_join_is_above_both(a: Type, b: Type) -> None:
     assert is_subtype(b, both)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(30))
 @given(TYPES, TYPES, TYPES)
 def test_subtyping_is_an_order(a: Type, b: Type, c: Type) -> None:
     assert is_subtype(a, a)
@@ -52,7 +53,7 @@ def test_subtyping_is_an_order(a: Type, b: Type, c: Type) -> None:
         assert is_subtype(a, c)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(30))
 @given(TYPES)
 def test_erasing_widens_and_forgets(t: Type) -> None:
     erased = erase(t, frozenset({N}))

@@ -6,6 +6,7 @@ import ast
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ["script", "transform", "codegen"]
 NAMELESS = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py"}
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
 
 
 def sources() -> Iterator[Path]:
@@ -34,7 +40,7 @@ def test_relative_imports_stay_inside_their_folder() -> None:
     for file in sources():
         root = file.relative_to(ROOT).parts[0]
         depth = len(file.relative_to(ROOT / root).parts) - 1 + (root != "unity")
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.ImportFrom) and node.level > depth:
                 escapes.append(f"{file}:{node.lineno}")
     assert escapes == []
@@ -42,7 +48,7 @@ def test_relative_imports_stay_inside_their_folder() -> None:
 
 def test_nothing_imports_a_folder_by_its_bare_name() -> None:
     for file in sources():
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(tree_of(file)):
             match node:
                 case ast.Import():
                     names = [alias.name for alias in node.names]
@@ -77,7 +83,7 @@ def test_no_name_of_a_lazy_package_is_one_of_its_files() -> None:
     for file in sources():
         if file.name != "__init__.py" or " = exports(" not in file.read_text():
             continue
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in ast.walk(tree_of(file)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 name = node.value if node.value.isidentifier() else "-"
                 assert not (file.parent / f"{name}.py").exists(), f"{file}: {name}"

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from unity.runtime.sizes import (
     Size,
     SizeOp,
@@ -29,7 +30,7 @@ def sizes() -> st.SearchStrategy[Size]:
 
 
 @given(sizes(), st.integers(0, 50), st.integers(0, 50))
-@settings(max_examples=50)
+@settings(max_examples=examples(15))
 def test_the_text_is_python_that_means_the_same(size: Size, n: int, m: int) -> None:
     assert eval(size_text(size, NAMES), {"n": n, "m": m}) == evaluate(size, [n, m])
 
@@ -41,7 +42,7 @@ def test_divisions_round_down(a: int, b: int) -> None:
 
 
 @given(sizes(), sizes(), st.sampled_from(FOLDED), st.integers(0, 9))
-@settings(max_examples=50)
+@settings(max_examples=examples(15))
 def test_combining_folds_without_changing_the_value(
     a: Size, b: Size, op: SizeOpName, n: int
 ) -> None:

@@ -32,6 +32,7 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
 OPTIONS = {"mypy": ["--strict", "--follow-imports=silent"], "pyright": []}
 
 
+@pytest.mark.long("a type checker reads all of Unity, with nothing remembered")
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize("tool", OPTIONS)
 def test_a_tutorial_is_well_typed_and_mistakes_are_found(tool: str, tmp_path: Path) -> None:

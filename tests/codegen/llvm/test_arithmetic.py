@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.codegen.llvm.run_kernel import HOST, build, run
+from tests.rotation import examples
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT8, INT32, INT64, Array, DType, dtype
 from unity.ir.prim_expr import (
     Binary,
@@ -300,7 +301,7 @@ def test_casts_follow_numpy() -> None:
 
 
 @given(st.lists(st.floats(width=32), min_size=4, max_size=4), st.sampled_from(["min", "max"]))
-@settings(max_examples=10)
+@settings(max_examples=examples(4))
 def test_minimum_with_a_constant_propagates_nan(values: list[float], op: BinaryOp) -> None:
     data = np.asarray(values, np.float32)
     limit = Imm(1.5, FLOAT32.with_lanes(4))

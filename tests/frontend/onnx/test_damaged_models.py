@@ -13,6 +13,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from onnx import parser
 
+from tests.rotation import examples
 from unity.errors import InternalError, UnityError
 from unity.frontend.onnx import from_onnx
 from unity.frontend.onnx.table import CONVERTERS
@@ -22,7 +23,7 @@ from .mutations import damaged, models
 MODELS = models()
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(75))
 @given(seed=st.integers(0, 1 << 32))
 def test_damage_is_told_and_ends(seed: int) -> None:
     rng = Random(seed)

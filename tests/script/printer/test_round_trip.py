@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.generators.graph import arguments_for, module
 from tests.generators.prim_func import prim_func
+from tests.rotation import examples
 from tests.script.printer.kernels import kernels_of
 from unity.interpreter import interpret
 from unity.ir.equality import first_difference, structural_hash
@@ -28,14 +29,14 @@ def again(m: IRModule) -> IRModule:
     return parse(print_module(m), constants_of(m))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(15))
 @given(SEEDS)
 def test_prim_funcs(seed: int) -> None:
     m = IRModule({"main": prim_func(Random(seed))})
     assert first_difference(m, again(m)) is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(15))
 @given(SEEDS)
 def test_modules(seed: int) -> None:
     m = module(Random(seed))
@@ -44,7 +45,7 @@ def test_modules(seed: int) -> None:
     assert structural_hash(m) == structural_hash(back)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(8))
 @given(SEEDS)
 def test_what_is_read_back_is_well_formed_and_means_the_same(seed: int) -> None:
     m = module(Random(seed))

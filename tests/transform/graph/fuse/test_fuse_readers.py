@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import unity
+from tests.rotation import examples
 from tests.transform.cases import floats
 from unity.codegen.llvm.host import host_target
 from unity.interpreter import interpret
@@ -112,7 +113,7 @@ CELL = [
 PRODUCT = ["p = R.matmul(x, R.const('w'))", "y = R.add(p, early)"]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(5))
 @given(
     rows=st.integers(0, 9),
     known=st.booleans(),
@@ -139,7 +140,7 @@ def test_a_cell_is_one_kernel(
     assert all(b.scope == "local" for b in buffers)  # accumulators: no gates in memory
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(3))
 @given(
     rows=st.integers(1, 5),
     units=st.integers(8, 40),

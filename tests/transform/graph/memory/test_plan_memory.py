@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.rotation import examples
 from tests.transform.cases import apply, becomes, floats, keeps_meaning
 from unity.ir.dims import Dim, Symbol, dim, evaluate
 from unity.ir.graph import Call, Op
@@ -277,7 +278,7 @@ def pieces(seed: int) -> list[Piece]:
     return found
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000), st.integers(0, 99), st.integers(0, 9))
 def test_pieces_in_use_at_one_time_do_not_overlap(seed: int, n: int, m: int) -> None:
     wanted = pieces(seed)
