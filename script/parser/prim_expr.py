@@ -280,8 +280,7 @@ class PrimEvaluator(Evaluator):
             case ast.USub() if is_number(value):
                 return -value
             case ast.USub():
-                operand = self.typed(node.operand, value)
-                return Binary("sub", imm(0, operand.dtype), operand)
+                return -self.typed(node.operand, value)
             case ast.Not():
                 return Not(self.condition(node.operand))
             case _:

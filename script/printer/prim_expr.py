@@ -215,7 +215,7 @@ _ZERO = Imm(0, INT64)
 
 
 def _is_plain_zero(e: Imm) -> bool:
-    return e.value == 0 and e.dtype.kind != "bool" and math.copysign(1.0, e.value) > 0
+    return e.value == 0 and e.dtype.is_int  # of floats it is another number than -x for x = 0.0
 
 
 def _is_default(e: Imm) -> bool:

@@ -200,7 +200,7 @@ def test_expressions() -> None:
         return Imm(v, INT32)
 
     select = Select(
-        Compare("gt", ai, f(0.0)), Intrinsic("exp", (ai,), FLOAT32), Binary("sub", f(0.0), ai)
+        Compare("gt", ai, f(0.0)), Intrinsic("exp", (ai,), FLOAT32), Binary("mul", ai, f(-1.0))
     )
     condition = Binary("and", Compare("lt", i, Binary("sub", N, ONE)), Not(Compare("gt", xi, k(3))))
     quotient = Binary("floormod", Binary("floordiv", xi, k(2)), k(3))

@@ -69,8 +69,10 @@ class _Operators:
         return Binary("floormod", *_both(other, self))
 
     def __neg__(self) -> Binary:
-        zero, value = _both(0, self)
-        return Binary("sub", zero, value)
+        value, _ = _both(self, 0)
+        if value.dtype.is_float:
+            return Binary("mul", value, imm(-1, value.dtype))  # 0 - x would lose the sign of zero
+        return Binary("sub", imm(0, value.dtype), value)
 
     def __lt__(self, other: Operand) -> Compare:
         return Compare("lt", *_both(self, other))

@@ -137,12 +137,7 @@ def _intrinsic(
 
 
 def _negative(x: PrimExpr) -> PrimExpr:
-    # 0 - x would lose the sign of zero.
-    return (
-        Binary("mul", x, imm(-1, x.dtype))
-        if x.dtype.is_float
-        else Binary("sub", imm(0, x.dtype), x)
-    )
+    return -x
 
 
 def _bitwise_not(x: PrimExpr) -> PrimExpr:

@@ -225,13 +225,12 @@ def _number(e: Expr) -> float | None:
     return float(values[0]) if values.size == 1 else None
 
 
-def _neutral(value: float) -> Rule:
-    """``x op value -> x``, where the result has the type of x."""
-
-    def rule(m: Match) -> Expr | None:
-        return m.same_type() if _number(m.call.args[1]) == value else None
-
-    return rule
+def _subtract(m: Match) -> Expr | None:
+    """X - 0 -> x; not of -0.0, which makes a 0.0 of -0.0, as adding 0.0 does."""
+    by = m.call.args[1]
+    if _number(by) != 0.0 or not isinstance(by, Constant) or np.signbit(by.data).any():
+        return None
+    return m.same_type()
 
 
 def _multiply(m: Match) -> Expr | None:
@@ -283,7 +282,7 @@ RULES: dict[str, Rule] = {
     "reshape": _view,
     "squeeze": _view,
     "strided_slice": _slice,
-    "subtract": _neutral(0.0),
+    "subtract": _subtract,
     "tile": _same_type,
 }
 """By operator: what a call of it may be replaced by; None keeps it."""

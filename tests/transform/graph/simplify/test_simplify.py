@@ -73,6 +73,7 @@ def test_rules(before: str, after: str, dims: str, out: str) -> None:
     [
         ("R.divide(x, 3.0)", "n", "n"),
         ("R.divide(x, 0.0)", "n", "n"),
+        ("R.subtract(x, -0.0)", "n", "n"),  # a 0.0 of -0.0
         ("R.add(x, 0.0)", "n", "n"),  # -0.0 + 0.0 is 0.0
         ("R.power(x, 0.5)", "n", "n"),  # of -0.0 and -inf it is not the square root
         ('R.multiply(x, R.const([[1.0]], "float32"))', "n", "1, n"),
