@@ -21,9 +21,9 @@ from unity.errors import Span, UnityError
 from unity.ir.foreign import addressed
 from unity.ir.graph import CallTir
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Buffer, PrimFunc, Store
-from unity.ir.visit import stmt_exprs, walk_bindings, walk_prim, walk_stmt
+from unity.ir.visit import prim_loads, stmt_exprs, walk_bindings, walk_stmt
 from unity.script.printer import text
 
 from .check_temporaries import check_temporaries
@@ -113,7 +113,7 @@ def _tried(func: PrimFunc, output: Buffer) -> Iterator[Data]:
     """What to try: nothing known, then some inputs, unless these say what elements are stored."""
     yield {}
     places = [i for s in _stores_to(func, output) for i in s.indices]
-    loads = [x.buffer for i in places for x in walk_prim(i) if isinstance(x, Load)]
+    loads = [x.buffer for i in places for x in prim_loads(i)]
     if not any(b in func.buffers for b in loads):
         yield from islice(uniform_inputs(func), TRIED)
 

@@ -13,6 +13,7 @@ from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, im
 from unity.ir.stmt import Store
 from unity.ir.visit import (
     prim_children,
+    prim_loads,
     rewrite_prim,
     stmt_exprs,
     substitute_prim,
@@ -237,6 +238,6 @@ def _outside_accesses(e: PrimExpr, var: PrimVar) -> bool:
     if e is var:
         return True
     if isinstance(e, Load):
-        loads = [x for i in e.indices for x in walk_prim(i) if isinstance(x, Load)]
+        loads = [x for i in e.indices for x in prim_loads(i)]
         return any(depends(x, var) for x in loads)
     return any(_outside_accesses(x, var) for x in prim_children(e))

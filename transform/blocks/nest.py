@@ -16,7 +16,7 @@ from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Seq, Stmt, Store
-from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 from unity.te import max_value, min_value
 
 from .tree import NOTHING, around
@@ -44,7 +44,7 @@ class Reduction:
 
     def loads(self) -> list[Load]:
         """Every load of a step."""
-        return [e for e in walk_prim(self.value) if isinstance(e, Load)]
+        return prim_loads(self.value)
 
     @property
     def identity(self) -> PrimExpr:
@@ -89,7 +89,7 @@ class Nest:
         for stmt in walk_stmt(self.finish):
             exprs += stmt_exprs(stmt)
         for expr in exprs:
-            yield from (e for e in walk_prim(expr) if isinstance(e, Load))
+            yield from prim_loads(expr)
 
     def stores(self) -> Iterator[Store]:
         """Every store of the stage."""

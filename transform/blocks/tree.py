@@ -30,6 +30,7 @@ from unity.ir.visit import (
     map_stmt,
     stmt_children,
     stmt_exprs,
+    stmt_loads,
     substitute_prim,
     substitute_stmt,
     walk_prim,
@@ -232,8 +233,7 @@ def _loads(e: PrimExpr) -> bool:
 def buffers_in(s: Stmt) -> Iterator[Buffer]:
     """Every buffer that a statement's expressions and stores name, with repeats."""
     for each in walk_stmt(s):
-        for e in stmt_exprs(each):
-            yield from (x.buffer for x in walk_prim(e) if isinstance(x, Load))
+        yield from (x.buffer for x in stmt_loads(each))
         stored = getattr(each, "buffer", None)
         if isinstance(stored, Buffer) and not isinstance(each, Allocate):
             yield stored

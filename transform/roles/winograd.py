@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from unity.arith import Analyzer
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, Select, SizeVar
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, Select, SizeVar
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Buffer, Stmt
-from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import stmt_exprs, stmt_loads, substitute_stmt, walk_prim, walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.access import may_trap
@@ -214,13 +214,18 @@ def _with_before(group: TileGroup, nest: Nest) -> TileGroup | None:
 
 def _agreed(finish: Stmt, buffer: Buffer, group: TileGroup) -> tuple[PrimVar | None, ...] | None:
     """What the indices are by which a statement reads a temporary; None if it depends."""
-    found = {_places(x.indices, group) for x in _loads(finish) if x.buffer is buffer}
+    found = {
+        _places(x.indices, group)
+        for s in walk_stmt(finish)
+        for x in stmt_loads(s)
+        if x.buffer is buffer
+    }
     return found.pop() if len(found) == 1 else None
 
 
 def _with_after(group: TileGroup, nest: Nest, source: Buffer) -> TileGroup | None:
     """With a transform behind: its axes are told by what it reads."""
-    loads = [x for x in _loads(nest.finish) if x.buffer is source]
+    loads = [x for s in walk_stmt(nest.finish) for x in stmt_loads(s) if x.buffer is source]
     by_var: dict[PrimExpr, Axis] = {a.var: a for a in nest.axes}
     (store,) = nest.stores()
     if set(store.indices) != set(by_var) or len(store.indices) != len(by_var):
@@ -288,10 +293,3 @@ def _chooses(finish: Stmt, axis: Axis) -> bool:
             case _:
                 pass
     return False
-
-
-def _loads(s: Stmt) -> list[Load]:
-    return [
-        x for each in walk_stmt(s) for e in stmt_exprs(each) for x in walk_prim(e)
-        if isinstance(x, Load)
-    ]  # fmt: skip

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.prim_expr import Load
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt, Store
-from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import stmt_loads, walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.access import all_axes
@@ -117,11 +116,7 @@ def _fused(stages: list[Nest | Stmt], temporaries: set[Buffer]) -> list[Nest | S
 def _buffers_read(stage: Nest | Stmt) -> set[Buffer]:
     if isinstance(stage, Nest):
         return {x.buffer for x in stage.loads()}
-    return {x.buffer for s in walk_stmt(stage) for x in _loads(s)}
-
-
-def _loads(s: Stmt) -> list[Load]:
-    return [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+    return {x.buffer for s in walk_stmt(stage) for x in stmt_loads(s)}
 
 
 def _without_points(stages: list[Nest | Stmt], target: Target) -> list[Stmt] | None:
@@ -230,4 +225,4 @@ def _laid_out(stage: Nest | Stmt, target: Target) -> Stmt:
 
 def _accessed(s: Stmt) -> list[Buffer]:
     stored = [s.buffer] if isinstance(s, Store) else []
-    return stored + [x.buffer for x in _loads(s)]
+    return stored + [x.buffer for x in stmt_loads(s)]

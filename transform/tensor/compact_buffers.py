@@ -16,9 +16,8 @@ from unity.ir.visit import (
     map_prim,
     map_stmt,
     stmt_children,
-    stmt_exprs,
+    stmt_loads,
     substitute_prim,
-    walk_prim,
     walk_stmt,
 )
 
@@ -131,7 +130,7 @@ def _users(s: Stmt, buffer: Buffer, above: Path) -> list[Path]:
 
 def _used_by(s: Stmt) -> list[Buffer]:
     stored = [s.buffer] if isinstance(s, Store) else []
-    return stored + [x.buffer for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+    return stored + [x.buffer for x in stmt_loads(s)]
 
 
 def _common(paths: Sequence[Path]) -> Path:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from unity.ir.empty_reduction import conjuncts, init_of_empty
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, Seq, Stmt, Store
 from unity.ir.visit import (
     map_stmt,
-    stmt_exprs,
+    stmt_loads,
     substitute_prim,
     substitute_stmt,
     walk_prim,
@@ -130,10 +129,10 @@ def _init_moves(block: Block, loop: For) -> bool:
     places = {(s.buffer, s.indices) for s in stores}
     accumulators = {s.buffer for s in stores}
     for stmt in walk_stmt(block.init):
-        if any(e.buffer in accumulators for e in _loads(stmt)):
+        if any(e.buffer in accumulators for e in stmt_loads(stmt)):
             return False
     for stmt in walk_stmt(block.body):
-        for load in _loads(stmt):
+        for load in stmt_loads(stmt):
             if load.buffer in accumulators and (load.buffer, load.indices) not in places:
                 return False
     inner: set[PrimExpr] = {s.var for s in walk_stmt(loop) if isinstance(s, For)}
@@ -164,11 +163,6 @@ def _init_is_first(block: Block, loop: For) -> bool:
         s = s.body
     path = tuple(above)
     return late_init(Site(block, path, loops_of(path), known_at(path))) is None
-
-
-def _loads(s: Stmt) -> Iterator[Load]:
-    for expr in stmt_exprs(s):
-        yield from (e for e in walk_prim(expr) if isinstance(e, Load))
 
 
 def _without_init(s: Stmt) -> Stmt:

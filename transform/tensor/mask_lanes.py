@@ -15,6 +15,7 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
     map_stmt,
+    prim_loads,
     rewrite_prim,
     stmt_children,
     substitute_prim,
@@ -206,7 +207,7 @@ def _loads(
     """The value with loads that may lie past an end predicated; None where it can't be."""
     gone = {v for p in moved for v in variables(p)}
     mask = conjunction(moved)
-    for load in [x for x in walk_prim(store.value) if isinstance(x, Load)]:
+    for load in prim_loads(store.value):
         if load.buffer is store.buffer and load.indices != store.indices:
             return None  # what other lanes hold
         if variables(substitute_prim(load, values)) & gone:

@@ -14,9 +14,8 @@ from unity.ir.visit import (
     map_prim,
     map_stmt,
     rewrite_prim,
-    stmt_exprs,
+    stmt_loads,
     substitute_prim,
-    walk_prim,
     walk_stmt,
 )
 
@@ -156,7 +155,7 @@ def _values(block: Block) -> Values:
 def _accesses(block: Block) -> Sequence[Load | Store]:
     found: list[Load | Store] = []
     for s in walk_stmt(block):
-        found += [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+        found += stmt_loads(s)
         found += [s] if isinstance(s, Store) else []
     return found
 

@@ -7,14 +7,13 @@ from math import prod
 from typing import ClassVar
 
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Imm, Load, PrimVar
+from unity.ir.prim_expr import Imm, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
 from unity.ir.visit import (
     map_stmt,
     stmt_children,
-    stmt_exprs,
+    stmt_loads,
     substitute_prim,
-    walk_prim,
     walk_stmt,
 )
 
@@ -95,7 +94,7 @@ def _bytes(buffer: Buffer) -> float:
 def _drivers(s: Stmt, small: list[Buffer], axes: Values) -> set[PrimVar]:
     """The loop variables that places in some buffers depend on."""
     found: set[PrimVar] = set()
-    places = [x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Load)]
+    places = stmt_loads(s)
     for access in (*places, *((s,) if isinstance(s, Store) else ())):
         if any(access.buffer is b for b in small):
             for index in access.indices:

@@ -166,6 +166,16 @@ def stmt_exprs(s: Stmt) -> tuple[PrimExpr, ...]:
     return tuple(found)
 
 
+def prim_loads(e: PrimExpr) -> list[Load]:
+    """The loads in an expression, outside first."""
+    return [x for x in walk_prim(e) if isinstance(x, Load)]
+
+
+def stmt_loads(s: Stmt) -> list[Load]:
+    """The loads in the expressions that a statement holds itself."""
+    return [x for e in stmt_exprs(s) for x in prim_loads(e)]
+
+
 def map_stmt(
     s: Stmt,
     stmt_fn: Callable[[Stmt], Stmt],

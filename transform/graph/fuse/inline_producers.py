@@ -24,6 +24,7 @@ from unity.ir.regions import block_regions
 from unity.ir.stmt import Allocate, Block, Buffer, For, Let, PrimFunc, Seq, Stmt, Store
 from unity.ir.visit import (
     prim_children,
+    prim_loads,
     rewrite_prim,
     rewrite_stmt,
     stmt_exprs,
@@ -111,17 +112,13 @@ def producer(stmt: Stmt, buffer: Buffer) -> Producer | None:
     extents = {a.var: a.domain.extent for a in stmt.axes}
     if not all(_same(extents[v], n) for v, n in zip(indexed, buffer.shape, strict=True)):
         return None
-    if any(load.buffer is buffer for load in _loads(store.value)):
+    if any(load.buffer is buffer for load in prim_loads(store.value)):
         return None
     return Producer(buffer, indexed, store.value)
 
 
 def _writers(stmts: Sequence[Stmt], buffer: Buffer) -> int:
     return sum(isinstance(s, Store) and s.buffer is buffer for top in stmts for s in walk_stmt(top))
-
-
-def _loads(e: PrimExpr) -> list[Load]:
-    return [x for x in walk_prim(e) if isinstance(x, Load)]
 
 
 def _same(a: PrimExpr, b: PrimExpr) -> bool:
@@ -229,7 +226,7 @@ def _reads_of(block: Block, buffer: Buffer) -> list[Load]:
 
 def _reads_in(part: Stmt, buffer: Buffer) -> list[Load]:
     exprs = (e for s in walk_stmt(part) for e in stmt_exprs(s))
-    return [load for e in exprs for load in _loads(e) if load.buffer is buffer]
+    return [load for e in exprs for load in prim_loads(e) if load.buffer is buffer]
 
 
 def _inlined(stmt: Stmt, made: Producer) -> Stmt:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unity.ir.prim_expr import Load, PrimExpr
 from unity.ir.stmt import Block, Buffer, PrimFunc, Store
-from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
+from unity.ir.visit import prim_loads, rewrite_prim, substitute_prim
 
 from ....blocks.dataflow import (
     accesses,
@@ -74,7 +74,7 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
     store = plain_store(block)
     if store is None:
         raise illegal(where, f"{name!r} is more than the store of one formula")
-    reads = [e for e in walk_prim(store.value) if isinstance(e, Load)]
+    reads = prim_loads(store.value)
     inner = [b for b in dict.fromkeys(e.buffer for e in reads) if not is_param(func, b)]
     maker = None
     for buffer in inner:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range, Store
-from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
+from unity.ir.visit import prim_loads, substitute_prim, substitute_stmt
 
 from ....blocks.dataflow import accesses, allocated, checked, order_of, site_of, top_of
 from ....blocks.legality import breach, late_init
@@ -124,7 +124,7 @@ def _reduction(where: str, block: Block) -> tuple[Reduction, Store]:
         match body.value:
             case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, b) if same:
                 value = b if a == here else a
-                others = [e for e in walk_prim(value) if isinstance(e, Load)]
+                others = prim_loads(value)
                 if here in (a, b) and not any(e.buffer is body.buffer for e in others):
                     result = PrimVar("result", value.dtype)
                     return Reduction(op, (), value, init.value, result), body
