@@ -11,6 +11,7 @@ import pytest
 from tests.codegen.llvm.levels import LEVELS
 from unity.codegen.kernel_cache import setting_of
 from unity.errors import UnityError
+from unity.ir.prim_expr import imm
 from unity.ir.stmt import For
 from unity.ir.visit import walk_stmt
 from unity.machine.machine import Machine, Work
@@ -18,6 +19,7 @@ from unity.machine.target import Target
 from unity.runtime.records import decode, encode
 from unity.script import parse
 from unity.transform.rules.default import schedule
+from unity.transform.tactics.tile_sizes import tile_tiers
 
 AVX2 = LEVELS["avx2"]
 
@@ -67,3 +69,18 @@ def test_cached_kernels_of_another_machine_are_not_taken() -> None:
 def test_numbers_that_no_machine_has_are_refused() -> None:
     with pytest.raises(UnityError, match="Machine: elements_per_cycle=0"):
         Machine(elements_per_cycle=0)
+
+
+def test_a_step_takes_what_the_busiest_part_does() -> None:
+    machine = Machine(fma_per_cycle=1, loads_per_cycle=2, fma_latency=4, loop_cycles=0)
+    assert machine.step_cycles(12, 8) == 12, "one multiplier"
+    assert machine.step_cycles(2, 10) == 5, "loads"
+    assert machine.step_cycles(2, 3) == 4, "sums that wait for themselves"
+    assert machine.step_cycles(2, 3, chain=3) == 12
+    assert machine.step_cycles(12, 8, spilled=9) == 13, "each spilled sum is loaded and stored"
+    assert machine.step_cycles(2, 8, from_l2=6) == pytest.approx(6 * machine.l2_vector_cycles)
+
+
+def test_tiles_follow_the_machine() -> None:
+    few = tile_tiers(imm(9), 6, 2, Machine(fma_latency=1))
+    assert [t.size for t in few] != [t.size for t in tile_tiers(imm(9), 6, 2, Machine())]

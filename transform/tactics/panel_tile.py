@@ -9,6 +9,7 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.machine import MACHINE
 
 from ..blocks.extents import number
 from ..blocks.nest import Reduction
@@ -18,7 +19,7 @@ from .panel_prefetch import Ahead
 from .register_tile import Tile, Values, accumulate, fill, loops
 from .unrolling import UNROLL
 
-IN_FLIGHT = 8
+IN_FLIGHT = MACHINE.fma_in_flight
 """Accumulators that keep the multipliers busy: two a cycle, each takes four."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from unity.arith import simplify
 from unity.ir.prim_expr import PrimExpr, imm
+from unity.machine.machine import Machine
 
 from ..blocks.extents import ceildiv, number
 
@@ -45,7 +46,7 @@ def row_tiers(extent: PrimExpr, largest: int) -> list[Tier]:
     return tiers
 
 
-def tile_tiers(extent: PrimExpr, largest: int, columns: int) -> list[Tier]:
+def tile_tiers(extent: PrimExpr, largest: int, columns: int, machine: Machine) -> list[Tier]:
     """An axis of rows cut in tiles of at most `largest`, so that all steps together cost least.
 
     An unknown extent gets whole tiles, and what is left of it a tile of each power of two.
@@ -55,9 +56,12 @@ def tile_tiers(extent: PrimExpr, largest: int, columns: int) -> list[Tier]:
         if known == 0:
             return [Tier(imm(0), imm(0), 1)]
 
+        def step(rows: int) -> float:
+            return machine.step_cycles(rows * columns, rows + columns, from_l2=columns)
+
         def total(size: int) -> float:
             rest = known % size
-            return known // size * _cost(size, columns) + (_cost(rest, columns) if rest else 0)
+            return known // size * step(size) + (step(rest) if rest else 0)
 
         size = min(range(min(largest, known), 0, -1), key=total)
         tiers = [Tier(imm(0), imm(known // size), size)]
@@ -72,14 +76,6 @@ def tile_tiers(extent: PrimExpr, largest: int, columns: int) -> list[Tier]:
         rest = simplify(rest % size)
         size //= 2
     return tiers
-
-
-def _cost(rows: int, columns: int) -> float:
-    """Cycles of a step: two multiplications or loads a cycle, four of latency, one for the loop.
-
-    Columns come from the second cache, at some 48 bytes a cycle.
-    """
-    return max(rows * columns / 2, (rows + columns) / 2, 4, 4 / 3 * columns) + 0.5
 
 
 def _even_size(extent: int, largest: int) -> int:

@@ -21,10 +21,6 @@ FEW = 2
 """Steps in a row of an unknown number."""
 MOST_ROWS = 8
 """Rows of a tile, at most."""
-STEP = 0.5, 1.0
-"""Cycles of a step beside the multiplications: from the first cache, from the second."""
-FAR = 0.35
-"""Cycles that each vector from the second cache costs besides."""
 FINISH = 30
 """Cycles until a tile's last sums are there."""
 PAGE = 4096
@@ -67,7 +63,7 @@ def tiling_of(
     width, rows = vectors * beside, 1
     if layout.row is not None:
         largest = max(1, min(MOST_ROWS, rows_of(width, target)))
-        rows = tile_tiers(layout.row.extent, largest, width)[0].size
+        rows = tile_tiers(layout.row.extent, largest, width, target.machine)[0].size
     piece = _piece(layout, reduction, target, packing, rows, beside, vectors)
     return Tiling(rows, beside, vectors, _steps(layout, reduction), piece)
 
@@ -95,7 +91,7 @@ def _cheapest(
         strips = column_tiers(layout.column.extent, layout.lanes, vectors)
         width = strips[0].size
         largest = max(1, min(most, rows_of(width, target)))
-        tiles = tile_tiers(layout.row.extent, largest, width)
+        tiles = tile_tiers(layout.row.extent, largest, width, target.machine)
         height = tiles[0].size
         piece = _piece(layout, reduction, target, packing, height, 1, width)
         total, count = 0.0, 0
@@ -139,12 +135,12 @@ def _most_rows(
 def _cost(
     depth: int, layout: Layout, packing: Packing, rows: int, columns: int, target: Target
 ) -> float:
-    """Cycles of a tile: two multiplications or loads each, four of latency."""
+    """Cycles of a tile, over all its steps."""
     sums = rows * columns
     panel = depth * columns * layout.lanes * packing.load.dtype.bytes
-    near, far = STEP
-    beside = near if panel <= target.l1_bytes // 2 else far + FAR * columns
-    each = max(sums / 2, (rows + columns) / 2, 4) + beside
+    each = target.machine.step_cycles(sums, rows + columns)
+    if panel > target.l1_bytes // 2:
+        each += target.machine.stalled_cycles(columns)
     return depth * each + sums + FINISH
 
 

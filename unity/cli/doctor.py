@@ -12,6 +12,8 @@ from rich.table import Table
 from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.host import host_target
 from unity.errors import UnityError
+from unity.machine.dot_units import DOT_UNITS
+from unity.machine.target import Target
 from unity.transform.backend import backend_of, offers, package_of
 
 from .cache import summary
@@ -37,11 +39,24 @@ def examine() -> None:
     table.add_row("features", ", ".join(f for f in SHOWN if target.has(f)) or "none of note")
     caches = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     table.add_row("caches", ", ".join(f"L{i} {c >> 10} KiB" for i, c in enumerate(caches, 1)))
+    table.add_row("costs", _costs(target))
+    dots = ", ".join(u.name for u in DOT_UNITS if u.on(target))
+    table.add_row("dot products", dots or "none as instructions")
     for name, entries in offers().items():
         table.add_row(f"target {name!r}", _backend(name, ", ".join(map(package_of, entries))))
     table.add_row("a kernel", _try_kernel())
     table.add_row("cache", _cache())
     console.print(table)
+
+
+def _costs(target: Target) -> str:
+    """What choices are made by, as the target's machine says."""
+    machine = target.machine
+    return (
+        f"{machine.fma_per_cycle:g} multiply-adds of registers a cycle, {machine.fma_latency:g} "
+        f"cycles each; {machine.memory_bytes_per_cycle:g} bytes a cycle from memory; waking "
+        f"threads {machine.wake_cycles} cycles, worth it from {machine.grain_cycles:g} on"
+    )
 
 
 def _backend(name: str, packages: str) -> str:

@@ -25,6 +25,22 @@ class Machine:
     """What things take. A cycle is one of a core's clock.
 
     Attributes:
+        hertz: Cycles per second, where seconds are asked for.
+        fma_per_cycle: Multiply-adds of vector registers that begin in a cycle (two on Intel's and
+            AMD's big cores and on Arm's Neoverse: Agner Fog's tables, Arm's optimization guides).
+        fma_latency: Cycles until one's sum is there (the same tables: 4 since Skylake and on Zen).
+        loads_per_cycle: Loads of vector registers that begin in a cycle (the same: 2).
+        loop_cycles: What a step of a register tile takes besides.
+        taps_cycles: The same of a step whose taps along a line share what they load.
+        l2_vector_cycles: A register of columns from the second cache that was fetched ahead: some
+            48 bytes a cycle with AVX-512.
+        stall_cycles: What a step takes longer whose columns were not, and for each of its registers
+            (measured there on products with their columns in panels).
+        l2_bytes_per_cycle: What comes from the second cache to be multiplied at once.
+        memory_bytes_per_cycle: The same from behind it; 20 GB/s.
+        stream_bytes_per_cycle: What comes from there where nothing but reads in order goes on.
+        relayout_bytes_per_cycle: What is read and written where an image changes layout; 8 GB/s.
+        start_cycles: What a kernel takes besides its work, by one thread.
         wake_cycles: From a kernel's fork to the last thread's end, beside the work: some 1 us of
             the pool of `unity.codegen.llvm.pool`.
         tasks_per_thread: Tasks for each thread that let all end at about the same time.
@@ -43,6 +59,19 @@ class Machine:
             again for every task.
     """
 
+    hertz: float = 2.6e9
+    fma_per_cycle: float = 2.0
+    fma_latency: float = 4.0
+    loads_per_cycle: float = 2.0
+    loop_cycles: float = 0.5
+    taps_cycles: float = 2.0
+    l2_vector_cycles: float = 4 / 3
+    stall_cycles: tuple[float, float] = (0.5, 0.35)
+    l2_bytes_per_cycle: float = 24.0
+    memory_bytes_per_cycle: float = 8.0
+    stream_bytes_per_cycle: float = 10.0
+    relayout_bytes_per_cycle: float = 3.0
+    start_cycles: int = 600
     wake_cycles: int = 3000
     tasks_per_thread: int = 4
     multiply_adds_per_cycle: float = 16.0
@@ -60,9 +89,11 @@ class Machine:
             UnityError: There is such.
         """
         for f in fields(self):
-            number: float = getattr(self, f.name)
-            if not (number > 0 or (number == 0 and f.name.endswith("_cycles"))):
-                raise UnityError(f"Machine: {f.name}={number}", hint="more than 0")
+            given: float | tuple[float, ...] = getattr(self, f.name)
+            least = 0 if f.name.endswith("_cycles") else 1e-9
+            for number in given if isinstance(given, tuple) else (given,):
+                if not number >= least:
+                    raise UnityError(f"Machine: {f.name}={number}", hint="more than 0")
 
     def __repr__(self) -> str:
         """What differs from the defaults."""
@@ -74,6 +105,43 @@ class Machine:
     def grain_cycles(self) -> float:
         """Work below which no thread is woken: somewhat more than waking it costs."""
         return 1.25 * self.wake_cycles
+
+    def kernel_cycles(self, threads: int) -> int:
+        """What a kernel takes besides its work, by so many threads."""
+        return self.start_cycles if threads == 1 else self.wake_cycles
+
+    @property
+    def fma_in_flight(self) -> int:
+        """Sums that keep the multipliers busy."""
+        return round(self.fma_per_cycle * self.fma_latency)
+
+    def step_cycles(
+        self, multiplies: int, loads: int, *, chain: int = 1, from_l2: int = 0, spilled: int = 0
+    ) -> float:
+        """Cycles of a register tile's step: what takes longest of all that goes on at once.
+
+        Args:
+            multiplies: Multiply-adds of registers.
+            loads: Registers that are loaded, or broadcast.
+            chain: Multiply-adds that wait for each other.
+            from_l2: Of the loads, those from the second cache, fetched ahead.
+            spilled: Sums that there are no registers for: each is loaded and stored.
+
+        >>> Machine().step_cycles(6 * 2, 6 + 2), Machine().step_cycles(2, 3)
+        (6.5, 4.5)
+        """
+        busy = (
+            multiplies / self.fma_per_cycle,
+            (loads + 2 * spilled) / self.loads_per_cycle,
+            chain * self.fma_latency,
+            from_l2 * self.l2_vector_cycles,
+        )
+        return max(busy) + self.loop_cycles
+
+    def stalled_cycles(self, columns: int) -> float:
+        """What a step takes longer whose columns come from the second cache, not fetched ahead."""
+        first, each = self.stall_cycles
+        return first + each * columns
 
     def grain(self, work: Work) -> int:
         """The grain in units of work.

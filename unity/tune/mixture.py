@@ -9,6 +9,7 @@ from math import prod
 from unity.ir.graph import Var
 from unity.ir.representative import representative
 from unity.ir.types import TensorType
+from unity.machine.machine import Machine
 from unity.runtime.explanation import time_text
 from unity.transform.graph.resolve import Site
 from unity.transform.graph.resolve.site import ENGINE, TIR, is_ours
@@ -26,8 +27,6 @@ _BETTER = 0.97
 """The share of our kernel's time that another must stay below to take its place."""
 _HOPELESS = 3.0
 """How many times our program's time an engine's may be for its segments to be tried."""
-_BYTES_PER_SECOND = 8e9
-"""At what speed an image gets from one layout to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ def mixture(
     table, segments = _segments(program, database, parts, engines, whole)
     roads = [TIR, *engines]
     sums = {r: whole[r] for r in roads if r in whole}
-    plan = cheapest(table, roads, savings(table, sums), _changes(segments))
+    plan = cheapest(table, roads, savings(table, sums), _changes(segments, program.target.machine))
     overrides: list[tuple[str, str]] = []
     reasons: dict[str, str] = {}
     for segment, row, road in zip(segments, table, plan, strict=True):
@@ -206,13 +205,13 @@ def _takes(
     )
 
 
-def _changes(segments: Sequence[Segment]) -> list[float]:
+def _changes(segments: Sequence[Segment], machine: Machine) -> list[float]:
     """What a change to or from an engine costs in front of each segment: an image's layout."""
-    found = [0.0]
+    found, speed = [0.0], machine.hertz * machine.relayout_bytes_per_cycle
     for before in segments[:-1]:
         last = before.members[-1].type
         images = isinstance(last, TensorType) and last.ndim == 4
-        found.append(_bytes(last) / _BYTES_PER_SECOND if images else 0.0)
+        found.append(_bytes(last) / speed if images else 0.0)
     return found
 
 

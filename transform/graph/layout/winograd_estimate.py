@@ -9,8 +9,6 @@ _DIRECT, _TRANSFORMED = 0.75, 0.66
 """Shares of peak that products reach: measured on AVX-512 for either kind of kernel."""
 _TRANSFORM = 6.5
 """Cycles for each value of a tile, to transform it in front of the products or behind them."""
-_BYTES_A_CYCLE = 10.0
-"""What comes from behind the second cache while products are computed."""
 MARGIN = 1.25
 """How many times faster the estimate has to be: its weights take room that others would use."""
 
@@ -33,15 +31,18 @@ def winograd_cycles(
 
     def memory(points: int) -> float:
         size = points * depth * outputs * lanes * 4
-        return size / _BYTES_A_CYCLE if size > target.l2_bytes * 3 // 4 else 0.0
+        if size <= target.l2_bytes * 3 // 4:
+            return 0.0
+        return size / target.machine.stream_bytes_per_cycle
 
     taps = TAPS * TAPS
-    products = batch * height * width * taps * depth * outputs / 2
+    peak = target.machine.fma_per_cycle
+    products = batch * height * width * taps * depth * outputs / peak
     found = {0: products / _DIRECT + memory(taps)}
     for tile in (4, 2):
         points = (tile + TAPS - 1) ** 2
         count = batch * -(-height // tile) * -(-width // tile)
-        cost = count * points * depth * outputs / 2 / _TRANSFORMED + memory(points)
+        cost = count * points * depth * outputs / peak / _TRANSFORMED + memory(points)
         found[tile] = cost + count * (inputs + outputs) * points * _TRANSFORM
     return found
 

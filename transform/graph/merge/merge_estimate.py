@@ -9,13 +9,6 @@ from unity.machine.target import Target
 
 from ...rules.convolution.parts import line_cycles
 
-_BYTES_A_CYCLE = 10.0
-"""What comes from the second cache while products are computed."""
-_START = 600
-"""Cycles before the first product of a kernel, and after its last one."""
-_FORK = 3000
-"""The same where threads share it: to wake them, and to wait for the last one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -46,13 +39,13 @@ def merging_gains(blocks: Sequence[int], window: Window, target: Target) -> floa
     def cycles(count: int) -> float:
         per_step = line_cycles(count, window.pixels, target)
         products = window.lines * window.steps * per_step / target.threads
-        start = _START if target.threads == 1 else _FORK
-        return products + window.read / target.threads / _BYTES_A_CYCLE + start
+        read = window.read / target.threads / target.machine.stream_bytes_per_cycle
+        return products + read + target.machine.kernel_cycles(target.threads)
 
     return sum(map(cycles, blocks)) - cycles(sum(blocks))
 
 
 def copying(size: int, target: Target) -> float:
     """Cycles that it takes to read so many bytes and to write as many."""
-    start = _START if target.threads == 1 else _FORK
-    return 2 * size / target.threads / _BYTES_A_CYCLE + start
+    start = target.machine.kernel_cycles(target.threads)
+    return 2 * size / target.threads / target.machine.stream_bytes_per_cycle + start

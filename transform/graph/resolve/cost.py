@@ -20,8 +20,6 @@ from ...backend import backend_of
 from .engine import OpSite
 
 OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
-BYTES_PER_SECOND = 20e9
-CYCLES_PER_SECOND = 2.6e9
 CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5, "host": 2e-5}
 """What a call costs besides its work."""
 _OTHER = 0.4
@@ -40,9 +38,12 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
     tables = backend_of(target.kind).efficiency
     table = tables.get(implementation) or tables.get(implementation.partition(".")[0]) or {}
     share = table.get(kind, _OTHER)
-    peak = CYCLES_PER_SECOND * 4 * (target.vector_bits // 32) * max(1, target.threads)
+    machine = target.machine
+    per_cycle = 2 * machine.fma_per_cycle * (target.vector_bits // 32)
+    peak = machine.hertz * per_cycle * target.threads
     work = flops(site) / peak
-    moved = sum(_bytes(t) for t in (*site.args, site.result)) / BYTES_PER_SECOND
+    speed = machine.hertz * machine.memory_bytes_per_cycle
+    moved = sum(_bytes(t) for t in (*site.args, site.result)) / speed
     road = implementation.partition(":")[0]
     return max(work, moved) / share + (0.0 if road == "engine" else CALL_SECONDS[road])
 

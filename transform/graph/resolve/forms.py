@@ -26,8 +26,6 @@ from ..layout.winograd_estimate import MARGIN, TAPS, winograd_cycles, worth
 FORMS = (*CONVOLUTIONS, *PRODUCTS)
 _UNPACKED = 1.3
 """How much longer a product may take whose matrix lies as it was given."""
-_BYTES_PER_SECOND = 8e9
-"""At what speed images get from one layout to the other."""
 _TOLERANCE = 1e-4
 _errors: dict[tuple[int, int], tuple[ReferenceType[Array], float]] = {}
 

@@ -26,6 +26,7 @@ from unity.ir.prim_expr import (
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
 from unity.ir.visit import rewrite_prim, substitute_prim, substitute_stmt
+from unity.machine.machine import MACHINE
 from unity.machine.target import Target
 
 from ...blocks.access import all_axes, collapsed, depends, known_of, may_trap, mentions, place
@@ -39,7 +40,7 @@ from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sizes import row_tiers
 
-CHAINS = 8
+CHAINS = MACHINE.fma_in_flight
 """Vectors of partial sums that are added to in turn: each addition takes four cycles, two may
 begin in a cycle."""
 

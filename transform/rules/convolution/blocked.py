@@ -56,7 +56,7 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     if pixels is None:
         parts = unknown_parts(roles, rows, edges)
         found = gathering_of(padded, target)
-        if found is not None and pays(found, parts, columns, rows):
+        if found is not None and pays(found, parts, columns, rows, target.machine):
             return gathered(padded, found, (columns, rows), target)
         longest = next(i for i, part in enumerate(parts) if part.size == rows)
         apart = [[parts[longest]], parts[:longest] + parts[longest + 1 :]]

@@ -17,6 +17,7 @@ from unity.ir.regions import add, multiply
 from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.machine.machine import Machine
 from unity.machine.target import Target
 
 from ...blocks.access import all_axes, depends, known_of, place, step
@@ -34,8 +35,8 @@ MOST_TILES = 16
 """Register tiles of a panel, at most."""
 UNROLL, UNROLL_RARE = 8, 2
 """Steps of the innermost loop in a row, at most; where a tile comes once in a run."""
-COPIED = 4
-"""Half cycles that a vector of pixels takes to be copied."""
+COPIED = 2
+"""Cycles that a vector of pixels takes to be copied."""
 LINE_BITS = 512
 """A line of the caches."""
 
@@ -110,7 +111,9 @@ def gathering_of(nest: Nest, target: Target) -> Gathering | None:
     return Gathering(pixels, blocks[0], lane, taps, (*depth, inner[-1]), image, weight)
 
 
-def pays(found: Gathering, parts: Sequence[Part], columns: int, rows: int) -> bool:
+def pays(
+    found: Gathering, parts: Sequence[Part], columns: int, rows: int, machine: Machine
+) -> bool:
     """Whether gathering costs less than tiles along lines, whose border is done pixel by pixel.
 
     Args:
@@ -118,13 +121,15 @@ def pays(found: Gathering, parts: Sequence[Part], columns: int, rows: int) -> bo
         parts: The tiles of a line where nothing is.
         columns: Blocks of a register tile.
         rows: Pixels of a register tile.
+        machine: What steps take.
     """
     width = representative_extent(found.pixels[-1].extent, IMAGE) or 1
     line = sum(
-        (representative_extent(p.count, IMAGE) or 0) * tile_cost(columns, p.size) for p in parts
+        (representative_extent(p.count, IMAGE) or 0) * tile_cost(columns, p.size, machine)
+        for p in parts
     )
     groups = -(-_length(found.block) // columns)
-    each = groups * tile_cost(columns, rows) / rows + COPIED / _length(found.lane)
+    each = groups * tile_cost(columns, rows, machine) / rows + COPIED / _length(found.lane)
     return width * each < groups * line
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, PrimExpr, imm
 from unity.ir.regions import add, multiply
+from unity.machine.machine import Machine
 from unity.machine.target import Target
 
 from ...blocks.extents import number
@@ -55,7 +56,7 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
 
 def line_cycles(blocks: int, pixels: int, target: Target) -> float:
     """Cycles of a step of all products of a line, in the tiles that cost least."""
-    return _best_tile(blocks, pixels, 1, None, target)[0] / 2
+    return _best_tile(blocks, pixels, 1, None, target)[0]
 
 
 def _best_tile(
@@ -69,7 +70,7 @@ def _best_tile(
             if rows > 1 and not _fits(flat, rows, width, target):
                 break
             cost = sum(
-                c * r * tile_cost(wide, high * width, flat)
+                c * r * tile_cost(wide, high * width, target.machine, flat)
                 for c, wide in _counts(blocks, columns)
                 for r, high in _counts(pixels, rows)
             )
@@ -86,11 +87,13 @@ def _fits(flat: Flat | None, rows: int, width: int, target: Target) -> bool:
     return rows * width + loads + weights <= target.vector_registers
 
 
-def tile_cost(columns: int, pixels: int, flat: Flat | None = None) -> float:
-    """Half cycles of a step: two multiplications or loads a cycle, four cycles of latency."""
-    if flat is not None:
-        return max(flat.taps * max(pixels, 8), flat.loads(pixels) + flat.taps) + 4
-    return max(columns * pixels, columns + pixels, 8) + 1
+def tile_cost(columns: int, pixels: int, machine: Machine, flat: Flat | None = None) -> float:
+    """Cycles of a step; of taps that are written out, of all of them."""
+    if flat is None:
+        return machine.step_cycles(columns * pixels, columns + pixels)
+    loads = flat.loads(pixels) + flat.taps
+    each = machine.step_cycles(flat.taps * pixels, loads, chain=flat.taps)
+    return each - machine.loop_cycles + machine.taps_cycles
 
 
 def _counts(extent: int, size: int) -> list[tuple[int, int]]:

@@ -22,8 +22,6 @@ MOST_ROWS = 16
 """Tiles of a register tile, at most."""
 LONGEST_RUN = 24
 """Register tiles along a run of tiles, at most."""
-_NEAR, _FAR = 24.0, 8.0
-"""Bytes a cycle from the second cache, and from what is behind it."""
 _SHOWN = 0.5
 """How much of the time that memory takes is not hidden behind multiplications."""
 
@@ -112,13 +110,14 @@ def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bo
     c, panels = plan.columns, (number(group.block_out.extent) or 1) // plan.columns
     tiles, chunks = plan.tiles, -(-lines * line // plan.tiles) * math.prod(outer)
     parts = row_parts(tiles, plan.rows)
-    multiply = depth * panels * sum(n * (max(c * r, c + r, 8) + 1) for _, n, r in parts) / 2
+    machine = target.machine
+    multiply = depth * panels * sum(n * machine.step_cycles(c * r, c + r) for _, n, r in parts)
     # At one point, from the second cache: weights once or for each register tile, and so on.
     weight, seen = depth * c * lanes * size, tiles * depth * size
     rounds = sum(n for _, n, _ in parts) if weight > target.l1_bytes // 2 else 1
     again = panels if weight + seen > target.l1_bytes * 4 // 5 else panels // plan.panels
     made = tiles * c * lanes * size * panels
-    read = (weight * panels * rounds + seen * again + 2 * made) / _NEAR
+    read = (weight * panels * rounds + seen * again + 2 * made) / machine.l2_bytes_per_cycle
     # From afar: what does not stay in the second cache from one chunk to the next.
     room = target.l2_bytes * 3 // 4
     chunk = points * (seen + made * plan.panels // panels)
@@ -127,6 +126,7 @@ def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bo
     afar += 2 * chunk if chunk > room else 0
     if plan.together:
         afar += 2 * points * seen if points * seen * chunks > target.l2_bytes // 2 else 0
-    total = chunks * (points * (multiply + _SHOWN * read) + _SHOWN * afar / _FAR)
+    waited = _SHOWN * afar / machine.memory_bytes_per_cycle
+    total = chunks * (points * (multiply + _SHOWN * read) + waited)
     tasks = chunks * (panels // plan.panels if plan.together else 1)
     return total * math.ceil(tasks / target.threads) / tasks, far
