@@ -72,9 +72,19 @@ def test_a_count_of_elements_is_checked_at_run_time() -> None:
         assert isinstance(got, tuple)
         np.testing.assert_array_equal(np.asarray(got[0]), x.reshape(z))
         np.testing.assert_array_equal(np.asarray(got[1]), x.reshape((*z, 1)))
-    for z in ((4, 4), (5, 1), (0, 6), (2, 0)):
+    for z in ((4, 4), (5, 1), (0, 5), (3, 0)):
         with pytest.raises(UnityError):
             interpret(module, "main", arrays((2, 6), z))
+
+
+def test_each_size_that_is_0_copies_the_dim_at_its_place() -> None:
+    module = imported(LIKE)
+    for z in ((0, 6), (2, 0), (0, 0)):
+        x, like = arrays((2, 6), z)
+        got = interpret(module, "main", [x, like])
+        assert isinstance(got, tuple)
+        np.testing.assert_array_equal(np.asarray(got[0]), x)
+        np.testing.assert_array_equal(np.asarray(got[1]), x.reshape(2, 6, 1))
 
 
 def test_a_size_that_is_0_copies_the_dim_at_its_place() -> None:

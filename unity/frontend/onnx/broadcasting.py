@@ -18,8 +18,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from unity.ir.dims import Dim, Symbol, as_dim, bounds, dim_max, dim_min, equal, symbols_of
-from unity.ir.graph import Expr, ShapeValue
-from unity.ir.types import Shape, ShapeType
+from unity.ir.graph import Expr
+from unity.ir.types import Shape
 
 from .sizes import is_symbolic
 
@@ -148,10 +148,7 @@ def _joined(node: Node, dims: Sequence[Dim]) -> Dim:
         size = as_dim(most * dim_min(least, 1))  # 0 if one is 0, else the largest
         _require_fit(node, ordered, size)
         name = "_".join(d.name if isinstance(d, Symbol) else "size" for d in ordered)
-        symbol = node.graph.builder.fresh(name)
-        node.graph.builder.match_cast(
-            ShapeValue((size,)), ShapeType((symbol,)), f"{node.label}_broadcast", node.span
-        )
+        symbol = node.sized(size, name)
         graph.made[parts], graph.parts[symbol] = symbol, parts
     return graph.made[parts]
 

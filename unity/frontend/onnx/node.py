@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from unity.errors import Span, UnityError
-from unity.ir.dims import Dim, equal, symbols_of
+from unity.ir.dims import Dim, Symbol, equal, symbols_of
 from unity.ir.dtype import BOOL, Array, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, ShapeType, TensorType
@@ -285,6 +285,14 @@ class Node:
         if not equal(size, expected):
             kind, name = ShapeType((expected,)), f"{self.label}_{what}"
             self.graph.builder.match_cast(ShapeValue((size,)), kind, name, self.span)
+
+    def sized(self, size: Dim, name: str) -> Symbol:
+        """A new symbol that has the value of a size at run time."""
+        symbol = self.graph.builder.fresh(name)
+        self.graph.builder.match_cast(
+            ShapeValue((size,)), ShapeType((symbol,)), f"{self.label}_size", self.span
+        )
+        return symbol
 
 
 def fold(call: Call) -> Constant | None:

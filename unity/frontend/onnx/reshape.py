@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, as_dim, bounds, dim_max, dim_min, equal, floordiv, product
+from unity.ir.dims import (
+    Dim,
+    as_dim,
+    bounds,
+    dim_max,
+    dim_min,
+    equal,
+    floordiv,
+    product,
+    symbols_of,
+)
 from unity.ir.graph import Expr
 from unity.ir.types import Shape
 from unity.op.view import cancelled, quotient
@@ -54,8 +64,10 @@ def _with_copies(target: Sequence[Dim], old: Sequence[Dim], zero_is_zero: bool) 
 def _with_possible_copies(node: Node, old: Shape, wanted: Shape) -> Shape:
     """The same of symbols that are 0 at run time.
 
-    Where the count of elements then is that of the old shape, it is the old dim in any case;
-    elsewhere the old dim is required to be 0 too, unless the count could not be right otherwise.
+    Where the count of elements then is that of the old shape, it is the old dim in any case. Where
+    nothing of the old shape is known to depend on the symbol, the dim is a new symbol: its value or
+    the old dim. Elsewhere the old dim is required to be 0 too, unless the count could not be right
+    otherwise.
     """
     as_many = -1 not in wanted and equal(product(wanted), product(old))
     for axis, (own, d) in enumerate(zip(old, wanted, strict=False)):
@@ -69,6 +81,9 @@ def _with_possible_copies(node: Node, old: Shape, wanted: Shape) -> Shape:
         if -1 not in copied and equal(product(copied), product(old)):
             node.require(d, as_dim(own * dim_min(d, 1)), what)
             wanted = copied
+        elif not symbols_of(d) & symbols_of(*old):
+            size = as_dim(d + own * (1 - dim_min(d, 1)))
+            wanted = (*wanted[:axis], node.sized(size, f"{node.label}_dim"), *wanted[axis + 1 :])
         else:
             node.require(own, as_dim(own * dim_min(d, 1)), what)
     return wanted
