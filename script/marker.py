@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 from unity.arguments import Signature
@@ -49,6 +49,12 @@ class Marker:
             f"{self.path} is read by the parser and can't be run by Python",
             hint=f"write it inside a function decorated with @script.{kind}",
         )
+
+
+def renamed(known: F, path: str) -> F:
+    """Another name of the language that takes what a known one takes."""
+    signature = cast("Marker", known).signature
+    return cast("F", Marker(path, None if signature is None else replace(signature, name=path)))
 
 
 def word(function: F) -> F:

@@ -15,7 +15,7 @@ from unity.ir.dims import SymDim, as_dim
 from unity.ir.dtype import dtype
 
 from .annotations import Align, Buffer, Scalar, ScalarSpec, Scope, SizeSpec, Strides
-from .marker import Marker, word
+from .marker import Marker, renamed, word
 
 __all__ = ["Buffer", "Scalar", "align", "scalar", "scope", "size", "strides"]
 
@@ -251,18 +251,8 @@ def alloc(
     raise NotImplementedError
 
 
-@word
-def block_alloc(
-    shape: tuple[Size, ...],
-    dtype: str,
-    *,
-    scope: str = "global",
-    strides: tuple[Size, ...] | None = None,
-    align: int = 64,
-    separators: tuple[int, ...] = (),
-) -> Buffer:
-    """A buffer that belongs to the block."""
-    raise NotImplementedError
+block_alloc = renamed(alloc, "T.block_alloc")
+"""A buffer that belongs to the block."""
 
 
 @word

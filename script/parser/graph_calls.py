@@ -13,7 +13,7 @@ from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, SymDim, as_dim
-from unity.ir.dtype import BOOL, FLOAT32, INT64, DType, dtype
+from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, DType, dtype
 from unity.ir.graph import (
     CallEngine,
     CallLibrary,
@@ -205,9 +205,14 @@ class GraphCalls(GraphEvaluator):
         if kind is None and not isinstance(value, np.ndarray | np.generic):
             kind = _default_dtype(value)
         try:
-            data = np.array(value, None if kind is None else kind.numpy)
+            with np.errstate(over="ignore", invalid="ignore"):
+                data = np.array(value, None if kind is None else kind.numpy)
         except (ValueError, TypeError, OverflowError) as error:
             raise self.source.error(given["value"], f"R.const: {error}") from None
+        if kind is not None and _overflows(value, data):
+            raise self.source.error(
+                given["value"], f"R.const: a number is beyond what {kind} can hold"
+            )
         if "shape" in given:
             shape = self._ints(given["shape"])
             if math.prod(shape) != data.size:
@@ -247,3 +252,11 @@ def _buffer_type(buffer: Buffer) -> TensorType:
     dims = [to_dim(extent) for extent in buffer.shape]
     known = tuple(d for d in dims if d is not None)
     return TensorType(known if len(known) == len(dims) else len(dims), buffer.dtype)
+
+
+def _overflows(value: object, data: Array) -> bool:
+    """Whether a finite number became another one, further away than rounding takes it."""
+    wide, held = np.asarray(value, np.float64), data.astype(np.float64)
+    if data.dtype.kind in "iu":
+        return bool((np.abs(held - wide) > 1 + np.abs(wide) * 2.0**-50).any())
+    return bool((np.isfinite(wide) & ~np.isfinite(held)).any())

@@ -183,8 +183,18 @@ def is_expr(value: object) -> TypeGuard[Expr]:
     )  # fmt: skip
 
 
+ELSEWHERE = {
+    "cast": "astype", "concatenate": "concat", "div": "divide", "mul": "multiply",
+    "neg": "negative", "pow": "power", "sub": "subtract", "transpose": "permute_dims",
+    "unsqueeze": "expand_dims",
+}  # fmt: skip
+"""What torch, numpy and ONNX call operators that have another name in Relax, and here."""
+
+
 def _near(name: str) -> str | None:
     short = name.rpartition(".")[2]
+    if short in ELSEWHERE:
+        return f"it is called {ELSEWHERE[short]} here"
     close = [known for known in OPS if known.rpartition(".")[2] == short]
     close = close or [known for known in OPS if known[:4] == name[:4]]
     return f"did you mean {', '.join(close[:4])}?" if close else None
