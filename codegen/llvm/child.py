@@ -26,7 +26,9 @@ def compile_in_child(text: str, target: Target, level: Level) -> bytes:
     Raises:
         UnsupportedError: LLVM could not generate code for the target.
     """
-    request = json.dumps({"target": asdict(target), "level": level}) + "\n" + text
+    fields = asdict(target)
+    del fields["machine"]  # what things take there decides nothing any more
+    request = json.dumps({"target": fields, "level": level}) + "\n" + text
     done = subprocess.run(
         [sys.executable, "-m", "unity.codegen.llvm.child"],
         input=request.encode(),
