@@ -55,7 +55,7 @@ def abilities(target: Target) -> Abilities:
         nan_minmax=arm,
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         tables=x86 and target.has("avx512f"),
-        fma=arm or arch.startswith("riscv") or (x86 and target.has("fma")),
+        fma=target.fused,
         dots=frozenset(f for f in DOT_FEATURES if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),
     )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.codegen.llvm.levels import LEVELS
 from unity.codegen.kernel_cache import setting_of
+from unity.codegen.llvm.abilities import abilities
 from unity.errors import UnityError
 from unity.ir.prim_expr import imm
 from unity.ir.stmt import For
@@ -18,6 +19,7 @@ from unity.machine.machine import Machine, Work
 from unity.machine.target import Target
 from unity.runtime.records import decode, encode
 from unity.script import parse
+from unity.transform.roles.reduction import rows_of
 from unity.transform.rules.default import schedule
 from unity.transform.tactics.tile_sizes import tile_tiers
 
@@ -84,3 +86,21 @@ def test_a_step_takes_what_the_busiest_part_does() -> None:
 def test_tiles_follow_the_machine() -> None:
     few = tile_tiers(imm(9), 6, 2, Machine(fma_latency=1))
     assert [t.size for t in few] != [t.size for t in tile_tiers(imm(9), 6, 2, Machine())]
+
+
+@pytest.mark.parametrize(
+    ("triple", "features", "fused"),
+    [
+        ("x86_64-unknown-linux-gnu", (), False),
+        ("x86_64-unknown-linux-gnu", ("fma",), True),
+        ("arm64-apple-macosx14", ("neon",), True),
+        ("riscv64-unknown-linux-gnu", ("d",), True),
+        ("wasm32-unknown-unknown", ("simd128",), False),
+    ],
+)
+def test_one_answer_to_whether_multiply_adds_are_fused(
+    triple: str, features: tuple[str, ...], fused: bool
+) -> None:
+    target = Target("cpu", triple, "generic", features)
+    assert target.fused == abilities(target).fma == fused
+    assert (rows_of(2, target) < rows_of(2, replace(target, triple=""))) == (not fused)

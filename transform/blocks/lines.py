@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith.polynomial import from_expr
+from unity.ir.aligned import LINE
 from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import BlockAxis, Range, Region
@@ -17,9 +18,6 @@ from unity.ir.stmt import BlockAxis, Range, Region
 from .access import step
 from .site import Site
 from .tree import Values, bound_to, variables
-
-LINE = 64
-"""Bytes that come to the cache together."""
 
 
 @dataclass(frozen=True, slots=True)

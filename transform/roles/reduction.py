@@ -86,8 +86,7 @@ def rows_of(columns: int, target: Target) -> int:
     Registers hold the sums, a step's columns and one row; without a fused multiply-add also the
     products of two rows, which are on their way at a time.
     """
-    fused = target.has("fma") or not target.triple.startswith(("x86_64", "i686"))
-    products = 0 if fused else 2 * columns
+    products = 0 if target.fused else 2 * columns
     return (target.vector_registers - columns - 1 - products) // columns
 
 

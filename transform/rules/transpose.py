@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unity.arith import Analyzer
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
@@ -26,8 +27,6 @@ from ..schedule.marked import transpose
 from ..tactics.register_tile import Values
 from ..tactics.threads import parallel
 
-LINE = 64
-"""Bytes of a cache line: what is read of each row of the source at once."""
 LEAST = 8
 """An axis shorter than this is not worth a rectangle's shuffles."""
 NEAR = (2, 2)

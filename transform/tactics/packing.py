@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.arith.polynomial import as_constant
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Load, PrimVar, Select
 from unity.ir.visit import walk_prim
 
@@ -27,8 +28,6 @@ REPACK = 96
 """Rows of a strip's piece: each has its own copy."""
 STRIDE = 128
 """Elements between two steps from which on the columns are worth a copy."""
-LINE = 64
-"""Bytes of a line of the cache: columns that begin inside one are worth a copy at any distance."""
 
 
 @dataclass(frozen=True, slots=True)

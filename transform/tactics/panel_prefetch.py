@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from unity.arith import simplify
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Evaluate, For, ForKind, Let, Stmt
@@ -26,8 +27,6 @@ from .unrolling import UNROLL
 Ahead: TypeAlias = Callable[[PrimExpr, int], Stmt]
 """What goes before steps in a row: from how many times there were as many before, and how many."""
 
-LINE = 64
-"""Bytes that one fetch brings."""
 STREAM = 8 << 10
 """Bytes between what is read and what is fetched where each panel is read only once."""
 LEAST_ROWS = 4

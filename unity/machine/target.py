@@ -65,6 +65,14 @@ class Target:
         return feature in self.features
 
     @property
+    def fused(self) -> bool:
+        """Whether a multiply-add is an instruction; taken for granted where no machine is told."""
+        arch = self.triple.partition("-")[0]
+        if arch in ("x86_64", "i386", "i686"):
+            return self.has("fma")
+        return arch in ("", "aarch64", "arm64") or arch.startswith("riscv")
+
+    @property
     def tasks(self) -> int:
         """Tasks that let all its threads end at about the same time."""
         return self.machine.tasks_per_thread * self.threads

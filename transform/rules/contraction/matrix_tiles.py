@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
@@ -34,8 +35,6 @@ from ...tactics.tile_sums import configured, depth_of, tile_sums
 
 PASSES = 4
 """Tiles of rows, two at a time, among which fetching the next panel is shared at most."""
-LINE = 64
-"""Bytes that one prefetch brings."""
 
 
 def matrix_tiles(nest: Nest, target: Target) -> Stmt | None:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, Seq, Stmt
@@ -29,9 +30,6 @@ from .gathered import gathered, gathering_of, pays
 from .parts import UNKNOWN, Part, cut, parts_of, tile_size, unknown_parts
 from .share import Coordinate, shared
 from .taps import Ahead, Seen, Taps
-
-LINE_BITS = 512
-"""A line of the caches."""
 
 
 def blocked(nest: Nest, target: Target) -> Stmt | None:
@@ -149,7 +147,7 @@ def _ahead(
         return None
     block, last = roles.block.var, roles.steps[-1].var
     following = Binary("min", add(here, imm(1)), Binary("sub", column.count, imm(1)))
-    line = max(1, LINE_BITS // (weight.dtype.bits * length_of(roles.lane)))
+    line = max(1, 8 * LINE // (weight.dtype.bits * length_of(roles.lane)))
 
     def ahead(taps: Values, count: int) -> Stmt:
         lines = -(-count // line)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.representative import IMAGE, representative_extent
@@ -37,8 +38,6 @@ UNROLL, UNROLL_RARE = 8, 2
 """Steps of the innermost loop in a row, at most; where a tile comes once in a run."""
 COPIED = 2
 """Cycles that a vector of pixels takes to be copied."""
-LINE_BITS = 512
-"""A line of the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +284,7 @@ class _Writer:
         size = math.prod(map(_length, found.order)) * column.size * _length(found.lane)
         if (column.tiles or 0) < 2 or size * weight.dtype.bytes * 4 <= self.target.l2_bytes:
             return []
-        line = max(1, LINE_BITS // (weight.dtype.bits * _length(found.lane)))
+        line = max(1, 8 * LINE // (weight.dtype.bits * _length(found.lane)))
         stmts: list[Stmt] = []
         for block in range(column.size):
             for i in range(-(-steps // (line * self.tiles))):

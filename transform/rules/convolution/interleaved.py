@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
@@ -31,9 +32,6 @@ from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import TileSums, configured, tile_sums
 from .interleaved_lanes import lane_sums
-
-LINE_BYTES = 64
-"""A line of the caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +234,13 @@ class _Writer:
         turns = -(-self.cover.tiles // self.rows)
         blocks, threads = length_of(roles.block), self.target.threads
         row = self.lanes * TILE_ROW_BYTES // SIDE
-        lines = SIDE * row // LINE_BYTES
+        lines = SIDE * row // LINE
         each = -(-lines // turns)
         first = multiply(Binary("floormod", turn, imm(-(-lines // each))), imm(each))
         later = Binary("min", add(values[roles.block.var], imm(threads)), imm(blocks - 1))
         stmts: list[Stmt] = []
         for i in range(each):
-            place = multiply(add(first, imm(i)), imm(LINE_BYTES // roles.weight.dtype.bytes))
+            place = multiply(add(first, imm(i)), imm(LINE // roles.weight.dtype.bytes))
             width = row // roles.weight.dtype.bytes
             here: Values = {**values, roles.block.var: later, roles.group.var: imm(0)}
             group = group_of(roles.weight.dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import (
     Binary,
     Compare,
@@ -30,8 +31,6 @@ from ...tactics.result import with_init
 
 DIRECT = 8
 """Vectors up to which a row is written out without a loop."""
-LINE = 64
-"""Bytes that come into the cache together."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.arith import Analyzer
+from unity.ir.aligned import LINE
 from unity.ir.prim_expr import Binary, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
@@ -39,8 +40,6 @@ from .border import conditions_of, settled, within
 from .chunks import chunks_of
 from .plan import PARTS_A_THREAD, TilePlan, plan_for
 
-LINE_BYTES = 64
-"""Bytes that a prefetch brings."""
 UNROLL, UNROLL_RARE = 8, 2
 """Steps of the product's innermost loop in a row, at most; where a tile comes once in a chunk."""
 
@@ -320,7 +319,7 @@ class _Writer:
         """The next panel's weights asked for: those of some steps, shared out among all rows."""
         group = self.group
         (load,) = (x for x in group.reduction.loads() if x.buffer is not group.inputs)
-        line = max(1, LINE_BYTES // (_known(group.lane_out) * load.dtype.bytes))
+        line = max(1, LINE // (_known(group.lane_out) * load.dtype.bytes))
         stmts: list[Stmt] = []
         far: Values = {}
         if self.plan.panels > 1:
