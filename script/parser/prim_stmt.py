@@ -9,7 +9,8 @@ from dataclasses import replace
 from unity.arguments import Signature
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS
-from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
+from unity.ir.foreign import CALL_EXTERN
+from unity.ir.prim_expr import Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -268,10 +269,11 @@ class StmtParser(PrimCalls):
         lanes = max((i.dtype.lanes for i in indices), default=1)
         expr = self.expr(value, buffer.dtype.with_lanes(lanes))
         if expr.dtype.element != buffer.dtype:
+            hint = f'convert it: T.cast("{buffer.dtype}", ...)'
+            if isinstance(expr, Intrinsic) and expr.name == CALL_EXTERN:
+                hint = f'say what the function returns: T.call_extern(..., dtype="{buffer.dtype}")'
             raise self.source.error(
-                value,
-                f"the value is {expr.dtype}, {buffer.name} holds {buffer.dtype}",
-                f'convert it: T.cast("{buffer.dtype}", ...)',
+                value, f"the value is {expr.dtype}, {buffer.name} holds {buffer.dtype}", hint
             )
         return expr
 

@@ -37,3 +37,14 @@ def test_a_number_beyond_its_dtype_is_refused(value: str, dtype: str) -> None:
 @pytest.mark.parametrize(("value", "dtype"), [("65504.0", "float16"), ("1e-30", "float16")])
 def test_what_rounding_takes_near_is_taken(value: str, dtype: str) -> None:
     assert parse(PROGRAM.format(f'R.add(x, R.const({value}, "{dtype}"))'))
+
+
+def test_what_a_c_function_returns_is_to_be_said() -> None:
+    text = """
+@script.prim_func
+def k(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        y[i] = T.call_extern("maths.cbrtf", x[i])
+"""
+    with pytest.raises(UnityError, match=r'(?s)holds float32.*call_extern.*dtype="float32"'):
+        parse(text)

@@ -80,6 +80,8 @@ def _eye_like(node: Node) -> Value:
 
 def _one_hot(node: Node) -> Value:
     depth = node.dims(1, "the depth")[0]
+    if not isinstance(depth, int):
+        raise node.symbolic_gap("a depth known only at run time", depth)
     indices, values = node.tensor(0), node.tensor(2)
     if not node.dtype_of(indices).is_int:
         indices = node.cast(indices, INT64)
