@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import cast
 
 from unity.errors import UnsupportedError
+from unity.machine.machine import Machine
 from unity.machine.target import Target
 
 from .machine import Level, compile_text
@@ -49,6 +50,8 @@ def _main() -> None:
     request = json.loads(header)
     fields = request["target"]
     fields["features"] = tuple(fields["features"])
+    machine = fields["machine"].items()  # what was a tuple came as a list
+    fields["machine"] = Machine(**{k: tuple(v) if isinstance(v, list) else v for k, v in machine})
     level = cast("Level", request["level"])
     try:
         compiled = compile_text(text, Target(**fields), level)
