@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
-from typing import cast
+from typing import Any, cast
 
 from unity.errors import UnsupportedError
 from unity.machine.machine import Machine
@@ -50,8 +50,10 @@ def _main() -> None:
     request = json.loads(header)
     fields = request["target"]
     fields["features"] = tuple(fields["features"])
-    machine = fields["machine"].items()  # what was a tuple came as a list
-    fields["machine"] = Machine(**{k: tuple(v) if isinstance(v, list) else v for k, v in machine})
+    machine: dict[str, Any] = {  # what was a tuple came as a list
+        k: tuple(v) if isinstance(v, list) else v for k, v in fields["machine"].items()
+    }
+    fields["machine"] = Machine(**machine)
     level = cast("Level", request["level"])
     try:
         compiled = compile_text(text, Target(**fields), level)
