@@ -216,8 +216,11 @@ def _learn(
                 if isinstance(expected, Slot) and expected.index in binds:
                     layout.known.setdefault(expected.index, size)
         case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
-            if None in (expected.dims, found.dims) or binds:
+            if expected.dims is None or found.dims is None:
                 raise NotNativeError("it checks an unknown shape")
+            for wanted, size in zip(expected.dims, found.dims, strict=True):
+                if isinstance(wanted, Slot) and wanted.index in binds:
+                    layout.known.setdefault(wanted.index, size)
         case p.Match():
             raise NotNativeError("it checks a value that is neither tensor nor shape")
         case _:
