@@ -97,8 +97,6 @@ def test_a_model_in_float16_is_checked_as_far_as_that_tells(
     onnx.save(onnx.parser.parse_model(text), path)
     assert CliRunner().invoke(app, ["check", str(path)]).exit_code == 0
     assert "differ by more than 0.001" in refused("check", str(path), "--tolerance", "1e-3")
-    onnx.save(onnx.parser.parse_model(text.replace("float16", "float")), path)
-    assert "differ by more than 0.0001" in refused("check", str(path))
 
 
 def test_errors_of_the_system_have_no_traceback(

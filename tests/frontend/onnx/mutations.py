@@ -122,7 +122,9 @@ def drop(model: onnx.ModelProto, rng: Random) -> None:
     graph = rng.choice(_graphs(model))
     node = _one(rng, graph.node)
     owned: list[Any] = [graph.node, graph.input, graph.output, graph.initializer]
-    kind = rng.choice([*owned, *([] if node is None else [node.output, node.attribute])])
+    if node is not None:
+        owned += [node.output, node.attribute]
+    kind: Any = rng.choice(owned)
     if kind:
         del kind[rng.randrange(len(kind))]
 
@@ -138,14 +140,14 @@ def change_field(model: onnx.ModelProto, rng: Random) -> None:
     """Any number, text or choice anywhere is another."""
     message: Any = model.graph
     while True:
-        fields = list(message.ListFields())
+        fields: list[tuple[Any, Any]] = list(message.ListFields())
         if not fields:
             return
+        field: Any
+        value: Any
         field, value = rng.choice(fields)
         inner = field.type == field.TYPE_MESSAGE
-        repeated = not hasattr(value, "ListFields") and not isinstance(
-            value, int | float | str | bytes
-        )
+        repeated = type(value).__name__.startswith("Repeated")
         if inner:
             message = rng.choice(list(value)) if repeated else value
             continue
