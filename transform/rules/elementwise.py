@@ -17,8 +17,8 @@ from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Nest, block_of
 from ..roles.lanes import lanes_for
 from ..schedule.index_map import IndexMap
-from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
+from ..tactics.threads import share
 
 ROW = 4096
 """Long rows are cut to pieces of so many elements when there are few of them."""
@@ -51,6 +51,19 @@ def elementwise(nest: Nest, target: Target) -> Stmt | None:
     return sch.func.body
 
 
+def steps_of_elementwise(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
+    """Lay out a block as it was written; there is none behind it.
+
+    Args:
+        sch: A schedule for a target.
+        nest: The stage that it is.
+        behind: No names.
+    """
+    del behind
+    if nest.axes:
+        schedule_elementwise(sch, nest)
+
+
 def schedule_elementwise(sch: Schedule, nest: Nest) -> None:
     """Lay out a block that makes each element by a formula, by steps of a schedule.
 
@@ -79,7 +92,7 @@ def schedule_elementwise(sch: Schedule, nest: Nest) -> None:
         piece = imm(ROW)
         outer.append(part)
     if outer:
-        _on_threads(sch, outer, rows, multiply(piece, imm(_cost(nest))))
+        share(sch, outer, rows, multiply(piece, imm(_cost(nest))), "elements")
     if extent != 1:
         sch.vectorize(sch.split(inner, [None, lanes])[1])
 
@@ -97,20 +110,6 @@ def _joining(nest: Nest, counts: Sequence[int]) -> IndexMap:
             whole = Binary("add", Binary("mul", whole, axis.extent), var)
         outputs.append(whole)
     return IndexMap(tuple(at), tuple(outputs))
-
-
-def _on_threads(sch: Schedule, loops: Sequence[LoopRef], points: PrimExpr, work: PrimExpr) -> None:
-    """Loops shared among the threads, in chunks of at least the machine's grain units of work."""
-    assert sch.target is not None
-    each = number(work)
-    chunk = 1 if each is None else -(-sch.target.machine.grain("elements") // max(each, 1))
-    total = number(points)
-    if total is not None and total <= chunk:
-        return
-    loop = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    if chunk > 1 and len(loops) == 1:  # else the pool makes tasks of several
-        loop, _ = sch.split(loop, [None, chunk])
-    sch.parallel(loop)
 
 
 def _bits(nest: Nest) -> int:

@@ -3,9 +3,8 @@
 A rule takes a stage and the target and gives a statement, or None where it does not apply; the
 first that applies wins. Better rules go before more general ones.
 
-Elementwise stages and contractions are laid out by steps of a `Schedule` (`default_schedule` shows
-them): tails, masks and transposes are the affair of the lowering, which treats schedules made by
-hand alike. The others write their loops at once.
+Some rules take steps of a `Schedule` (`default.STEPS`): tails, masks and transposes are the affair
+of the lowering, which treats schedules made by hand alike. The others write their loops at once.
 """
 
 from __future__ import annotations
@@ -66,20 +65,16 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def laid_out(nest: Nest, target: Target) -> Stmt:
-    """A stage by the first rule that applies."""
+def chosen(nest: Nest, target: Target) -> tuple[str, Stmt]:
+    """The first rule that applies to a stage, by name, and the stage as it lays it out."""
     parts = parted(nest)
     for rule in RULES:
         result = rule.apply(parts if rule.of_parts else nest, target)
         if result is not None:
-            return result
+            return rule.name, result
     raise AssertionError(f"no rule applies to {nest.name}")
 
 
-def rule_of(nest: Nest, target: Target) -> str:
-    """The name of the first rule that applies."""
-    parts = parted(nest)
-    for rule in RULES:
-        if rule.apply(parts if rule.of_parts else nest, target) is not None:
-            return rule.name
-    raise AssertionError(f"no rule applies to {nest.name}")
+def laid_out(nest: Nest, target: Target) -> Stmt:
+    """A stage by the first rule that applies."""
+    return chosen(nest, target)[1]

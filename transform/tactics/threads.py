@@ -1,4 +1,7 @@
-"""Work shared among threads: loops over a domain in chunks that are worth a thread's time."""
+"""Work shared among threads: loops over a domain in chunks that are worth a thread's time.
+
+`share` takes steps of a schedule; `parallel` writes the loops for rules that do so.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,35 @@ from collections.abc import Callable, Sequence
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, Let, Stmt
+from unity.machine.machine import Work
 
 from ..blocks.extents import ceildiv, number, product
+from ..schedule.refs import LoopRef
+from ..schedule.schedule import Schedule
+
+
+def share(
+    sch: Schedule, loops: Sequence[LoopRef], points: PrimExpr, work: PrimExpr, unit: Work
+) -> None:
+    """Loops shared among the threads, in chunks that are worth waking one of the machine's for.
+
+    Args:
+        sch: The schedule.
+        loops: Neighbours, outermost first.
+        points: How many iterations they have together.
+        work: Units of work in one of them.
+        unit: What is counted.
+    """
+    assert sch.target is not None
+    each = number(work)
+    chunk = 1 if each is None else -(-sch.target.machine.grain(unit) // max(each, 1))
+    total = number(points)
+    if total is not None and total <= chunk:
+        return
+    loop = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    if chunk > 1 and len(loops) == 1:  # else the pool makes tasks of several
+        loop, _ = sch.split(loop, [None, chunk])
+    sch.parallel(loop)
 
 
 def parallel(

@@ -4,34 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
-from unity.ir.stmt import Allocate, Buffer, Seq, Stmt, Store
-from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
 from ...blocks.extents import product
 from ...blocks.nest import Nest
-from ...tactics.register_tile import Values, finished, loops
-from ...tactics.threads import parallel
+from ...blocks.stage import stage_of
+from ...schedule.schedule import Schedule
+from ...tactics.threads import share
+from .tiled import with_result
 
 
 def plain(nest: Nest, target: Target) -> Stmt | None:
     """Applies to every reduction."""
-    reduction = nest.reduction
-    if reduction is None:
+    if nest.reduction is None:
         return None
-    buffer = Buffer("acc", (imm(1),), reduction.value.dtype, scope="local")
-    at = (imm(0),)
+    stage = stage_of(nest)
+    sch = Schedule(stage.func, target)
+    schedule_plain(sch, nest, f"{nest.name}_result")
+    return stage.around(sch.func.body)
 
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        values: Values = {a.var: p for a, p in zip(nest.axes, point, strict=True)}
-        value = substitute_prim(reduction.value, values)
-        start = Store(buffer, at, substitute_prim(reduction.init, values))
-        step = Store(buffer, at, Binary(reduction.op, Load(buffer, at), value))
-        finish = substitute_stmt(nest.finish, values)
-        end = finished(reduction, Load(buffer, at), finish, {})
-        return Allocate(buffer, Seq((start, loops(reduction.axes, step), end)))
 
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in nest.axes]
-    work = product([a.extent for a in reduction.axes])
-    return parallel(domain, work, target.machine.grain("statements"), body)
+def steps_of_plain(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
+    """Lay out a block as it was written, and those behind it that transform its result.
+
+    Args:
+        sch: A schedule for a target.
+        nest: The stage that they are.
+        behind: The names of the blocks behind.
+    """
+    schedule_plain(sch, nest, with_result(sch, nest.name, behind))
+
+
+def schedule_plain(sch: Schedule, nest: Nest, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    reduction = nest.reduction
+    assert reduction is not None
+    loops = sch.get_loops(nest.name)
+    points, steps = loops[: len(nest.axes)], loops[len(nest.axes) :]
+    if points:
+        sch.reverse_compute_at(result, points[-1])
+        sch.store_at(nest.name, 0, points[-1])
+    sch.decompose_reduction(nest.name, steps[0])
+    if points:
+        work = product([a.extent for a in reduction.axes])
+        share(sch, points, product([a.extent for a in nest.axes]), work, "statements")

@@ -68,12 +68,17 @@ class Split:
         return body
 
 
-def shared(nest: Nest, target: Target) -> Stmt:
-    """A stage laid out by the rules, in pieces where it would leave threads idle."""
-    whole = laid_out(nest, target)
+def in_pieces(nest: Nest, whole: Stmt, target: Target) -> Stmt | None:
+    """A stage whose sums are made in pieces; None where that keeps no more threads busy.
+
+    Args:
+        nest: The stage.
+        whole: It as a rule lays it out, in one piece.
+        target: The machine.
+    """
     reduction = nest.reduction
     if reduction is None or target.threads == 1 or not _leaves_idle(whole, target):
-        return whole
+        return None
     nest = collapsed(nest)
     reduction = nest.reduction
     assert reduction is not None
@@ -85,16 +90,16 @@ def shared(nest: Nest, target: Target) -> Stmt:
     longest = max(reduction.axes, key=lambda a: number(a.extent) or 1 << 62)
     extent = number(longest.extent)
     if pieces == 0 or (extent is not None and extent < pieces):
-        return whole
+        return None
     summed = number(product([a.extent for a in reduction.axes]))
     if summed is not None and summed < pieces * LEAST:
-        return whole
+        return None
     split = split_reduction(nest, longest, pieces, target)
     if split is None:
-        return whole
+        return None
     body = split.stmt(target)
     if _instructions(whole) - _instructions(body):
-        return whole  # one thread's tiles of a matrix are more than several threads' lanes
+        return None  # one thread's tiles of a matrix are more than several threads' lanes
     if work is not None:
         return body
     return IfThen(Compare("ge", steps, imm(pieces * grain)), body, whole)

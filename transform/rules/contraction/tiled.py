@@ -17,7 +17,7 @@ from unity.ir.prim_expr import Compare, PrimVar, imm
 from unity.ir.stmt import IfThen, Stmt
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, may_trap
+from ...blocks.access import all_axes, collapsed, may_trap
 from ...blocks.extents import number, product
 from ...blocks.nest import Nest, Reduction
 from ...blocks.stage import stage_of
@@ -91,16 +91,30 @@ def steps_of_contraction(sch: Schedule, nest: Nest, behind: Sequence[str]) -> No
     if layout is not None:
         packing = packing_of(reduction, layout)
     known = layout is not None and layout.row is not None and number(layout.row.extent) is not None
-    if joined.axes != nest.axes or layout is None or (packing is not None and not known):
+    if all_axes(joined) != all_axes(nest) or layout is None or (packing is not None and not known):
         raise UnityError(
             "the rule joins axes of this kernel first, or lays it out twice, for few and many rows",
             hint="Schedule(func) starts from the kernel as it is",
         )
-    result = sch.reindex(nest.name, "write", 0)
-    sch.set_scope(nest.name, 0, "local")
+    schedule_contraction(sch, joined, layout, packing, with_result(sch, nest.name, behind))
+
+
+def with_result(sch: Schedule, sums: str, behind: Sequence[str]) -> str:
+    """Part a block that sums up from one that takes the sums, and does what stood behind it.
+
+    Args:
+        sch: A schedule.
+        sums: The block that sums up; its sums are local from now on.
+        behind: The names of the blocks behind that transform its result.
+
+    Returns:
+        The name of the block that takes the sums.
+    """
+    result = sch.reindex(sums, "write", 0)
+    sch.set_scope(sums, 0, "local")
     for name in behind:
         sch.reverse_compute_inline(name)
-    schedule_contraction(sch, joined, layout, packing, result.name)
+    return result.name
 
 
 def schedule_contraction(
