@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.stmt import Allocate, Block, PrimFunc, Seq, Stmt
+from unity.ir.stmt import Allocate, Block, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 
@@ -19,6 +19,7 @@ from .contraction.plain import steps_of_plain
 from .contraction.tiled import steps_of_contraction
 from .cover import cover, parts_of, product_read_in_tile, touched
 from .elementwise import steps_of_elementwise
+from .equal_dims import where_dims_are_equal
 
 STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
     "elementwise": steps_of_elementwise,
@@ -52,6 +53,11 @@ def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     ['get_loops', 'split', 'vectorize']
     """
     sch = Schedule(func, target)
+    if where_dims_are_equal(sch.func.body) is not None:
+        raise UnityError(
+            "laid out twice: for dims that are equal, and for such as broadcast",
+            hint="Schedule(func) starts from the kernel as it is",
+        )
     temporaries, stages = opened(sch.func.body)
     taken = cover(parts_of(stages, set(temporaries)), set(temporaries), target)
     at_once = [t for t in taken if t.rule not in STEPS]
@@ -77,7 +83,18 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
     """The prim func laid out for a target; itself if there was nothing to do."""
     if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
         return func
-    temporaries, stages = opened(func.body)
+    body, equal = _laid_out(func.body, target), where_dims_are_equal(func.body)
+    if equal is not None:
+        condition, mostly = equal
+        body = IfThen(condition, _laid_out(mostly, target), body)
+    done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
+    past = past_caches(done, target)
+    return replace(done, attrs=done.attrs.with_(nontemporal=past)) if past else done
+
+
+def _laid_out(s: Stmt, target: Target) -> Stmt:
+    """A kernel's body, each stage by its rule."""
+    temporaries, stages = opened(s)
     taken = cover(parts_of(stages, set(temporaries)), set(temporaries), target)
     laid_out = [t.stmt for t in taken]
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
@@ -85,9 +102,7 @@ def schedule(func: PrimFunc, target: Target) -> PrimFunc:
     for buffer in reversed(temporaries):
         if buffer in used:
             body = Allocate(buffer, body)
-    done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
-    past = past_caches(done, target)
-    return replace(done, attrs=done.attrs.with_(nontemporal=past)) if past else done
+    return body
 
 
 def reads_in_tile(func: PrimFunc, target: Target) -> bool:
