@@ -10,10 +10,9 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
-from typing import Any, cast
+from typing import cast
 
 from unity.errors import UnsupportedError
-from unity.machine.machine import Machine
 from unity.machine.target import Target
 
 from .machine import Level, compile_text
@@ -50,10 +49,6 @@ def _main() -> None:
     request = json.loads(header)
     fields = request["target"]
     fields["features"] = tuple(fields["features"])
-    machine: dict[str, Any] = {  # what was a tuple came as a list
-        k: tuple(v) if isinstance(v, list) else v for k, v in fields["machine"].items()
-    }
-    fields["machine"] = Machine(**machine)
     level = cast("Level", request["level"])
     try:
         compiled = compile_text(text, Target(**fields), level)

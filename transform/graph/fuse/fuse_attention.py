@@ -40,7 +40,7 @@ class FuseAttention(Pass):
     ...     y = R.permute_dims(R.matmul(p, v), (0, 2, 1, 3))
     ...     return R.reshape(y, (1, n, 32))
     ... ''')
-    >>> from .dce import EliminateDeadCode
+    >>> from unity.transform.graph import EliminateDeadCode
     >>> after = EliminateDeadCode()(FuseAttention()(before, Context()), Context())
     >>> print(print_module(after), end="")  # doctest: +NORMALIZE_WHITESPACE
     n = dim("n")

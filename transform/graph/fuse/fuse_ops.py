@@ -50,7 +50,7 @@ class FuseOps(Pass):
     shared among equal groups; `FuseTir` makes one kernel of it.
 
     >>> from unity.script import parse, print_module
-    >>> from .legalize import LegalizeOps
+    >>> from unity.transform.graph import LegalizeOps
     >>> before = parse('''
     ... @script.function
     ... def main(x: f32[Tensor, 4, 8], w: f32[Tensor, 8, 2]) -> f32[Tensor, 4, 2]:

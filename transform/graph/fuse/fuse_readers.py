@@ -47,8 +47,8 @@ class FuseReaders(Pass):
     >>> import numpy as np
     >>> from .fuse_ops import FuseOps
     >>> from .fuse_tir import FuseTir
-    >>> from .legalize import LegalizeOps
-    >>> from .pack_weights import PackWeights
+    >>> from unity.transform.graph import LegalizeOps
+    >>> from unity.transform.graph import PackWeights
     >>> module = parse('''
     ... @script.function
     ... def main(

@@ -24,7 +24,7 @@ class FuseTir(Pass):
 
     >>> from unity.script import parse, print_module
     >>> from .fuse_ops import FuseOps
-    >>> from .legalize import LegalizeOps
+    >>> from unity.transform.graph import LegalizeOps
     >>> before = parse('''
     ... n = dim("n")
     ... @script.function

@@ -70,7 +70,7 @@ class ConvertLayout(Pass):
 
     >>> from dataclasses import replace
     >>> from unity.script import parse, print_module
-    >>> from .dce import EliminateDeadCode
+    >>> from unity.transform.graph import EliminateDeadCode
     >>> weight = np.ones((16, 3, 3, 3), np.float32)
     >>> before = parse('''
     ... @script.function

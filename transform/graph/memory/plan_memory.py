@@ -48,8 +48,8 @@ class PlanMemory(Pass):
 
     >>> from unity.ir.dims import dim
     >>> from unity.script import parse, print_module
-    >>> from .legalize import LegalizeOps
-    >>> from .lower_calls import LowerCalls
+    >>> from unity.transform.graph import LegalizeOps
+    >>> from unity.transform.graph import LowerCalls
     >>> from .mark_in_place import MarkInPlace
     >>> before = parse('''
     ... n = dim("n")

@@ -33,7 +33,7 @@ class MergeConvolutions(Pass):
 
     >>> from dataclasses import replace
     >>> from unity.script import parse, print_module
-    >>> from .dce import EliminateDeadCode
+    >>> from unity.transform.graph import EliminateDeadCode
     >>> before = parse('''
     ... @script.function
     ... def main(x: f32[Tensor, 1, 64, 8, 8]) -> f32[Tensor, 1, 24, 8, 8]:

@@ -39,7 +39,7 @@ class MergeParallel(Pass):
     ...     b = R.reshape(R.matmul(x, R.const([[5.0], [6.0]], "float32")), (n, 1, 1))
     ...     return (a, b)
     ... ''')
-    >>> from .dce import EliminateDeadCode
+    >>> from unity.transform.graph import EliminateDeadCode
     >>> after = EliminateDeadCode()(MergeParallel()(before, Context()), Context())
     >>> print(print_module(after), end="")
     n = dim("n")
