@@ -26,7 +26,7 @@ def where_dims_are_equal(s: Stmt) -> tuple[PrimExpr, Stmt] | None:
         s: The body, of blocks as they were written.
     """
     extents = _extents(s)
-    pairs: dict[SizeVar, PrimExpr] = {}
+    pairs: dict[PrimVar | SizeVar, PrimExpr] = {}
     for load in (x for each in walk_stmt(s) for x in stmt_loads(each)):
         last = load.indices[-1] if load.indices else None
         found = None if last is None else _stretched(last, extents)
@@ -35,7 +35,7 @@ def where_dims_are_equal(s: Stmt) -> tuple[PrimExpr, Stmt] | None:
             pairs.setdefault(size, extent)
     if not pairs:
         return None
-    equal = [Compare("eq", size, extent) for size, extent in pairs.items()]
+    equal: list[PrimExpr] = [Compare("eq", size, extent) for size, extent in pairs.items()]
 
     def read(e: PrimExpr) -> PrimExpr | None:
         found = _stretched(e, extents)
@@ -44,7 +44,7 @@ def where_dims_are_equal(s: Stmt) -> tuple[PrimExpr, Stmt] | None:
         assert isinstance(e, Binary)
         return e.a
 
-    body = substitute_stmt(rewrite_stmt(s, None, read), dict(pairs))
+    body = substitute_stmt(rewrite_stmt(s, None, read), pairs)
     return reduce(lambda a, b: Binary("and", a, b), equal[1:], equal[0]), body
 
 

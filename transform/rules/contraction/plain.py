@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.errors import UnityError
+from unity.ir.prim_expr import Imm, SizeVar
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
 from ...blocks.extents import product
-from ...blocks.nest import Nest
+from ...blocks.nest import Axis, Nest
 from ...blocks.stage import stage_of
 from ...schedule.schedule import Schedule
 from ...tactics.threads import share
@@ -21,7 +23,10 @@ def plain(nest: Nest, target: Target) -> Stmt | None:
         return None
     stage = stage_of(nest)
     sch = Schedule(stage.func, target)
-    schedule_plain(sch, nest, f"{nest.name}_result")
+    try:
+        schedule_plain(sch, nest, f"{nest.name}_result")
+    except UnityError:
+        return stage.around(stage.func.body)  # slow, but right: a step is not known to be legal
     return stage.around(sch.func.body)
 
 
@@ -47,5 +52,17 @@ def schedule_plain(sch: Schedule, nest: Nest, result: str) -> None:
         sch.store_at(nest.name, 0, points[-1])
     sch.decompose_reduction(nest.name, steps[0])
     if points:
-        work = product([a.extent for a in reduction.axes])
-        share(sch, points, product([a.extent for a in nest.axes]), work, "statements")
+        shared = _fusible(nest.axes)
+        inside = (*nest.axes[len(shared) :], *reduction.axes)
+        work, count = product([a.extent for a in inside]), product([a.extent for a in shared])
+        share(sch, points[: len(shared)], count, work, "statements")
+
+
+def _fusible(axes: Sequence[Axis]) -> Sequence[Axis]:
+    """The axes that may be fused: an index is divided by all extents but the first.
+
+    That points of fused loops differ is known where these are plain sizes, and not where they are
+    computed of others.
+    """
+    simple = [isinstance(a.extent, Imm | SizeVar) for a in axes[1:]]
+    return axes[: 1 + (simple.index(False) if False in simple else len(simple))]
