@@ -143,6 +143,7 @@ def known(random: Random) -> tuple[Analyzer, Names, Any]:
     return analyzer, names, z3.And(*facts, names[N] >= 0)
 
 
+@pytest.mark.rotated(1)
 def test_simplifying_keeps_every_value() -> None:
     changed = 0
     for seed in range(CASES):
@@ -156,6 +157,7 @@ def test_simplifying_keeps_every_value() -> None:
     assert changed > CASES // 2
 
 
+@pytest.mark.rotated(1)
 def test_what_is_proved_holds_and_most_that_holds_is_proved() -> None:
     valid = proved = 0
     comparisons: list[CompareOp] = ["lt", "le", "gt", "ge", "ne", "eq"]
@@ -174,6 +176,7 @@ def test_what_is_proved_holds_and_most_that_holds_is_proved() -> None:
     assert proved >= PROVED_OF_VALID * valid, f"{proved} of {valid}"
 
 
+@pytest.mark.rotated(1)
 def test_bounds_hold() -> None:
     bounded = 0
     for seed in range(CASES):

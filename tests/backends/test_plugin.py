@@ -91,6 +91,8 @@ def check(executable, silu):
 """
 
 
+@pytest.mark.long("installs a package and starts processes that find it")
+@pytest.mark.rotated(1)
 def test_a_target_of_another_package(site: Path) -> None:
     program = f"""{MODEL}
 class Reports:

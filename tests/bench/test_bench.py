@@ -87,12 +87,16 @@ def test_results_go_where_they_are_asked_to(
     assert "against" not in printed
 
 
+@pytest.mark.long("compiles a decoder twice")
+@pytest.mark.rotated(2)
 def test_a_session_gives_all_that_the_plain_model_does() -> None:
     work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 2, 32, 300), (5, 0), session=True)
     for row in rows("gpt2", work, "onnxruntime", 1, 0.01):
         assert row["error"] < 1e-5
 
 
+@pytest.mark.long("the benchmark compiles a model at each length")
+@pytest.mark.rotated(2)
 def test_models_of_unknown_sizes_are_compared_with_themselves_at_fixed_ones() -> None:
     for session in (False, True):
         work = Work(tiny_decoder, lambda n: decoder_step(n, 1, 2, 32, 300), (5, 7), session=session)
@@ -101,6 +105,8 @@ def test_models_of_unknown_sizes_are_compared_with_themselves_at_fixed_ones() ->
         assert all(r["error"] < 1e-5 for r in found)
 
 
+@pytest.mark.long("starts a process for each runtime")
+@pytest.mark.rotated(2)
 def test_memory_is_that_of_a_run(tmp_path: Path) -> None:
     path = tmp_path / "softmax.onnx"
     onnx.save(OPERATORS["softmax_1024x1024"].build(), path)

@@ -56,6 +56,7 @@ def test_every_call_says_which_node_of_the_model_it_comes_from() -> None:
     assert {row["place"].removeprefix("digits.onnx: ") for row in rows} <= nodes
 
 
+@pytest.mark.rotated(1)
 def test_bisect_finds_nothing_wrong_and_leaves_a_trace(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(TINY)
     onnx.save(model, tmp_path / "tiny.onnx")

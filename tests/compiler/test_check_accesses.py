@@ -115,6 +115,7 @@ def test_found_at_run_time() -> None:
         exe(np.array([2, 0, 3], np.float32))
 
 
+@pytest.mark.rotated(1)
 def test_our_own_kernels_stay_within_bounds() -> None:
     program = parse("""
 n = dim("n")

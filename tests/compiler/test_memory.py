@@ -72,6 +72,7 @@ def convolutions(width: int) -> onnx.ModelProto:
     return model(text, weights={**weights, **channel})
 
 
+@pytest.mark.long("starts a process that compiles large weights")
 @pytest.mark.rotated(2)
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux")
 @pytest.mark.parametrize(

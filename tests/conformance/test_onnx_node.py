@@ -19,6 +19,8 @@ def cases() -> dict[str, Case]:
     return node_cases()
 
 
+@pytest.mark.long("the first case reads all of ONNX's own")
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_still_passes(name: str) -> None:
     status, why = status_of(cases()[name])

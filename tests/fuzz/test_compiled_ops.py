@@ -134,6 +134,7 @@ def samples_of(name: str, most: int) -> Sequence[Sample]:
     return found[:: -(-len(found) // most)]
 
 
+@pytest.mark.long("compiles an eighth of all operators at once")
 @pytest.mark.rotated(4)
 @pytest.mark.parametrize("names", BATCHES, ids=lambda names: names[0])
 def test_static(names: Sequence[str]) -> None:

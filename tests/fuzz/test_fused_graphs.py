@@ -255,6 +255,7 @@ def test_sequence_networks(seed: int) -> None:
     check(network(seed, SEQUENCE_STEPS, (N, T, 4 + seed % 7)), seed)
 
 
+@pytest.mark.rotated(1)
 def test_embedding_and_head() -> None:
     """Ids to vectors, a block, the last step's scores, the best of them."""
     g = Growth(Random(0), np.random.default_rng(0), GraphBuilder())

@@ -77,6 +77,7 @@ def sizes(param: Var) -> tuple[int, ...]:
     return tuple(n if isinstance(n, int) else 3 for n in param.type.shape)
 
 
+@pytest.mark.rotated(1)
 def test_a_sample() -> None:
     check(0, 4)
 

@@ -20,6 +20,7 @@ from unity.transform.passes import Context
 CONTEXT = Context(Target("cpu", "", "generic", (), vector_bits=256, threads=2))
 
 
+@pytest.mark.long("interprets and reads back a program after each pass")
 @pytest.mark.rotated(8)
 @pytest.mark.parametrize("seed", range(16))
 def test_every_pass_keeps_meaning_and_form(seed: int) -> None:

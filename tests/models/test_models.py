@@ -51,6 +51,7 @@ def image(batch: int, size: int) -> dict[str, Array]:
     return {"image": rng.standard_normal((batch, 3, size, size), np.float32)}
 
 
+@pytest.mark.long("compiles a network of every pattern that a ResNet has")
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize("depth", [18, 50])
 def test_resnet(depth: int) -> None:
@@ -68,12 +69,15 @@ def test_the_whole_resnet(depth: int) -> None:
     compare(model, unity.compile(model), image(1, 64))
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("stages", [3, pytest.param(7, marks=pytest.mark.slow)])
 def test_mobilenet(stages: int) -> None:
     model = cnn.mobilenetv2(size=64, stages=stages)
     compare(model, unity.compile(model), image(1, 64))
 
 
+@pytest.mark.long("compiles an encoder twice, of known and unknown length")
+@pytest.mark.rotated(1)
 def test_bert() -> None:
     model = transformer.bert(1, 64, 4, 128, 500, batch="B", length="S")
     executable = unity.compile(model)
@@ -89,6 +93,8 @@ def decoder() -> tuple[onnx.ModelProto, unity.Executable]:
     return model, unity.compile(model)
 
 
+@pytest.mark.long("compiles a decoder and runs it twenty times")
+@pytest.mark.rotated(1)
 def test_one_decoder_serves_twenty_lengths() -> None:
     model, executable = decoder()
     for past in range(0, 200, 10):

@@ -43,6 +43,7 @@ MODELS: dict[str, tuple[Callable[[], onnx.ModelProto], Callable[[], Feeds]]] = {
 }
 
 
+@pytest.mark.long("compiles a model for each road")
 @pytest.mark.rotated(3)
 @pytest.mark.parametrize("name", list(MODELS))
 def test_forced_roads_give_equal_numbers(name: str) -> None:

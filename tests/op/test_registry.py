@@ -164,6 +164,7 @@ def test_the_reference_has_the_type_of_the_rule(name: str) -> None:
                 assert kind.ndim == array.ndim
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("name", COMPUTED)
 def test_the_compute_equals_the_reference(name: str) -> None:
     for sample in samples_of(name):
@@ -179,6 +180,7 @@ STATIC_ONLY: dict[str, str] = {
 }
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("name", COMPUTED)
 def test_the_compute_equals_the_reference_with_symbolic_dims(name: str) -> None:
     ran = sum(runs_symbolically(OPS[name], s) for s in samples_of(name))

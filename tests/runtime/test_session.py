@@ -243,6 +243,7 @@ def test_other_sizes_are_settled_by_the_first_call(batched: Executable) -> None:
     close(y, (2 * steps[0][:2]).sum(1) * steps[0][:2].sum((1, 2))[:, None])
 
 
+@pytest.mark.long("compiles a decoder with caches for several threads")
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_grouped_queries_with_rotary_embedding(batch: int, tmp_path: Path) -> None:

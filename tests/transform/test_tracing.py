@@ -103,6 +103,7 @@ CULPRITS = [
 ]
 
 
+@pytest.mark.long("interprets a model after each pass")
 @pytest.mark.rotated(2)
 @pytest.mark.parametrize(("after", "culprit"), CULPRITS)
 def test_the_culprit_is_found(after: type[Pass], culprit: Pass) -> None:

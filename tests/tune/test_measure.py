@@ -205,6 +205,7 @@ def fails_at_four(inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
     zeros(inputs, outputs)
 
 
+@pytest.mark.rotated(1)
 def test_a_road_that_fails_at_one_size_is_closed_at_all(tmp_path: Path) -> None:
     before = dict(ENGINES)
     ENGINES.clear()
@@ -248,6 +249,7 @@ def forms() -> IRModule:
     return parse(FORMS, {"w": w})
 
 
+@pytest.mark.rotated(1)
 def test_forms_of_ours_are_measured_and_shown(tmp_path: Path) -> None:
     table = unity.compile(forms(), resolve="measure", cache=tmp_path, threads=1).explain()
     for name in ("conv2d", "z"):
@@ -389,6 +391,7 @@ def test_sizes_that_are_none_are_refused(wrong: object) -> None:
         assignments(sizes)
 
 
+@pytest.mark.rotated(1)
 def test_rounding_to_16_bits_is_no_wrong_result() -> None:
     chain = CHAIN.replace("R.exp(R.negative(c))", "R.negative(c)")
     module = parse(chain)
@@ -428,6 +431,7 @@ def main(
 """
 
 
+@pytest.mark.rotated(1)
 def test_a_program_with_caches_is_measured(tmp_path: Path) -> None:
     exe = unity.compile(parse(CACHED), resolve="measure", cache=tmp_path, threads=1, caches=True)
     (ours,) = (road for road in exe.explain().roads if road.name == "tir")

@@ -93,6 +93,7 @@ def runs(compiled: Compiled, inputs: Sequence[Array], outputs: Sequence[Array]) 
     return True
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("name", sorted(RULES))
 def test_an_exported_operator_means_its_reference(name: str) -> None:
     op, ran = OPS[name], 0

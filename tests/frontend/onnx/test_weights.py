@@ -155,6 +155,7 @@ def test_external_data_is_mapped(begin: int, tmp_path: Path) -> None:
         np.testing.assert_allclose(exe(x), x @ WEIGHTS["w2"], rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.rotated(1)
 def test_an_executable_needs_its_models_file_no_more(tmp_path: Path) -> None:
     path = saved(tmp_path)
     exe = unity.compile(path)

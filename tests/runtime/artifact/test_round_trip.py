@@ -195,6 +195,8 @@ def test_constants_of_all_dtypes(tmp_path: Path) -> None:
     assert all(not c.flags.writeable for c in loaded.constants)
 
 
+@pytest.mark.long("compiles, saves and loads five models")
+@pytest.mark.rotated(2)
 def test_models_with_symbolic_sizes(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     exe = unity.compile(cnn.resnet(18, batch="N", size=32, stages=1))
@@ -217,6 +219,8 @@ def test_recurrent_models(kind: str, tmp_path: Path) -> None:
         same(exe, loaded, {"x": rng.standard_normal((steps, 1, 8), np.float32)})
 
 
+@pytest.mark.long("compiles, saves and loads decoders with caches")
+@pytest.mark.rotated(1)
 def test_sessions(tmp_path: Path) -> None:
     model = transformer.gpt2(layers=1, width=64, heads=2, ffn=128, vocab=300)
     exe = unity.compile(model, caches=True)

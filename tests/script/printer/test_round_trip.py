@@ -65,6 +65,7 @@ def _same(a: object, b: object) -> None:
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("name", [name for name, row in OPS.items() if row.compute is not None])
 def test_the_kernel_of_every_operator(name: str) -> None:
     for func in kernels_of(name, count=3):

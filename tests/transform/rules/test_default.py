@@ -120,6 +120,7 @@ def several() -> PrimFunc:
     return te.create_prim_func([a, b, x, y, z, w])
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize(
     "kernel",
     [*(k for k in KERNELS if k.name not in AT_ONCE), Kernel("several", several)],

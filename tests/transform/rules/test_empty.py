@@ -51,6 +51,8 @@ def unknown(x: f32[Tensor, n, 8], y: f32[Tensor, 2, n, 2, 1]):
     return "\n".join(parts)
 
 
+@pytest.mark.long("compiles every kind of kernel at extents of 0 and 1")
+@pytest.mark.rotated(1)
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_and_one() -> None:
     module = parse(text())

@@ -81,6 +81,7 @@ def test_random_permutations_of_every_width(dtype: str, bits: int) -> None:
     assert turned(permuted((70, 33), (1, 0), dtype), TARGETS[bits])
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("bits", TARGETS)
 def test_every_tail(bits: int) -> None:
     rng = np.random.default_rng(0)

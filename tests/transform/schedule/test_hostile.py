@@ -82,6 +82,7 @@ def test_lowered_as_they_are(name: str) -> None:
     assert differ(HOSTILE[name], before, after(before, *lowering())) is None
 
 
+@pytest.mark.rotated(1)
 def test_compiled() -> None:
     """Machine code of scheduled programs does what the interpreter says of the programs."""
     random = Random(7)

@@ -90,6 +90,7 @@ def test_lines_that_are_read_later_are_asked_for(seed: int) -> None:
     assert all(0 <= j < n for _, (_, j) in asked)
 
 
+@pytest.mark.rotated(1)
 def test_each_tile_asks_for_its_share() -> None:
     sch, _, tile = strips(m=12, n=256, k=3, width=64)
     asked = [(t, place) for t, place in loads(sch.func.body, True, tile, {})]

@@ -39,6 +39,7 @@ def kernels(resolve: ResolveOption) -> str:
     return " ".join(unity.compile(program(), resolve=resolve).kernels)
 
 
+@pytest.mark.rotated(1)
 def test_each_form_is_made_and_computes_the_same() -> None:
     expected = unity.compile(program())(X)
     for form, mark in (

@@ -70,6 +70,7 @@ def shaped(x: tuple[Dim, ...], panels: Array, columns: int) -> PrimFunc:
     return kernel(x, tuple(panels.shape), columns)
 
 
+@pytest.mark.rotated(1)
 @settings(max_examples=examples(8))
 @given(
     rows=st.integers(1, 40),

@@ -45,6 +45,7 @@ def same(before: PrimFunc, target: Target, x: tuple[int, ...], w: tuple[int, ...
 ROWS = dim("rows")
 
 
+@pytest.mark.rotated(1)
 @settings(max_examples=20)
 @given(
     rows=st.integers(0, 16),
@@ -147,6 +148,7 @@ def test_long_panels_are_taken_in_runs_of_steps(depth: int, runs: int) -> None:
     assert found == ([Imm(runs, INT64)] if runs > 1 else [])
 
 
+@pytest.mark.rotated(1)
 @settings(max_examples=10)
 @given(
     rows=st.integers(0, 20),

@@ -60,6 +60,7 @@ def product(rows: int, depth: int, columns: int, batch: int = 1, kind: str = "fl
     return te.create_prim_func([a, b, bias, te.compute(shape, positive, "z")])
 
 
+@pytest.mark.rotated(1)
 @settings(max_examples=examples(6))
 @given(
     rows=st.integers(3, 20),

@@ -123,6 +123,7 @@ def test_accumulators_fit_the_registers(target: Target, size: int) -> None:
     assert any("kh" in name for name in loops), "taps stay loops"
 
 
+@pytest.mark.rotated(1)
 def test_heavy_weights_are_fetched_ahead() -> None:
     x, heavy, light = (1, 1, 5, 5, 16), (8, 1, 3, 3, 16, 16), (8, 2, 1, 1, 16, 16)
     assert fetched(schedule(kernel(x, heavy, padding=1), TARGET))
@@ -162,6 +163,7 @@ def test_each_thread_has_a_run_of_lines(
     check(after, floats(2, x, w), {}, **attrs)
 
 
+@pytest.mark.rotated(1)
 def test_a_large_image_is_read_once_for_all_blocks() -> None:
     x, w = (1, 1, 9, 15, 16), (8, 1, 1, 1, 16, 16)
     before = kernel(x, w)

@@ -76,6 +76,7 @@ CASES: dict[str, tuple[Shape, Shape, dict[str, int | Shape]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long("interprets tiles of a matrix element by element")
 @pytest.mark.rotated(3)
 @pytest.mark.parametrize("name", CASES)
 def test_laid_out_it_computes_the_same(name: str) -> None:
