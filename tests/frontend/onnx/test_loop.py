@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -199,3 +203,44 @@ def test_a_state_that_grows_has_another_size_in_each_step(ends: bool, extent: in
 def test_a_loop_without_an_end_is_refused() -> None:
     with pytest.raises(UnityError, match="never ends"):
         from_onnx(model("", "", body("yes", stacked=False)))
+
+
+GROWS = """
+import resource
+import numpy as np
+from onnx import TensorProto, helper
+import unity
+
+def info(name, kind, *shape):
+    return helper.make_tensor_value_info(name, kind, list(shape))
+
+nodes = [helper.make_node("Concat", ["x", "x"], ["twice"], axis=0),
+         helper.make_node("Identity", ["go"], ["same"])]
+F, I, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+step = helper.make_graph(nodes, "step", [info("i", I), info("go", B), info("x", F, "k")],
+                         [info("same", B), info("twice", F, "l")])
+loop = helper.make_node("Loop", ["", "on", "first"], ["last"], body=step)
+graph = helper.make_graph([loop], "g", [info("on", B), info("first", F, "n")],
+                          [info("last", F, "m")])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+executable = unity.compile(model)
+x = np.ones(1 << 10, np.float32)
+assert executable.run({"on": np.asarray(False), "first": x})["last"].shape == x.shape
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29), -1))
+try:
+    executable.run({"on": np.asarray(True), "first": x})
+except unity.UnityError as error:
+    print(error.message)
+resource.setrlimit(resource.RLIMIT_AS, (-1, -1))
+assert executable.run({"on": np.asarray(False), "first": x})["last"].shape == x.shape
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+def test_a_state_that_grows_for_ever_ends_where_memory_does() -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", GROWS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert re.match(r"no memory for \w+: float32\[\d+\] takes \d", child.stdout), child.stderr
+    assert child.returncode == 0, child.stderr
