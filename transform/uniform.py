@@ -13,9 +13,10 @@ from math import nan
 import numpy as np
 
 from unity.ir.dtype import DType
-from unity.ir.prim_expr import Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.foreign import addressed
+from unity.ir.prim_expr import Compare, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, Buffer, IfThen, Let, PrimFunc, Stmt, Store
-from unity.ir.visit import walk_prim, walk_stmt
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 
 from .evaluate import Data, folded
 
@@ -39,10 +40,13 @@ def uniform_inputs(func: PrimFunc) -> Iterator[Data]:
     for s in inside:
         if isinstance(s, Store):
             stored.setdefault(s.buffer, []).append(s.value)
-    once = {b: of[0] for b, of in stored.items() if len(of) == 1 and b not in func.buffers}
+    passed = {b for s in inside for e in stmt_exprs(s) for b in addressed(e)}  # to C functions
+    passed |= set(func.buffers)
+    once = {b: of[0] for b, of in stored.items() if len(of) == 1 and b not in passed}
     bound = {s.var: s.value for s in inside if isinstance(s, Let)}
     decisive = list(_followed([c for s in inside if (c := _condition(s)) is not None], bound, once))
     loaded = {x.buffer for x in decisive if isinstance(x, Load)}
+    loaded -= {b for x in decisive for b in _selecting(x, bound)}
     inputs = [b for b in func.buffers if b in loaded and b not in stored]
     named = {x.value for x in decisive if isinstance(x, Imm)} | {0}
     numbers = sorted({n + k for n in named if n == n for k in (-1, 0, 1)})
@@ -69,6 +73,23 @@ def _followed(
             if of is not None and value is not None and of not in seen:
                 seen.add(of)
                 left.append(value)
+
+
+def _selecting(e: PrimExpr, bound: Mapping[PrimVar, PrimExpr]) -> set[Buffer]:
+    """What is loaded to be compared with a loop's variable: it says which element is meant.
+
+    Of such an input it is agreed that it names elements there are.
+    """
+    match e:
+        case Compare("eq", a, b):
+            sides = [list(walk_prim(x)) for x in (a, b)]
+            loads = [{x.buffer for x in side if isinstance(x, Load)} for side in sides]
+            loops = [any(isinstance(x, PrimVar) and x not in bound for x in s) for s in sides]
+            if not (loads[0] and loads[1]):
+                return (loads[0] if loops[1] else set()) | (loads[1] if loops[0] else set())
+        case _:
+            pass
+    return set()
 
 
 def _condition(s: Stmt) -> PrimExpr | None:

@@ -55,7 +55,7 @@ def require_known(target: Target) -> None:
 
 
 def _require(what: str, name: str, known: Iterable[str], triple: str) -> None:
-    if name not in known:
+    if known and name not in known:  # nothing is known where LLVM did not answer
         near = get_close_matches(name.lower().lstrip("+-"), sorted(known), 3, 0.5)
         hint = f"LLVM calls {what}s of this kind: {', '.join(near or sorted(known)[:8])}"
         raise UnityError(f"no {what} {name!r} for {triple}", hint=hint)
@@ -64,7 +64,10 @@ def _require(what: str, name: str, known: Iterable[str], triple: str) -> None:
 @lru_cache(maxsize=16)
 def _known(triple: str) -> Known:
     command = [sys.executable, "-m", "unity.codegen.llvm.known", triple]
-    done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT, check=False)
+    except subprocess.TimeoutExpired:
+        return Known(frozenset(), frozenset())
     said = done.stderr.decode(errors="replace")
     if done.returncode == _UNKNOWN_TRIPLE:
         raise UnityError(

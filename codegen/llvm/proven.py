@@ -7,12 +7,13 @@ an index is what loops, sizes and bound values say; one that comes from memory i
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from unity.arith import Analyzer
 from unity.ir.dtype import INT64
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
-from unity.ir.visit_prim import prim_children, stmt_children, stmt_exprs
+from unity.ir.visit_prim import prim_children, stmt_children, stmt_exprs, walk_prim
 
 from .affine import Affine, as_ramp
 
@@ -78,6 +79,15 @@ class _Accesses:
         (self.inside if sure else self.others).add(node)
 
 
+def _divides(e: PrimExpr) -> TypeGuard[Binary]:
+    return isinstance(e, Binary) and e.op in ("floordiv", "floormod", "truncdiv", "truncmod")
+
+
+def _is_positive(e: PrimExpr, known: Analyzer) -> bool:
+    low, _ = known.bounds(e)
+    return low is not None and low > 0
+
+
 def _inside(buffer: Buffer, indices: tuple[PrimExpr, ...], known: Analyzer) -> bool:
     if len(indices) != 1:
         return not indices
@@ -86,6 +96,8 @@ def _inside(buffer: Buffer, indices: tuple[PrimExpr, ...], known: Analyzer) -> b
     run = as_ramp(index) if lanes > 1 else Affine(index, 0)
     if run is None or not isinstance(run.stride, int) or run.base.dtype != INT64:
         return False
+    if not all(_is_positive(x.b, known) for x in walk_prim(run.base) if _divides(x)):
+        return False  # what is known of quotients supposes so, and a division by 0 gives 0
     size: PrimExpr = imm(1)
     for extent in buffer.shape:
         size = Binary("mul", size, extent)

@@ -279,6 +279,7 @@ def test_refused_of_fixed_sizes(body: str, shape: str, message: str) -> None:
         ("for i, j in T.grid(2, 5):\n    if i * 5 + j < 8:\n        c[i * 5 + j] = a[j]", "8"),
         ("c[T.ramp(0, 1, 8)] = a[T.ramp(0, 1, 8)]", "8"),
         ("for i in range(0):\n    c[i] = a[i]", "0"),
+        ("for i, j in T.grid(8, 9):\n    if T.cast('int64', a[i]) == j:\n        c[i] = 1.0", "8"),
     ],
 )
 def test_taken_of_fixed_sizes(body: str, shape: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, assert_never
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 
 Work: TypeAlias = Literal[
@@ -20,6 +21,7 @@ Work: TypeAlias = Literal[
 """In what work is counted: see the rates of `Machine`."""
 
 
+@public_class
 @dataclass(frozen=True, slots=True, repr=False)
 class Machine:
     """What things take. A cycle is one of a core's clock.
@@ -91,9 +93,12 @@ class Machine:
         for f in fields(self):
             given: float | tuple[float, ...] = getattr(self, f.name)
             least = 0 if f.name.endswith("_cycles") else 1e-9
-            for number in given if isinstance(given, tuple) else (given,):
-                if not number >= least:
-                    raise UnityError(f"Machine: {f.name}={number}", hint="more than 0")
+            numbers = given if isinstance(given, tuple) else (given,)
+            if len(numbers) != (2 if isinstance(f.default, tuple) else 1):
+                raise UnityError(f"Machine: {f.name}={given}", hint=f"as {f.default}")
+            for number in numbers:
+                if not least <= number < float("inf"):
+                    raise UnityError(f"Machine: {f.name}={number}", hint="a number above 0")
 
     def __repr__(self) -> str:
         """What differs from the defaults."""

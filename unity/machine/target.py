@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from unity.arguments import public_class
+from unity.arguments import public, public_class
 from unity.errors import UnityError
 
 from .machine import MACHINE, Machine
@@ -60,6 +61,7 @@ class Target:
             if number < 1:
                 raise UnityError(f"Target: {name}={number}", hint="at least 1")
 
+    @partial(public, late=True)  # asked at every step of a rule
     def has(self, feature: str) -> bool:
         """Whether a feature is on."""
         return feature in self.features
@@ -77,6 +79,7 @@ class Target:
         """Tasks that let all its threads end at about the same time."""
         return self.machine.tasks_per_thread * self.threads
 
+    @partial(public, late=True)
     def shares_evenly(self, tasks: int) -> bool:
         """Whether threads that take whole tasks end at about the same time."""
         return tasks >= self.tasks or tasks % self.threads == 0

@@ -86,6 +86,25 @@ def main(x: f32[Tensor, {size}, 40], w: f32[Tensor, 40]) -> f32[Tensor, {size}, 
     np.testing.assert_array_equal(np.asarray(exe(x, w)), np.maximum(x + w, 0))
 
 
+def test_a_remainder_by_a_size_that_may_be_0_is_checked() -> None:
+    program = parse("""
+n = dim("n", min=0)
+
+@script.prim_func
+def kernel(a: f32[Buffer, n], c: f32[Buffer, 8]) -> None:
+    for i in range(8):
+        c[i] = a[i % n]
+
+@script.function
+def main(a: f32[Tensor, n]) -> f32[Tensor, 8]:
+    return R.call_tir(kernel, (a,), out=f32[Tensor, 8])
+""")
+    exe = unity.compile(program, check_bounds=True, cache=None)
+    np.testing.assert_array_equal(exe(np.arange(3, dtype=np.float32)), np.arange(8) % 3)
+    with pytest.raises(UnityError, match="an access is out of bounds"):
+        exe(np.zeros(0, np.float32))
+
+
 def test_one_expression_in_two_loops_is_inside_in_both_or_in_none() -> None:
     a, c = (Buffer(name, (imm(8),), FLOAT32) for name in "ac")
     i = PrimVar("i")

@@ -126,3 +126,15 @@ def test_what_is_broadcast_along_another_axis_gives_way() -> None:
     )
     assert result_shape(module) == "b, 4, s"
     assert ops_of(module) == ["stretch", "add"]
+
+
+def test_a_slice_of_one_element_broadcasts_to_what_it_was_cut_of() -> None:
+    module = imported("""
+g (float[n, 4] x) => (float[n, 4] z)
+    <int64[1] begin = {0}, int64[1] end = {1}> {
+    first = Slice(x, begin, end)
+    z = Sub(x, first)
+}""")
+    for n in (1, 3, 0):
+        (x,) = arrays((n, 4))
+        np.testing.assert_array_equal(run(module, x), x - x[:1])

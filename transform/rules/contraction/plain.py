@@ -9,7 +9,7 @@ from unity.ir.prim_expr import Imm, SizeVar
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
-from ...blocks.extents import product
+from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest
 from ...blocks.stage import stage_of
 from ...schedule.schedule import Schedule
@@ -52,17 +52,21 @@ def schedule_plain(sch: Schedule, nest: Nest, result: str) -> None:
         sch.store_at(nest.name, 0, points[-1])
     sch.decompose_reduction(nest.name, steps[0])
     if points:
-        shared = _fusible(nest.axes)
-        inside = (*nest.axes[len(shared) :], *reduction.axes)
-        work, count = product([a.extent for a in inside]), product([a.extent for a in shared])
-        share(sch, points[: len(shared)], count, work, "statements")
+        begin, end = _fusible(nest.axes)
+        inside = (*nest.axes[end:], *reduction.axes)
+        count = product([a.extent for a in nest.axes[begin:end]])
+        share(sch, points[begin:end], count, product([a.extent for a in inside]), "statements")
 
 
-def _fusible(axes: Sequence[Axis]) -> Sequence[Axis]:
-    """The axes that may be fused: an index is divided by all extents but the first.
+def _fusible(axes: Sequence[Axis]) -> tuple[int, int]:
+    """The first of the axes that may be fused, and the one behind them.
 
-    That points of fused loops differ is known where these are plain sizes, and not where they are
-    computed of others.
+    The fused index is divided by all their extents but the first. That points differ then is known
+    where these are plain sizes, and not where they are computed of others. An axis of one point
+    before them is no use.
     """
-    simple = [isinstance(a.extent, Imm | SizeVar) for a in axes[1:]]
-    return axes[: 1 + (simple.index(False) if False in simple else len(simple))]
+    begin = next((k for k, a in enumerate(axes) if number(a.extent) != 1), 0)
+    end = begin + 1
+    while end < len(axes) and isinstance(axes[end].extent, Imm | SizeVar):
+        end += 1
+    return begin, end

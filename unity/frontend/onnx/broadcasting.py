@@ -118,15 +118,18 @@ def _target(node: Node, dims: Sequence[tuple[Dim, int]]) -> tuple[Dim | None, Se
     if len(distinct) < 2 or not any(is_symbolic(d) for d in distinct):
         return None, ()
     firm = sorted((d for d in distinct if not _may_be_one(d)), key=is_symbolic)
-    soft = [d for d in distinct if _may_be_one(d)]
-    most = max(distinct.values())
+    ones = [d for d in distinct if _may_be_one(d) and bounds(d)[1] == 1]  # or 0
+    soft = [d for d in distinct if _may_be_one(d) and d not in ones]
+    if not firm and not soft:
+        soft, ones = ones, []
+    most = max((distinct[d] for d in soft), default=0)
     apart, same = list[Dim](), list[Dim]()
     for d in sorted(soft, key=lambda d: -distinct[d]):
         alike = any(symbols_of(d) & symbols_of(e) for e in (*firm, *apart))
         (same if alike else apart).append(d)
     target = firm[0] if firm else _joined(node, [d for d in apart if distinct[d] == most])
-    for d in apart:
-        if firm or distinct[d] < most:
+    for d in (*apart, *ones):
+        if firm or distinct[d] < most or d in ones:
             _require_fit(node, (d, target), target)
     return target, [*firm[1:], *same]
 
