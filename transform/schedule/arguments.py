@@ -83,6 +83,7 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     ),
 }
 """By annotation: what is expected, in words, and whether a value is it."""
+_IS_STEP = "is_step"
 _HOW_TO_GET_LOOPS = 'schedule.get_loops("block") gives the loops around a block, split new ones'
 
 
@@ -94,6 +95,18 @@ def _kinds() -> dict[str, Kind]:
 _HINTS = {KINDS[k][0]: _HOW_TO_GET_LOOPS for k in ("LoopRef", "LoopRef | AnyBlock")}
 
 
-def step(method: F) -> F:
+def query(method: F) -> F:
     """A method of `Schedule` that refuses arguments which do not fit its annotations."""
     return public(method, _kinds(), _HINTS)
+
+
+def step(method: F) -> F:
+    """A `query` whose calls traces record, and replay by its name."""
+    made = query(method)
+    made.__dict__[_IS_STEP] = True
+    return made
+
+
+def is_step(method: object) -> bool:
+    """Whether a method is recorded."""
+    return _IS_STEP in getattr(method, "__dict__", {})

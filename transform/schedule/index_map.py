@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from unity.arguments import public_class
 from unity.errors import UnityError
@@ -96,6 +96,14 @@ class IndexMap:
             return IndexMap(inputs, tuple(_decode(e, inputs) for e in outputs))
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise UnityError(f"this is no index map: {error}") from None
+
+
+AnyMap: TypeAlias = IndexMap | Callable[..., Sequence[Operand]]
+
+
+def as_map(given: AnyMap) -> IndexMap:
+    """The index map itself, or the one that a Python function computes."""
+    return given if isinstance(given, IndexMap) else IndexMap.of(given)
 
 
 _OPS: dict[str, BinaryOp] = {op: op for op in get_args(BinaryOp)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import TypeVar
 
 from unity.errors import UnityError
@@ -13,7 +14,7 @@ from ..blocks.tree import Outcome, block_path, illegal
 from .refs import AnyBlock, BlockRef, Decision, LoopRef
 from .trace import Given, Instruction, Json, Trace, encode, token_of
 
-Out = TypeVar("Out", LoopRef, LoopRef | BlockRef, Decision)
+Out = TypeVar("Out", LoopRef, BlockRef, Decision)
 
 
 class State:
@@ -24,50 +25,77 @@ class State:
         trace: What was done.
     """
 
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, func: PrimFunc, seed: int | None = None) -> None:
         self.func = func
+        self._random = Random(seed)
         self.trace = Trace()
-        self._loops: dict[str, tuple[LoopRef, PrimVar]] = {}
+        self._given: dict[str, tuple[LoopRef, PrimVar]] = {}
         self._tokens: dict[PrimVar, LoopRef] = {}
         self._drawn = 0
 
     def _continue(self, other: State) -> None:
         """Take over another's state; its loops are this one's too."""
         self.func, self.trace, self._drawn = other.func, other.trace, other._drawn
-        self._loops, self._tokens = dict(other._loops), dict(other._tokens)
+        self._given, self._tokens = dict(other._given), dict(other._tokens)
 
     def _decisions(self, values: Sequence[int]) -> tuple[Decision, ...]:
         first = self._drawn
         self._drawn += len(values)
         return tuple(Decision(v, f"v{first + k}") for k, v in enumerate(values))
 
-    def _do(
-        self, name: str, args: Sequence[Given], done: Outcome
-    ) -> tuple[tuple[LoopRef, ...], tuple[BlockRef, ...]]:
+    def _do(self, name: str, args: Sequence[Given], done: Outcome) -> None:
+        """Take over what a primitive did, and record it; nothing is given."""
         self.func = done.func
-        loops = tuple(self._ref(v) for v in done.loops)
-        blocks = tuple(BlockRef(b) for b in done.blocks)
-        made: tuple[LoopRef | BlockRef, ...] = (*loops, *blocks)
-        self._note(name, args, made)
-        return loops, blocks
+        self._note(name, args, ())
+
+    def _loops(self, name: str, args: Sequence[Given], done: Outcome) -> tuple[LoopRef, ...]:
+        """The same where loops are given, however many."""
+        self.func = done.func
+        return self._note(name, args, tuple(self._ref(v) for v in done.loops))
+
+    def _loop(self, name: str, args: Sequence[Given], done: Outcome) -> LoopRef:
+        """The same where one loop is given."""
+        self.func = done.func
+        return self._note_one(name, args, self._ref(done.loops[0]))
+
+    def _blocks(self, name: str, args: Sequence[Given], done: Outcome) -> tuple[BlockRef, ...]:
+        """The same where blocks are given, however many."""
+        self.func = done.func
+        return self._note(name, args, tuple(BlockRef(b) for b in done.blocks))
+
+    def _block(self, name: str, args: Sequence[Given], done: Outcome) -> BlockRef:
+        """The same where one block is given."""
+        self.func = done.func
+        return self._note_one(name, args, BlockRef(done.blocks[0]))
 
     def _note(
         self, name: str, args: Sequence[Given], outputs: tuple[Out, ...], decision: Json = None
     ) -> tuple[Out, ...]:
+        """Record a step that gives a tuple."""
         tokens = tuple(token_of(o) for o in outputs)
-        step = Instruction(name, tuple(encode(a) for a in args), tokens, decision)
-        self.trace = self.trace.with_(step)
+        self._record(Instruction(name, tuple(encode(a) for a in args), tokens, decision))
         return outputs
+
+    def _note_one(
+        self, name: str, args: Sequence[Given], output: Out, decision: Json = None
+    ) -> Out:
+        """Record a step that gives one thing, no tuple."""
+        token = (token_of(output),)
+        self._record(Instruction(name, tuple(encode(a) for a in args), token, decision, one=True))
+        return output
+
+    def _record(self, step: Instruction) -> None:
+        self.trace = self.trace.with_(step)
 
     def _ref(self, var: PrimVar) -> LoopRef:
         """The token of a loop, a new one where it has none."""
         if var not in self._tokens:
             self._tokens[var] = ref = LoopRef(f"l{len(self._tokens)}")
-            self._loops[ref.token] = ref, var
+            self._given[ref.token] = ref, var
         return self._tokens[var]
 
     def _var(self, loop: LoopRef) -> PrimVar:
-        ref, var = self._loops.get(loop.token, (None, None))
+        ref, var = self._given.get(loop.token, (None, None))
         if ref is not loop or var is None:
             raise UnityError(
                 f"the loop {loop.token!r} is of another schedule",

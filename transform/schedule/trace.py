@@ -15,20 +15,22 @@ from .index_map import IndexMap
 from .refs import BlockRef, Decision, LoopRef
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One step: the name of a method of `Schedule`, its arguments, and tokens of what it gave.
 
-    `decision` is what a sampling instruction drew.
+    `decision` is what a sampling instruction drew. `one` says that the method gives its one output
+    by itself, no tuple of outputs.
     """
 
     name: str
     args: tuple[Json, ...]
     outputs: tuple[str, ...] = ()
     decision: Json = None
+    one: bool = False
 
 
 @public_class
@@ -62,8 +64,11 @@ class Trace:
         return Trace(tuple(steps))
 
     def to_json(self) -> str:
-        """As one line of JSON."""
-        steps = [[i.name, i.args, i.outputs, i.decision] for i in self.instructions]
+        """As one line of JSON; an output that is given by itself stands in no list."""
+        steps = [
+            [i.name, i.args, i.outputs[0] if i.one else i.outputs, i.decision]
+            for i in self.instructions
+        ]
         return json.dumps({"version": VERSION, "steps": steps})
 
     def to_python(self) -> str:
@@ -71,10 +76,12 @@ class Trace:
 
         >>> step = Instruction("split", ({"loop": "l0"}, [None, 4]), ("l1", "l2"))
         >>> loops = Instruction("get_loops", ({"block": "copy"},), ("l0",))
-        >>> print(Trace((loops, step)).to_python(), end="")
+        >>> back = Instruction("fuse", ({"loop": "l1"}, {"loop": "l2"}), ("l3",), one=True)
+        >>> print(Trace((loops, step, back)).to_python(), end="")
         def steps(sch: Schedule) -> None:
             (l0,) = sch.get_loops("copy")
             l1, l2 = sch.split(l0, [None, 4])
+            l3 = sch.fuse(l1, l2)
         """
         lines = [f"    {_python_step(i)}\n" for i in self.instructions] or ["    pass\n"]
         return "".join(["def steps(sch: Schedule) -> None:\n", *lines])
@@ -95,10 +102,6 @@ class Trace:
             raise UnityError(f"this is no trace: {error}") from None
 
 
-_ONE = ("fuse", "add_unit_loop", "sample_categorical", "sample_compute_location")
-"""Instructions that give one thing, not a tuple."""
-
-
 def _python_step(i: Instruction) -> str:
     args = [_python(a) for a in i.args]
     loops = [o for o in i.outputs if re.fullmatch(r"[lv]\d+", o)]
@@ -107,7 +110,7 @@ def _python_step(i: Instruction) -> str:
     call = f"sch.{i.name}({', '.join(args)})"
     if not loops:
         return call
-    if i.name in _ONE:
+    if i.one:
         return f"{loops[0]} = {call}"
     made = ", ".join(loops) if len(loops) > 1 else f"({loops[0]},)"
     return f"{made} = {call}"
@@ -135,7 +138,7 @@ def _python(value: Json) -> str:
 
 
 def _instruction(
-    name: object, args: list[Json], outputs: list[object], decision: Json
+    name: object, args: list[Json], outputs: list[object] | str, decision: Json
 ) -> Instruction:
     """An instruction out of a file.
 
@@ -144,10 +147,12 @@ def _instruction(
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"{name!r} is no instruction")
-    tokens = tuple(o for o in outputs if isinstance(o, str))
-    if len(tokens) != len(outputs) or not all(map(_named_well, args)):
+    one = isinstance(outputs, str)
+    given = [outputs] if isinstance(outputs, str) else outputs
+    tokens = tuple(o for o in given if isinstance(o, str))
+    if len(tokens) != len(given) or not all(map(_named_well, args)):
         raise ValueError(f"{name} takes or gives what has no name")
-    return Instruction(name, tuple(args), tokens, decision)
+    return Instruction(name, tuple(args), tokens, decision, one)
 
 
 def _named_well(value: Json) -> bool:

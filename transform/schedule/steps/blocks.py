@@ -1,0 +1,40 @@
+"""Steps that change what a block is: its axes, and what is inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import primitives as p
+from ..arguments import step
+from ..index_map import AnyMap, as_map
+from ..refs import AnyBlock, BlockRef, LoopRef
+from ..state import State, as_ref, name_of
+
+
+class BlockSteps(State):
+    """Steps that change what a block is."""
+
+    @step
+    def pad_einsum(self, block: AnyBlock, padding: Sequence[int]) -> tuple[BlockRef, ...]:
+        """A contraction over axes rounded up; gives the blocks that copy to and from it."""
+        done = p.pad_einsum(self.func, name_of(block), padding)
+        return self._blocks("pad_einsum", (as_ref(block), padding), done)
+
+    @step
+    def blockize(self, loop: LoopRef) -> BlockRef:
+        """A block around a loop and the block in it; gives the one around."""
+        done = p.blockize(self.func, self._var(loop))
+        return self._block("blockize", (loop,), done)
+
+    @step
+    def tensorize(self, loop: LoopRef, intrinsic: str) -> BlockRef:
+        """What a loop computes by a tensor intrinsic; gives the block around it."""
+        done = p.tensorize(self.func, self._var(loop), intrinsic)
+        return self._block("tensorize", (loop, intrinsic), done)
+
+    @step
+    def transform_block_layout(self, block: AnyBlock, index_map: AnyMap) -> None:
+        """A block over other axes, in a nest of its own."""
+        m = as_map(index_map)
+        done = p.transform_block_layout(self.func, name_of(block), m)
+        self._do("transform_block_layout", (as_ref(block), m), done)

@@ -1,0 +1,67 @@
+"""Steps that change a nest of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import primitives as p
+from ..arguments import step
+from ..refs import AnyBlock, LoopRef, Name
+from ..state import State, as_ref
+
+
+class LoopSteps(State):
+    """Steps that change a nest of loops."""
+
+    @step
+    def split(self, loop: LoopRef, factors: Sequence[int | None]) -> tuple[LoopRef, ...]:
+        """One loop becomes several, one in another; one factor may be None."""
+        return self._loops("split", (loop, factors), p.split(self.func, self._var(loop), factors))
+
+    @step
+    def fuse(self, *loops: LoopRef) -> LoopRef:
+        """Neighbouring loops become one."""
+        return self._loop("fuse", loops, p.fuse(self.func, self._vars(loops)))
+
+    @step
+    def reorder(self, *loops: LoopRef) -> None:
+        """Loops of a nest in the order given."""
+        self._do("reorder", loops, p.reorder(self.func, self._vars(loops)))
+
+    @step
+    def tile(self, rows: LoopRef, columns: LoopRef, height: int, width: int) -> tuple[LoopRef, ...]:
+        """Two nested loops over tiles, and two over the points of one."""
+        done = p.tile(self.func, self._var(rows), self._var(columns), height, width)
+        return self._loops("tile", (rows, columns, height, width), done)
+
+    @step
+    def parallel(self, loop: LoopRef) -> None:
+        """The loop's iterations on threads."""
+        self._do("parallel", (loop,), p.parallel(self.func, self._var(loop)))
+
+    @step
+    def vectorize(self, loop: LoopRef) -> None:
+        """The loop's iterations in lanes."""
+        self._do("vectorize", (loop,), p.vectorize(self.func, self._var(loop)))
+
+    @step
+    def unroll(self, loop: LoopRef) -> None:
+        """The loop is to be written out."""
+        self._do("unroll", (loop,), p.unroll(self.func, self._var(loop)))
+
+    @step
+    def bind(self, loop: LoopRef, thread: Name) -> None:
+        """The loop's iterations on the threads of a grid's axis."""
+        self._do("bind", (loop, thread), p.bind(self.func, self._var(loop), thread))
+
+    @step
+    def add_unit_loop(self, at: LoopRef | AnyBlock) -> LoopRef:
+        """A loop of one iteration around a loop or a block."""
+        done = p.add_unit_loop(self.func, self._at(at))
+        return self._loop("add_unit_loop", (as_ref(at),), done)
+
+    @step
+    def loop_partition(self, loop: LoopRef, extents: Sequence[int]) -> tuple[LoopRef, ...]:
+        """One loop becomes several, one after another; the last takes what is left."""
+        done = p.loop_partition(self.func, self._var(loop), extents)
+        return self._loops("loop_partition", (loop, extents), done)

@@ -1,0 +1,30 @@
+"""Steps that take reductions apart and put them together."""
+
+from __future__ import annotations
+
+from .. import primitives as p
+from ..arguments import step
+from ..refs import AnyBlock, BlockRef, LoopRef
+from ..state import State, as_ref, name_of
+
+
+class ReductionSteps(State):
+    """Steps that take reductions apart and put them together."""
+
+    @step
+    def decompose_reduction(self, block: AnyBlock, loop: LoopRef) -> BlockRef:
+        """A reduction's init becomes a block before a loop; gives that block."""
+        done = p.decompose_reduction(self.func, name_of(block), self._var(loop))
+        return self._block("decompose_reduction", (as_ref(block), loop), done)
+
+    @step
+    def merge_reduction(self, init: AnyBlock, update: AnyBlock) -> None:
+        """A block that sets what another adds to becomes its init."""
+        done = p.merge_reduction(self.func, name_of(init), name_of(update))
+        self._do("merge_reduction", (as_ref(init), as_ref(update)), done)
+
+    @step
+    def rfactor(self, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
+        """Partial results over a reduce loop; gives the block that makes them."""
+        done = p.rfactor(self.func, self._var(loop), factor_axis)
+        return self._block("rfactor", (loop, factor_axis), done)

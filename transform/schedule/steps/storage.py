@@ -1,0 +1,101 @@
+"""Steps that change where values lie: copies, scopes, layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import primitives as p
+from ..arguments import step
+from ..index_map import AnyMap, as_map
+from ..refs import AnyBlock, BlockRef, LoopRef, Memory
+from ..state import State, as_ref
+
+
+class StorageSteps(State):
+    """Steps that change where values lie."""
+
+    @step
+    def cache_read(self, block: AnyBlock, index: int | str, scope: Memory) -> BlockRef:
+        """A block reads a copy of a buffer; gives the block that copies."""
+        done = p.cache_read(self.func, *self._at_access("cache_read", block, index, "read"), scope)
+        return self._block("cache_read", (as_ref(block), index, scope), done)
+
+    @step
+    def cache_write(self, block: AnyBlock, index: int | str, scope: Memory) -> BlockRef:
+        """A block writes to a buffer that is copied out; gives the block that copies."""
+        done = p.cache_write(
+            self.func, *self._at_access("cache_write", block, index, "write"), scope
+        )
+        return self._block("cache_write", (as_ref(block), index, scope), done)
+
+    @step
+    def reindex(self, block: AnyBlock, kind: str, index: int | str) -> BlockRef:
+        """A block accesses a copy laid out by its axes; gives the block that copies."""
+        name, k = self._at_access("reindex", block, index, kind)
+        done = p.reindex(self.func, name, kind, k)
+        return self._block("reindex", (as_ref(block), kind, index), done)
+
+    @step
+    def set_scope(self, block: AnyBlock, index: int | str, scope: Memory) -> None:
+        """The scope of a temporary that a block writes."""
+        done = p.set_scope(self.func, *self._at_access("set_scope", block, index, "write"), scope)
+        self._do("set_scope", (as_ref(block), index, scope), done)
+
+    @step
+    def set_axis_separator(
+        self, block: AnyBlock, index: int | str, separators: Sequence[int]
+    ) -> None:
+        """Where the axes of a temporary that a block writes part into groups of one index each."""
+        done = p.set_axis_separator(
+            self.func, *self._at_access("set_axis_separator", block, index, "write"), separators
+        )
+        self._do("set_axis_separator", (as_ref(block), index, separators), done)
+
+    @step
+    def storage_align(
+        self, block: AnyBlock, index: int | str, axis: int, factor: int, offset: int
+    ) -> None:
+        """The stride of an axis of a temporary that a block writes."""
+        done = p.storage_align(
+            self.func,
+            *self._at_access("storage_align", block, index, "write"),
+            axis,
+            factor,
+            offset,
+        )
+        self._do("storage_align", (as_ref(block), index, axis, factor, offset), done)
+
+    @step
+    def store_at(self, block: AnyBlock, index: int | str, loop: LoopRef) -> None:
+        """Each iteration of a loop has a temporary that a block writes for itself."""
+        done = p.store_at(
+            self.func, *self._at_access("store_at", block, index, "write"), self._var(loop)
+        )
+        self._do("store_at", (as_ref(block), index, loop), done)
+
+    @step
+    def prefetch(
+        self,
+        block: AnyBlock,
+        index: int | str,
+        loop: LoopRef,
+        at: LoopRef,
+        shared_by: LoopRef | None = None,
+        distance: int = 1,
+    ) -> BlockRef:
+        """What a block reads in a later iteration of a loop is asked for; gives what asks."""
+        shared = None if shared_by is None else self._var(shared_by)
+        ahead, here = self._var(loop), self._var(at)
+        name, k = self._at_access("prefetch", block, index, "read")
+        done = p.prefetch(self.func, name, k, ahead, here, shared, distance)
+        args = (as_ref(block), index, loop, at, shared_by, distance)
+        return self._block("prefetch", args, done)
+
+    @step
+    def transform_layout(self, block: AnyBlock, index: int | str, index_map: AnyMap) -> None:
+        """A temporary that a block writes, laid out by an index map."""
+        m = as_map(index_map)
+        done = p.transform_layout(
+            self.func, *self._at_access("transform_layout", block, index, "write"), m
+        )
+        self._do("transform_layout", (as_ref(block), index, m), done)
