@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unity.codegen.engine.kernel import engine_code
 from unity.codegen.export import export_library
@@ -14,16 +15,21 @@ from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.lower import Kernels, Lowered
+from unity.codegen.unscheduled import require_by_default
 from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.codegen.vm.native import NativeText, native_text
 from unity.ir.module import IRModule
+from unity.ir.stmt import PrimFunc
 from unity.runtime.artifact.match import why_unfit
 from unity.runtime.executable import Executable
 from unity.runtime.image import Image, Option
 from unity.runtime.instantiate import instantiate
 from unity.runtime.native import supported
 from unity.runtime.program import Program
+
+if TYPE_CHECKING:
+    from unity.transform.schedule import Schedule
 
 
 def assemble(
@@ -73,7 +79,7 @@ def assemble(
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The texts of what was compiled."""
+    """What was compiled, as people read it."""
 
     module: IRModule
     kernels: Kernels
@@ -99,6 +105,18 @@ class Sources:
         """The assembly of all kernels, or of one."""
         names = list(self.code.functions) if kernel is None else [kernel]
         return "\n".join(self.code.asm(name) for name in names)
+
+    def kernel(self, kernel: str) -> PrimFunc:
+        """A kernel before it is laid out."""
+        return self.kernels.unscheduled.kernel(kernel, self.kernels.ctx)
+
+    def schedule(self, kernel: str) -> Schedule:
+        """What the default rules do to it."""
+        from unity.transform.schedule import default_schedule  # every rule: long to import
+
+        func = self.kernel(kernel)
+        require_by_default(kernel, func)
+        return default_schedule(func, self.kernels.ctx.target)
 
     def export_library(self, image: Image, path: Path, threads: int) -> Path:
         """A shared library and a header for C; where the header is."""

@@ -17,6 +17,7 @@ from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import KernelCode
 from unity.codegen.llvm.cache import key_of
 from unity.codegen.llvm.known import require_known
+from unity.codegen.unscheduled import BeforeSchedule, Unscheduled
 from unity.ir.fingerprint import fingerprint
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
@@ -40,21 +41,27 @@ def lower(
     """
     require_known(ctx.target)
     head, tail = split(passes)
+    noted = BeforeSchedule()
+    noting = replace(ctx, instruments=(*ctx.instruments, noted))
     if cache is None or ctx.instruments or not tail.steps:
-        return Lowered(passes.run(module, ctx), Kernels(ctx, cache, checks))
-    module = head.run(module, ctx)
+        module = passes.run(module, noting)
+        return Lowered(module, Kernels(ctx, cache, checks, Unscheduled(noted.kernels)))
+    module = head.run(module, noting)
     store = KernelCache(cache, setting_of(tail.identity, ctx.target, checks=checks))
     funcs = {n: f for n, f in module.prim_funcs().items() if not foreign_symbols(f)}
     identities = {name: fingerprint(func) for name, func in funcs.items()}
     module = share_kernels(module, identities)
     funcs = {name: func for name, func in funcs.items() if name in module}
+    before = Unscheduled(noted.kernels)
+    if noted.kernels is None:
+        before = Unscheduled.of_tail(module.prim_funcs(), tail)
     found = {name: _found(store, identities[name], func) for name, func in funcs.items()}
     known = {name: kernel for name, kernel in found.items() if kernel is not None}
     module = module.with_({name: _signature(funcs[name], k) for name, k in known.items()})
     watch = _Temporaries({name: f for name, f in funcs.items() if name not in known})
     module = Pipeline(tail.passes).run(module, replace(ctx, instruments=(watch,)))
     lookup = _Lookup(store, tail, funcs, identities, known, watch.added)
-    return Lowered(module, Kernels(ctx, cache, checks, lookup))
+    return Lowered(module, Kernels(ctx, cache, checks, before, lookup))
 
 
 def _found(store: KernelCache, identity: str, func: PrimFunc) -> CachedKernel | None:
@@ -131,12 +138,14 @@ class Kernels:
         ctx: What passes were given.
         cache: The folder of the disk cache.
         checks: Whether accesses are checked.
+        unscheduled: The kernels before their schedule.
         lookup: What was found; None where the cache was not asked.
     """
 
     ctx: Context
     cache: Path | None
     checks: bool
+    unscheduled: Unscheduled
     lookup: _Lookup | None = None
 
     def whole(self, name: str, func: PrimFunc) -> PrimFunc:

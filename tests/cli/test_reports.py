@@ -6,6 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +18,11 @@ from typer.testing import CliRunner
 
 import unity.demo
 from unity.cli.app import app
+from unity.codegen.llvm import host_target
 from unity.errors import UnityError
+from unity.machine.target import Target
+from unity.transform import backend_of
+from unity.transform.backend import BACKENDS
 
 TINY = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -98,6 +105,41 @@ def test_the_package_is_a_command() -> None:
 
 def test_doctor_tells_the_state_of_the_cache() -> None:
     assert " objects, " in printed("doctor").replace("\n", " ")
+
+
+def four_lanes(threads: int | None) -> Target:
+    """This machine with narrow registers, as another kind of target."""
+    return replace(host_target(threads), kind="narrow", vector_bits=128)
+
+
+def test_a_kernels_schedule_is_a_program_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "relu.onnx")
+    text = '<ir_version: 8, opset_import: ["" : 17]> main (float[n, 9] x) => (float[n, 9] y) '
+    onnx.save(onnx.parser.parse_model(text + "{ p = Exp(x)  y = Relu(p) }"), path)
+    assert "elementwise: relu" in printed("inspect", path, "--kernels")
+    shown = printed("inspect", path, "--schedule", "fused_exp_relu", "--result")
+    assert shown.startswith("# elementwise: relu\n")
+    told = StringIO()
+    with redirect_stdout(told):
+        exec(shown, {})
+    program, _, result = shown.partition("\n# --- what it gives\n")
+    assert "# --- " not in program
+    blocks = [t[t.index("    for ") :].split() for t in (told.getvalue(), result.replace("# ", ""))]
+    assert blocks[0] == blocks[1]
+    ours = backend_of("cpu")
+    monkeypatch.setitem(BACKENDS, "narrow", replace(ours, name="narrow", detect=four_lanes))
+    narrow = printed("inspect", path, "--schedule", "fused_exp_relu", "--target", "narrow")
+    assert "\nTARGET = Target('narrow', " in narrow
+    assert "[None, 4]" in narrow
+
+
+def test_a_kernel_that_there_is_not_is_told_by_those_like_it() -> None:
+    with pytest.raises(UnityError, match=r"no kernel 'max_pool'\nhint: did you mean max_pool3d\?"):
+        printed("inspect", DIGITS, "--schedule", "max_pool")
+    with pytest.raises(UnityError, match="--result without --schedule"):
+        printed("inspect", DIGITS, "--result")
 
 
 def test_an_executable_in_a_file(tmp_path: Path) -> None:

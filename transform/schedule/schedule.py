@@ -17,6 +17,7 @@ from unity.machine.target import Target
 from ..blocks.tree import distinct, honest
 from . import primitives as p
 from .arguments import is_step, query, step
+from .as_python import as_python
 from .refs import AnyBlock, LoopRef, Name
 from .state import as_ref
 from .steps.blocks import BlockSteps
@@ -40,6 +41,7 @@ class Schedule(
         seed: Of the sampling instructions.
 
     Attributes:
+        start: The prim func before the first step.
         func: The prim func as it is now.
         trace: What was done.
     """
@@ -55,6 +57,15 @@ class Schedule(
     def kernel(self) -> PrimFunc:
         """The prim func as it is now, marked as laid out: the compiler leaves its loops alone."""
         return replace(self.func, attrs=self.func.attrs.with_(scheduled=True))
+
+    @query
+    def to_python(self, name: Name = "kernel") -> str:
+        """A program to change and to run: the kernel at the start, the steps, what they give.
+
+        Args:
+            name: What the kernel is called in it.
+        """
+        return as_python(self.start, self.target, self.trace, name)
 
     @query
     def copy(self, seed: int | None = None) -> Schedule:

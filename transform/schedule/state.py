@@ -21,12 +21,13 @@ class State:
     """The bookkeeping below `Schedule`'s steps.
 
     Attributes:
+        start: The prim func before the first step.
         func: The prim func as it is now.
         trace: What was done.
     """
 
     def __init__(self, func: PrimFunc, seed: int | None = None) -> None:
-        self.func = func
+        self.start = self.func = func
         self._random = Random(seed)
         self.trace = Trace()
         self._given: dict[str, tuple[LoopRef, PrimVar]] = {}
@@ -35,7 +36,8 @@ class State:
 
     def _continue(self, other: State) -> None:
         """Take over another's state; its loops are this one's too."""
-        self.func, self.trace, self._drawn = other.func, other.trace, other._drawn
+        self.start, self.func, self.trace = other.start, other.func, other.trace
+        self._drawn = other._drawn
         self._given, self._tokens = dict(other._given), dict(other._tokens)
 
     def _decisions(self, values: Sequence[int]) -> tuple[Decision, ...]:

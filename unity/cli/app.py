@@ -169,15 +169,25 @@ def inspect(
     kernel: Annotated[
         str | None, typer.Option(help="Print one kernel: its IR, LLVM and assembly.")
     ] = None,
+    kernels: Annotated[
+        bool, typer.Option("--kernels", help="List the kernels and the rules that lay them out.")
+    ] = False,
+    schedule: Annotated[
+        str | None,
+        typer.Option(help="Print one kernel's schedule as a Python program to change and to run."),
+    ] = None,
+    result: Annotated[
+        bool, typer.Option("--result", help="With --schedule: and the kernel that it gives.")
+    ] = False,
     precision: Precision = "f32",
     winograd: Winograd = True,
     target: Target = "cpu",
 ) -> None:
-    """Print a program: as imported, after a pass, one kernel, or what an executable holds."""
+    """Print a program: as imported, after a pass, its kernels, or what an executable holds."""
     from .inspect import inspect_model
 
     options = Options(None, precision, winograd, target)
-    inspect_model(model, passes, after, kernel, options)
+    inspect_model(model, passes, after, kernel, kernels, schedule, result, options)
 
 
 @app.command()

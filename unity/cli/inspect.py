@@ -18,6 +18,7 @@ from unity.transform import Context, Pipeline, backend_of, pipeline
 
 from .artifact import show_artifact
 from .options import Options
+from .schedule import list_kernels, print_schedule
 from .source import only_models
 
 
@@ -26,16 +27,25 @@ def inspect_model(
     passes: bool,
     after: str | None,
     kernel: str | None,
+    kernels: bool,
+    schedule: str | None,
+    result: bool,
     options: Options,
 ) -> None:
     """Print what was asked for; the module as imported if nothing was."""
+    if result and schedule is None:
+        raise UnityError("--result without --schedule", hint="it prints what the steps give")
     if is_executable(model):
-        if passes or after is not None or kernel is not None:
-            only_models(model, "inspect --passes, --after and --kernel")
+        if passes or kernels or any(x is not None for x in (after, kernel, schedule)):
+            only_models(model, "inspect --passes, --after, --kernel, --kernels and --schedule")
         show_artifact(model)
         return
     module = load(model)
-    if kernel is not None:
+    if schedule is not None:
+        print_schedule(module, schedule, result, options)
+    elif kernels:
+        list_kernels(module, options)
+    elif kernel is not None:
         _print_kernel(module, kernel, options)
     elif passes or after is not None:
         machine = backend_of(options.target).machine()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
+from unity.machine.target import Target
 from unity.runtime.artifact.naming import path_of
 from unity.runtime.artifact.write import write_image
 from unity.runtime.call import PythonCall
@@ -42,11 +44,15 @@ from unity.runtime.timing import Benchmark, Profile, benchmark, profile
 from unity.runtime.vm import VM, Event, Kernel
 from unity.version import VERSION
 
+if TYPE_CHECKING:  # what only the compiler has, told to type checkers alone
+    from unity.ir.stmt import PrimFunc
+    from unity.transform.schedule.schedule import Schedule
+
 PROFILED_CALLS = 20
 
 
 class Listings(Protocol):
-    """What only the compiler can give, made when asked for: texts, and code for others."""
+    """What only the compiler can give, made when asked for: texts, schedules, code for others."""
 
     def ir(self, kernel: str | None = None) -> str:
         """The lowered module, or one kernel of it, in the language."""
@@ -58,6 +64,14 @@ class Listings(Protocol):
 
     def asm(self, kernel: str | None = None) -> str:
         """Assembly."""
+        ...
+
+    def kernel(self, kernel: str) -> PrimFunc:
+        """A kernel before it is laid out."""
+        ...
+
+    def schedule(self, kernel: str) -> Schedule:
+        """What the default rules do to it."""
         ...
 
     def export_library(self, image: Image, path: Path, threads: int) -> Path:
@@ -287,6 +301,11 @@ class Executable:
         return self._bytecode(watch)(*args, **named)
 
     @property
+    def target(self) -> Target:
+        """The machine that it was compiled for."""
+        return self._parts.image.target
+
+    @property
     def program(self) -> Program:
         """The bytecode."""
         return self._parts.image.program
@@ -404,14 +423,51 @@ class Executable:
         """The assembly of all kernels, or of one."""
         return self._listings(kernel).asm(kernel)
 
+    def kernel(self, kernel: str) -> PrimFunc:
+        """One of `kernels` as TensorIR, before it is laid out: what its schedule starts from.
+
+        Raises:
+            UnityError: There is none of that name, an engine computes it, the executable was loaded
+                from a file, or its pipeline lays nothing out by default.
+        """
+        return self._of_ours(kernel).kernel(kernel)
+
+    def schedule(self, kernel: str) -> Schedule:
+        """What the default rules did to one of `kernels`, as a `Schedule`: to be read and changed.
+
+        It is made anew, on ``exe.kernel(name)`` for the machine that this was compiled for, also
+        where the kernel's code came from the cache.
+
+        Raises:
+            UnityError: As `kernel` does; and if somebody else laid it out (a user, a rule of the
+                target's own), if it is a call of a library, or if a rule is not made of steps.
+        """
+        return self._of_ours(kernel).schedule(kernel)
+
+    def _of_ours(self, kernel: str) -> Listings:
+        listings = self._listings(kernel)
+        engine = next(k.engine for k in self.program.kernels if k.name == kernel)
+        if engine:
+            raise UnityError(
+                f"{kernel!r} is computed by the engine {engine}, not by a kernel of ours",
+                hint='resolve="tir" compiles kernels of ours',
+            )
+        return listings
+
     def _listings(self, kernel: str | None) -> Listings:
         if self._parts.listings is None:
             raise UnityError(
                 "this executable was loaded from a file, which holds no source texts",
-                hint="compile the model again to see its IR, LLVM and assembly",
+                hint="compile the model again to see its kernels: TensorIR, LLVM, assembly",
             )
         if kernel is not None and kernel not in self.kernels:
-            raise UnityError(f"no kernel {kernel!r}", hint=f"there are: {', '.join(self.kernels)}")
+            near = get_close_matches(kernel, self.kernels, 3)
+            like = (
+                f"did you mean {', '.join(near)}?"
+                if near
+                else "exe.kernels, or inspect --kernels, lists all"
+            )
+            raise UnityError(f"no kernel {kernel!r}", hint=like)
         return self._parts.listings
 
     def _code(self, name: str) -> FunctionCode:
