@@ -247,7 +247,7 @@ def checked(func: PrimFunc, where: str) -> PrimFunc:
     for path in _loop_paths(func.body, ()):
         loop = path[-1]
         if isinstance(loop, For) and loop.kind in ("parallel", "vectorized", "thread"):
-            why = may_run_at_once(loop, path)
+            why = may_run_at_once(loop, path, joined=loop.kind == "vectorized")
             if why is not None:
                 raise illegal(where, f"the loop {loop.var.name!r} is {loop.kind}: {why}")
     return func

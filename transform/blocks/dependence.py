@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.arith.region import covers
-from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt
+from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt, Store
 from unity.ir.visit import stmt_children, walk_stmt
 
 from .legality import INTRINSIC, breach, commutes, late_init, reaches_once
@@ -118,8 +118,14 @@ def _may_reorder_steps(
     return late_init(site) if block.init is not None else None
 
 
-def may_run_at_once(loop: For, path: Path) -> str | None:
-    """Why the iterations of a loop may not run at once; None if they may."""
+def may_run_at_once(loop: For, path: Path, *, joined: bool = False) -> str | None:
+    """Why the iterations of a loop may not run at once; None if they may.
+
+    Args:
+        loop: The loop.
+        path: The way to it.
+        joined: Whether what iterations add to one place is joined first, as lanes of a vector are.
+    """
     loose = loose_statement(loop.body)
     if loose is not None:
         return f"a {type(loose).__name__} stands outside any block"
@@ -129,6 +135,11 @@ def may_run_at_once(loop: For, path: Path) -> str | None:
         if all(r.buffer in private for r in block.writes):
             continue
         kinds = driven(block, loop.var)
+        if joined and kinds == {"R"}:
+            why = _may_join(site, loop)
+            if why is None:
+                continue
+            return why
         if kinds - {"S"}:
             kind = "an opaque" if "O" in kinds else "a reduce"
             return f"it drives {kind} axis of block {block.name!r}"
@@ -142,3 +153,18 @@ def may_run_at_once(loop: For, path: Path) -> str | None:
         if why is not None:
             return why
     return shares_iterations(loop.body, path)
+
+
+def _may_join(site: Site, loop: For) -> str | None:
+    """Why steps of a reduction, one a lane, may not be joined to one step; None if they may."""
+    block, store = site.block, site.block.body
+    if loop.body is not block or not isinstance(store, Store):
+        return f"it drives a reduce axis of block {block.name!r}"
+    if block.init is not None:
+        return f"the init of block {block.name!r} stands among the steps"
+    if not commutes(block):
+        return f"the steps of the reduction {block.name!r} are not known to come in any order"
+    lanes = {a.var for a in block.axes if loop.var in variables(a.value)}
+    if any(variables(i) & lanes for i in store.indices):
+        return f"lanes of block {block.name!r} may meet in one place"
+    return breach(site)

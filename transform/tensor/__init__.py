@@ -6,6 +6,7 @@
 from ..passes import Pass
 from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
+from .join_lanes import JoinLanes
 from .lower_blocks import LowerBlocks
 from .mask_lanes import MaskLanes
 from .parallel_outermost import ParallelOutermost
@@ -19,6 +20,7 @@ from .vectorize_loops import VectorizeLoops
 __all__ = [
     "CompactBuffers",
     "FlattenBuffers",
+    "JoinLanes",
     "LowerBlocks",
     "MaskLanes",
     "ParallelOutermost",
@@ -44,6 +46,7 @@ def lowering() -> tuple[Pass, ...]:
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
         TransposeLanes(),  # while loops say which way they go
+        JoinLanes(),  # before loops are vectors
         VectorizeLoops(),
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants

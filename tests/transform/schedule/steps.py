@@ -143,6 +143,11 @@ def _reduce(sch: Schedule, random: Random, block: str) -> None:
             sch.blockize(loop)
 
 
+def _lanes(sch: Schedule, random: Random, block: str) -> None:
+    _, lanes = sch.split(some_loop(sch, random, block), [None, random.choice([2, 3, 4])])
+    sch.vectorize(lanes)
+
+
 def _layout(sch: Schedule, random: Random, block: str) -> None:
     k = random.randint(1, 4)
     maps: tuple[Callable[..., Sequence[Operand]], ...] = (
@@ -183,6 +188,7 @@ REDUCTIONS: tuple[Step, ...] = (
     _reduce,
     _reduce,
     _reduce,
+    _lanes,
     _layout,
     _layout,
     _split,

@@ -167,6 +167,21 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         lambda s: s.vectorize(at("b", 0)(s)),
         "vectorize, argument 1 'loop': block 'b' writes 'c', which decides what it does",
     ),
+    "lanes of steps in an order": (
+        HOSTILE["horner2"],
+        lambda s: s.vectorize(at("b", 2)(s)),
+        "vectorize, argument 1 'loop': 'b' does not reduce one formula by an operation with a zero",
+    ),
+    "lanes of a reduction and more": (
+        HOSTILE["matmul"],
+        lambda s: s.vectorize(s.fuse(at("b", 1)(s), at("b", 2)(s))),
+        "vectorize, argument 1 'loop': it drives a reduce axis of block 'b'",
+    ),
+    "lanes of single steps that another block reads": (
+        HOSTILE["interleaved"],
+        lambda s: s.vectorize(s.split(at("s", 1)(s), [None, 2])[1]),
+        "vectorize, argument 1 'loop': it drives a reduce axis of block 's'",
+    ),
     "a loop's variable in a block": (
         HOSTILE["loopvar2"],
         lambda s: s.compute_at("p", at("q", 1)(s)),

@@ -61,7 +61,7 @@ def at_once(
     where = f"{name}, argument 1 'loop'"
     if loop.kind != "serial":
         raise illegal(where, f"it is {loop.kind} already")
-    why = may_run_at_once(loop, path)
+    why = may_run_at_once(loop, path, joined=kind == "vectorized")
     if why is not None:
         raise illegal(where, why)
     return Outcome(replaced(func, [(loop, replace(loop, kind=kind, thread=tag))]))

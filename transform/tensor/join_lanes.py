@@ -1,0 +1,101 @@
+"""JoinLanes: what lanes add to one place is joined by halves first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from unity.ir.foreign import foreign_symbol
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.regions import add, multiply
+from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Seq, Stmt, Store
+from unity.ir.visit import map_stmt, prim_loads
+
+from ..blocks.access import depends
+from ..blocks.extents import number
+from ..passes import Context, Pass, Sight
+from .functions import map_prim_funcs, with_body
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLanes(Pass):
+    """A vectorized loop that adds to one element computes a vector, halved until one is left.
+
+    Takes flat buffers. The same for every commutative operation. Loops whose lanes have places of
+    their own, or that do more, are left to `VectorizeLoops`.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 4], c: f32[Buffer, 1]) -> None:
+    ...     for i in T.vectorized(4):
+    ...         c[0] += a[i]
+    ... ''')
+    >>> print(print_module(JoinLanes()(before, Context())), end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 4], c: f32[Buffer, 1]) -> None:
+        joined = T.alloc((4,), "float32", scope="local")
+        for i in T.vectorized(4):
+            joined[i] = a[i]
+        for lane in T.vectorized(2):
+            joined[lane] += joined[lane + 2]
+        for lane in range(1):
+            joined[lane] += joined[lane + 1]
+        c[0] += joined[0]
+    """
+
+    sees: ClassVar[Sight] = "kernel"
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself."""
+        return map_prim_funcs(module, lambda f: with_body(f, _stmt(f.body)))
+
+
+def _stmt(s: Stmt) -> Stmt:
+    if isinstance(s, For) and s.kind == "vectorized":
+        return _joined(s, s.body) or s
+    return map_stmt(s, _stmt, lambda e: e)
+
+
+def _joined(loop: For, s: Stmt) -> Stmt | None:
+    """The loop with a statement as its body; None where that adds nothing to one element."""
+    lanes = number(loop.extent)
+    match s:
+        case IfThen(condition, then, None) if not depends(condition, loop.var):
+            inner = _joined(loop, then)
+            return None if inner is None else replace(s, then=inner)
+        case Store(buffer, indices, Binary("add" | "mul" | "min" | "max" | "and" | "or", a, b)):
+            here = Load(buffer, indices)
+            value = b if a == here else a
+            alone = s.predicate is None and not any(depends(i, loop.var) for i in indices)
+            if lanes is None or here not in (a, b) or not alone or _uses(value, buffer):
+                return None
+            return _halved(replace(loop, body=s), s, value, lanes)
+        case _:
+            return None
+
+
+def _uses(value: PrimExpr, buffer: Buffer) -> bool:
+    return foreign_symbol(value) is not None or any(x.buffer is buffer for x in prim_loads(value))
+
+
+def _halved(loop: For, store: Store, value: PrimExpr, lanes: int) -> Stmt:
+    """A step of each lane in a register; the second half added to the first, and so on."""
+    operation = store.value
+    assert isinstance(operation, Binary)
+    joined = Buffer("joined", (imm(lanes),), value.dtype, scope="local")
+    first = Store(joined, (add(loop.var, multiply(loop.begin, imm(-1))),), value)
+    stmts: list[Stmt] = [replace(loop, body=first)]
+    while lanes > 1:
+        half, lane = lanes // 2, PrimVar("lane")
+        both = Binary(
+            operation.op, Load(joined, (lane,)), Load(joined, (add(lane, imm(lanes - half)),))
+        )
+        kind: ForKind = "vectorized" if half > 1 else "serial"
+        stmts.append(For(lane, imm(0), imm(half), Store(joined, (lane,), both), kind))
+        lanes -= half
+    here = Load(store.buffer, store.indices)
+    value = Binary(operation.op, here, Load(joined, (imm(0),)))
+    stmts.append(replace(store, value=value))
+    return Allocate(joined, Seq(tuple(stmts)))
