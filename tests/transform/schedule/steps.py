@@ -159,14 +159,24 @@ def _layout(sch: Schedule, random: Random, block: str) -> None:
         lambda i, j: (i + j,),
     )
     chosen = random.choice(maps)
-    if random.random() < 0.5:
-        sch.transform_layout(block, 0, chosen)
-    else:
-        sch.transform_block_layout(block, chosen)
+    match random.randrange(3):
+        case 0:
+            sch.transform_layout(block, 0, chosen)
+        case 1:
+            sch.transform_block_layout(block, chosen)
+        case _:
+            axes = list(range(len(sch.axis_kinds(block))))
+            random.shuffle(axes)
+            sch.reorder_block_iter_var(block, axes)
 
 
 def _sample(sch: Schedule, random: Random, block: str) -> None:
-    match random.randrange(3):
+    match random.randrange(4):
+        case 3:
+            loop = some_loop(sch, random, block)
+            parts = random.randint(1, 3)
+            args = (parts, random.randrange(parts), random.choice([1, 2, 3]))
+            sch.split(loop, sch.sample_partitioned_tile(loop, *args))
         case 0:
             loop = some_loop(sch, random, block)
             sch.split(loop, sch.sample_perfect_tile(loop, random.randint(1, 3), 4))

@@ -336,6 +336,35 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         "sample_perfect_tile, argument 'decision': it is 2 factors of 4, the last at most 16, got "
         "[3, 2]",
     ),
+    "no place for the inner part": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_partitioned_tile(at("b", 0)(s), 2, 2),
+        "sample_partitioned_tile, argument 3 'place': it is the number of a part, from 0 to 1, "
+        "got 2",
+    ),
+    "an inner part that divides nothing": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_partitioned_tile(at("b", 0)(s), 2, 1, 3),
+        "sample_partitioned_tile, argument 4 'inner_factor': it must divide 4, got 3",
+    ),
+    "an inner part decided": (
+        HOSTILE["matmul"],
+        lambda s: s.sample_partitioned_tile(at("b", 0)(s), 2, 1, 2, decision=[4, 1]),
+        "sample_partitioned_tile, argument 'decision': it is 2 factors of 4, those from number 1 "
+        "on a multiple of 2 together, got [4, 1]",
+    ),
+    "no order of axes": (
+        HOSTILE["matmul"],
+        lambda s: s.reorder_block_iter_var("b", [0, 1, 1]),
+        "reorder_block_iter_var, argument 2 'order': it holds each number from 0 to 2 once, got "
+        "[0, 1, 1]",
+    ),
+    "a layout of steps in another order than the axes": (
+        HOSTILE["crossed"],
+        lambda s: s.transform_block_layout("b", lambda i, j, k: (i, j, k)),
+        "transform_block_layout, argument 2 'index_map': the steps of 'b' are not known to come "
+        "in any order",
+    ),
     "weights": (
         HOSTILE["matmul"],
         lambda s: s.sample_categorical([1, 2], [1.0]),
@@ -456,6 +485,8 @@ STEPS: dict[str, tuple[object, ...]] = {
     "transform_layout": ("p", 0, _swapped),
     "transform_block_layout": ("p", _swapped),
     "sample_perfect_tile": (Loop("s", 0), 2, 4),
+    "sample_partitioned_tile": (Loop("s", 0), 2, 1, 2),
+    "reorder_block_iter_var": ("p", [1, 0]),
     "sample_categorical": ([1, 2], [0.5, 0.5]),
     "sample_compute_location": ("p",),
     "specialize": ({},),

@@ -138,6 +138,15 @@ def test_who_reads_what() -> None:
     assert [b.name for b in sch.get_producers("window")] == ["double"]
     assert [b.name for b in sch.get_consumers("window")] == ["rows"]
     assert [b.name for b in sch.get_child_blocks(sch.get_loops("rows")[0])] == ["rows"]
+    assert [b.name for b in sch.get_output_blocks()] == ["rows"]
+
+
+def test_results_of_a_block() -> None:
+    """What a block around others leaves behind, those within it leave."""
+    sch = Schedule(program())
+    outer = sch.blockize(sch.get_loops("double")[0])
+    assert [b.name for b in sch.get_output_blocks(outer)] == ["double"]
+    assert [b.name for b in sch.get_output_blocks()] == ["rows"]
 
 
 def test_decisions_are_replayed_and_may_be_changed() -> None:

@@ -7,11 +7,12 @@ Loops are given by variable, blocks by name; `unity.transform.schedule.Schedule`
 from .annotate import annotate, unannotate
 from .blocks.blockize import blockize
 from .blocks.pad_einsum import pad_einsum
+from .blocks.reorder_block_iter_var import reorder_block_iter_var
 from .blocks.tensorize import tensorize
 from .blocks.transform_block_layout import transform_block_layout
 from .location.compute_at import compute_at
 from .location.compute_inline import compute_inline
-from .location.neighbours import consumers, producers
+from .location.neighbours import consumers, output_blocks, producers
 from .location.reverse_compute_at import reverse_compute_at
 from .location.reverse_compute_inline import reverse_compute_inline
 from .loops.add_unit_loop import add_unit_loop
@@ -29,6 +30,7 @@ from .reduction.merge_reduction import merge_reduction
 from .reduction.rfactor import rfactor
 from .sampling.sample_categorical import check_decision, sample_categorical
 from .sampling.sample_compute_location import compute_locations
+from .sampling.sample_partitioned_tile import check_partitioned_tile, sample_partitioned_tile
 from .sampling.sample_perfect_tile import check_perfect_tile, sample_perfect_tile
 from .specialize import specialize
 from .storage.cache_read import cache_read
@@ -49,6 +51,7 @@ __all__ = [
     "cache_read",
     "cache_write",
     "check_decision",
+    "check_partitioned_tile",
     "check_perfect_tile",
     "compute_at",
     "compute_inline",
@@ -58,16 +61,19 @@ __all__ = [
     "fuse",
     "loop_partition",
     "merge_reduction",
+    "output_blocks",
     "pad_einsum",
     "parallel",
     "prefetch",
     "producers",
     "reindex",
     "reorder",
+    "reorder_block_iter_var",
     "reverse_compute_at",
     "reverse_compute_inline",
     "rfactor",
     "sample_categorical",
+    "sample_partitioned_tile",
     "sample_perfect_tile",
     "set_axis_separator",
     "set_scope",

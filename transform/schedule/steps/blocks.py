@@ -33,6 +33,12 @@ class BlockSteps(State):
         return self._block("tensorize", (loop, intrinsic), done)
 
     @step
+    def reorder_block_iter_var(self, block: AnyBlock, order: Sequence[int]) -> None:
+        """A block's axes in another order, its loops as they are."""
+        done = p.reorder_block_iter_var(self.func, name_of(block), order)
+        self._do("reorder_block_iter_var", (as_ref(block), order), done)
+
+    @step
     def transform_block_layout(self, block: AnyBlock, index_map: AnyMap) -> None:
         """A block over other axes, in a nest of its own."""
         m = as_map(index_map)

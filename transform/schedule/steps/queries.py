@@ -57,6 +57,11 @@ class Queries(State):
         """The blocks of the same scope that read what a block writes."""
         return _refs(p.consumers(self.func, name_of(block)))
 
+    @query
+    def get_output_blocks(self, of: AnyBlock | None = None) -> tuple[BlockRef, ...]:
+        """The blocks directly inside a block, or the kernel, that write what outlives it."""
+        return _refs(p.output_blocks(self.func, None if of is None else name_of(of)))
+
 
 def _refs(blocks: Sequence[Block]) -> tuple[BlockRef, ...]:
     return tuple(BlockRef(b.name) for b in blocks)

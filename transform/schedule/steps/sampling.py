@@ -27,6 +27,27 @@ class SamplingSteps(State):
         return self._note("sample_perfect_tile", (loop, parts, limit), made, list(drawn))
 
     @step
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRef,
+        parts: int,
+        place: int = 0,
+        inner_factor: int = 1,
+        *,
+        decision: Sequence[int] | None = None,
+    ) -> tuple[Decision, ...]:
+        """Factors of a loop's extent, those from a place on a multiple of a number together."""
+        args = (loop, parts, place, inner_factor)
+        var, drawn = self._var(loop), decision
+        if drawn is not None:
+            p.check_partitioned_tile(self.func, var, parts, place, inner_factor, drawn)
+        else:
+            drawn = p.sample_partitioned_tile(
+                self.func, var, parts, place, inner_factor, self._random
+            )
+        return self._note("sample_partitioned_tile", args, self._decisions(drawn), list(drawn))
+
+    @step
     def sample_categorical(
         self, candidates: Sequence[int], weights: Sequence[float], *, decision: int | None = None
     ) -> Decision:

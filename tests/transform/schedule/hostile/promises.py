@@ -90,6 +90,17 @@ for i, k, l in T.grid(4, 3, 2):
         c[vi] = c[vi] * 2.0 + a[vi, vk, vl]
 """,
     ),
+    "crossed": Program(
+        "a: f32[Buffer, 4, 3, 2], c: f32[Buffer, 4]",
+        """
+for i, k, l in T.grid(4, 3, 2):
+    with T.block("b"):
+        vi, vl, vk = T.axis.remap("SRR", i, l, k)
+        with T.init():
+            c[vi] = 1.0
+        c[vi] = c[vi] * 2.0 + a[vi, vk, vl]
+""",
+    ),
     "minus": Program(
         "a: f32[Buffer, 4, 6], c: f32[Buffer, 4]",
         """

@@ -9,7 +9,7 @@ from unity.ir.prim_expr import PrimExpr, PrimVar, imm
 from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range
 from unity.ir.visit import substitute_stmt
 
-from ....blocks.legality import breach, commutes, late_init
+from ....blocks.legality import breach, commutes, keeps_order, late_init
 from ....blocks.site import Site
 from ....blocks.tree import (
     NOTHING,
@@ -88,7 +88,7 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         raise illegal(where, "it is not known to be a bijection onto boxes from 0")
     reduces = [a.var for a in block.axes if a.kind == "R"]
     moved = [e for e in outputs if variables(e) & set(reduces)]
-    if moved != reduces and not commutes(block):
+    if (moved != reduces or not keeps_order(site)) and not commutes(block):
         raise illegal(where, f"the steps of {name!r} are not known to come in any order")
     made: list[For] = []
     axes: list[BlockAxis] = []

@@ -45,25 +45,43 @@ def sample_perfect_tile(
     >>> len(sch.split(loop, factors)), factors[0] * factors[1] * factors[2]
     (3, 64)
     """
-    extent = number(loop_path(func, var)[1].extent)
-    if extent is None:
-        raise illegal("sample_perfect_tile, argument 1 'loop'", "its extent is no constant")
-    if extent < 1:
-        raise illegal("sample_perfect_tile, argument 1 'loop'", "it is empty: 0 has no factors")
-    if not 0 < parts <= MOST_PARTS:
-        why = f"must be from 1 to {MOST_PARTS}, got {parts}"
-        raise illegal("sample_perfect_tile, argument 2 'parts'", why)
+    extent = extent_to_part("sample_perfect_tile", func, var, parts)
     if limit < 1:
         raise illegal("sample_perfect_tile, argument 3 'limit'", f"must be positive, got {limit}")
+    return drawn_factors(extent, parts, limit, random)
+
+
+def extent_to_part(step: str, func: PrimFunc, var: PrimVar, parts: int) -> int:
+    """The constant extent of a loop that becomes a number of parts.
+
+    Raises:
+        UnityError: It is none, or 0, or there are no parts.
+    """
+    extent = number(loop_path(func, var)[1].extent)
+    if extent is None:
+        raise illegal(f"{step}, argument 1 'loop'", "its extent is no constant")
+    if extent < 1:
+        raise illegal(f"{step}, argument 1 'loop'", "it is empty: 0 has no factors")
+    if not 0 < parts <= MOST_PARTS:
+        why = f"must be from 1 to {MOST_PARTS}, got {parts}"
+        raise illegal(f"{step}, argument 2 'parts'", why)
+    return extent
+
+
+def drawn_factors(total: int, parts: int, limit: int, random: Random) -> tuple[int, ...]:
+    """Factors of a number, the last of them at most `limit`."""
     factors: list[int] = []
-    left = extent
+    left = total
     for k in range(parts - 1):
         most = limit if k == 0 else left
-        factors.insert(
-            0, random.choice([d for d in range(1, left + 1) if left % d == 0 and d <= most])
-        )
+        factors.insert(0, random.choice([d for d in divisors(left) if d <= most]))
         left //= factors[0]
     return (left, *factors)
+
+
+def divisors(n: int) -> list[int]:
+    """What divides a positive number, ascending."""
+    return [d for d in range(1, n + 1) if n % d == 0]
 
 
 def check_perfect_tile(
