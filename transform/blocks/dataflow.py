@@ -40,7 +40,7 @@ from .tree import (
     around,
     blocks_below,
     illegal,
-    known_at,
+    known_above,
     loops_of,
     replaced,
     scope_path,
@@ -143,7 +143,7 @@ def site_of(path: Path) -> Site:
     block = path[-1]
     assert isinstance(block, Block)
     above = scope_path(path)[:-1]
-    return Site(block, above, loops_of(above), known_at(path[:-1]))
+    return Site(block, above, loops_of(above), known_above(path))
 
 
 def sole_store(block: Block, buffer: Buffer, func: PrimFunc) -> bool:

@@ -12,7 +12,7 @@ from unity.ir.visit import walk_prim
 from .dataflow import Access, accesses, loaded, order_of, site_of, stored
 from .legality import calls_foreign, commutes, keeps_order, late_init, uses_loop
 from .site import Site, sites
-from .tree import Path, blocks_below, driven, illegal, known_at, loops_of, scope_path
+from .tree import Path, blocks_below, driven, illegal, known_above, known_at, loops_of, scope_path
 
 
 def refuse_moved(where: str, func: PrimFunc, path: Path, at: Path = ()) -> None:
@@ -27,7 +27,7 @@ def refuse_moved(where: str, func: PrimFunc, path: Path, at: Path = ()) -> None:
     block = path[-1]
     assert isinstance(block, Block)
     above = tuple(s for s in scope_path(path)[:-1] if not any(s is x for x in at))
-    site = Site(block, above, loops_of(above), known_at(path[:-1]))
+    site = Site(block, above, loops_of(above), known_above(path))
     name = uses_loop(site_of(path))
     if name is not None:
         raise illegal(where, f"it uses {name!r} other than by an axis")
@@ -52,7 +52,7 @@ def refuse_shifting(where: str, func: PrimFunc, path: Path) -> None:
     """Refuse a block that runs over what is read from memory that something stores to."""
     block = path[-1]
     assert isinstance(block, Block)
-    site = Site(block, path[:-1], loops_of(path), known_at(path[:-1]))
+    site = Site(block, path[:-1], loops_of(path), known_above(path))
     shifting = site.decides_by() & stored(func.body)
     if shifting:
         name = min(b.name for b in shifting)

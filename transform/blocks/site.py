@@ -13,7 +13,7 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Region, Stmt, Store
 from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
 
-from .tree import Path, Values, bound_to, is_zero, known_at, loops_of, variables
+from .tree import Path, Values, bound_to, is_zero, known_above, loops_of, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def sites(top: Stmt, path: Path) -> list[Site]:
 
     def go(s: Stmt, above: tuple[Stmt, ...]) -> None:
         if isinstance(s, Block):
-            known = known_at((*path, *above))
+            known = known_above((*path, *above, s))
             found.append(Site(s, above, loops_of(above), known))
             return
         for child in stmt_children(s):

@@ -12,7 +12,7 @@ from unity.arith import Analyzer
 from unity.arith.region import covers
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, SizeVar, imm
+from unity.ir.prim_expr import Binary, Load, Not, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import (
     Allocate,
@@ -128,8 +128,19 @@ def known_at(path: Path) -> Analyzer:
     if found is None:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
-        _KNOWN[key] = found = (path, _knowing(known_at(path[:-1]), path[-1]))
+        _KNOWN[key] = found = (path, _knowing(known_above(path), path[-1]))
     return found[1]
+
+
+def known_above(path: Path) -> Analyzer:
+    """The same without the statement at the end: conditions over sizes hold where it stands."""
+    known, above = known_at(path[:-1]), path[-2] if len(path) > 1 else None
+    if not isinstance(above, IfThen) or any(
+        isinstance(x, PrimVar | Load) for x in walk_prim(above.condition)
+    ):
+        return known
+    holds = path[-1] is above.then
+    return known.with_condition(above.condition if holds else Not(above.condition))
 
 
 def _knowing(known: Analyzer, s: Stmt) -> Analyzer:
@@ -297,7 +308,19 @@ def copied(s: Stmt, func: PrimFunc) -> Stmt:
     """A second copy of a part of a prim func, with variables and block names of its own."""
     names = {b.name for b in all_blocks(func.body)}
     bound = {v for x in walk_stmt(s) for v in _binds(x)}
-    return renewed(s, names, bound)
+    return substitute_stmt(renewed(s, names, bound), {}, {b: replace(b) for b in temporaries(s)})
+
+
+def temporaries(s: Stmt) -> Iterator[Buffer]:
+    """The buffers that a statement allocates."""
+    for x in walk_stmt(s):
+        match x:
+            case Allocate():
+                yield x.buffer
+            case Block():
+                yield from x.allocations
+            case _:
+                pass
 
 
 def honest(func: PrimFunc) -> PrimFunc:

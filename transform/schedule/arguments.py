@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from unity.annotated import Kind
 from unity.arguments import public
 from unity.ir.marks import SCOPES
+from unity.ir.prim_expr import PrimExpr
 
 from .index_map import IndexMap
 from .refs import BlockRef, LoopRef
@@ -71,6 +72,10 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
         lambda v: (
             isinstance(v, Mapping) and all(isinstance(k, str) and _is_int(n) for k, n in v.items())
         ),
+    ),
+    "Condition": (
+        "a condition: text such as 'n >= 32', or an expression",
+        lambda v: isinstance(v, (str, *get_args(PrimExpr))),
     ),
     "Sequence[int]": ("integers", _many(_is_int)),
     "Sequence[int] | None": ("integers", _or_none(_many(_is_int))),

@@ -13,13 +13,15 @@ from typing import cast
 from unity.errors import UnityError
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
+from unity.script.printer import text
 
 from ..blocks.tree import distinct, honest
 from . import primitives as p
 from .arguments import is_step, query, step
 from .as_python import as_python
-from .refs import AnyBlock, LoopRef, Name
-from .state import as_ref
+from .condition import Condition, condition_of
+from .refs import AnyBlock, BlockRef, LoopRef, Name
+from .state import as_ref, name_of
 from .steps.blocks import BlockSteps
 from .steps.location import LocationSteps
 from .steps.loops import LoopSteps
@@ -107,6 +109,13 @@ class Schedule(
     def specialize(self, sizes: Mapping[str, int]) -> None:
         """Unknown sizes become numbers."""
         self._do("specialize", (sizes,), p.specialize(self.func, sizes))
+
+    @step
+    def specialize_when(self, condition: Condition, *blocks: AnyBlock) -> tuple[BlockRef, ...]:
+        """Versions of nests, or of all, by a fact about sizes; gives the other one's blocks."""
+        fact = condition_of(condition, self.func)
+        done = p.specialize_when(self.func, fact, [name_of(b) for b in blocks])
+        return self._blocks("specialize_when", (text(fact), *map(as_ref, blocks)), done)
 
     @step
     def annotate(self, at: LoopRef | AnyBlock, key: Name, value: bool | float | str | None) -> None:

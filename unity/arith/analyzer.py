@@ -8,6 +8,7 @@ from math import gcd
 from typing import TypeAlias
 
 from unity.ir.dtype import INT64
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar
 
 from . import cases, division
@@ -69,6 +70,42 @@ class Analyzer:
         common = gcd(*p.values())  # what is positive stays so when it is divided by a number
         least = terms({monomial: c // common for monomial, c in p.items()})
         return Analyzer(replace(self._known, positive=self._known.positive | {terms(p), least}))
+
+    def with_condition(self, condition: PrimExpr) -> Analyzer:
+        """Knowing that a condition holds, as in a branch: what it says of sizes and numbers.
+
+        >>> from unity.ir.prim_expr import imm
+        >>> n = SizeVar("n")
+        >>> Analyzer().with_condition(Compare("ge", n, imm(32))).bounds(n)
+        (32, None)
+        """
+        known = self
+        for part in conjuncts(self.simplify(condition)):
+            if not isinstance(part, Compare) or part.a.dtype != INT64:
+                continue
+            a, b = self._rewriter.poly(part.a), self._rewriter.poly(part.b)
+            if part.op in ("lt", "le", "eq"):
+                known = known._with_least(poly.add(b, a, -1), 1 if part.op == "lt" else 0)
+            if part.op in ("gt", "ge", "eq"):
+                known = known._with_least(poly.add(a, b, -1), 1 if part.op == "gt" else 0)
+        return known
+
+    def _with_least(self, p: poly.Poly, least: int) -> Analyzer:
+        """Knowing ``p >= least``, where `p` is a size or its negative and a number."""
+        by = {monomial: c for monomial, c in p.items() if monomial}
+        match list(by.items()):
+            case [((SizeVar() as size,), 1 | -1 as sign)]:
+                low, high = self._known.bounds(size)
+                limit = (least - p.get((), 0)) * sign
+                if sign > 0:
+                    low = limit if low is None else max(low, limit)
+                else:
+                    high = limit if high is None else min(high, limit)
+                if low is None or high is None or low <= high:
+                    return self.with_range(size, low, high)
+            case _:
+                pass
+        return self
 
     def with_value(self, var: PrimVar, value: PrimExpr) -> Analyzer:
         """Knowing the value that a variable is bound to, as inside a `Let`."""

@@ -7,6 +7,7 @@ from random import Random
 
 from unity.errors import UnityError
 from unity.ir.prim_expr import Operand
+from unity.ir.signature import size_params
 from unity.ir.stmt import For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt
 from unity.transform.blocks.tree import all_blocks
@@ -65,6 +66,15 @@ def _kind(sch: Schedule, random: Random, block: str) -> None:
 def _partition(sch: Schedule, random: Random, block: str) -> None:
     extents = [random.randint(1, 4) for _ in range(random.randint(1, 2))]
     sch.loop_partition(some_loop(sch, random, block), extents)
+
+
+def _versions(sch: Schedule, random: Random, block: str) -> None:
+    sizes = [s.name for s in size_params(sch.func)] or ["n"]
+    a, b, k = random.choice(sizes), random.choice(sizes), random.randint(0, 5)
+    facts = [f"{a} >= {k}", f"{a} == {b}", f"{a} % 2 == 0 and {b} < {k}", f"{a} == {k}"]
+    names = [b.name for b in all_blocks(sch.func.body)]
+    others = [random.choice(names)] if random.random() < 0.5 else []
+    sch.specialize_when(random.choice(facts), *random.choice([(), (block, *others)]))
 
 
 def _mark(sch: Schedule, random: Random, block: str) -> None:
@@ -191,7 +201,7 @@ def _sample(sch: Schedule, random: Random, block: str) -> None:
 
 LOOPS: tuple[Step, ...] = (
     *(_split, _split, _fuse, _reorder, _reorder, _tile),
-    *(_partition, _mark, _fetch),
+    *(_partition, _mark, _fetch, _versions),
 )
 KINDS: tuple[Step, ...] = (_kind,)
 REDUCTIONS: tuple[Step, ...] = (
@@ -208,7 +218,7 @@ REDUCTIONS: tuple[Step, ...] = (
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
     *(_inline, _move, _move, _move, _cache, _memory),
-    *(_fetch, _split, _reorder),
+    *(_fetch, _split, _reorder, _versions),
 )
 
 

@@ -490,6 +490,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "sample_categorical": ([1, 2], [0.5, 0.5]),
     "sample_compute_location": ("p",),
     "specialize": ({},),
+    "specialize_when": ("n >= 2", "p"),
 }
 
 

@@ -33,6 +33,7 @@ from .sampling.sample_compute_location import compute_locations
 from .sampling.sample_partitioned_tile import check_partitioned_tile, sample_partitioned_tile
 from .sampling.sample_perfect_tile import check_perfect_tile, sample_perfect_tile
 from .specialize import specialize
+from .specialize_when import specialize_when
 from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
 from .storage.prefetch import prefetch
@@ -78,6 +79,7 @@ __all__ = [
     "set_axis_separator",
     "set_scope",
     "specialize",
+    "specialize_when",
     "split",
     "storage_align",
     "store_at",

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from unity.arith import Analyzer
+from unity.ir.dtype import INT64
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import PrimExpr, SizeVar, imm
+from unity.ir.prim_expr import Binary, Compare, Not, PrimExpr, Select, SizeVar, imm
 from unity.ir.signature import size_params
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Range, Stmt
-from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
+from unity.ir.visit import map_stmt, rewrite_prim, substitute_prim, substitute_stmt
 
-from ...blocks.tree import Outcome, Values, conjunction, illegal, with_regions
+from ...blocks.tree import Outcome, Values, conjunction, illegal, variables, with_regions
 
 
 def specialize(func: PrimFunc, sizes: Mapping[str, int]) -> Outcome:
@@ -63,7 +64,7 @@ def specialize(func: PrimFunc, sizes: Mapping[str, int]) -> Outcome:
     buffers = {b: _sized(b, values) for b in func.buffers}
     params = tuple(buffers[p] if isinstance(p, Buffer) else p for p in func.params)
     body = substitute_stmt(func.body, values, buffers)
-    return Outcome(replace(func, params=params, body=_settled(body, Analyzer())))
+    return Outcome(replace(func, params=params, body=settled(body, Analyzer())))
 
 
 def _refuse(where: str, symbol: SizeVar, number: int) -> None:
@@ -85,29 +86,55 @@ def _sized(buffer: Buffer, values: Values) -> Buffer:
     return replace(buffer, shape=tuple(map(number, buffer.shape)), strides=strides)
 
 
-def _settled(s: Stmt, known: Analyzer) -> Stmt:
-    """A statement with what numbers decide decided: bounds, domains, predicates."""
+def settled(s: Stmt, known: Analyzer) -> Stmt:
+    """A statement with what is known decided: bounds, domains, predicates, `min` and `select`."""
     match s:
         case For():
             begin, extent = known.simplify(s.begin), known.simplify(s.extent)
             inside = known.with_extent(s.var, begin, extent)
-            return replace(s, begin=begin, extent=extent, body=_settled(s.body, inside))
+            return replace(s, begin=begin, extent=extent, body=settled(s.body, inside))
         case Block():
             parts = () if s.predicate is None else conjuncts(s.predicate)
             left = [p for p in parts if not known.prove(p)]  # as they are: they name their loops
             axes = tuple(
                 replace(
                     a,
-                    value=known.simplify(a.value),
+                    value=_settled_value(a.value, known),
                     domain=Range(known.simplify(a.domain.begin), known.simplify(a.domain.extent)),
                 )
                 for a in s.axes
             )
             for a in axes:
                 known = known.with_extent(a.var, a.domain.begin, a.domain.extent)
-            init = None if s.init is None else _settled(s.init, known)
-            body = _settled(s.body, known)
+            init = None if s.init is None else settled(s.init, known)
+            body = settled(s.body, known)
             new = replace(s, axes=axes, predicate=conjunction(left), init=init, body=body)
             return with_regions(new)
         case _:
-            return map_stmt(s, lambda x: _settled(x, known), lambda e: e)
+            return map_stmt(s, lambda x: settled(x, known), lambda e: _decided(e, known))
+
+
+def _settled_value(value: PrimExpr, known: Analyzer) -> PrimExpr:
+    """An axis' value simplified, but that it names its loops: an empty one runs the init yet."""
+    new = known.simplify(value)
+    return new if variables(new) == variables(value) else value
+
+
+def _decided(e: PrimExpr, known: Analyzer) -> PrimExpr:
+    """An expression with what is known chosen, where it chooses."""
+
+    def choose(x: PrimExpr) -> PrimExpr | None:
+        match x:
+            case Binary("min" | "max" as op, a, b) if x.dtype == INT64:
+                less, more = (a, b) if op == "min" else (b, a)
+                if known.prove(Compare("le", less, more)):
+                    return a
+                return b if known.prove(Compare("le", more, less)) else None
+            case Select(condition, then, otherwise):
+                if known.prove(condition):
+                    return then
+                return otherwise if known.prove(Not(condition)) else None
+            case _:
+                return None
+
+    return rewrite_prim(e, choose)

@@ -13,6 +13,7 @@ Step = tuple[str, tuple[object, ...]]
 """A method of `Schedule`, and its arguments."""
 
 FACTORS = ([None, 2], [None, 3], [3, None], [None, 2, 2], [2, 4], [None])
+FACTS = ("n >= 3", "m % 2 == 0", "n == m", "few < 2")
 STRETCHES = ([1], [2], [1, 2], [100])
 MAPS: tuple[Callable[..., Sequence[Operand]], ...] = (
     lambda i: (i // 2, i % 2),
@@ -82,6 +83,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
         ("pad_einsum", (block, [2, 4, 3][:axes])),
         ("annotate", (block, "note", 1)),
         ("reorder_block_iter_var", (block, list(range(axes))[::-1])),
+        *(("specialize_when", (fact, block)) for fact in FACTS),
     ]
 
 

@@ -20,7 +20,7 @@ from ....blocks.tree import (
     conjunction,
     illegal,
     is_zero,
-    known_at,
+    known_above,
     replaced,
     scope_path,
     sequence,
@@ -88,7 +88,7 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
     """
     path, block = block_path(func, name)
     loops = _nest(path, block)
-    padded = _padded(block, padding, known_at(path[:-1]))
+    padded = _padded(block, padding, known_above(path))
     if not padded:
         return Outcome(func)
     store, reads = _contraction(block, padded)

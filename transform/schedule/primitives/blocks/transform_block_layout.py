@@ -18,7 +18,7 @@ from ....blocks.tree import (
     around,
     block_path,
     illegal,
-    known_at,
+    known_above,
     replaced,
     variables,
     with_regions,
@@ -74,7 +74,7 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
             raise illegal(where, f"{loop.var.name!r} is no serial loop over a whole axis")
     if block.predicate is not None:
         raise illegal(where, f"{name!r} has a predicate")
-    site = Site(block, tuple(nest), tuple(loops), known_at(path[:-1]))
+    site = Site(block, tuple(nest), tuple(loops), known_above(path))
     why = breach(site) or (late_init(site) if block.init is not None else None)
     if why is not None:
         raise illegal(where, why)
@@ -83,7 +83,7 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         raise illegal(where, f"it takes {len(index_map.inputs)} axes, not {len(block.axes)}")
     old = [a.var for a in block.axes]
     outputs = index_map(old)
-    m = detect(outputs, {a.var: a.domain.extent for a in block.axes}, known_at(path[:-1]))
+    m = detect(outputs, {a.var: a.domain.extent for a in block.axes}, known_above(path))
     if m is None or not m.is_bijective() or any(s.base != imm(0) for s in m.sums):
         raise illegal(where, "it is not known to be a bijection onto boxes from 0")
     reduces = [a.var for a in block.axes if a.kind == "R"]

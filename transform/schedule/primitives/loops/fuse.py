@@ -15,7 +15,7 @@ from ....blocks.tree import (
     blocks_below,
     driven,
     illegal,
-    known_at,
+    known_above,
     loop_path,
     replaced,
     variables,
@@ -72,7 +72,7 @@ def fuse(func: PrimFunc, vars: Sequence[PrimVar]) -> Outcome:
     shifting = shifting_bounds(loops)
     if shifting is not None:
         raise illegal(where, shifting)
-    known = known_at(path[:-1])
+    known = known_above(path)
     above: set[PrimVar] = set()
     for loop in loops:
         if loop.kind != "serial":

@@ -18,7 +18,7 @@ from ....blocks.tree import (
     copied,
     driven,
     illegal,
-    known_at,
+    known_above,
     loop_path,
     replaced,
     sequence,
@@ -72,7 +72,7 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
     if not extents or any(n < 1 for n in extents):
         why = f"they must be positive, got {list(extents)}"
         raise illegal("loop_partition, argument 2 'extents'", why)
-    known = known_at(path[:-1])
+    known = known_above(path)
     inside = [s for s in sites(loop, path[:-1]) if s.block.init is not None]
     reduces = [s.block for s in inside if driven(s.block, var) - {"S"}]
     if reduces and not known.prove(Compare("ge", loop.extent, imm(1))):

@@ -17,7 +17,7 @@ from ....blocks.tree import (
     driven,
     guarded,
     illegal,
-    known_at,
+    known_above,
     loop_path,
     replaced,
 )
@@ -70,7 +70,7 @@ def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcom
         raise illegal(where, f"one of them may be None, got {list(factors)}")
     if any(f is not None and f < 1 for f in factors):
         raise illegal(where, f"they must be positive, got {list(factors)}")
-    known = known_at(path[:-1])
+    known = known_above(path)
     given = 1
     for f in factors:
         given *= f or 1

@@ -22,7 +22,7 @@ from ....blocks.tree import (
     conjunction,
     driven,
     illegal,
-    known_at,
+    known_above,
     loop_path,
     loops_of,
     replaced,
@@ -98,7 +98,7 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     if len(blocks_below(loop)) > 1:
         raise illegal(where, "it holds other blocks as well")
     at = next(k for k, s in enumerate(path) if s is loop)
-    site = Site(block, path[at:-1], inside, known_at(path[:-1]))
+    site = Site(block, path[at:-1], inside, known_above(path))
     why = breach(site) or late_init(site)
     if why is not None:
         raise illegal(where, why)

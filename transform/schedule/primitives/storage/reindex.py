@@ -20,6 +20,7 @@ from ....blocks.tree import (
     all_blocks,
     block_path,
     illegal,
+    known_above,
     known_at,
     replaced,
     sequence,
@@ -96,7 +97,7 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
         values: Values = {
             a.var: Binary("add", p, a.domain.begin) for a, p in zip(axes, point, strict=True)
         }
-        return tuple(known_at(path[:-1]).simplify(substitute_prim(i, values)) for i in place)
+        return tuple(known_above(path).simplify(substitute_prim(i, values)) for i in place)
 
     copy = unique(new.name, {b.name for b in all_blocks(func.body)})
     changed = with_regions(_moved(block, buffer, new, at))
@@ -160,7 +161,7 @@ def _refuse_write(
     refuse_if_shared(where, func, block, buffer, top)
     if any(a.kind != "S" for a in axes) or len(axes) != sum(a.kind == "S" for a in block.axes):
         raise illegal(where, f"{buffer.name!r} is not indexed by the spatial axes")
-    m = detect(place, {a.var: a.domain.extent for a in axes}, known_at(path[:-1]))
+    m = detect(place, {a.var: a.domain.extent for a in axes}, known_above(path))
     if m is None or not m.is_injective():
         raise illegal(where, f"the block is not known to write {buffer.name!r} once at each place")
     if not site_of(path).covers_domain() or not stores_always(block.body):

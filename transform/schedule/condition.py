@@ -1,0 +1,49 @@
+"""Conditions over the sizes of a prim func, as text or as an expression."""
+
+from __future__ import annotations
+
+import ast
+from typing import TypeAlias
+
+from unity.errors import UnityError
+from unity.ir.convert import symbol_of
+from unity.ir.dtype import BOOL
+from unity.ir.prim_expr import PrimExpr
+from unity.ir.signature import size_params
+from unity.ir.stmt import PrimFunc
+from unity.script.parser.prim_expr import PrimEvaluator
+from unity.script.parser.scope import Scope
+from unity.script.parser.source import of_text
+
+Condition: TypeAlias = "str | PrimExpr"
+
+
+def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
+    """The condition that a text says, as in a prim func; an expression as it is.
+
+    Raises:
+        UnityError: The text is no condition over sizes of the prim func.
+
+    >>> from unity.script import parse
+    >>> func = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+    ...     for i in range(n):
+    ...         c[i] = a[i]
+    ... ''').prim_funcs()["main"]
+    >>> condition_of("n >= 32 and n % 8 == 0", func).op
+    'and'
+    """
+    if not isinstance(given, str):
+        return given
+    source, tree = of_text(given)
+    match tree.body:
+        case [ast.Expr(value=node)]:
+            sizes = {size.name: symbol_of(size) for size in size_params(func)}
+            return PrimEvaluator(source, Scope([sizes])).expr(node, BOOL)
+        case _:
+            raise UnityError(
+                f"this is no condition: {given!r}", hint="write one as in a kernel, as 'n >= 32'"
+            )
