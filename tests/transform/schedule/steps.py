@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from unity.errors import UnityError
-from unity.ir.prim_expr import Operand
+from unity.ir.prim_expr import Operand, PrimExpr, PrimVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt
 from unity.transform.blocks.tree import all_blocks
-from unity.transform.schedule import LoopRef, Schedule
+from unity.transform.schedule import IndexMap, LoopRef, Schedule
 
 Step = Callable[[Schedule, Random, str], None]
 """Does something about a block."""
@@ -107,13 +107,31 @@ def _move(sch: Schedule, random: Random, block: str) -> None:
 
 def _cache(sch: Schedule, random: Random, block: str) -> None:
     index = random.randint(0, 1)
-    match random.randrange(3):
+    match random.randrange(4):
+        case 3:
+            m = _some_map(len(sch.axis_kinds(block)), random)
+            if random.random() < 0.5:
+                sch.reindex_cache_read(block, index, "local", m)
+            else:
+                sch.reindex_cache_write(block, 0, "shared", m)
         case 0:
             sch.cache_read(block, index, "local")
         case 1:
             sch.cache_write(block, 0, "local")
         case _:
             sch.reindex(block, random.choice(["read", "write"]), index)
+
+
+def _some_map(axes: int, random: Random) -> IndexMap:
+    """A map of axes: left out, in another order, parted."""
+    inputs = tuple(PrimVar(f"i{k}") for k in range(axes))
+    kept = [v for v in inputs if random.random() < 0.8]
+    random.shuffle(kept)
+    outputs: list[PrimExpr] = list(kept)
+    if kept and random.random() < 0.4:
+        k = random.randint(1, 4)
+        outputs = [*kept[1:], kept[0] // k, kept[0] % k]
+    return IndexMap(inputs, tuple(outputs))
 
 
 def _memory(sch: Schedule, random: Random, block: str) -> None:

@@ -264,6 +264,22 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         lambda s: s.cache_read("b", "w", "local"),
         "cache_read, argument 2 'index': 'b' has no read of 'w'",
     ),
+    "a map of fewer axes": (
+        HOSTILE["matmul"],
+        lambda s: s.reindex_cache_read("b", 0, "local", _swapped),
+        "reindex_cache_read, argument 4 'index_map': it takes 2 axes, 'b' has 3",
+    ),
+    "a map of axes that index nothing": (
+        HOSTILE["matmul"],
+        lambda s: s.reindex_cache_read("b", 0, "local", lambda i, j, k: (i, j, k)),
+        "reindex_cache_read, argument 4 'index_map': 'vj' does not index the access",
+    ),
+    "a map that loses elements": (
+        HOSTILE["matmul"],
+        lambda s: s.reindex_cache_write("b", 0, "local", lambda i, j, k: (i + j,)),
+        "reindex_cache_write, argument 4 'index_map': it is not known to send each element to a "
+        "place of its own",
+    ),
     "an address": (
         FOREIGN,
         lambda s: s.transform_layout("p", 0, lambda i, j: (j, i)),
@@ -470,6 +486,8 @@ STEPS: dict[str, tuple[object, ...]] = {
     "compute_at": ("p", Loop("s", 0), Loop("s", 0)),
     "reverse_compute_at": ("q", Loop("s", 0)),
     "cache_read": ("s", 0, "local"),
+    "reindex_cache_read": ("s", 0, "local", _swapped),
+    "reindex_cache_write": ("p", 0, "local", _swapped),
     "cache_write": ("s", 0, "local"),
     "reindex": ("s", "read", 0),
     "set_scope": ("p", 0, "local"),

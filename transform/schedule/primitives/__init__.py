@@ -38,6 +38,8 @@ from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
 from .storage.prefetch import prefetch
 from .storage.reindex import reindex
+from .storage.reindex_cache_read import reindex_cache_read
+from .storage.reindex_cache_write import reindex_cache_write
 from .storage.set_axis_separator import set_axis_separator
 from .storage.set_scope import set_scope
 from .storage.storage_align import storage_align
@@ -68,6 +70,8 @@ __all__ = [
     "prefetch",
     "producers",
     "reindex",
+    "reindex_cache_read",
+    "reindex_cache_write",
     "reorder",
     "reorder_block_iter_var",
     "reverse_compute_at",

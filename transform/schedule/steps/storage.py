@@ -36,6 +36,26 @@ class StorageSteps(State):
         return self._block("reindex", (as_ref(block), kind, index), done)
 
     @step
+    def reindex_cache_read(
+        self, block: AnyBlock, index: int | str, scope: Memory, index_map: AnyMap
+    ) -> BlockRef:
+        """A block reads a copy laid out by a map of its axes; gives the block that copies."""
+        m = as_map(index_map)
+        name, k = self._at_access("reindex_cache_read", block, index, "read")
+        done = p.reindex_cache_read(self.func, name, k, scope, m)
+        return self._block("reindex_cache_read", (as_ref(block), index, scope, m), done)
+
+    @step
+    def reindex_cache_write(
+        self, block: AnyBlock, index: int | str, scope: Memory, index_map: AnyMap
+    ) -> BlockRef:
+        """A block writes to a copy laid out by a map of its axes; gives the block that copies."""
+        m = as_map(index_map)
+        name, k = self._at_access("reindex_cache_write", block, index, "write")
+        done = p.reindex_cache_write(self.func, name, k, scope, m)
+        return self._block("reindex_cache_write", (as_ref(block), index, scope, m), done)
+
+    @step
     def set_scope(self, block: AnyBlock, index: int | str, scope: Memory) -> None:
         """The scope of a temporary that a block writes."""
         done = p.set_scope(self.func, *self._at_access("set_scope", block, index, "write"), scope)

@@ -71,6 +71,8 @@ def _of_block(block: str, axes: int) -> list[Step]:
             ("cache_write", (block, k, "local")),
             ("reindex", (block, "read", k)),
             ("reindex", (block, "write", k)),
+            *(("reindex_cache_read", (block, k, "local", each)) for each in MAPS),
+            *(("reindex_cache_write", (block, k, "local", each)) for each in MAPS),
             ("set_scope", (block, k, "shared")),
             ("set_axis_separator", (block, k, [1])),
             ("storage_align", (block, k, 0, 4, 1)),

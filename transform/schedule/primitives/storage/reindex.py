@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from unity.arith.iter_map import detect
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
@@ -72,10 +72,42 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
                 vi, vk = T.axis.remap("SS", i, k)
                 c[vi, vk] = a_reindex[vi, vk]
     """
-    path, block = block_path(func, name)
     if kind not in ("read", "write"):
         raise illegal("reindex, argument 2 'kind'", f"it is 'read' or 'write', got {kind!r}")
     where = "reindex, argument 3 'index'"
+    return by_axes(where, func, name, kind, index, "reindex", "global").outcome
+
+
+@dataclass(frozen=True, slots=True)
+class ByAxes:
+    """A prim func where an access goes to a buffer laid out by a block's axes.
+
+    Attributes:
+        outcome: The prim func, and the block that copies.
+        buffer: The new buffer.
+        axes: The axes that index it.
+    """
+
+    outcome: Outcome
+    buffer: Buffer
+    axes: tuple[BlockAxis, ...]
+
+
+def by_axes(
+    where: str, func: PrimFunc, name: str, kind: str, index: int, suffix: str, scope: str
+) -> ByAxes:
+    """The same, to a buffer of a name and scope.
+
+    Args:
+        where: The argument that `index` is.
+        func: The prim func.
+        name: The block.
+        kind: ``read`` or ``write``.
+        index: Which of its reads or writes.
+        suffix: What the new buffer's name ends in.
+        scope: Of the new buffer.
+    """
+    path, block = block_path(func, name)
     regions = block.reads if kind == "read" else block.writes
     if not 0 <= index < len(regions):
         raise illegal(where, f"{name!r} has {len(regions)} {kind}s, got {index}")
@@ -90,7 +122,7 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
     else:
         _refuse_write(where, func, path, buffer, top, axes, place)
     extents = tuple(a.domain.extent for a in axes)
-    new = Buffer(f"{buffer.name}_reindex", extents, buffer.dtype)
+    new = Buffer(f"{buffer.name}_{suffix}", extents, buffer.dtype, scope=scope)
     at = tuple(known_at(path).simplify(Binary("sub", a.var, a.domain.begin)) for a in axes)
 
     def there(point: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
@@ -107,7 +139,8 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
     else:
         parts = (inner, copy_nest(copy, buffer, new, extents, False, there))
     both = sequence(parts)
-    return Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
+    done = Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
+    return ByAxes(done, new, tuple(axes))
 
 
 def _place(where: str, func: PrimFunc, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:

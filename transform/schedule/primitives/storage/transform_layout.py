@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect
-from unity.arith.region import extremes
+from unity.arith.region import extremes, greater
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import rewrite_stmt
@@ -59,12 +59,23 @@ def transform_layout(func: PrimFunc, name: str, index: int, index_map: IndexMap)
                 c[vi, vj] = t[vj // 4, vi, vj % 4]
     """
     buffer = laid_out(func, name, index, "transform_layout")
-    where = "transform_layout, argument 3 'index_map'"
+    if buffer.strides is not None:
+        raise illegal("transform_layout, argument 2 'index'", f"{buffer.name!r} has strides")
+    return Outcome(relaid("transform_layout, argument 3 'index_map'", func, buffer, index_map))
+
+
+def relaid(where: str, func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> PrimFunc:
+    """The prim func with a buffer, which has no strides, laid out by an index map.
+
+    Args:
+        where: The argument that the map is.
+        func: The prim func.
+        buffer: A temporary.
+        index_map: The new indices in terms of the old ones.
+    """
     rank = len(buffer.shape)
     if len(index_map.inputs) != rank:
         raise illegal(where, f"it takes {len(index_map.inputs)} indices, the rank is {rank}")
-    if buffer.strides is not None:
-        raise illegal("transform_layout, argument 2 'index'", f"{buffer.name!r} has strides")
     extents: dict[PrimVar, PrimExpr] = dict(zip(index_map.inputs, buffer.shape, strict=True))
     m = detect(index_map.outputs, extents)
     if m is None or not m.is_injective():
@@ -88,7 +99,7 @@ def transform_layout(func: PrimFunc, name: str, index: int, index_map: IndexMap)
             case _:
                 return None
 
-    return Outcome(replace(func, body=rewrite_stmt(func.body, on_stmt, on_expr)))
+    return replace(func, body=rewrite_stmt(func.body, on_stmt, on_expr))
 
 
 def _names(block: Block, buffer: Buffer) -> bool:
@@ -105,5 +116,5 @@ def _shape(
         ends = extremes(e, over, known)
         if ends is None or not known.prove(Compare("ge", ends[0], imm(0))):
             raise illegal(where, "an index is not known never to be negative")
-        shape.append(known.simplify(Binary("add", ends[1], imm(1))))
+        shape.append(greater(Binary("add", ends[1], imm(1)), imm(0), known))
     return tuple(shape)
