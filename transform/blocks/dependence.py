@@ -29,8 +29,15 @@ def loose_statement(s: Stmt) -> Stmt | None:
             return s
 
 
-def shares_iterations(body: Stmt, path: Path) -> str | None:
-    """Why blocks below a loop need several of its iterations in order; None if they don't."""
+def shares_iterations(body: Stmt, path: Path, *, apart: bool = False) -> str | None:
+    """Why blocks below a loop need several of its iterations in order; None if they don't.
+
+    Args:
+        body: What is in the loop.
+        path: The way to it.
+        apart: Whether iterations are known to reach different points of the blocks. What is read
+            and stored to later in the same iteration then is of no concern to others.
+    """
     private = {s.buffer for s in walk_stmt(body) if isinstance(s, Allocate)}
     found = sites(body, path)
     if len(found) == 1:
@@ -47,6 +54,8 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
             boxes = [m.fills(buffer) for m in makers]
             if any(box is not None and covers(box, need, later.known) for box in boxes):
                 continue
+            if apart and not makers:
+                before = [s for s in before if not _covered(s, later, buffer)]
             if makers or (before and buffer in written):
                 other = (makers or before)[0].block.name
                 return (
@@ -54,6 +63,8 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
                     f"{other!r} touches in other iterations"
                 )
             after = [s for s in found[k + 1 :] if s.names(buffer, writes_only=True)]
+            if apart:
+                after = [s for s in after if not _covered(later, s, buffer)]
             if buffer not in _touched(later, reads_only=True):  # it may only set it anew
                 box = later.fills(buffer)
                 after = [s for s in after if box is None or not _within(s, buffer, box)]
@@ -63,6 +74,12 @@ def shares_iterations(body: Stmt, path: Path) -> str | None:
                     f"{after[0].block.name!r} writes later"
                 )
     return None
+
+
+def _covered(reader: Site, writer: Site, buffer: Buffer) -> bool:
+    """Whether all that a block touches of a buffer is stored to by another one's iteration."""
+    box = writer.fills(buffer)
+    return box is not None and _within(reader, buffer, box)
 
 
 def _touched(site: Site, *, reads_only: bool = False) -> set[Buffer]:
@@ -152,7 +169,7 @@ def may_run_at_once(loop: For, path: Path, *, joined: bool = False) -> str | Non
         why = None if INTRINSIC in block.attrs else breach(site)
         if why is not None:
             return why
-    return shares_iterations(loop.body, path)
+    return shares_iterations(loop.body, path, apart=True)
 
 
 def _may_join(site: Site, loop: For) -> str | None:

@@ -107,7 +107,7 @@ def _move(sch: Schedule, random: Random, block: str) -> None:
 
 def _cache(sch: Schedule, random: Random, block: str) -> None:
     index = random.randint(0, 1)
-    match random.randrange(4):
+    match random.randrange(5):
         case 3:
             m = _some_map(len(sch.axis_kinds(block)), random)
             if random.random() < 0.5:
@@ -116,6 +116,8 @@ def _cache(sch: Schedule, random: Random, block: str) -> None:
                 sch.reindex_cache_write(block, 0, "shared", m)
         case 0:
             sch.cache_read(block, index, "local")
+        case 4:
+            sch.cache_write(block, 0, "local", some_loop(sch, random, block))
         case 1:
             sch.cache_write(block, 0, "local")
         case _:
@@ -227,6 +229,7 @@ REDUCTIONS: tuple[Step, ...] = (
     _reduce,
     _reduce,
     _lanes,
+    _cache,
     _layout,
     _layout,
     _split,

@@ -45,6 +45,17 @@ for i, k in T.grid(4, few):
         c[vi] += a[vi, vk]
 """,
 )
+FEW = Program(
+    "a: f32[Buffer, 4, few, 3], c: f32[Buffer, 4]",
+    """
+for i, k, l in T.grid(4, few, 3):
+    with T.block("b"):
+        vi, vk, vl = T.axis.remap("SRR", i, k, l)
+        with T.init():
+            c[vi] = 0.0
+        c[vi] += a[vi, vk, vl]
+""",
+)
 INIT_BEHIND = Program(
     "a: f32[Buffer, 4, 6], c: f32[Buffer, 4], d: f32[Buffer, 4]",
     """
@@ -285,6 +296,31 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         lambda s: s.transform_layout("p", 0, lambda i, j: (j, i)),
         "transform_layout, argument 2 'index': a foreign function gets the address of 't', and "
         "relies on its layout",
+    ),
+    "a copy at another block's loop": (
+        HOSTILE["chainreduce"],
+        lambda s: s.cache_write("p", 0, "local", at("q", 0)(s)),
+        "cache_write, argument 4 'at': it is not around 'p'",
+    ),
+    "a copy of single steps that another block reads": (
+        HOSTILE["interleaved"],
+        lambda s: s.cache_write("s", 0, "local", at("s", 1)(s)),
+        "cache_write, argument 1 'block': 'c' is touched by others within the loop",
+    ),
+    "a copy of no box": (
+        HOSTILE["if1"],
+        lambda s: s.cache_write("b", 0, "local", at("b", 0)(s)),
+        "cache_write, argument 4 'at': what 'b' makes of 'c' in an iteration is no box",
+    ),
+    "a copy where the reduction may be empty": (
+        FACTS,
+        lambda s: s.cache_write("b", 0, "local", at("b", 1)(s)),
+        "cache_write, argument 4 'at': 'k' may be empty and drives the reduction 'b'",
+    ),
+    "an init where the reduction may be empty": (
+        FEW,
+        lambda s: s.decompose_reduction("b", at("b", 2)(s)),
+        "decompose_reduction, argument 2 'loop': 'k' may be empty and drives the reduction 'b'",
     ),
     "a copy behind an address": (
         FOREIGN,

@@ -36,6 +36,7 @@ from .specialize import specialize
 from .specialize_when import specialize_when
 from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
+from .storage.cache_write_at import cache_write_at
 from .storage.prefetch import prefetch
 from .storage.reindex import reindex
 from .storage.reindex_cache_read import reindex_cache_read
@@ -53,6 +54,7 @@ __all__ = [
     "blockize",
     "cache_read",
     "cache_write",
+    "cache_write_at",
     "check_decision",
     "check_partitioned_tile",
     "check_perfect_tile",

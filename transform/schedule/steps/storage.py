@@ -21,12 +21,16 @@ class StorageSteps(State):
         return self._block("cache_read", (as_ref(block), index, scope), done)
 
     @step
-    def cache_write(self, block: AnyBlock, index: int | str, scope: Memory) -> BlockRef:
-        """A block writes to a buffer that is copied out; gives the block that copies."""
-        done = p.cache_write(
-            self.func, *self._at_access("cache_write", block, index, "write"), scope
-        )
-        return self._block("cache_write", (as_ref(block), index, scope), done)
+    def cache_write(
+        self, block: AnyBlock, index: int | str, scope: Memory, at: LoopRef | None = None
+    ) -> BlockRef:
+        """A block writes to a buffer that is copied out, perhaps in a loop; gives that block."""
+        name, k = self._at_access("cache_write", block, index, "write")
+        if at is None:
+            done = p.cache_write(self.func, name, k, scope)
+            return self._block("cache_write", (as_ref(block), index, scope), done)
+        done = p.cache_write_at(self.func, name, k, scope, self._var(at))
+        return self._block("cache_write", (as_ref(block), index, scope, at), done)
 
     @step
     def reindex(self, block: AnyBlock, kind: str, index: int | str) -> BlockRef:

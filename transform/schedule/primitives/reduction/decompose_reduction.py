@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import PrimVar
-from unity.ir.stmt import Block, BlockAxis, PrimFunc
+from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
+from unity.ir.regions import add
+from unity.ir.stmt import Block, BlockAxis, For, PrimFunc
 from unity.ir.visit import substitute_stmt
 
 from ....blocks.dataflow import checked
 from ....blocks.legality import breach, late_init
+from ....blocks.motion import may_skip
 from ....blocks.site import Site
 from ....blocks.tree import (
     Outcome,
@@ -37,16 +40,19 @@ from ....blocks.tree import (
 def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     """The init runs before a loop, for all that the loop reduces into.
 
+    Where loops further out reduce as well, only in the first iteration of these.
+
     Args:
         func: The prim func.
         name: A block with an init.
-        var: A loop around it; none around that drives a reduce axis.
+        var: A loop around it.
 
     Returns:
         The block of the init.
 
     Raises:
-        UnityError: The block has no init; a loop further out reduces already.
+        UnityError: The block has no init; a loop further out that reduces may be empty, or drives
+            other axes as well.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -74,7 +80,7 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
                     c[vi] += a[vi, vk]
     """
     path, block = block_path(func, name)
-    _, loop = loop_path(func, var)
+    target, loop = loop_path(func, var)
     if block.init is None:
         raise illegal("decompose_reduction, argument 1 'block'", f"{name!r} has no init")
     where = "decompose_reduction, argument 2 'loop'"
@@ -82,9 +88,10 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     if not any(s is loop for s in scope):
         raise illegal(where, f"it is not around {name!r}")
     at = next(k for k, s in enumerate(scope) if s is loop)
-    for outer in scope[:at]:
-        if driven(block, outer.var) - {"S"}:
-            raise illegal(where, f"{outer.var.name!r} around it drives a reduce axis")
+    began = [x for x in scope[:at] if driven(block, x.var) - {"S"}]
+    for outer in began:
+        if driven(block, outer.var) != {"R"}:
+            raise illegal(where, f"{outer.var.name!r} around it drives spatial and reduce axes")
     inside = scope[at:]
     if not any("R" in driven(block, x.var) for x in inside):
         raise illegal(where, "nothing is reduced in it")
@@ -97,9 +104,10 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
         raise illegal(where, "bounds of loops in it depend on loops that reduce")
     if len(blocks_below(loop)) > 1:
         raise illegal(where, "it holds other blocks as well")
-    at = next(k for k, s in enumerate(path) if s is loop)
-    site = Site(block, path[at:-1], inside, known_above(path))
-    why = breach(site) or late_init(site)
+    outermost = (*began, loop)[0]
+    at = next(k for k, s in enumerate(path) if s is outermost)
+    site = Site(block, path[at:-1], loops_of(path[at:]), known_above(path))
+    why = breach(site) or late_init(site) or (may_skip(scope_path(target)) if began else None)
     if why is not None:
         raise illegal(where, why)
     parts = conjuncts(block.predicate) if block.predicate is not None else ()
@@ -119,7 +127,7 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
         (),
         (),
         substitute_stmt(block.init, renamed),
-        predicate=conjunction([p for p in parts if not variables(p) & gone]),
+        predicate=conjunction([*_first(began), *(p for p in parts if not variables(p) & gone)]),
     )
     serial = [replace(x, kind="serial", thread=None) for x in kept]
     nest = substitute_stmt(around(serial, with_regions(made)), fresh)
@@ -128,3 +136,8 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     return Outcome(
         checked(replaced(func, [(loop, sequence([nest, body]))]), where), blocks=(first,)
     )
+
+
+def _first(loops: Sequence[For]) -> list[PrimExpr]:
+    """The conditions that loops are in their first iterations."""
+    return [Compare("lt", x.var, add(x.begin, imm(1))) for x in loops]

@@ -25,7 +25,7 @@ from ....blocks.tree import (
     driven,
     illegal,
     is_zero,
-    known_at,
+    known_above,
     loop_path,
     loops_of,
     replaced,
@@ -123,7 +123,7 @@ def _refuse_unknown(where: str, func: PrimFunc, path: Path, root: For, buffer: B
     assert isinstance(block, Block)
     at = next(k for k, s in enumerate(path) if s is root)
     loops = loops_of(path[at:])
-    site = Site(block, path[at:-1], loops, known_at(path[:-1]))
+    site = Site(block, path[at:-1], loops, known_above(path))
     why = breach(site_of(path))
     if why is None and block.init is not None:
         why = late_init(site)
