@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from unity.ir.module import IRModule
 
 from ..passes import Context, Pass, Sight
+
+if TYPE_CHECKING:
+    from .default import Decider
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,12 @@ class ScheduleDefault(Pass):
                         vj = T.axis.spatial(50, j_0 * 4 + j_1)
                         T.where(i_0 * 400 + i_1 < n and j_0 * 4 + j_1 < 50)
                         c[vi, vj] = a[vi, vj] + b[vj]
+
+    Attributes:
+        decide: Says which decisions of a rule are to be others, None where the rules' own stand.
     """
 
+    decide: Decider | None = None
     sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
@@ -51,4 +58,10 @@ class ScheduleDefault(Pass):
         from .default import schedule  # every rule: long to import, not needed for cached kernels
 
         functions = module.prim_funcs()
-        return module.with_({name: schedule(f, ctx.target) for name, f in functions.items()})
+        decided = {k: schedule(f, ctx.target, self.decide) for k, f in functions.items()}
+        return module.with_(decided)
+
+    @property
+    def rules_followed(self) -> tuple[object, ...]:
+        """Who decides, where that are not our rules."""
+        return () if self.decide is None else (self.decide,)

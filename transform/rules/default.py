@@ -1,13 +1,14 @@
-"""What `ScheduleDefault` does to a kernel: each stage laid out by the first rule that applies."""
+"""What `ScheduleDefault` does to a kernel: each stage laid out by the first rule that takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.stmt import Allocate, Block, IfThen, PrimFunc, Seq, Stmt
+from unity.ir.stmt import Block, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 
@@ -15,11 +16,13 @@ from ..blocks.access import all_axes, parted
 from ..blocks.nest import Nest, opened
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
+from .by_name import with_temporaries
 from .contraction.plain import steps_of_plain
 from .contraction.tiled import steps_of_contraction
-from .cover import cover, parts_of, product_read_in_tile, touched
+from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
 from .elementwise import steps_of_elementwise
 from .equal_dims import where_dims_are_equal
+from .rule import Legal
 
 STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
     "elementwise": steps_of_elementwise,
@@ -29,16 +32,68 @@ STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
 """The rules that are made of steps, on a stage and the blocks that its write-back does."""
 
 
+@dataclass(frozen=True, slots=True)
+class AppliedRule:
+    """A rule on some blocks of a kernel.
+
+    Attributes:
+        rule: Its name.
+        blocks: Their names.
+        decisions: What it decided, by name: plain numbers, and yes or no.
+        legal: What else each decision may be, where the others stay.
+    """
+
+    rule: str
+    blocks: tuple[str, ...]
+    decisions: Mapping[str, int]
+    legal: Mapping[str, Legal]
+
+    def __str__(self) -> str:
+        """As a line: the rule with its decisions, and the blocks."""
+        numbers = ", ".join(f"{name}={value}" for name, value in self.decisions.items())
+        return f"{self.rule}({numbers}) on {' and '.join(self.blocks) or 'loops by hand'}"
+
+
+Decider: TypeAlias = Callable[[AppliedRule, Target], Mapping[str, int]]
+"""The decisions of a rule that a backend takes otherwise, by name; none where it agrees."""
+Decisions: TypeAlias = Mapping[str, Mapping[str, int | bool]]
+"""Changed decisions by name, for the rule that takes a block."""
+
+
 @public
-def default_schedule(func: PrimFunc, target: Target) -> Schedule:
-    """What the default rule does to a kernel, as a schedule: to be read, changed, done again.
+def default_rules(
+    func: PrimFunc, target: Target, decisions: Decisions | None = None
+) -> tuple[AppliedRule, ...]:
+    """Which rule takes which blocks of a kernel, and what it decides.
 
     Args:
         func: A kernel, as `pipeline().until(ScheduleDefault)` leaves it.
         target: The machine.
+        decisions: Others than the rules' own, as `default_schedule` takes them.
 
     Raises:
-        UnityError: A rule that takes some of its stages is not made of steps: which one.
+        UnityError: A changed decision is not legal, or for no block or rule that there is.
+    """
+    return tuple(_applied(t) for t in _taken(func.body, target, _wanted(decisions), decisions))
+
+
+@public
+def default_schedule(
+    func: PrimFunc, target: Target, decisions: Decisions | None = None
+) -> Schedule:
+    """What the default rules do to a kernel, as a schedule: to be read, changed, done again.
+
+    A rule that is made of a schedule's steps takes them, any other one writes its loops in a step
+    `lay_out` with its decisions.
+
+    Args:
+        func: A kernel, as `pipeline().until(ScheduleDefault)` leaves it.
+        target: The machine.
+        decisions: Others than the rules' own: for the name of a block, decisions of the rule that
+            takes it by name; `default_rules` tells what there are.
+
+    Raises:
+        UnityError: A changed decision is not legal, or for no block or rule that there is.
 
     >>> from unity.script import parse
     >>> func = parse('''
@@ -58,55 +113,82 @@ def default_schedule(func: PrimFunc, target: Target) -> Schedule:
             "laid out twice: for dims that are equal, and for such as broadcast",
             hint="Schedule(func) starts from the kernel as it is",
         )
-    temporaries, stages = opened(sch.func.body)
-    taken = cover(parts_of(stages, set(temporaries)), set(temporaries), target)
-    at_once = [t for t in taken if t.rule not in STEPS]
-    if at_once:
-        rules = [f"{t.rule!r} for {' and '.join(t.names) or 'loops by hand'}" for t in at_once]
-        raise UnityError(
-            f"laid out at once, not by steps of a schedule: {', '.join(rules)}",
-            hint="Schedule(func) starts from the kernel as it is",
-        )
-    for each in taken:
-        (part,) = each.parts
-        assert isinstance(part.stage, Nest)
-        if all_axes(parted(part.stage)) != all_axes(part.stage):
-            raise UnityError(
-                f"the rule {each.rule!r} parts axes of {part.stage.name!r} first",
-                hint="Schedule(func) starts from the kernel as it is",
-            )
-        STEPS[each.rule](sch, part.stage, part.behind)
+    for each in _taken(sch.func.body, target, _wanted(decisions), decisions):
+        stage = each.parts[0].stage
+        steps = STEPS.get(each.rule)
+        if steps is not None and isinstance(stage, Nest) and _has_whole_axes(stage):
+            trial = sch.copy()
+            try:
+                steps(trial, stage, each.parts[0].behind)
+            except UnityError:
+                pass  # it joins axes first, or lays out two versions
+            else:
+                sch = trial
+                continue
+        if each.names:
+            sch.lay_out(each.rule, each.names, each.found.decisions)
     return sch
 
 
-def schedule(func: PrimFunc, target: Target) -> PrimFunc:
+def _has_whole_axes(stage: Nest) -> bool:
+    """Whether no rule parts axes of a stage before it lays it out."""
+    return all_axes(parted(stage)) == all_axes(stage)
+
+
+def _wanted(decisions: Decisions | None) -> Decide | None:
+    """Changed decisions by the names of blocks."""
+    if not decisions:
+        return None
+
+    def changes(taken: Taken) -> Mapping[str, int]:
+        return {k: v for name in taken.names for k, v in decisions.get(name, {}).items()}
+
+    return changes
+
+
+def _taken(
+    body: Stmt, target: Target, decide: Decide | None, wanted: Decisions | None = None
+) -> list[Taken]:
+    temporaries, stages = opened(body)
+    taken = cover(parts_of(stages, set(temporaries)), set(temporaries), target, decide)
+    names = [name for t in taken for name in t.names]
+    for name in wanted or {}:
+        if name not in names:
+            raise UnityError(
+                f"no rule takes a block {name!r}, for which there are decisions",
+                hint=f"the kernel has {', '.join(names) or 'none'}",
+            )
+    return taken
+
+
+def _applied(taken: Taken) -> AppliedRule:
+    found = taken.found
+    return AppliedRule(taken.rule, taken.names, found.decisions, found.legal())
+
+
+def schedule(func: PrimFunc, target: Target, decider: Decider | None = None) -> PrimFunc:
     """The prim func laid out for a target; itself if there was nothing to do."""
     if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
         return func
-    body, equal = _laid_out(func.body, target), where_dims_are_equal(func.body)
+    decide = None if decider is None else lambda t: decider(_applied(t), target)
+    body, equal = _laid_out(func.body, target, decide), where_dims_are_equal(func.body)
     if equal is not None:
         condition, mostly = equal
-        body = IfThen(condition, _laid_out(mostly, target), body)
+        body = IfThen(condition, _laid_out(mostly, target, decide), body)
     done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
     past = past_caches(done, target)
     return replace(done, attrs=done.attrs.with_(nontemporal=past)) if past else done
 
 
-def _laid_out(s: Stmt, target: Target) -> Stmt:
+def _laid_out(s: Stmt, target: Target, decide: Decide | None) -> Stmt:
     """A kernel's body, each stage by its rule."""
-    temporaries, stages = opened(s)
-    taken = cover(parts_of(stages, set(temporaries)), set(temporaries), target)
-    laid_out = [t.stmt for t in taken]
+    laid_out = [t.found.stmt() for t in _taken(s, target, decide)]
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
-    used = touched(body)
-    for buffer in reversed(temporaries):
-        if buffer in used:
-            body = Allocate(buffer, body)
-    return body
+    return with_temporaries(opened(s)[0], body)
 
 
 def reads_in_tile(func: PrimFunc, target: Target) -> bool:
     """Whether all stages of a kernel but the first are done in the register tile of that one."""
     temporaries, stages = opened(func.body)
     parts = parts_of(stages, set(temporaries))
-    return product_read_in_tile([p.stage for p in parts], 0, set(temporaries), target) is not None
+    return product_read_in_tile([p.stage for p in parts], 0, set(temporaries), target)

@@ -24,6 +24,8 @@ from ..blocks.nest import Axis, Nest
 from ..tactics.register_tile import Values
 from ..tactics.row_storage import ROW_BYTES
 from ..tactics.threads import parallel
+from .rule import Legal, Neighbourhood, Rule, worth
+from .stages import Stages, pair_of
 from .table import laid_out
 
 SHARE = 8
@@ -52,6 +54,25 @@ class Slabs:
         return Buffer(whole.name, shape, whole.dtype, scope="local", align=64)
 
 
+@dataclass(frozen=True, slots=True)
+class SlabSize:
+    """The decisions.
+
+    Attributes:
+        axes: How many leading axes tell one slab from another.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    axes: int
+    grain: int
+
+
+def _match(stages: Stages, target: Target) -> Slabs | None:
+    """A stage whose result only the next one reads, where slabs pay."""
+    pair = pair_of(stages)
+    return None if pair is None else slabs(*pair, target)
+
+
 def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
     """The stages as slabs, where that pays.
 
@@ -76,6 +97,24 @@ def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
             return found
         axes = axes[:-1]
     return None
+
+
+def _decide(found: Slabs, target: Target) -> SlabSize:
+    return SlabSize(len(found.axes), target.machine.grain("multiply_adds"))
+
+
+def _legal(found: Slabs, _decisions: SlabSize, _target: Target) -> Neighbourhood:
+    shared = _shared(found.first, found.second)
+    fitting = [
+        k
+        for k in range(1, len(shared) + 1)
+        if (_bytes(replace(found, axes=shared[:k]).buffer) or 0) <= ROW_BYTES
+    ]
+    why = f"of the {len(shared)} leading axes in common, with slabs of at most {ROW_BYTES} bytes"
+    return {
+        "axes": Legal(fitting, why),
+        "grain": worth("multiply-adds"),
+    }
 
 
 def _shared(first: Nest, second: Nest) -> tuple[Axis, ...]:
@@ -110,8 +149,9 @@ def _shared_bytes(found: Slabs) -> int:
     return most
 
 
-def slab_by_slab(found: Slabs, target: Target) -> Stmt:
+def _write(found: Slabs, decisions: SlabSize, target: Target) -> Stmt:
     """A loop over slabs that threads share, both stages laid out within by their rules."""
+    found = replace(found, axes=_shared(found.first, found.second)[: decisions.axes])
     alone = replace(target, threads=1)
     small, depth = found.buffer, len(found.axes)
 
@@ -143,7 +183,10 @@ def slab_by_slab(found: Slabs, target: Target) -> Stmt:
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in found.axes]
     steps = () if found.second.reduction is None else found.second.reduction.axes
     work = product([a.extent for a in (*found.second.axes[depth:], *steps)])
-    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
+    return parallel(domain, work, decisions.grain, body)
+
+
+SLABS = Rule("slabs", _match, _decide, _legal, _write, count=lambda _: 2)
 
 
 def _at(nest: Nest, point: Values) -> Nest:

@@ -1,16 +1,12 @@
 """The table of schedule rules: each lays out one kind of stage, told by its structure.
 
-A rule takes a stage and the target and gives a statement, or None where it does not apply; the
-first that applies wins. Better rules go before more general ones.
+The first rule that takes a stage wins (`rule.Rule`). Better rules go before more general ones.
 
 Some rules take steps of a `Schedule` (`default.STEPS`): tails, masks and transposes are the affair
 of the lowering, which treats schedules made by hand alike. The others write their loops at once.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
@@ -20,61 +16,49 @@ from ..blocks.nest import Nest
 from .contraction.dot_products import dot_products
 from .contraction.lane_dots import lane_dots
 from .contraction.matrix_tiles import matrix_tiles
-from .contraction.panels import panels
+from .contraction.panels import PANELS
 from .contraction.plain import plain
 from .contraction.streamed import streamed
 from .contraction.tiled import contraction
-from .convolution.blocked import blocked
+from .convolution.blocked import BLOCKED
 from .convolution.interleaved import interleaved
 from .elementwise import elementwise
 from .pad import padded
+from .rule import AnyRule, Found, at_once
 from .transpose import crosswise
 
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How one kind of stage is laid out.
-
-    Attributes:
-        name: Of the rule.
-        apply: Lays a stage out, or gives None.
-        of_parts: Whether axes that are divided inside reads are to be parted first (`parted`);
-            rules for weights in groups and panels read the division itself.
-    """
-
-    name: str
-    apply: Callable[[Nest, Target], Stmt | None]
-    of_parts: bool = False
-
-
-RULES: tuple[Rule, ...] = (
-    Rule("crosswise", crosswise),  # read along one axis, written along another
-    Rule("padded", padded),  # what there is lies in runs
-    Rule("elementwise", elementwise),
-    Rule("interleaved", interleaved),  # weights in groups for dot products
-    Rule("blocked", blocked),  # lanes already lie innermost, in whole registers
-    Rule("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
-    Rule("lane_dots", lane_dots),  # the same for lanes
-    Rule("panels", panels),  # columns packed
-    Rule("streamed", streamed, of_parts=True),  # nothing read twice, and too wide for one tile
-    Rule(
-        "contraction", contraction, of_parts=True
-    ),  # lanes along the output's rows, if memory runs that way
-    Rule("dot_products", dot_products, of_parts=True),  # else lanes along what is summed
-    Rule("plain", plain, of_parts=True),
+RULES: tuple[AnyRule[Nest], ...] = (
+    at_once("crosswise", crosswise),  # read along one axis, written along another
+    at_once("padded", padded),  # what there is lies in runs
+    at_once("elementwise", elementwise),
+    at_once("interleaved", interleaved),  # weights in groups for dot products
+    BLOCKED,  # lanes already lie innermost, in whole registers
+    at_once("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
+    at_once("lane_dots", lane_dots),  # the same for lanes
+    PANELS,  # columns packed
+    at_once("streamed", streamed),  # nothing read twice, and too wide for one tile
+    at_once("contraction", contraction),  # lanes along the output's rows, if memory runs that way
+    at_once("dot_products", dot_products),  # else lanes along what is summed
+    at_once("plain", plain),
 )
 
+OF_PARTS = frozenset({"streamed", "contraction", "dot_products", "plain"})
+"""Rules that want axes that are divided inside reads parted first (`parted`).
 
-def chosen(nest: Nest, target: Target) -> tuple[str, Stmt]:
-    """The first rule that applies to a stage, by name, and the stage as it lays it out."""
+Those for weights in groups and panels read the division itself.
+"""
+
+
+def found_for(nest: Nest, target: Target) -> Found:
+    """The first rule that takes a stage."""
     parts = parted(nest)
     for rule in RULES:
-        result = rule.apply(parts if rule.of_parts else nest, target)
-        if result is not None:
-            return rule.name, result
+        found = rule.on(parts if rule.name in OF_PARTS else nest, target)
+        if found is not None:
+            return found
     raise AssertionError(f"no rule applies to {nest.name}")
 
 
 def laid_out(nest: Nest, target: Target) -> Stmt:
-    """A stage by the first rule that applies."""
-    return chosen(nest, target)[1]
+    """A stage by the first rule that takes it."""
+    return found_for(nest, target).stmt()

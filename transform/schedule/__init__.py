@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from unity.lazy import exports
 
+from .laying_out import LayOut, provide
+
 if TYPE_CHECKING:
     from ..rules.by_default import ScheduleDefault
     from ..rules.by_rule import ScheduleByRule, ScheduleRule
-    from ..rules.default import default_schedule
+    from ..rules.default import AppliedRule, default_rules, default_schedule
     from .index_map import IndexMap
     from .intrinsics import register_intrinsic
     from .refs import BlockRef, Decision, LoopRef
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from .trace import Instruction, Trace
 
 __all__ = [
+    "AppliedRule",
     "BlockRef",
     "Decision",
     "IndexMap",
@@ -32,13 +35,23 @@ __all__ = [
     "ScheduleRule",
     "TensorIntrinsic",
     "Trace",
+    "default_rules",
     "default_schedule",
     "register_intrinsic",
 ]
 
+
+def _rules() -> LayOut:
+    from ..rules.by_name import lay_out
+
+    return lay_out
+
+
+provide(_rules)
 __getattr__ = exports(
     __name__,
     {
+        "AppliedRule": "..rules.default",
         "BlockRef": ".refs",
         "Decision": ".refs",
         "IndexMap": ".index_map",
@@ -50,6 +63,7 @@ __getattr__ = exports(
         "ScheduleRule": "..rules.by_rule",
         "TensorIntrinsic": ".tensor_intrinsic",
         "Trace": ".trace",
+        "default_rules": "..rules.default",
         "default_schedule": "..rules.default",
         "register_intrinsic": ".intrinsics",
     },

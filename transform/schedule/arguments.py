@@ -77,6 +77,13 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
         "a condition: text such as 'n >= 32', or an expression",
         lambda v: isinstance(v, (str, *get_args(PrimExpr))),
     ),
+    "Mapping[str, int | bool]": (
+        "numbers, and yes or no, by name",
+        lambda v: (
+            isinstance(v, Mapping)
+            and all(isinstance(k, str) and isinstance(n, int) for k, n in v.items())
+        ),
+    ),
     "Sequence[int]": ("integers", _many(_is_int)),
     "Sequence[int] | None": ("integers", _or_none(_many(_is_int))),
     "Sequence[int | None]": ("integers, one of them perhaps None", _many(_or_none(_is_int))),

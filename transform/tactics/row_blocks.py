@@ -96,6 +96,14 @@ class RowBlocks:
         return Seq((full, IfThen(Compare("lt", whole, upper), last)))
 
 
+def blocks_of(rows: PrimExpr, size: int, tiles: int) -> RowBlocks:
+    """Blocks of so many tiles of at most so many rows."""
+    known = number(rows)
+    if known is None:
+        return RowBlocks(rows, size, tiles, ceildiv(rows, imm(tiles * size)))
+    return RowBlocks(rows, size, tiles, imm(-(-max(1, -(-known // size)) // tiles)))
+
+
 def row_blocks(rows: PrimExpr, size: int, others: int, threads: int) -> RowBlocks:
     """Blocks such that threads have about the same to do.
 
@@ -108,7 +116,7 @@ def row_blocks(rows: PrimExpr, size: int, others: int, threads: int) -> RowBlock
     known = number(rows)
     if known is None:
         each = MOST // 2 if threads == 1 or others >= 4 * threads else BLOCK
-        return RowBlocks(rows, size, each, ceildiv(rows, imm(each * size)))
+        return blocks_of(rows, size, each)
     tiles = max(1, -(-known // size))
 
     def idle(blocks: int) -> float:
@@ -119,4 +127,4 @@ def row_blocks(rows: PrimExpr, size: int, others: int, threads: int) -> RowBlock
     best = min(range(1, max(1, min(tiles, 4 * threads)) + 1), key=idle) if threads > 1 else 1
     best = max(best, -(-tiles // MOST))
     each = max(1, -(-tiles // best))
-    return RowBlocks(rows, size, each, imm(-(-tiles // each)))
+    return blocks_of(rows, size, each)

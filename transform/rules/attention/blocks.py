@@ -21,13 +21,15 @@ from ...blocks.access import depends
 from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
-from ...roles.attention import RowChain
+from ...roles.attention import RowChain, row_chain
 from ...roles.lanes import lanes_for
 from ...roles.row_group import RowGroup, substituted
 from ...tactics.register_tile import Values
 from ...tactics.row_storage import rewritten
 from ...tactics.threads import parallel
-from ..rows.row_by_row import rows
+from ..rows.row_by_row import row_steps, rows
+from ..rule import Legal, Neighbourhood, Rule, worth
+from ..stages import Stages
 from ..table import laid_out
 
 VECTORS = 4
@@ -46,25 +48,63 @@ class _Tier:
     padded: bool
 
 
-def chain_blocks(chain: RowChain, target: Target) -> Stmt:
+@dataclass(frozen=True, slots=True)
+class ChainBlocks:
+    """The decisions.
+
+    Attributes:
+        vectors: Vectors of rows in a block.
+        few: Rows from which on there are blocks; fewer go one by one.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    vectors: int
+    few: int
+    grain: int
+
+
+def _match(stages: Stages, target: Target) -> RowChain | None:
+    return row_chain(stages.rest, {*stages.temporaries}, target)
+
+
+def _decide(_chain: RowChain, target: Target) -> ChainBlocks:
+    return ChainBlocks(VECTORS, FEW, target.machine.grain("multiply_adds"))
+
+
+def _legal(_chain: RowChain, _decisions: ChainBlocks, _target: Target) -> Neighbourhood:
+    return {
+        "vectors": Legal(range(1, 9), "a block's rows lie side by side in up to 8 vectors"),
+        "few": Legal(range(1, 65), "up to 64 rows go one by one"),
+        "grain": worth("multiply-adds"),
+    }
+
+
+def _write(chain: RowChain, decisions: ChainBlocks, target: Target) -> Stmt:
     """The chain as a loop over blocks of rows; few rows go one by one."""
     if chain.row is None:
-        return _one_by_one(chain, target)
+        return _one_by_one(chain, decisions, target)
     extent = chain.row.extent
     known = number(extent)
-    if known is not None and known < FEW:
-        return _one_by_one(chain, target)
-    tiers = _tiers(chain, extent, target)
-    blocks = sequence([_blocks(chain, chain.row, tier, target) for tier in tiers])
+    if known is not None and known < decisions.few:
+        return _one_by_one(chain, decisions, target)
+    tiers = _tiers(chain, extent, decisions.vectors, target)
+    row = chain.row
+    blocks = sequence([_blocks(chain, row, tier, decisions.grain, target) for tier in tiers])
     if known is not None:
         return blocks
-    return IfThen(Compare("lt", extent, imm(FEW)), _one_by_one(chain, target), blocks)
+    few = Compare("lt", extent, imm(decisions.few))
+    return IfThen(few, _one_by_one(chain, decisions, target), blocks)
 
 
-def _tiers(chain: RowChain, extent: PrimExpr, target: Target) -> list[_Tier]:
+CHAIN_BLOCKS = Rule(
+    "chain_blocks", _match, _decide, _legal, _write, count=lambda chain: len(chain.stages)
+)
+
+
+def _tiers(chain: RowChain, extent: PrimExpr, vectors: int, target: Target) -> list[_Tier]:
     assert chain.head.reduction is not None
     lanes = lanes_for(chain.head.reduction.value.dtype.bits, target.vector_bits, extent)
-    width = VECTORS * lanes
+    width = vectors * lanes
     known = number(extent)
     if known is None:
         rest = Binary("sub", extent, multiply(extent // width, imm(width)))
@@ -80,7 +120,7 @@ def _tiers(chain: RowChain, extent: PrimExpr, target: Target) -> list[_Tier]:
     return tiers
 
 
-def _blocks(chain: RowChain, row: Axis, tier: _Tier, target: Target) -> Stmt:
+def _blocks(chain: RowChain, row: Axis, tier: _Tier, grain: int, target: Target) -> Stmt:
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in chain.outer]
     domain.append(("block", tier.count))
     steps = product([chain.inner.extent, *(a.extent for a in chain.columns)])
@@ -90,9 +130,7 @@ def _blocks(chain: RowChain, row: Axis, tier: _Tier, target: Target) -> Stmt:
         outer: Values = {a.var: p for a, p in zip(chain.outer, point, strict=False)}
         return _Block(chain, row, tier, begin, outer, target).stmt()
 
-    return parallel(
-        domain, multiply(steps, imm(2 * tier.width)), target.machine.grain("multiply_adds"), body
-    )
+    return parallel(domain, multiply(steps, imm(2 * tier.width)), grain, body)
 
 
 class _Block:
@@ -208,7 +246,7 @@ class _Block:
         return substituted(nest, self.values)
 
 
-def _one_by_one(chain: RowChain, target: Target) -> Stmt:
+def _one_by_one(chain: RowChain, decisions: ChainBlocks, target: Target) -> Stmt:
     """Row by row: sums along contiguous memory, lanes along each row."""
     points = chain.outer if chain.row is None else (*chain.outer, chain.row)
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in points]
@@ -232,7 +270,7 @@ def _one_by_one(chain: RowChain, target: Target) -> Stmt:
         stmt = sequence(
             [
                 laid_out(placed(chain.head), target),
-                rows(middle, set(), target),
+                rows(middle, set(), row_steps(middle, target), target),
                 laid_out(placed(chain.tail), target),
             ]
         )
@@ -240,4 +278,4 @@ def _one_by_one(chain: RowChain, target: Target) -> Stmt:
             stmt = Allocate(buffer, stmt)
         return stmt
 
-    return parallel(domain, multiply(steps, imm(2)), target.machine.grain("multiply_adds"), body)
+    return parallel(domain, multiply(steps, imm(2)), decisions.grain, body)

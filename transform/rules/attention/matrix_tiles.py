@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from unity.ir.dtype import FLOAT32
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
@@ -23,14 +23,16 @@ from unity.machine.target import Target
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
-from ...roles.attention import RowChain
+from ...roles.attention import RowChain, row_chain
 from ...roles.grouped_panels import operands
 from ...roles.row_group import RowGroup, substituted
 from ...tactics.register_tile import Values
 from ...tactics.row_storage import rewritten
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import depth_of
-from ..rows.row_by_row import rows
+from ..rows.row_by_row import row_steps, rows
+from ..rule import Legal, Neighbourhood, Rule, worth
+from ..stages import Stages
 from ..table import laid_out
 
 WIDTH = 2 * SIDE
@@ -47,8 +49,24 @@ BlocksOf = Callable[[Values, Sequence[PrimExpr]], Stmt]
 """What is done to a set of rows, by the values of the outer axes and a point of the domain."""
 
 
-def chain_tiles(chain: RowChain, target: Target) -> Stmt | None:
-    """Applies where both contractions multiply numbers that the target has tiles for."""
+@dataclass(frozen=True, slots=True)
+class ChainTiles:
+    """The decisions.
+
+    Attributes:
+        height: Rows of a block.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    height: int
+    grain: int
+
+
+def _match(stages: Stages, target: Target) -> RowChain | None:
+    """A chain both of whose contractions multiply numbers that the target has tiles for."""
+    chain = row_chain(stages.rest, {*stages.temporaries}, target)
+    if chain is None:
+        return None
     row = chain.row
     head, tail = chain.head.reduction, chain.tail.reduction
     assert head is not None
@@ -65,13 +83,49 @@ def chain_tiles(chain: RowChain, target: Target) -> Stmt | None:
     for (left, right), reduction in ((first, head), (second, tail)):
         if not has_dot(target, "tile", left.dtype, right.dtype, reduction.value.dtype):
             return None
-    _, length, depth, _ = (e or 0 for e in extents)
-    padded = -(-length // WIDTH) * WIDTH
-    if depth % depth_of(first[1].dtype) or padded * WIDTH * FLOAT32.bytes > MOST_BYTES:
+    depth = extents[2] or 0
+    if depth % depth_of(first[1].dtype) or _row_bytes(chain) * WIDTH > MOST_BYTES:
         return None
     if head.op != "add" or tail.op != "add" or head.init != head.identity:
         return None
-    return _Chain(chain, row, target).stmt()
+    return chain
+
+
+def _row_bytes(chain: RowChain) -> int:
+    """What a row of a block takes."""
+    return _padded(chain) * FLOAT32.bytes
+
+
+def _padded(chain: RowChain) -> int:
+    """Elements of a row, in whole panels."""
+    return -(-(number(chain.inner.extent) or 0) // WIDTH) * WIDTH
+
+
+def _rows(chain: RowChain) -> int:
+    return (None if chain.row is None else number(chain.row.extent)) or 1
+
+
+def _decide(chain: RowChain, target: Target) -> ChainTiles:
+    most = BLOCK_BYTES // _row_bytes(chain) // WIDTH * WIDTH
+    height = min(max(most, WIDTH), _rows(chain))
+    return ChainTiles(height, target.machine.grain("tile_multiply_adds"))
+
+
+def _legal(chain: RowChain, _decisions: ChainTiles, _target: Target) -> Neighbourhood:
+    rows, most = _rows(chain), MOST_BYTES // _row_bytes(chain)
+    heights = [min(h, rows) for h in range(WIDTH, rows + WIDTH, WIDTH) if min(h, rows) <= most]
+    why = f"blocks of {rows} rows in steps of {WIDTH}, of at most {MOST_BYTES} bytes"
+    return {"height": Legal(heights, why), "grain": worth("multiply-adds")}
+
+
+def _write(chain: RowChain, decisions: ChainTiles, target: Target) -> Stmt:
+    assert chain.row is not None
+    return _Chain(chain, chain.row, decisions, target).stmt()
+
+
+CHAIN_TILES = Rule(
+    "chain_tiles", _match, _decide, _legal, _write, count=lambda chain: len(chain.stages)
+)
 
 
 class _Chain:
@@ -80,17 +134,15 @@ class _Chain:
     Args:
         chain: The stages.
         row: The axis over the rows.
+        decisions: How.
         target: What they are laid out for.
     """
 
-    def __init__(self, chain: RowChain, row: Axis, target: Target) -> None:
+    def __init__(self, chain: RowChain, row: Axis, decisions: ChainTiles, target: Target) -> None:
         self.chain, self.row, self.target = chain, row, target
         self.serial = replace(target, threads=1)
-        length = number(chain.inner.extent) or 0
-        self.padded = -(-length // WIDTH) * WIDTH
-        self.rows = number(row.extent) or 0
-        most = BLOCK_BYTES // (self.padded * FLOAT32.bytes) // WIDTH * WIDTH
-        self.height = min(max(most, WIDTH), self.rows)
+        self.grain = decisions.grain
+        self.padded, self.rows, self.height = _padded(chain), _rows(chain), decisions.height
         head, tail = chain.head.reduction, chain.tail.reduction
         assert head is not None
         assert tail is not None
@@ -114,12 +166,7 @@ class _Chain:
                     body = panels.around(outer, body)
                 return body
 
-            return parallel(
-                domain,
-                product([*steps, imm(height)]),
-                self.target.machine.grain("tile_multiply_adds"),
-                body,
-            )
+            return parallel(domain, product([*steps, imm(height)]), self.grain, body)
 
         if not alone:
             return over(domain, lambda outer, _: self._all(outer, whole, rest), self.rows)
@@ -174,7 +221,7 @@ class _Chain:
         body = sequence(
             [
                 laid_out(substituted(head, values), self.serial),
-                rows(middle, set(), self.serial),
+                rows(middle, set(), row_steps(middle, self.serial), self.serial),
                 laid_out(substituted(tail, values), self.serial),
             ]
         )

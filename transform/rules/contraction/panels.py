@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
@@ -36,12 +35,16 @@ from ...tactics.panel_prefetch import LEAST_ROWS, PanelAhead, panel_ahead
 from ...tactics.panel_tile import PanelTile, Run, micro_kernel
 from ...tactics.register_tile import Values
 from ...tactics.result import with_init
-from ...tactics.row_blocks import RowBlocks, row_blocks
+from ...tactics.row_blocks import MOST, RowBlocks, blocks_of, row_blocks
 from ...tactics.threads import parallel
 from ...tactics.unrolling import UNROLL
+from ..rule import EITHER, Legal, Neighbourhood, Rule, worth
+from ..stages import Stages
 
 MOST_ROWS = 14
 """Rows of a tile, at most."""
+MOST_RUNS = 64
+"""Runs of steps, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,47 +65,65 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """What is computed, in what runs of steps.
+class Sums:
+    """What is computed.
 
     Attributes:
         layout: The roles of the axes.
         reduction: What is reduced, over the layout's variables.
         finish: The stores.
-        runs: How many runs the steps are taken in.
+        stages: How many stages that are.
     """
 
     layout: PanelLayout
     reduction: Reduction
     finish: Stmt
+    stages: int
+
+
+@dataclass(frozen=True, slots=True)
+class PanelTiles:
+    """The decisions.
+
+    Attributes:
+        rows: Rows of a register tile.
+        tiles: Tiles of a block of rows, which a task takes.
+        last_rows: The same of the last panel, where it is narrower than the others.
+        last_tiles: As `tiles`.
+        runs: How many runs the steps are taken in, sums being kept between them.
+        ahead: Whether weights are asked for before they are used, where that pays.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    rows: int
+    tiles: int
+    last_rows: int
+    last_tiles: int
     runs: int
+    ahead: bool
+    grain: int
 
 
-def panels(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where the one operand that moves along the columns lies in panels."""
+def _match(nest: Nest, target: Target) -> Sums | None:
+    """A product one operand of which, the one that moves along the columns, lies in panels."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    return _laid_out(chunked_columns(nest), target)
+    return _sums(chunked_columns(nest), 1, target)
 
 
-def panels_read(
-    nest: Nest, readers: Sequence[Nest], private: AbstractSet[Buffer], target: Target
-) -> Stmt | None:
-    """The same, with stages that read the result point by point done where it is made.
-
-    Args:
-        nest: The product; nothing but the readers reads its result.
-        readers: The stages after it.
-        private: Buffers that nothing but these stages uses.
-        target: The machine.
-    """
-    if nest.reduction is None or may_trap(nest.reduction.value) or not readers:
+def _match_read(stages: Stages, target: Target) -> Sums | None:
+    """The same, with all stages behind it, where these read its result point by point."""
+    nests = [s for s in stages.rest if isinstance(s, Nest)]
+    if len(nests) < len(stages.rest) or len(nests) < 2:
         return None
-    joined = with_readers(nest, readers, private)
-    return None if joined is None else _laid_out(joined, target)
+    nest, *readers = nests
+    if nest.reduction is None or may_trap(nest.reduction.value):
+        return None
+    joined = with_readers(nest, readers, stages.private(len(nests)))
+    return None if joined is None else _sums(joined, len(nests), target)
 
 
-def _laid_out(chunked: ChunkedColumns, target: Target) -> Stmt | None:
+def _sums(chunked: ChunkedColumns, stages: int, target: Target) -> Sums | None:
     chunked = replace(chunked, nest=collapsed(chunked.nest))
     reduction = chunked.nest.reduction
     assert reduction is not None
@@ -112,8 +133,91 @@ def _laid_out(chunked: ChunkedColumns, target: Target) -> Stmt | None:
     moved, finish = replace(reduction, value=layout.value, init=layout.init), layout.finish
     for result in layout.results:
         finish = with_init(replace(moved, result=result), finish)
-    plan = _Plan(layout, moved, finish, _runs(layout, target))
-    return sequence([_tasks(plan, p, target) for p in _parts(layout)])
+    return Sums(layout, moved, finish, stages)
+
+
+def _decide(sums: Sums, target: Target) -> PanelTiles:
+    layout = sums.layout
+    sizes = [(r, _blocks(layout, p, r, target).tiles) for p, r in _largest(layout, target)]
+    (rows, tiles), (last_rows, last_tiles) = sizes[0], sizes[-1]
+    grain = target.machine.grain("multiply_adds")
+    return PanelTiles(
+        rows, tiles, last_rows, last_tiles, _runs(layout, target), ahead=True, grain=grain
+    )
+
+
+def _largest(layout: PanelLayout, target: Target) -> list[tuple[_Part, int]]:
+    """The parts, and the rows of the largest tile of each."""
+    registers = [rows_of(p.vectors * layout.chunks, target) for p in _parts(layout)]
+    return [(p, max(1, min(r, MOST_ROWS))) for p, r in zip(_parts(layout), registers, strict=True)]
+
+
+def _blocks(layout: PanelLayout, part: _Part, rows: int, target: Target) -> RowBlocks:
+    """Blocks of tiles of rows such that threads have about the same to do."""
+    outer = math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
+    return row_blocks(_extent(layout), rows, part.count * outer, target.threads)
+
+
+def _extent(layout: PanelLayout) -> PrimExpr:
+    return imm(1) if layout.row is None else layout.row.extent
+
+
+def _legal(sums: Sums, decisions: PanelTiles, target: Target) -> Neighbourhood:
+    layout, steps = sums.layout, number(sums.layout.depth.extent)
+    (part, most), *others = _largest(layout, target)
+    runs = [1]
+    if steps is not None and not layout.sums:
+        runs = [n for n in range(1, min(steps, MOST_RUNS) + 1) if steps % n == 0]
+    tiles = Legal(range(1, MOST + 1), f"a block has at most {MOST} tiles")
+    none = "all panels are alike"
+    last_rows = Legal((decisions.last_rows,), none)
+    last_tiles = Legal((decisions.last_tiles,), none)
+    for last, rows in others:
+        last_rows, last_tiles = _in_registers(layout, last, rows, target), tiles
+    return {
+        "rows": _in_registers(layout, part, most, target),
+        "tiles": tiles,
+        "last_rows": last_rows,
+        "last_tiles": last_tiles,
+        "runs": Legal(runs, f"{steps or 'an unknown number of'} steps are taken in equal runs"),
+        "ahead": EITHER,
+        "grain": worth("multiply-adds"),
+    }
+
+
+def _in_registers(layout: PanelLayout, part: _Part, most: int, target: Target) -> Legal:
+    vectors = part.vectors * layout.chunks
+    why = f"a row's sums take {vectors} of {target.vector_registers} registers"
+    return Legal(range(1, most + 1), why)
+
+
+def _write(sums: Sums, decisions: PanelTiles, target: Target) -> Stmt:
+    plan = _Plan(sums.layout, sums.reduction, sums.finish, decisions)
+    parts = _parts(plan.layout)
+    stmts: list[Stmt] = []
+    for part in parts:
+        rows, tiles = decisions.rows, decisions.tiles
+        if part is not parts[0]:
+            rows, tiles = decisions.last_rows, decisions.last_tiles
+        blocks = blocks_of(_extent(plan.layout), rows, tiles)
+        stmts.append(_tasks(plan, part, blocks, target))
+    return sequence(stmts)
+
+
+PANELS = Rule("panels", _match, _decide, _legal, _write)
+PANELS_READ = Rule(
+    "panels_read", _match_read, _decide, _legal, _write, count=lambda sums: sums.stages
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is computed, and how: see `Sums`."""
+
+    layout: PanelLayout
+    reduction: Reduction
+    finish: Stmt
+    how: PanelTiles
 
 
 def _parts(layout: PanelLayout) -> list[_Part]:
@@ -141,14 +245,13 @@ def _runs(layout: PanelLayout, target: Target) -> int:
     return next(fitting, 1)
 
 
-def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
+def _tasks(plan: _Plan, part: _Part, blocks: RowBlocks, target: Target) -> Stmt:
     """The tiles of some panels, shared among threads by panel and block of rows."""
     layout = plan.layout
-    most = max(1, min(rows_of(part.vectors * layout.chunks, target), MOST_ROWS))
-    extent = imm(1) if layout.row is None else layout.row.extent
-    others = part.count * math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
-    blocks = row_blocks(extent, most, others, target.threads)
-    ahead = panel_ahead(layout, part.count, blocks.total, extent, target)
+    extent = _extent(layout)
+    ahead = None
+    if plan.how.ahead:
+        ahead = panel_ahead(layout, part.count, blocks.total, extent, target)
     names = [a.var.name.removeprefix("v") for a in layout.outer]
     extents = [a.extent for a in layout.outer]
     domain = [
@@ -172,7 +275,7 @@ def _tasks(plan: _Plan, part: _Part, target: Target) -> Stmt:
     height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     steps = [a.extent for a in (*layout.sums, layout.depth)]
     work = product([*steps, height, imm(part.vectors * layout.chunks * layout.lanes)])
-    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
+    return parallel(domain, work, plan.how.grain, body)
 
 
 def _block(
@@ -193,11 +296,11 @@ def _block(
     def tile(first: PrimExpr, size: int, index: PrimExpr) -> Stmt:
         run, taken = None, steps
         begin: PrimExpr = imm(0)
-        if plan.runs > 1:
+        if plan.how.runs > 1:
             assert steps is not None
             here = add(index, multiply(block, imm(-blocks.tiles)))
-            taken = steps // plan.runs
-            run = Run(nth, plan.runs, taken, kept, multiply(here, imm(each)))
+            taken = steps // plan.how.runs
+            run = Run(nth, plan.how.runs, taken, kept, multiply(here, imm(each)))
             begin = run.begin
         fetch = None
         if ahead is not None and taken is not None:
@@ -212,6 +315,6 @@ def _block(
         return IfThen(Compare("lt", ahead.rows, imm(LEAST_ROWS)), alone, done)
 
     tiles = blocks.at(block, tile)
-    if plan.runs == 1:
+    if plan.how.runs == 1:
         return tiles
-    return Allocate(kept, For(nth, imm(0), imm(plan.runs), tiles))
+    return Allocate(kept, For(nth, imm(0), imm(plan.how.runs), tiles))

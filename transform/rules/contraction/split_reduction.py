@@ -27,12 +27,13 @@ from ...blocks.tree import sequence
 from ...schedule.schedule import Schedule
 from ...schedule.trace import Trace
 from ...tactics.epilogue import fused
+from ..rule import Found, Legal, Neighbourhood, Rule, worth
 from ..table import laid_out
 
 UNIT = 16
 """Steps that pieces of a long axis have a multiple of, so that each begins at a line of memory."""
-
-
+MOST_PIECES = 256
+"""Pieces of a sum, at most."""
 LEAST = 256
 """Steps of a sum in a piece, at least: keeping partial results must cost little beside them."""
 
@@ -68,41 +69,99 @@ class Split:
         return body
 
 
-def in_pieces(nest: Nest, whole: Stmt, target: Target) -> Stmt | None:
-    """A stage whose sums are made in pieces; None where that keeps no more threads busy.
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A stage, and the rule that lays it out in one piece."""
 
-    Args:
-        nest: The stage.
-        whole: It as a rule lays it out, in one piece.
-        target: The machine.
+    stage: Nest
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A stage whose sums may be made in pieces.
+
+    Attributes:
+        whole: The stage, and how it is laid out in one piece.
+        nest: The stage with its axes joined.
+        longest: The axis that is cut.
     """
-    reduction = nest.reduction
-    if reduction is None or target.threads == 1 or not _leaves_idle(whole, target):
+
+    whole: Whole
+    nest: Nest
+    longest: Axis
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The decisions.
+
+    Attributes:
+        pieces: How many pieces a sum is made in.
+        least: Steps of the whole stage from which it is, where they are not known.
+    """
+
+    pieces: int
+    least: int
+
+
+def _match(whole: Whole, target: Target) -> Sums | None:
+    """A stage whose tasks are fewer than the threads, or too few to be even."""
+    if whole.stage.reduction is None or target.threads == 1:
         return None
-    nest = collapsed(nest)
+    if not _leaves_idle(whole.found.stmt(), target):
+        return None
+    nest = collapsed(whole.stage)
     reduction = nest.reduction
     assert reduction is not None
-    steps = product([a.extent for a in (*nest.axes, *reduction.axes)])
-    work = number(steps)
-    pieces, grain = target.threads, target.machine.grain("multiply_adds")
-    if work is not None:
-        pieces *= min(target.machine.tasks_per_thread, work // (pieces * grain))
     longest = max(reduction.axes, key=lambda a: number(a.extent) or 1 << 62)
-    extent = number(longest.extent)
+    sums = Sums(whole, nest, longest)
+    pieces, extent = _decide(sums, target).pieces, number(longest.extent)
     if pieces == 0 or (extent is not None and extent < pieces):
         return None
     summed = number(product([a.extent for a in reduction.axes]))
     if summed is not None and summed < pieces * LEAST:
         return None
     split = split_reduction(nest, longest, pieces, target)
-    if split is None:
-        return None
-    body = split.stmt(target)
-    if _instructions(whole) - _instructions(body):
+    if split is None or _instructions(whole.found.stmt()) - _instructions(split.stmt(target)):
         return None  # one thread's tiles of a matrix are more than several threads' lanes
+    return sums
+
+
+def _steps(sums: Sums) -> PrimExpr:
+    reduction = sums.nest.reduction
+    assert reduction is not None
+    return product([a.extent for a in (*sums.nest.axes, *reduction.axes)])
+
+
+def _decide(sums: Sums, target: Target) -> Pieces:
+    work = number(_steps(sums))
+    pieces, grain = target.threads, target.machine.grain("multiply_adds")
+    least = pieces * grain
     if work is not None:
+        pieces *= min(target.machine.tasks_per_thread, work // least)
+    return Pieces(pieces, least)
+
+
+def _legal(sums: Sums, decisions: Pieces, target: Target) -> Neighbourhood:
+    extent = number(sums.longest.extent)
+    most = min(extent or MOST_PIECES, MOST_PIECES)
+    return {
+        "pieces": Legal(range(1, most + 1), f"the axis has {extent or 'unknown'} steps"),
+        "least": worth("steps"),
+    }
+
+
+def _write(sums: Sums, decisions: Pieces, target: Target) -> Stmt:
+    split = split_reduction(sums.nest, sums.longest, decisions.pieces, target)
+    assert split is not None
+    body, steps = split.stmt(target), _steps(sums)
+    if number(steps) is not None:
         return body
-    return IfThen(Compare("ge", steps, imm(pieces * grain)), body, whole)
+    return IfThen(Compare("ge", steps, imm(decisions.least)), body, sums.whole.found.stmt())
+
+
+SPLIT_REDUCTION = Rule("split_reduction", _match, _decide, _legal, _write)
 
 
 def _instructions(s: Stmt) -> set[str]:

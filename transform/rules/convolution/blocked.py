@@ -22,18 +22,84 @@ from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
 from ...roles.blocked import Roles, length_of, roles_of
-from ...roles.padding import without_padding
+from ...roles.padding import unpadded, without_padding
 from ...tactics.register_tile import Tile, Values, accumulate, fill, write_back
 from ...tactics.result import with_init
 from ...tactics.wide_lanes import in_wide_lanes
-from .gathered import gathered, gathering_of, pays
-from .parts import UNKNOWN, Part, cut, parts_of, tile_size, unknown_parts
+from ..rule import EITHER, Legal, Neighbourhood, Rule, worth
+from ..stages import Stages, pair_of
+from .gathered import Gathering, gathered, gathering_of, pays
+from .parts import UNKNOWN, Part, cut, legal_tiles, parts_of, tile_size, unknown_parts
 from .share import Coordinate, shared
 from .taps import Ahead, Seen, Taps
 
 
-def blocked(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where lanes lie innermost, just as many as a register holds, and pixels are known."""
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What a blocked stage is.
+
+    Attributes:
+        padded: The stage as it reads what is padded.
+        nest: The stage without padding, over whole registers.
+        reduction: Its reduction.
+        roles: The roles of its axes.
+        taps: What it sums over, and where pixels see it.
+        gathering: How the pixels of unknown lines may be gathered; None where that can't be.
+        stages: How many stages that are.
+    """
+
+    padded: Nest
+    nest: Nest
+    reduction: Reduction
+    roles: Roles
+    taps: Taps
+    gathering: Gathering | None
+    stages: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of output channels."""
+        return 1 if self.roles.block is None else length_of(self.roles.block)
+
+    @property
+    def pixels(self) -> int | None:
+        """Pixels of a line, or lines where a tile has whole ones."""
+        roles = self.roles
+        return number((roles.pixel if roles.line is None else roles.line).extent)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedTiles:
+    """The decisions.
+
+    Attributes:
+        columns: Blocks of output channels in a register tile.
+        rows: Pixels in a register tile, or lines of them where lines are short.
+        gather: Whether pixels of several lines are gathered for a tile.
+        ahead: Whether the next blocks' weights are fetched while these are in use.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    columns: int
+    rows: int
+    gather: bool
+    ahead: bool
+    grain: int
+
+
+def _match(nest: Nest, target: Target) -> Blocked | None:
+    """A stage whose lanes lie innermost, just as many as a register holds; pixels are known."""
+    return _blocked(nest, 1, target)
+
+
+def _match_unpadded(stages: Stages, target: Target) -> Blocked | None:
+    """The same, read through the stage before that pads its image."""
+    pair = pair_of(stages)
+    joined = None if pair is None else unpadded(*pair)
+    return None if joined is None else _blocked(joined, 2, target)
+
+
+def _blocked(nest: Nest, stages: int, target: Target) -> Blocked | None:
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
     padded = collapsed(nest)
@@ -48,40 +114,70 @@ def blocked(nest: Nest, target: Target) -> Stmt | None:
     if roles is None or any(e.axis in (roles.lane.var, _var(roles.block)) for e in edges):
         return None
     taps = Taps(roles.steps, edges, frozenset(a.var for a in roles.inside), roles.most)
-    blocks = 1 if roles.block is None else length_of(roles.block)
-    pixels = number((roles.pixel if roles.line is None else roles.line).extent)
-    columns, rows = tile_size(blocks, pixels or UNKNOWN, roles, target)
+    found = Blocked(padded, nest, reduction, roles, taps, None, stages)
+    if found.pixels is None:
+        return replace(found, gathering=gathering_of(padded, target))
+    if any(number(e.rest) is None for e in edges if e.axis in taps.inside):
+        return None
+    return found
+
+
+def _decide(found: Blocked, target: Target) -> BlockedTiles:
+    columns, rows = tile_size(found.blocks, found.pixels or UNKNOWN, found.roles, target)
+    gather = False
+    if found.gathering is not None:
+        parts = unknown_parts(found.roles, rows, found.taps.edges)
+        gather = pays(found.gathering, parts, columns, rows, target.machine)
+    grain = target.machine.grain("multiply_adds")
+    return BlockedTiles(columns, rows, gather, ahead=True, grain=grain)
+
+
+def _legal(found: Blocked, decisions: BlockedTiles, target: Target) -> Neighbourhood:
+    sizes = legal_tiles(found.blocks, found.pixels or UNKNOWN, found.roles, target)
+    registers = f"{target.vector_registers} registers hold the sums and what they are made of"
+    columns = sorted({c for c, r in sizes if r == decisions.rows} | {decisions.columns})
+    rows = sorted({r for c, r in sizes if c == decisions.columns} | {decisions.rows})
+    never = Legal((False,), "only images of unknown width are gathered")
+    return {
+        "columns": Legal(columns, registers),
+        "rows": Legal(rows, registers),
+        "gather": never if found.gathering is None else EITHER,
+        "ahead": EITHER,
+        "grain": worth("multiply-adds"),
+    }
+
+
+def _write(found: Blocked, how: BlockedTiles, target: Target) -> Stmt:
+    roles, taps, pixels = found.roles, found.taps, found.pixels
+    if how.gather and found.gathering is not None:
+        return gathered(found.padded, found.gathering, (how.columns, how.rows), target)
     if pixels is None:
-        parts = unknown_parts(roles, rows, edges)
-        found = gathering_of(padded, target)
-        if found is not None and pays(found, parts, columns, rows, target.machine):
-            return gathered(padded, found, (columns, rows), target)
-        longest = next(i for i, part in enumerate(parts) if part.size == rows)
+        parts = unknown_parts(roles, how.rows, taps.edges)
+        longest = next(i for i, part in enumerate(parts) if part.size == how.rows)
         apart = [[parts[longest]], parts[:longest] + parts[longest + 1 :]]
     else:
-        if any(number(e.rest) is None for e in edges if e.axis in taps.inside):
-            return None
-        parts = cut(parts_of(pixels, rows), roles, taps)
+        parts = cut(parts_of(pixels, how.rows), roles, taps)
         apart = [[part] for part in parts]
     stmts: list[Stmt] = []
-    for column in parts_of(blocks, columns):
+    for column in parts_of(found.blocks, how.columns):
         outer = math.prod(number(a.extent) or 99 for a in roles.slow + roles.fast)
         together = [parts] if (column.tiles or 0) * outer >= 4 * target.threads else apart
         for some in filter(None, together):
-            stmts.append(_tiles(nest, reduction, roles, taps, column, some, target))
+            stmts.append(_tiles(found, how, column, some, target))
     return sequence(stmts)
 
 
+BLOCKED = Rule("blocked", _match, _decide, _legal, _write)
+BLOCKED_UNPADDED = Rule(
+    "blocked_unpadded", _match_unpadded, _decide, _legal, _write, count=lambda found: found.stages
+)
+
+
 def _tiles(
-    nest: Nest,
-    reduction: Reduction,
-    roles: Roles,
-    taps: Taps,
-    column: Part,
-    rows: Sequence[Part],
-    target: Target,
+    found: Blocked, how: BlockedTiles, column: Part, rows: Sequence[Part], target: Target
 ) -> Stmt:
     """All tiles of some blocks; rows of one size are shared among threads, others go in a row."""
+    nest, reduction, roles, taps = found.nest, found.reduction, found.roles, found.taps
     row_axis = Axis(PrimVar("row"), rows[0].count if len(rows) == 1 else imm(1))
     column_axis = Axis(PrimVar("column"), column.count)
     here = () if column.tiles == 1 else (column_axis,)
@@ -103,7 +199,9 @@ def _tiles(
             tile = _tile(roles, _values(column, block), _values(row, place.value))
             most = place.turns or tiles
             now = add(add(multiply(turn, imm(most)), place.turn), imm(before))
-            ahead = _ahead(roles, column, block, now, turns * most, outer)
+            ahead = None
+            if how.ahead:
+                ahead = _ahead(roles, column, block, now, turns * most, outer)
             return _micro_kernel(
                 nest, reduction, tile, _seeing(row, tile, roles, taps), outer, ahead
             )
@@ -132,7 +230,7 @@ def _tiles(
     preferred = (*lines[:1], *across, *here, *lines[1:])
     # The first axis counts images, of which there may be a single one.
     long = [a for a in (*lines[:1], *across) if number(a.extent) is None and a is not nest.axes[0]]
-    return shared(roles.slow + inner, preferred, work, target, body, long)
+    return shared(roles.slow + inner, preferred, work, how.grain, target, body, long)
 
 
 def _ahead(

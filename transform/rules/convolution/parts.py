@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
@@ -54,6 +54,11 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
     return best[1], best[2]
 
 
+def legal_tiles(blocks: int, pixels: int, roles: Roles, target: Target) -> list[tuple[int, int]]:
+    """The blocks and rows of every tile whose sums registers hold."""
+    return list(_tiles(blocks, pixels, roles.width, roles.flat, target))
+
+
 def line_cycles(blocks: int, pixels: int, target: Target) -> float:
     """Cycles of a step of all products of a line, in the tiles that cost least."""
     return _best_tile(blocks, pixels, 1, None, target)[0]
@@ -64,18 +69,26 @@ def _best_tile(
 ) -> tuple[float, int, int]:
     """What it costs, its blocks and its rows."""
     best: tuple[float, int, int] = math.inf, 1, 1
+    for columns, rows in _tiles(blocks, pixels, width, flat, target):
+        cost = sum(
+            c * r * tile_cost(wide, high * width, target.machine, flat)
+            for c, wide in _counts(blocks, columns)
+            for r, high in _counts(pixels, rows)
+        )
+        best = min(best, (cost, columns, rows))
+    return best
+
+
+def _tiles(
+    blocks: int, pixels: int, width: int, flat: Flat | None, target: Target
+) -> Iterator[tuple[int, int]]:
+    """The blocks and rows of tiles that there are registers for."""
     for columns in range(1, min(blocks, 4) + 1):
         most = min(rows_of(columns, target), MOST_PIXELS)
         for rows in range(1, min(most // width, pixels) + 1):
             if rows > 1 and not _fits(flat, rows, width, target):
                 break
-            cost = sum(
-                c * r * tile_cost(wide, high * width, target.machine, flat)
-                for c, wide in _counts(blocks, columns)
-                for r, high in _counts(pixels, rows)
-            )
-            best = min(best, (cost, columns, rows))
-    return best
+            yield columns, rows
 
 
 def _fits(flat: Flat | None, rows: int, width: int, target: Target) -> bool:

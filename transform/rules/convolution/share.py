@@ -46,6 +46,7 @@ def shared(
     domain: Sequence[Axis],
     preferred: Sequence[Axis],
     work: int,
+    grain: int,
     target: Target,
     body: Body,
     unknown: Sequence[Axis] = (),
@@ -56,6 +57,7 @@ def shared(
         domain: The axes, outermost first.
         preferred: Those that may be cut, the best first.
         work: Multiply-adds at a point.
+        grain: Multiply-adds that a task has at least.
         target: Tells the threads.
         body: The statement at a point.
         unknown: Those of unknown extent that are long.
@@ -67,13 +69,13 @@ def shared(
         )
         points *= known or 1
     cut = next((a for a in preferred if a in unknown or _is_fair(a, threads)), None)
-    if cut is None or threads == 1 or points < target.machine.grain("multiply_adds") * threads:
+    if cut is None or threads == 1 or points < grain * threads:
         named = [(_name(a), a.extent) for a in domain]
 
         def at_point(at: Sequence[PrimExpr]) -> Stmt:
             return body({a.var: _anywhere(a, p) for a, p in zip(domain, at, strict=True)})
 
-        return parallel(named, imm(work), target.machine.grain("multiply_adds"), at_point)
+        return parallel(named, imm(work), grain, at_point)
     part, length = PrimVar("part"), cut.extent
     variables = {a.var: PrimVar(_name(a)) for a in domain}
     begin, end = (

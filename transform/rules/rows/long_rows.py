@@ -8,7 +8,7 @@ known before the next pass begins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, SizeVar, imm
@@ -19,36 +19,67 @@ from unity.machine.target import Target
 
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest, Reduction
-from ...roles.row_group import LONG, RowGroup, few_long_rows, substituted
+from ...roles.row_group import RowGroup, few_long_rows, row_group, substituted
 from ..contraction.plain import plain
 from ..contraction.split_reduction import unit_of
-from .row_by_row import Walk, rows, walk_of
+from ..rule import Legal, Neighbourhood, Rule, worth
+from ..stages import Stages
+from .row_by_row import RowSteps, Walk, row_steps, rows, walk_of
 from .row_pass import RowPass
 
 
-def rows_on_threads(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
-    """The group with a row for each thread, or with the threads on one row after another.
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Stages over the same rows, and the temporaries that no other stage uses."""
 
-    Args:
-        group: The stages.
-        private: Temporaries that no other stage uses.
-        target: How many threads there are.
-    """
+    group: RowGroup
+    private: frozenset[Buffer]
+
+
+def _match(stages: Stages, _target: Target) -> Rows | None:
+    group = row_group(stages.rest)
+    return None if group is None else Rows(group, frozenset(stages.private(len(group.stages))))
+
+
+def _legal(_rows: Rows, _decisions: RowSteps, _target: Target) -> Neighbourhood:
+    several = Legal(range(1, 17), "a step takes up to 16 vectors")
+    return {
+        "vectors": several,
+        "costly_vectors": several,
+        "long": worth("elements"),
+        "grain": worth("operations"),
+    }
+
+
+def _write(found: Rows, how: RowSteps, target: Target) -> Stmt:
+    """A row for each thread, or the threads on one row after another."""
+    group, private = found.group, {*found.private}
     count = number(product([a.extent for a in group.rows]))
     size = product([a.extent for a in group.inner])
     length = number(size)
     uneven = count is not None and not target.shares_evenly(count)
-    if length is not None and uneven and length > LONG:
-        return _shared(group, private, target)
-    whole = rows(group, private, target)
+    if length is not None and uneven and length > how.long:
+        return _shared(group, private, how, target)
+    whole = rows(group, private, how, target)
     if length is not None or not few_long_rows(group, target):
         return whole
-    return IfThen(Compare("gt", size, imm(LONG)), _shared(group, private, target), whole)
+    long = Compare("gt", size, imm(how.long))
+    return IfThen(long, _shared(group, private, how, target), whole)
 
 
-def _shared(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
+ROWS = Rule(
+    "rows",
+    _match,
+    decide=lambda found, target: row_steps(found.group, target),
+    legal=_legal,
+    write=_write,
+    count=lambda found: len(found.group.stages),
+)
+
+
+def _shared(group: RowGroup, private: set[Buffer], how: RowSteps, target: Target) -> Stmt:
     """The rows one after another."""
-    walk = walk_of(group, private, target, room=False)
+    walk = walk_of(group, private, how, target, room=False)
     stmts: list[Stmt] = []
     sums: list[Buffer] = []
     for step in walk.steps:

@@ -22,12 +22,38 @@ from ...blocks.extents import number, product
 from ...blocks.nest import Nest
 from ...blocks.tree import sequence
 from ...roles.lanes import lanes_for
-from ...roles.row_group import RowGroup
+from ...roles.row_group import LONG, RowGroup
 from ...tactics.row_storage import stored_in_rows
 from ...tactics.threads import parallel
 from ..elementwise import costly
 from .prefetch import ahead, busiest
 from .row_pass import DIRECT, RowPass
+
+COSTLY_VECTORS, VECTORS, VECTORS_UNKNOWN = 2, 8, 4
+"""Vectors in a step: where they take many instructions, else, and where rows may be short."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSteps:
+    """The decisions about walking rows.
+
+    Attributes:
+        vectors: Vectors in a step of a pass over a row, at most.
+        costly_vectors: The same where an element takes many instructions.
+        long: Elements from which on threads share a row, where rows are few.
+        grain: Simple operations that a task has at least.
+    """
+
+    vectors: int
+    costly_vectors: int
+    long: int
+    grain: int
+
+
+def row_steps(group: RowGroup, target: Target) -> RowSteps:
+    """What suits a group of rows."""
+    vectors = VECTORS_UNKNOWN if number(group.inner[-1].extent) is None else VECTORS
+    return RowSteps(vectors, COSTLY_VECTORS, LONG, target.machine.grain("elements"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +63,7 @@ class Walk:
     Attributes:
         group: The stages, their temporaries where they are kept.
         steps: Passes over the row, and stages between them that work on one number.
+        how: Vectors in a step.
         lanes: How many.
         local: Buffers of one row.
         silent: Buffers that nobody reads after the pass that writes them.
@@ -44,6 +71,7 @@ class Walk:
 
     group: RowGroup
     steps: tuple[Nest | tuple[Nest, ...], ...]
+    how: RowSteps
     lanes: int
     local: tuple[Buffer, ...]
     silent: frozenset[Buffer]
@@ -51,7 +79,7 @@ class Walk:
     def unroll(self, stages: Sequence[Nest], extent: PrimExpr) -> int:
         """Vectors in a step of a pass over so many elements."""
         length = number(extent)
-        unroll = 2 if self._costly(stages) else 4 if length is None else 8
+        unroll = self.how.costly_vectors if self._costly(stages) else self.how.vectors
         return unroll if length is None else max(1, min(unroll, -(-length // self.lanes)))
 
     def cost(self, stages: Sequence[Nest]) -> int:
@@ -62,12 +90,15 @@ class Walk:
         return any(costly(_exprs(s)) for s in stages)
 
 
-def walk_of(group: RowGroup, private: set[Buffer], target: Target, room: bool = True) -> Walk:
+def walk_of(
+    group: RowGroup, private: set[Buffer], how: RowSteps, target: Target, room: bool = True
+) -> Walk:
     """How to walk the rows of a group.
 
     Args:
         group: The stages.
         private: Temporaries that no other stage uses.
+        how: Vectors in a step.
         target: Tells the lanes.
         room: Whether there may be buffers of whole rows.
     """
@@ -77,18 +108,19 @@ def walk_of(group: RowGroup, private: set[Buffer], target: Target, room: bool = 
     length = number(last)
     short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
     group, local = stored_in_rows(group, private, silent, lanes, short, room)
-    return Walk(group, tuple(_steps(group)), lanes, tuple(local), frozenset(silent))
+    return Walk(group, tuple(_steps(group)), how, lanes, tuple(local), frozenset(silent))
 
 
-def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
+def rows(group: RowGroup, private: set[Buffer], how: RowSteps, target: Target) -> Stmt:
     """The group as one loop over its rows.
 
     Args:
         group: The stages.
         private: Temporaries that no other stage uses.
-        target: Tells the lanes, and what may be shared among threads.
+        how: Vectors in a step, and what is worth a thread.
+        target: Tells the lanes.
     """
-    walk = walk_of(group, private, target)
+    walk = walk_of(group, private, how, target)
     group = walk.group
     stmts: list[Stmt] = []
     fetching = busiest(walk.steps)
@@ -114,7 +146,7 @@ def rows(group: RowGroup, private: set[Buffer], target: Target) -> Stmt:
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in group.rows]
     cost = walk.cost([s for s in group.stages if not group.is_scalar(s)])
     work = multiply(product([a.extent for a in group.inner]), imm(cost))
-    return parallel(domain, work, target.machine.grain("elements"), at_row)
+    return parallel(domain, work, how.grain, at_row)
 
 
 def _steps(group: RowGroup) -> list[Nest | tuple[Nest, ...]]:

@@ -52,11 +52,12 @@ class Chunks(Protocol):
 def chunks_of(group: TileGroup, plan: TilePlan, threads: int) -> Chunks:
     """The chunks that a plan says."""
     *_, lines, line = group.tiles
-    if plan.lines is None:
+    each = number(line.extent)
+    if number(lines.extent) is None or each is None:
         shared = 1 if plan.together else threads
         total = product([lines.extent, line.extent])
         return _Runs(lines, line, Runs(total, plan.tiles, plan.rows, shared), PrimVar("width"))
-    return _Lines(lines, line, plan, plan.lines)
+    return _Lines(lines, line, plan, plan.tiles // each)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from unity.machine.target import Target
 from ...blocks.extents import number
 from ...roles.reduction import rows_of
 from ...roles.winograd import TileGroup
+from ..rule import EITHER, Legal, Neighbourhood
 
 PARTS_A_THREAD = 2
 """Pieces of work for each thread, each with memory of its own."""
@@ -31,8 +32,7 @@ class TilePlan:
     """A way to go through the tiles.
 
     Attributes:
-        tiles: Tiles of a chunk.
-        lines: The whole lines of tiles they are; None for a run of tiles, where lines are unknown.
+        tiles: Tiles of a chunk: whole lines of them, a run where lines are unknown.
         columns: Blocks of output channels in a register tile.
         rows: Tiles in a register tile.
         panels: Register tiles side by side that are multiplied before any is transformed back.
@@ -42,7 +42,6 @@ class TilePlan:
     """
 
     tiles: int
-    lines: int | None
     columns: int
     rows: int
     panels: int
@@ -58,10 +57,10 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
         most = min(rows_of(columns, target), MOST_ROWS)
         if most < 1:
             continue
-        for tiles, lines, rows in _chunks(group, most):
+        for tiles, rows in _chunks(group, most):
             for panels in _divisors(blocks // columns, blocks):
                 for together in (False, True):
-                    plan = TilePlan(tiles, lines, columns, rows, panels, together, prefetch=False)
+                    plan = TilePlan(tiles, columns, rows, panels, together, prefetch=False)
                     cost, far = _cycles(group, plan, target)
                     if best is None or cost < best[0]:
                         best = cost, replace(plan, prefetch=far)
@@ -69,14 +68,45 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
     return best[1]
 
 
-def _chunks(group: TileGroup, most: int) -> list[tuple[int, int | None, int]]:
-    """Tiles of a chunk, the whole lines they are, and tiles of a register tile."""
+def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourhood:
+    """What else each number of a plan may be."""
+    blocks = number(group.block_out.extent) or 1
+    lines, line = (number(a.extent) for a in group.tiles[-2:])
+    widths = [c for c in _divisors(blocks // plan.panels, 4) if blocks % (c * plan.panels) == 0]
+    rows = min(rows_of(plan.columns, target), MOST_ROWS)
+    known = lines is not None and line is not None
+    if lines is None or line is None:
+        tiles = Legal(
+            range(plan.rows, LONGEST_RUN * plan.rows + 1, plan.rows),
+            f"a run is of whole register tiles, of {plan.rows} rows",
+        )
+    else:
+        whole = [n * line for n in _divisors(lines, lines)]
+        tiles = Legal(whole, f"chunks of as many of the {lines} lines of {line} tiles")
+    registers = f"the sums of {plan.columns} blocks are kept in {target.vector_registers} registers"
+    return {
+        "tiles": tiles,
+        "columns": Legal(
+            [c for c in widths if rows_of(c, target) >= plan.rows],
+            f"{blocks} blocks of channels divide evenly, and registers hold the sums",
+        ),
+        "rows": Legal([r for r in range(1, rows + 1) if known or plan.tiles % r == 0], registers),
+        "panels": Legal(
+            _divisors(blocks // plan.columns, blocks), f"{blocks} blocks of channels divide evenly"
+        ),
+        "together": EITHER,
+        "prefetch": EITHER,
+    }
+
+
+def _chunks(group: TileGroup, most: int) -> list[tuple[int, int]]:
+    """Tiles of a chunk, and tiles of a register tile."""
     lines, line = (number(a.extent) for a in group.tiles[-2:])
     if lines is None or line is None:
         total = math.prod(_extents(group)[-2:])
         longest = min(LONGEST_RUN, -(-total // most))
-        return [(most * n, None, most) for n in range(1, longest + 1)]
-    return [(n * line, n, _even(n * line, most)) for n in _divisors(lines, lines)]
+        return [(most * n, most) for n in range(1, longest + 1)]
+    return [(n * line, _even(n * line, most)) for n in _divisors(lines, lines)]
 
 
 def _extents(group: TileGroup) -> list[int]:

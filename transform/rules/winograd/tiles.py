@@ -30,28 +30,40 @@ from unity.machine.target import Target
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis
 from ...blocks.tree import sequence
-from ...roles.winograd import TileGroup, TileStage, Values, known_of_tiles
+from ...roles.winograd import TileGroup, TileStage, Values, known_of_tiles, tile_group
 from ...tactics.pieces import RowPart
 from ...tactics.register_tile import Tile, accumulate, fill, loops, write_back
 from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tensor.simplify_tir import simplified
+from ..rule import Rule
+from ..stages import Stages
 from .border import conditions_of, settled, within
 from .chunks import chunks_of
-from .plan import PARTS_A_THREAD, TilePlan, plan_for
+from .plan import PARTS_A_THREAD, TilePlan, legal_plans, plan_for
 
 UNROLL, UNROLL_RARE = 8, 2
 """Steps of the product's innermost loop in a row, at most; where a tile comes once in a chunk."""
 
 
-def tiles(group: TileGroup, target: Target) -> Stmt:
-    """The group as loops over chunks of tiles.
+def _group(stages: Stages, target: Target) -> TileGroup | None:
+    """All stages of a kernel, where they are one group."""
+    return None if stages.at else tile_group(stages.every, {*stages.temporaries}, target)
 
-    Args:
-        group: The stages.
-        target: Tells the registers, the caches and the threads.
-    """
-    return _Writer(group, plan_for(group, target), target).stmt()
+
+def _write(group: TileGroup, plan: TilePlan, target: Target) -> Stmt:
+    """The group as loops over chunks of tiles."""
+    return _Writer(group, plan, target).stmt()
+
+
+WINOGRAD = Rule(
+    "winograd",
+    match=_group,
+    decide=plan_for,
+    legal=legal_plans,
+    write=_write,
+    count=lambda group: len(group.before) + 1 + len(group.after),
+)
 
 
 class _Writer:

@@ -1,0 +1,168 @@
+"""Decisions of the default rules: what is legal keeps the values, the rest is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+
+import pytest
+
+from tests.transform.rules.attention.test_blocks import attention
+from tests.transform.tensor.kernels import KERNELS, assert_same
+from unity.errors import UnityError
+from unity.ir.dims import Dim, dim
+from unity.ir.equality import first_difference
+from unity.ir.module import IRModule
+from unity.ir.stmt import PrimFunc
+from unity.machine.target import Target
+from unity.transform.passes import Context
+from unity.transform.rules.default import AppliedRule, Decisions
+from unity.transform.schedule import Schedule, ScheduleDefault, default_rules, default_schedule
+
+from ...rotation import examples
+from .kernels import unscheduled
+
+TARGET = Target("cpu", "x86_64-unknown-linux-gnu", "generic", ("avx2",), 128, 16, threads=2)
+"""Four lanes keep the interpreter's work small."""
+N, H, W = dim("n"), dim("h"), dim("w")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kernel whose first rule is one, and sizes to run it at."""
+
+    rule: str
+    make: Callable[[], PrimFunc]
+    sizes: dict[str, int]
+
+
+def op(name: str, *shapes: tuple[Dim, ...], **attrs: int | bool | tuple[int, ...]) -> PrimFunc:
+    """The unscheduled kernel of an operator."""
+    return unscheduled(name, shapes, attrs)[0]
+
+
+def named(name: str) -> PrimFunc:
+    """One of the kernels made with te."""
+    return next(k for k in KERNELS if k.name == name).make()
+
+
+FAMILIES = [
+    Family("panels", partial(op, "matmul_packed", (13, 24), (3, 24, 8), columns=21), {}),
+    Family("panels", partial(op, "matmul_packed", (N, 12), (2, 12, 8), columns=16), {"n": 11}),
+    Family(
+        "blocked_unpadded",
+        partial(op, "nn.conv2d_blocked", (1, 2, 5, 9, 4), (3, 2, 3, 3, 4, 4), padding=1),
+        {},
+    ),
+    Family(
+        "blocked",
+        partial(op, "nn.conv2d_blocked", (1, 2, 6, 6, 4), (4, 2, 1, 1, 4, 4)),
+        {},
+    ),
+    Family(
+        "blocked_unpadded",
+        partial(op, "nn.conv2d_blocked", (1, 1, H, W, 4), (2, 1, 3, 3, 4, 4), padding=1),
+        {"h": 4, "w": 9},
+    ),
+    Family(
+        "winograd",
+        partial(op, "nn.conv2d_winograd", (1, 2, 9, 6, 4), (6, 6, 4, 2, 4, 4), tile=4, padding=1),
+        {},
+    ),
+    Family(
+        "winograd",
+        partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (4, 4, 2, 1, 4, 4), tile=2),
+        {"h": 6, "w": 9},
+    ),
+    Family("chain_blocks", partial(attention, 9, 7), {}),
+    Family("chain_blocks", partial(attention, N, 8), {"n": 17}),
+    Family("rows", partial(named, "softmax"), {"n": 3, "m": 37}),
+    Family("split_reduction", partial(named, "whole_sum"), {"n": 5, "m": 37}),
+]
+IDS = [f"{f.rule}-{k}" for k, f in enumerate(FAMILIES)]
+
+
+def drawn(rules: Sequence[AppliedRule], random: Random) -> Decisions:
+    """Another value for one decision of each rule."""
+    changes: dict[str, dict[str, int]] = {}
+    for rule in rules:
+        open_ones = {k: v for k, v in rule.legal.items() if len(v.values) > 1}
+        if not open_ones:
+            continue
+        name = random.choice(sorted(open_ones))
+        values = open_ones[name].values
+        few = values if len(values) < 1000 else [values[1 << k] for k in range(20)]
+        changes[rule.blocks[0]] = {name: random.choice(few)}
+    return changes
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=IDS)
+def test_legal_draws_keep_what_is_computed(family: Family) -> None:
+    func, random = family.make(), Random(0)
+    rules = default_rules(func, TARGET)
+    assert rules[0].rule == family.rule
+    for rule in rules:
+        assert all(rule.decisions[name] in legal.values for name, legal in rule.legal.items())
+    for _ in range(examples(2)):
+        changes = drawn(rules, random)
+        sch = default_schedule(func, TARGET, changes)
+        assert_same(func, sch.func, family.sizes)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=IDS)
+def test_each_decision_is_told_and_used(family: Family) -> None:
+    """A changed decision is one of the rule's from then on, and recorded in the trace."""
+    func = family.make()
+    before = default_rules(func, TARGET)
+    changes = drawn(before, Random(1))
+    after = default_rules(func, TARGET, changes)
+    for was, now in zip(before, after, strict=True):
+        assert now.decisions == {**was.decisions, **changes.get(was.blocks[0], {})}
+    sch = default_schedule(func, TARGET, changes)
+    again = Schedule(func, TARGET).replay(sch.trace)
+    assert first_difference(again.func, sch.func) is None
+
+
+MATMUL = FAMILIES[0].make()
+
+
+def test_what_is_not_legal_is_refused_with_the_fact() -> None:
+    (rule,) = default_rules(MATMUL, TARGET)
+    (block, *_) = rule.blocks
+    with pytest.raises(UnityError, match="rows=99 is not legal for the rule 'panels'") as caught:
+        default_schedule(MATMUL, TARGET, {block: {"rows": 99}})
+    assert "registers" in caught.value.message
+    with pytest.raises(UnityError, match="has no decision 'row'"):
+        default_schedule(MATMUL, TARGET, {block: {"row": 2}})
+    with pytest.raises(UnityError, match="no rule takes a block 'matmull'"):
+        default_schedule(MATMUL, TARGET, {"matmull": {"rows": 2}})
+    with pytest.raises(UnityError, match="ahead=2 is not legal"):
+        default_schedule(MATMUL, TARGET, {block: {"ahead": 2}})
+
+
+def test_a_backend_decides_otherwise() -> None:
+    def narrow(rule: AppliedRule, target: Target) -> dict[str, int]:
+        assert target == TARGET
+        return {"rows": 2} if rule.rule == "panels" else {}
+
+    module = IRModule({"main": MATMUL})
+    func = ScheduleDefault(narrow)(module, Context(TARGET)).prim_funcs()["main"]
+    (rule,) = default_rules(MATMUL, TARGET)
+    expected = default_schedule(MATMUL, TARGET, {rule.blocks[0]: {"rows": 2}}).func
+    assert first_difference(replace(func, attrs=expected.attrs), expected) is None
+    assert_same(MATMUL, func, {})
+
+
+def test_blocks_that_a_rule_does_not_take_are_refused() -> None:
+    (rule,) = default_rules(MATMUL, TARGET)
+    sch = Schedule(MATMUL, TARGET)
+    with pytest.raises(UnityError, match="'winograd' does not take"):
+        sch.lay_out("winograd", rule.blocks, {})
+    with pytest.raises(UnityError, match="no rule 'panel'"):
+        sch.lay_out("panel", rule.blocks, {})
+    with pytest.raises(UnityError, match="these are no nests"):
+        sch.lay_out("panels", ["other"], {})
+    with pytest.raises(UnityError, match="for no target"):
+        Schedule(MATMUL).lay_out("panels", rule.blocks, {})

@@ -1,0 +1,26 @@
+"""The table of rules for several stages in a row: what passes between them stays in a cache.
+
+They are asked before `table.RULES`, at each stage of a kernel that no other rule has taken.
+"""
+
+from __future__ import annotations
+
+from .attention.blocks import CHAIN_BLOCKS
+from .attention.matrix_tiles import CHAIN_TILES
+from .contraction.panels import PANELS_READ
+from .convolution.blocked import BLOCKED_UNPADDED
+from .rows.long_rows import ROWS
+from .rule import AnyRule
+from .slabs import SLABS
+from .stages import Stages
+from .winograd.tiles import WINOGRAD
+
+GROUPS: tuple[AnyRule[Stages], ...] = (
+    WINOGRAD,  # a product between transforms of tiles
+    BLOCKED_UNPADDED,  # a convolution that reads through what pads its image
+    SLABS,  # else the copy that is padded stays in a cache
+    PANELS_READ,  # a product whose readers need its result point by point
+    CHAIN_TILES,  # attention, of numbers that an instruction multiplies tiles of
+    CHAIN_BLOCKS,  # any other
+    ROWS,  # softmax and the norms
+)
