@@ -124,6 +124,17 @@ def _cache(sch: Schedule, random: Random, block: str) -> None:
             sch.reindex(block, random.choice(["read", "write"]), index)
 
 
+def _copy(sch: Schedule, random: Random, block: str) -> None:
+    index = random.randint(0, 1)
+    match random.randrange(3):
+        case 0:
+            sch.read_at(block, index, some_loop(sch, random, block), "local")
+        case 1:
+            sch.write_at(block, 0, some_loop(sch, random, block), "global")
+        case _:
+            sch.cache_inplace(block, index, "shared")
+
+
 def _some_map(axes: int, random: Random) -> IndexMap:
     """A map of axes: left out, in another order, parted."""
     inputs = tuple(PrimVar(f"i{k}") for k in range(axes))
@@ -238,7 +249,7 @@ REDUCTIONS: tuple[Step, ...] = (
 )
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
-    *(_inline, _move, _move, _move, _cache, _memory),
+    *(_inline, _move, _move, _move, _cache, _copy, _memory),
     *(_fetch, _split, _reorder, _versions),
 )
 

@@ -34,10 +34,12 @@ from .sampling.sample_partitioned_tile import check_partitioned_tile, sample_par
 from .sampling.sample_perfect_tile import check_perfect_tile, sample_perfect_tile
 from .specialize import specialize
 from .specialize_when import specialize_when
+from .storage.cache_inplace import cache_inplace
 from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
 from .storage.cache_write_at import cache_write_at
 from .storage.prefetch import prefetch
+from .storage.read_at import read_at
 from .storage.reindex import reindex
 from .storage.reindex_cache_read import reindex_cache_read
 from .storage.reindex_cache_write import reindex_cache_write
@@ -46,12 +48,14 @@ from .storage.set_scope import set_scope
 from .storage.storage_align import storage_align
 from .storage.store_at import store_at
 from .storage.transform_layout import transform_layout
+from .storage.write_at import write_at
 
 __all__ = [
     "add_unit_loop",
     "annotate",
     "bind",
     "blockize",
+    "cache_inplace",
     "cache_read",
     "cache_write",
     "cache_write_at",
@@ -71,6 +75,7 @@ __all__ = [
     "parallel",
     "prefetch",
     "producers",
+    "read_at",
     "reindex",
     "reindex_cache_read",
     "reindex_cache_write",
@@ -96,4 +101,5 @@ __all__ = [
     "unannotate",
     "unroll",
     "vectorize",
+    "write_at",
 ]

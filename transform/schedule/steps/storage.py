@@ -33,6 +33,29 @@ class StorageSteps(State):
         return self._block("cache_write", (as_ref(block), index, scope, at), done)
 
     @step
+    def cache_inplace(
+        self, block: AnyBlock, index: int | str, scope: Memory
+    ) -> tuple[BlockRef, ...]:
+        """A block updates a copy of a buffer; gives the blocks that copy in and out."""
+        name, k = self._at_access("cache_inplace", block, index, "read")
+        done = p.cache_inplace(self.func, name, k, scope)
+        return self._blocks("cache_inplace", (as_ref(block), index, scope), done)
+
+    @step
+    def read_at(self, block: AnyBlock, index: int | str, loop: LoopRef, scope: Memory) -> BlockRef:
+        """Each iteration of a loop copies what a block reads in it; gives the block that copies."""
+        name, k = self._at_access("read_at", block, index, "read")
+        done = p.read_at(self.func, name, k, self._var(loop), scope)
+        return self._block("read_at", (as_ref(block), index, loop, scope), done)
+
+    @step
+    def write_at(self, block: AnyBlock, index: int | str, loop: LoopRef, scope: Memory) -> BlockRef:
+        """Each iteration of a loop copies out what a block made; gives the block that copies."""
+        name, k = self._at_access("write_at", block, index, "write")
+        done = p.write_at(self.func, name, k, self._var(loop), scope)
+        return self._block("write_at", (as_ref(block), index, loop, scope), done)
+
+    @step
     def reindex(self, block: AnyBlock, kind: str, index: int | str) -> BlockRef:
         """A block accesses a copy laid out by its axes; gives the block that copies."""
         name, k = self._at_access("reindex", block, index, kind)

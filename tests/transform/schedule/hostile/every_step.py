@@ -73,6 +73,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
             ("reindex", (block, "write", k)),
             *(("reindex_cache_read", (block, k, "local", each)) for each in MAPS),
             *(("reindex_cache_write", (block, k, "local", each)) for each in MAPS),
+            ("cache_inplace", (block, k, "local")),
             ("set_scope", (block, k, "shared")),
             ("set_axis_separator", (block, k, [1])),
             ("storage_align", (block, k, 0, 4, 1)),
@@ -97,6 +98,8 @@ def _of_both(block: str, loops: Sequence[LoopRef]) -> list[Step]:
         *(("decompose_reduction", (block, loop)) for loop in loops),
         *(("store_at", (block, 0, loop)) for loop in loops),
         *(("cache_write", (block, 0, "local", loop)) for loop in loops),
+        *(("read_at", (block, k, loop, "local")) for loop in loops for k in (0, 1)),
+        *(("write_at", (block, k, loop, "local")) for loop in loops for k in (0, 1)),
     ]
 
 

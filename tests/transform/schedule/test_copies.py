@@ -1,0 +1,160 @@
+"""Copies that one iteration of a loop has for itself, and copies that are updated in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.codegen.llvm.run_kernel import build
+from tests.transform.schedule.hostile import HOSTILE, Program
+from tests.transform.schedule.hostile.program import contents, differ, filled, told_apart
+from tests.transform.tensor.kernels import after
+from unity.errors import UnityError
+from unity.transform.schedule import Schedule
+from unity.transform.tensor import lowering
+
+Steps = Callable[[Schedule], object]
+
+HALO = Program(
+    "a: f32[Buffer, n], c: f32[Buffer, n]",
+    """
+t = T.alloc((n,), "float32")
+for i in range(n):
+    with T.block("double"):
+        vi = T.axis.spatial(n, i)
+        t[vi] = a[vi] * 2.0
+for i in range(n - 2):
+    with T.block("window"):
+        vi = T.axis.spatial(n - 2, i)
+        c[vi] = t[vi] + t[vi + 2]
+""",
+    ({"n": 19}, {"n": 2}),
+)
+UPDATE = Program(
+    "a: f32[Buffer, 5, 7], c: f32[Buffer, 7, 5]",
+    """
+for i, j in T.grid(5, 6):
+    with T.block("add"):
+        vi, vj = T.axis.remap("SS", i, j)
+        c[vj, vi] = c[vj, vi] * 0.5 + a[vi, vj]
+""",
+)
+
+
+def _tiles_of_windows(s: Schedule) -> None:
+    outer, _ = s.split(s.get_loops("window")[0], [None, 4])
+    s.read_at("window", "t", outer, "local")
+    s.write_at("window", "c", outer, "local")
+    s.parallel(outer)
+
+
+def _rows_of_sums(s: Schedule) -> None:
+    i, j, k = s.get_loops("b")
+    s.reorder(j, i, k)
+    s.read_at("b", "b", j, "local")
+    s.write_at("b", "c", j, "local")
+    s.parallel(j)
+
+
+LEGAL: dict[str, tuple[Program, Steps]] = {
+    "tiles of windows": (HALO, _tiles_of_windows),
+    "columns of a product": (HOSTILE["matmul"], _rows_of_sums),
+    "an update": (UPDATE, lambda s: s.cache_inplace("add", "c", "global")),
+}
+
+
+def test_compiled() -> None:
+    made: dict[str, Schedule] = {}
+    for name, (program, steps) in LEGAL.items():
+        made[name] = Schedule(program.func())
+        before = made[name].func
+        steps(made[name])
+        assert differ(program, before, made[name].func) is None, f"{name}\n{made[name].func}"
+    names = {name: f"k{k}" for k, name in enumerate(LEGAL)}
+    kernels = build({names[name]: after(s.func, *lowering()) for name, s in made.items()})
+    for name, (program, _) in LEGAL.items():
+        func = program.func()
+        for sizes in program.sizes:
+            got = filled(func, sizes)
+            assert kernels[names[name]](got, sizes) == 0
+            assert told_apart(func, contents(func, func, sizes), got) is None, name
+
+
+REFUSED: dict[str, tuple[Program, Steps, str]] = {
+    "no read": (
+        HALO,
+        lambda s: s.read_at("window", 1, s.get_loops("window")[0], "local"),
+        "read_at, argument 2 'index': 'window' has 1 reads, got 1",
+    ),
+    "another nest": (
+        HALO,
+        lambda s: s.read_at("window", 0, s.get_loops("double")[0], "local"),
+        "read_at, argument 3 'loop': it is not around 'window'",
+    ),
+    "lanes": (
+        HOSTILE["matmul"],
+        lambda s: (
+            s.vectorize(s.get_loops("b")[1]),
+            s.write_at("b", 0, s.get_loops("b")[1], "local"),
+        ),
+        "write_at, argument 3 'loop': its iterations are vectorized: none has memory of its own",
+    ),
+    "made in the loop": (
+        HALO,
+        lambda s: (
+            s.compute_at("double", s.get_loops("window")[0]),
+            s.read_at("window", 0, s.get_loops("window")[0], "local"),
+        ),
+        "read_at, argument 2 'index': 't' is made in the loop by others",
+    ),
+    "read in the loop": (
+        HALO,
+        lambda s: (
+            s.compute_at("double", s.get_loops("window")[0]),
+            s.write_at("double", 0, s.get_loops("window")[0], "local"),
+        ),
+        "write_at, argument 2 'index': 't' is made in the loop by others",
+    ),
+    "part of a sum": (
+        HOSTILE["matmul"],
+        lambda s: s.write_at("b", 0, s.get_loops("b")[2], "local"),
+        "write_at, argument 3 'loop': 'c' is complete only after 'k'",
+    ),
+    "an empty sum": (
+        HOSTILE["symbolic"],
+        lambda s: s.read_at("b", 0, s.get_loops("b")[1], "local"),
+        "read_at, argument 3 'loop': 'k' may be empty and drives the reduction 'b'",
+    ),
+    "what is there before": (
+        UPDATE,
+        lambda s: s.write_at("add", 0, s.get_loops("add")[0], "local"),
+        "write_at, argument 2 'index': the block starts from what 'c' holds before",
+    ),
+    "points that read others": (
+        HOSTILE["selfread"],
+        lambda s: s.write_at("b", 0, s.get_loops("b")[0], "local"),
+        "write_at, argument 2 'index': points of block 'b' may read what others write to 'c'",
+    ),
+    "no known box": (
+        HALO,
+        lambda s: (
+            s.transform_layout("double", 0, lambda i: (i * 2,)),
+            s.write_at("double", 0, s.split(s.get_loops("double")[0], [None, 4])[0], "local"),
+        ),
+        "write_at, argument 2 'index': what is made of 't' in an iteration is no known box",
+    ),
+    "nothing to update": (
+        HOSTILE["matmul"],
+        lambda s: s.cache_inplace("b", "a", "local"),
+        "cache_inplace, argument 2 'index': 'b' does not write 'a'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    program, steps, message = REFUSED[name]
+    with pytest.raises(UnityError) as found:
+        steps(Schedule(program.func()))
+    assert found.value.message == message
