@@ -189,6 +189,8 @@ STEPS: dict[str, Callable[[Schedule], object]] = {
     "tile": lambda s: s.tile(s.get_loops("b")[0], s.get_loops("b")[1], 2, 2),
     "fuse": lambda s: s.fuse(*s.get_loops("b")),
     "loop_partition": lambda s: s.loop_partition(s.get_loops("b")[0], [2]),
+    "peel": lambda s: s.peel(s.get_loops("b")[0], 1, 1),
+    "fuse_siblings": lambda s: s.fuse_siblings(s.get_loops("b")[0], s.get_loops("q")[0]),
     "compute_inline": lambda s: s.compute_inline("b"),
     "reverse_compute_inline": lambda s: s.reverse_compute_inline("q"),
     "compute_at": lambda s: s.compute_at("b", s.get_loops("q")[0]),
@@ -217,7 +219,7 @@ def main(x: f32[Buffer, 4, 2], y: f32[Buffer, 4, 2]) -> None:
 REFUSED = (
     *("vectorize", "parallel", "bind", "reorder", "tile", "compute_inline", "compute_at"),
     *("cache_write", "blockize", "transform_block_layout", "pad_einsum", "reverse_compute_inline"),
-    *("reverse_compute_at", "reindex"),
+    *("reverse_compute_at", "reindex", "fuse_siblings"),
 )
 
 

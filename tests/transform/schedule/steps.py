@@ -77,6 +77,20 @@ def _versions(sch: Schedule, random: Random, block: str) -> None:
     sch.specialize_when(random.choice(facts), *random.choice([(), (block, *others)]))
 
 
+def _peel(sch: Schedule, random: Random, block: str) -> None:
+    sch.peel(some_loop(sch, random, block), random.randrange(3), random.randrange(2))
+
+
+def _siblings(sch: Schedule, random: Random, block: str) -> None:
+    """Outermost loops of blocks in a row, those before and this one."""
+    names = [b.name for b in all_blocks(sch.func.body)]
+    last = names.index(block)
+    several = names[max(0, last - random.randint(1, 2)) : last + 1]
+    depth = random.choice([0, 0, 1])
+    loops = [sch.get_loops(name)[depth:] for name in several]
+    sch.fuse_siblings(*(x[0] for x in loops if x))
+
+
 def _mark(sch: Schedule, random: Random, block: str) -> None:
     at: str | LoopRef = some_loop(sch, random, block)
     if random.random() < 0.5:
@@ -232,7 +246,7 @@ def _sample(sch: Schedule, random: Random, block: str) -> None:
 
 LOOPS: tuple[Step, ...] = (
     *(_split, _split, _fuse, _reorder, _reorder, _tile),
-    *(_partition, _mark, _fetch, _versions),
+    *(_partition, _peel, _siblings, _mark, _fetch, _versions),
 )
 KINDS: tuple[Step, ...] = (_kind,)
 REDUCTIONS: tuple[Step, ...] = (
@@ -240,6 +254,7 @@ REDUCTIONS: tuple[Step, ...] = (
     _reduce,
     _reduce,
     _lanes,
+    _peel,
     _cache,
     _layout,
     _layout,
@@ -250,7 +265,7 @@ REDUCTIONS: tuple[Step, ...] = (
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
     *(_inline, _move, _move, _move, _cache, _copy, _memory),
-    *(_fetch, _split, _reorder, _versions),
+    *(_fetch, _split, _reorder, _versions, _siblings, _siblings),
 )
 
 

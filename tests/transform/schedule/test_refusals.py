@@ -106,6 +106,42 @@ for k in range(6):
 """,
 )
 
+STAGES = Program(
+    "a: f32[Buffer, 9, 6], c: f32[Buffer, 9], d: f32[Buffer, 8]",
+    """
+t = T.alloc((9,), "float32")
+s = T.alloc((1,), "float32")
+for j in range(8):
+    with T.block("shorter"):
+        vj = T.axis.spatial(8, j)
+        d[vj] = 0.0
+for i, k in T.grid(9, 6):
+    with T.block("rows"):
+        vi, vk = T.axis.remap("SR", i, k)
+        with T.init():
+            c[vi] = 0.0
+        c[vi] += a[vi, vk]
+for i in range(9):
+    with T.block("total"):
+        vi = T.axis.reduce(9, i)
+        with T.init():
+            s[0] = 0.0
+        s[0] += c[vi]
+for i in range(9):
+    with T.block("share"):
+        vi = T.axis.spatial(9, i)
+        t[vi] = c[vi] / s[0]
+for i in range(9):
+    with T.block("window"):
+        vi = T.axis.spatial(9, i)
+        c[vi] = t[vi] + t[T.min(vi + 1, 8)]
+for i in range(9):
+    with T.block("again"):
+        vi = T.axis.spatial(9, i)
+        t[vi] = c[vi] * 2.0
+""",
+)
+
 CASES: dict[str, tuple[Program, Do, str]] = {
     "no factor": (
         HOSTILE["matmul"],
@@ -212,6 +248,67 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         HOSTILE["matmul"],
         lambda s: s.loop_partition(at("b", 0)(s), []),
         "loop_partition, argument 2 'extents': they must be positive, got []",
+    ),
+    "nothing peeled": (
+        HOSTILE["matmul"],
+        lambda s: s.peel(at("b", 0)(s), 0),
+        "peel, argument 2 'first': nothing is taken from either end",
+    ),
+    "less than nothing peeled": (
+        HOSTILE["matmul"],
+        lambda s: s.peel(at("b", 0)(s), 1, -1),
+        "peel, argument 3 'last': it must not be negative, got -1",
+    ),
+    "the first step of a reduction that may be empty": (
+        FACTS,
+        lambda s: s.peel(at("b", 1)(s)),
+        "peel, argument 1 'loop': it may be empty, and drives the reduction 'b'",
+    ),
+    "the last step of a reduction of one": (
+        HOSTILE["matmul"],
+        lambda s: s.peel(at("b", 2)(s), 0, 99),
+        "peel, argument 1 'loop': it may be empty, and drives the reduction 'b'",
+    ),
+    "one loop in one pass": (
+        HOSTILE["chainreduce"],
+        lambda s: s.fuse_siblings(at("p", 0)(s)),
+        "fuse_siblings, argument 1 'loops': there must be two at least, each given once",
+    ),
+    "loops in another order": (
+        HOSTILE["chainreduce"],
+        lambda s: s.fuse_siblings(at("s", 0)(s), at("p", 0)(s)),
+        "fuse_siblings, argument 1 'loops': they do not stand directly one behind another",
+    ),
+    "loops of other extents": (
+        STAGES,
+        lambda s: s.fuse_siblings(at("shorter", 0)(s), at("rows", 0)(s)),
+        "fuse_siblings, argument 1 'loops': 'i' does not run over what 'j' does",
+    ),
+    "a sum before it is complete": (
+        STAGES,
+        lambda s: s.fuse_siblings(at("total", 0)(s), at("share", 0)(s)),
+        "fuse_siblings, argument 1 'loops': block 'share' may touch of 's' what block 'total' "
+        "touches in later iterations",
+    ),
+    "elements made in later iterations": (
+        STAGES,
+        lambda s: s.fuse_siblings(at("share", 0)(s), at("window", 0)(s)),
+        "fuse_siblings, argument 1 'loops': block 'window' may touch of 't' what block 'share' "
+        "touches in later iterations",
+    ),
+    "elements that are read in later iterations": (
+        STAGES,
+        lambda s: s.fuse_siblings(at("window", 0)(s), at("again", 0)(s)),
+        "fuse_siblings, argument 1 'loops': block 'again' may touch of 't' what block 'window' "
+        "touches in later iterations",
+    ),
+    "loops of which one has a kind": (
+        STAGES,
+        lambda s: (
+            s.parallel(at("share", 0)(s)),
+            s.fuse_siblings(at("total", 0)(s), at("share", 0)(s)),
+        ),
+        "fuse_siblings, argument 1 'loops': 'i' is parallel already",
     ),
     "an init that comes late": (
         HOSTILE["backk"],
@@ -518,6 +615,8 @@ STEPS: dict[str, tuple[object, ...]] = {
     "unannotate": ("s", "note"),
     "add_unit_loop": ("s",),
     "loop_partition": (Loop("s", 0), [2]),
+    "peel": (Loop("s", 0), 1, 1),
+    "fuse_siblings": (Loop("p", 0), Loop("q", 0)),
     "compute_inline": ("p",),
     "compute_at": ("p", Loop("s", 0), Loop("s", 0)),
     "reverse_compute_at": ("q", Loop("s", 0)),
@@ -527,7 +626,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "write_at": ("s", 0, Loop("s", 0), "local"),
     "reindex_cache_read": ("s", 0, "local", _swapped),
     "reindex_cache_write": ("p", 0, "local", _swapped),
-    "cache_write": ("s", 0, "local"),
+    "cache_write": ("s", 0, "local", Loop("s", 1)),
     "reindex": ("s", "read", 0),
     "set_scope": ("p", 0, "local"),
     "set_axis_separator": ("p", 0, [1]),

@@ -18,8 +18,10 @@ from .location.reverse_compute_inline import reverse_compute_inline
 from .loops.add_unit_loop import add_unit_loop
 from .loops.bind import bind
 from .loops.fuse import fuse
+from .loops.fuse_siblings import fuse_siblings
 from .loops.loop_partition import loop_partition
 from .loops.parallel import parallel
+from .loops.peel import peel
 from .loops.reorder import reorder
 from .loops.split import split
 from .loops.tile import tile
@@ -68,11 +70,13 @@ __all__ = [
     "consumers",
     "decompose_reduction",
     "fuse",
+    "fuse_siblings",
     "loop_partition",
     "merge_reduction",
     "output_blocks",
     "pad_einsum",
     "parallel",
+    "peel",
     "prefetch",
     "producers",
     "read_at",

@@ -65,3 +65,14 @@ class LoopSteps(State):
         """One loop becomes several, one after another; the last takes what is left."""
         done = p.loop_partition(self.func, self._var(loop), extents)
         return self._loops("loop_partition", (loop, extents), done)
+
+    @step
+    def peel(self, loop: LoopRef, first: int = 1, last: int = 0) -> tuple[LoopRef, ...]:
+        """A loop's first iterations before it, the last ones behind it; gives the loops."""
+        done = p.peel(self.func, self._var(loop), first, last)
+        return self._loops("peel", (loop, first, last), done)
+
+    @step
+    def fuse_siblings(self, *loops: LoopRef) -> LoopRef:
+        """Loops that stand one behind another become one, which does what all of them did."""
+        return self._loop("fuse_siblings", loops, p.fuse_siblings(self.func, self._vars(loops)))

@@ -33,6 +33,7 @@ def next_steps(sch: Schedule) -> list[Step]:
     blocks = [b.name for b in all_blocks(sch.func.body)]
     loops = tuple(dict.fromkeys(loop for b in blocks for loop in sch.get_loops(b)))
     found = [step for loop in loops for step in _of_loop(loop)]
+    found += [("fuse_siblings", each) for each in permutations(loops, 2)]
     for block in blocks:
         found += _of_nest(sch.get_loops(block))
         found += _of_block(block, len(sch.axis_kinds(block)))
@@ -47,6 +48,7 @@ def _of_loop(loop: LoopRef) -> list[Step]:
         *((name, (loop,)) for name in names),
         *(("split", (loop, factors)) for factors in FACTORS),
         *(("loop_partition", (loop, extents)) for extents in STRETCHES),
+        *(("peel", (loop, first, last)) for first, last in ((1, 0), (2, 1), (0, 1))),
         *(("rfactor", (loop, axis)) for axis in (0, 1)),
         ("bind", (loop, "threadIdx.x")),
         ("annotate", (loop, "note", 1)),

@@ -15,6 +15,7 @@ from ....blocks.motion import shifting_bounds
 from ....blocks.site import sites
 from ....blocks.tree import (
     Outcome,
+    Path,
     copied,
     driven,
     illegal,
@@ -64,52 +65,60 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
                 c[vi] = a[vi]
     """
     path, loop = loop_path(func, var)
-    if loop.kind != "serial":
-        raise illegal("loop_partition, argument 1 'loop'", f"it is {loop.kind} already")
-    shifting = shifting_bounds([loop])
-    if shifting is not None:
-        raise illegal("loop_partition, argument 1 'loop'", shifting)
     if not extents or any(n < 1 for n in extents):
         why = f"they must be positive, got {list(extents)}"
         raise illegal("loop_partition, argument 2 'extents'", why)
     known = known_above(path)
+    ends: list[PrimExpr] = []
+    done: PrimExpr = imm(0)
+    for count in extents:
+        done = lesser(Binary("add", done, imm(count)), loop.extent, known)
+        ends.append(done)
+    return stretches("loop_partition, argument 1 'loop'", func, path, ends)
+
+
+def stretches(where: str, func: PrimFunc, path: Path, ends: Sequence[PrimExpr]) -> Outcome:
+    """Loops over consecutive stretches of a loop.
+
+    Args:
+        where: The argument that names the loop.
+        func: The prim func.
+        path: The way to it.
+        ends: How many iterations have passed at the end of each stretch but the last.
+    """
+    loop, known = path[-1], known_above(path)
+    assert isinstance(loop, For)
+    if loop.kind != "serial":
+        raise illegal(where, f"it is {loop.kind} already")
+    shifting = shifting_bounds([loop])
+    if shifting is not None:
+        raise illegal(where, shifting)
     inside = [s for s in sites(loop, path[:-1]) if s.block.init is not None]
-    reduces = [s.block for s in inside if driven(s.block, var) - {"S"}]
-    if reduces and not known.prove(Compare("ge", loop.extent, imm(1))):
-        raise illegal(
-            "loop_partition, argument 1 'loop'",
-            f"it may be empty, and drives the reduction {reduces[0].name!r}",
-        )
-    mixed = [b for b in reduces if driven(b, var) != {"R"}]
+    reduces = [s.block for s in inside if driven(s.block, loop.var) - {"S"}]
+    if reduces and not known.prove(Compare("ge", ends[0], imm(1))):
+        raise illegal(where, f"it may be empty, and drives the reduction {reduces[0].name!r}")
+    mixed = [b for b in reduces if driven(b, loop.var) != {"R"}]
     if mixed:
-        raise illegal(
-            "loop_partition, argument 1 'loop'",
-            f"it drives other axes of the reduction {mixed[0].name!r} as well",
-        )
+        raise illegal(where, f"it drives other axes of the reduction {mixed[0].name!r} as well")
     for site in inside:
         late = late_init(site) if site.block in reduces else None
         if late is not None:
-            raise illegal("loop_partition, argument 1 'loop'", late)
-    parts: list[Stmt] = []
-    made_vars: list[PrimVar] = []
+            raise illegal(where, late)
+    parts: list[For] = []
     begin: PrimExpr = imm(0)
     total = func
-    for count in (*extents, None):
-        last = loop.extent
-        if count is not None:
-            last = lesser(Binary("add", begin, imm(count)), loop.extent, known)
-        extent = known.simplify(Binary("sub", last, begin))
+    for end in (*ends, loop.extent):
+        extent = known.simplify(Binary("sub", end, begin))
         part = replace(loop, begin=known.simplify(Binary("add", loop.begin, begin)), extent=extent)
         if parts:
-            made = copied(replace(part, body=_later(part.body, var)), total)
+            made = copied(replace(part, body=_later(part.body, loop.var)), total)
+            assert isinstance(made, For)
             total = replace(total, body=sequence([total.body, made]))
+            parts.append(made)
         else:
-            made = part
-        assert isinstance(made, For)
-        parts.append(made)
-        made_vars.append(made.var)
-        begin = last
-    return Outcome(replaced(func, [(loop, sequence(parts))]), tuple(made_vars))
+            parts.append(part)
+        begin = end
+    return Outcome(replaced(func, [(loop, sequence(parts))]), tuple(p.var for p in parts))
 
 
 def _later(s: Stmt, var: PrimVar) -> Stmt:

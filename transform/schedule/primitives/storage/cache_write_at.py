@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
-from unity.arith.region import cut_short
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import walk_stmt
 
@@ -16,13 +15,10 @@ from ....blocks.legality import breach, late_init
 from ....blocks.motion import may_skip, refuse_shifting
 from ....blocks.site import Site
 from ....blocks.tree import (
-    NOTHING,
     Outcome,
     Path,
     all_blocks,
-    around,
     block_path,
-    conjunction,
     driven,
     illegal,
     known_above,
@@ -36,6 +32,7 @@ from ....blocks.tree import (
     with_buffers,
     with_regions,
 )
+from ..location.compute_at import nest_over
 
 
 def cache_write_at(func: PrimFunc, name: str, index: int, scope: str, var: PrimVar) -> Outcome:
@@ -81,9 +78,9 @@ def cache_write_at(func: PrimFunc, name: str, index: int, scope: str, var: PrimV
     def main(a: f32[Buffer, 8, 64], c: f32[Buffer, 8]) -> None:
         for k_0, i_0 in T.grid(4, 2):
             c_local = T.alloc((8,), "float32", scope="local")
-            for ax0 in range(4):
+            for v0_at in range(4):
                 with T.block("c_local_load"):
-                    v0 = T.axis.spatial(8, i_0 * 4 + ax0)
+                    v0 = T.axis.spatial(8, i_0 * 4 + v0_at)
                     T.where(0 < k_0)
                     c_local[v0] = c[v0]
             for i_1 in range(4):
@@ -96,9 +93,9 @@ def cache_write_at(func: PrimFunc, name: str, index: int, scope: str, var: PrimV
                     vi = T.axis.spatial(8, i_0 * 4 + i_1)
                     vk = T.axis.reduce(64, k_0 * 16 + k_1)
                     c_local[vi] += a[vi, vk]
-            for ax0 in range(4):
+            for v0_at in range(4):
                 with T.block("c_local"):
-                    v0 = T.axis.spatial(8, i_0 * 4 + ax0)
+                    v0 = T.axis.spatial(8, i_0 * 4 + v0_at)
                     c[v0] = c_local[v0]
     """
     path, block = block_path(func, name)
@@ -134,13 +131,13 @@ def cache_write_at(func: PrimFunc, name: str, index: int, scope: str, var: PrimV
     parts: list[Stmt] = []
     blocks: list[str] = []
     if began or (buffer in loaded(block) and not begins):
-        again = [Compare("lt", x.begin, x.var) for x in began] if begins else []
+        again = _not_first(began) if begins else []
         blocks.append(unique(f"{cache.name}_load", names))
-        parts.append(_copy(blocks[0], cache, buffer, box, known, again))
+        parts.append(_copy(func, blocks[0], cache, buffer, box, known, again))
     new = with_buffers(block, {buffer: cache})
     parts.append(replaced(replace(func, body=loop.body), [(block, new)]).body)
     blocks.insert(0, unique(cache.name, names))
-    parts.append(_copy(blocks[0], buffer, cache, box, known, []))
+    parts.append(_copy(func, blocks[0], buffer, cache, box, known))
     inner = replace(loop, body=Allocate(cache, sequence(parts)))
     return Outcome(checked(replaced(func, [(loop, inner)]), where), blocks=tuple(blocks))
 
@@ -162,34 +159,28 @@ def _refuse_others(func: PrimFunc, path: Path, loop: For, buffer: Buffer) -> Non
 
 
 def _copy(
+    func: PrimFunc,
     name: str,
     to: Buffer,
     source: Buffer,
     box: Sequence[Range],
     known: Analyzer,
-    any_of: Sequence[PrimExpr],
+    conditions: Sequence[PrimExpr] = (),
 ) -> Stmt:
     """A nest that copies a box from one buffer to the same place in another."""
-    loops: list[For] = []
-    axes: list[BlockAxis] = []
-    inside: list[PrimExpr] = []
-    if any_of:
-        condition = any_of[0]
-        for other in any_of[1:]:
-            condition = Binary("or", condition, other)
-        inside.append(condition)
-    for k, (r, size) in enumerate(zip(box, to.shape, strict=True)):
-        loop = For(PrimVar(f"ax{k}"), imm(0), known.simplify(r.extent), NOTHING)
-        value = known.simplify(Binary("add", r.begin, loop.var))
-        cut = None if isinstance(loop.extent, Imm) else cut_short(r, known)
-        if cut is not None:
-            loop = replace(loop, extent=cut[0])
-            inside.append(Compare("lt", value, cut[1]))
-        loops.append(loop)
-        axes.append(BlockAxis(PrimVar(f"v{k}"), "S", Range(imm(0), size), value))
-    point = tuple(a.var for a in axes)
-    body = Store(to, point, Load(source, point))
-    return around(
-        loops,
-        with_regions(Block(name, tuple(axes), (), (), body, predicate=conjunction(inside))),
+    axes = tuple(
+        BlockAxis(PrimVar(f"v{k}"), "S", Range(imm(0), size), imm(0))
+        for k, size in enumerate(to.shape)
     )
+    point = tuple(a.var for a in axes)
+    block = with_regions(Block(name, axes, (), (), Store(to, point, Load(source, point))))
+    return nest_over(func, block, dict(zip(point, box, strict=True)), known, conditions)
+
+
+def _not_first(loops: Sequence[For]) -> list[PrimExpr]:
+    """The condition that not all of some loops are in their first iterations."""
+    condition: PrimExpr | None = None
+    for x in loops:
+        later = Compare("lt", x.begin, x.var)
+        condition = later if condition is None else Binary("or", condition, later)
+    return [] if condition is None else [condition]
