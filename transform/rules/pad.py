@@ -24,6 +24,7 @@ from ..blocks.nest import Axis, Nest
 from ..blocks.tree import sequence
 from ..tactics.register_tile import Values
 from ..tactics.threads import parallel
+from .rule import Rule, worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,20 @@ class _Lines:
         return math.prod(number(a.extent) or 0 for a in self.inner)
 
 
-def padded(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where a stage copies a box into a larger one and fills the rest with a constant."""
-    lines = _lines(nest)
-    if lines is None:
-        return None
+@dataclass(frozen=True, slots=True)
+class LinesShared:
+    """The decisions.
+
+    Attributes:
+        grain: Elements that a task has at least; each thread has a run of lines, the same as at
+            other stages, if that are more.
+    """
+
+    grain: int
+
+
+def _write(lines: _Lines, how: LinesShared, target: Target) -> Stmt:
+    """Each line as runs: what fills it, what is copied, what fills it."""
     lanes = target.vector_bits // max(8, lines.store.buffer.dtype.bits)
     outer = lines.outer[-1:] + lines.outer[:-1]  # each thread has the lines that it reads
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in outer]
@@ -92,11 +102,11 @@ def padded(nest: Nest, target: Target) -> Stmt | None:
         return IfThen(inside, there, sequence(_run(lines, at, fill, 0, length, lanes)))
 
     work, points = length * lines.width, math.prod(number(a.extent) or 1 for a in outer)
-    grain = max(target.machine.grain("elements"), work * -(-points // target.threads))
+    grain = max(how.grain, work * -(-points // target.threads))
     return parallel(domain, imm(work), grain, body)
 
 
-def _lines(nest: Nest) -> _Lines | None:
+def _lines(nest: Nest, _target: Target) -> _Lines | None:
     store = nest.finish
     if nest.reduction is not None or not isinstance(store, Store) or store.predicate is not None:
         return None
@@ -199,3 +209,13 @@ def _place(lines: _Lines, element: PrimExpr) -> Values:
         element = Binary("floordiv", element, axis.extent)
     values[lines.pixel.var] = element
     return values
+
+
+PADDED = Rule(
+    "padded",
+    match=_lines,
+    decide=lambda _, target: LinesShared(target.machine.grain("elements")),
+    legal=lambda *_: {"grain": worth("elements")},
+    write=_write,
+)
+"""A box is copied into a larger one and the rest filled with a constant."""

@@ -14,27 +14,27 @@ from unity.machine.target import Target
 from ..blocks.access import parted
 from ..blocks.nest import Nest
 from .contraction.dot_products import dot_products
-from .contraction.lane_dots import lane_dots
-from .contraction.matrix_tiles import matrix_tiles
+from .contraction.lane_dots import LANE_DOTS
+from .contraction.matrix_tiles import MATRIX_TILES
 from .contraction.panels import PANELS
 from .contraction.plain import plain
 from .contraction.streamed import streamed
 from .contraction.tiled import contraction
 from .convolution.blocked import BLOCKED
-from .convolution.interleaved import interleaved
+from .convolution.interleaved import INTERLEAVED
 from .elementwise import elementwise
-from .pad import padded
+from .pad import PADDED
 from .rule import AnyRule, Found, at_once
-from .transpose import crosswise
+from .transpose import CROSSWISE
 
 RULES: tuple[AnyRule[Nest], ...] = (
-    at_once("crosswise", crosswise),  # read along one axis, written along another
-    at_once("padded", padded),  # what there is lies in runs
+    CROSSWISE,  # read along one axis, written along another
+    PADDED,  # what there is lies in runs
     at_once("elementwise", elementwise),
-    at_once("interleaved", interleaved),  # weights in groups for dot products
+    INTERLEAVED,  # weights in groups for dot products
     BLOCKED,  # lanes already lie innermost, in whole registers
-    at_once("matrix_tiles", matrix_tiles),  # columns packed for instructions that multiply tiles
-    at_once("lane_dots", lane_dots),  # the same for lanes
+    MATRIX_TILES,  # columns packed for instructions that multiply tiles
+    LANE_DOTS,  # the same for lanes
     PANELS,  # columns packed
     at_once("streamed", streamed),  # nothing read twice, and too wide for one tile
     at_once("contraction", contraction),  # lanes along the output's rows, if memory runs that way

@@ -26,6 +26,7 @@ from ..blocks.nest import Axis, Nest
 from ..schedule.marked import transpose
 from ..tactics.register_tile import Values
 from ..tactics.threads import parallel
+from .rule import Legal, Neighbourhood, Rule, worth
 
 LEAST = 8
 """An axis shorter than this is not worth a rectangle's shuffles."""
@@ -60,19 +61,42 @@ class Crossing:
     lanes: int
 
 
-def crosswise(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where nothing is reduced and a load is contiguous along another axis than the store.
+@dataclass(frozen=True, slots=True)
+class Rectangles:
+    """The decisions.
 
-    Rectangles of a cache line by a register are turned in registers. What is computed of the
-    loads is computed on the turned lines.
+    Attributes:
+        rows: Rectangles of a block along the axis that is read.
+        columns: The same along the one that is written.
+        grain: Elements that a task has at least.
     """
-    crossing = crossing_of(nest, target)
-    if crossing is None:
-        return None
+
+    rows: int
+    columns: int
+    grain: int
+
+
+def _decide(crossing: Crossing, target: Target) -> Rectangles:
+    points = number(product([a.extent for a in crossing.nest.axes]))
+    size = crossing.loads[0].buffer.dtype.bytes
+    near = points is not None and 2 * points * size <= target.l2_bytes
+    return Rectangles(*(NEAR if near else FAR), grain=target.machine.grain("elements"))
+
+
+def _legal(_crossing: Crossing, _decisions: Rectangles, _target: Target) -> Neighbourhood:
+    several = Legal(range(1, FAR[0] + 1), f"a block has up to {FAR[0]} rectangles each way")
+    return {"rows": several, "columns": several, "grain": worth("elements")}
+
+
+def _write(crossing: Crossing, how: Rectangles, _target: Target) -> Stmt:
+    """Rectangles of a cache line by a register, turned in registers.
+
+    What is computed of the loads is computed on the turned lines.
+    """
     height, lanes = imm(crossing.height), imm(crossing.lanes)
     down = ceildiv(crossing.along.extent, height)
     right = ceildiv(crossing.across.extent, lanes)
-    rows, columns = _block(crossing, target)
+    rows, columns = how.rows, how.columns
     domain = [(a.var.name.removeprefix("v"), a.extent) for a in crossing.outer]
     domain += [("down", ceildiv(down, imm(rows))), ("right", ceildiv(right, imm(columns)))]
 
@@ -88,18 +112,7 @@ def crosswise(nest: Nest, target: Target) -> Stmt | None:
 
     size = rows * columns * crossing.height * crossing.lanes
     whole = number(product([crossing.along.extent, crossing.across.extent]))
-    return parallel(
-        domain,
-        imm(size if whole is None else min(size, whole)),
-        target.machine.grain("elements"),
-        body,
-    )
-
-
-def _block(crossing: Crossing, target: Target) -> tuple[int, int]:
-    points = number(product([a.extent for a in crossing.nest.axes]))
-    size = crossing.loads[0].buffer.dtype.bytes
-    return NEAR if points is not None and 2 * points * size <= target.l2_bytes else FAR
+    return parallel(domain, imm(size if whole is None else min(size, whole)), how.grain, body)
 
 
 def _count(extent: PrimExpr, first: PrimExpr, most: int) -> PrimExpr:
@@ -270,3 +283,7 @@ def _lines(
 
 def _power(lanes: int) -> int:
     return max(2, 1 << (lanes - 1).bit_length())
+
+
+CROSSWISE = Rule("crosswise", crossing_of, _decide, _legal, _write)
+"""Nothing is reduced, and a load is contiguous along another axis than the store."""

@@ -10,9 +10,11 @@ from random import Random
 import pytest
 
 from tests.transform.rules.attention.test_blocks import attention
+from tests.transform.rules.contraction.test_grouped_panels import LANES, TILES
 from tests.transform.tensor.kernels import KERNELS, assert_same
 from unity.errors import UnityError
 from unity.ir.dims import Dim, dim
+from unity.ir.dtype import BFLOAT16, FLOAT32
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
@@ -36,11 +38,17 @@ class Family:
     rule: str
     make: Callable[[], PrimFunc]
     sizes: dict[str, int]
+    target: Target = TARGET
 
 
 def op(name: str, *shapes: tuple[Dim, ...], **attrs: int | bool | tuple[int, ...]) -> PrimFunc:
     """The unscheduled kernel of an operator."""
     return unscheduled(name, shapes, attrs)[0]
+
+
+def narrow(name: str, *shapes: tuple[Dim, ...], **attrs: int) -> PrimFunc:
+    """The same of bfloat16 numbers, summed in float32."""
+    return unscheduled(name, shapes, {**attrs, "out_dtype": FLOAT32}, BFLOAT16)[0]
 
 
 def named(name: str) -> PrimFunc:
@@ -78,6 +86,26 @@ FAMILIES = [
     ),
     Family("chain_blocks", partial(attention, 9, 7), {}),
     Family("chain_blocks", partial(attention, N, 8), {"n": 17}),
+    Family("crosswise", partial(named, "transpose"), {"n": 19, "m": 5}),
+    Family("padded", partial(named, "conv"), {"n": 1}),
+    Family(
+        "matrix_tiles",
+        partial(narrow, "matmul_interleaved", (33, 32), (1, 16, 32, 2), columns=20),
+        {},
+        TILES,
+    ),
+    Family(
+        "lane_dots",
+        partial(narrow, "matmul_interleaved", (9, 32), (2, 16, 16, 2), columns=20),
+        {},
+        LANES,
+    ),
+    Family(
+        "interleaved",
+        partial(narrow, "nn.conv2d_interleaved", (1, 1, 2, 3, 32), (1, 1, 1, 1, 16, 32, 2)),
+        {},
+        LANES,
+    ),
     Family("rows", partial(named, "softmax"), {"n": 3, "m": 37}),
     Family("split_reduction", partial(named, "whole_sum"), {"n": 5, "m": 37}),
 ]
@@ -93,35 +121,41 @@ def drawn(rules: Sequence[AppliedRule], random: Random) -> Decisions:
             continue
         name = random.choice(sorted(open_ones))
         values = open_ones[name].values
-        few = values if len(values) < 1000 else [values[1 << k] for k in range(20)]
+        few = (
+            values
+            if len(values) < 1000
+            else [values[(1 << k) - 1] for k in range(len(values).bit_length())]
+        )
         changes[rule.blocks[0]] = {name: random.choice(few)}
     return changes
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("family", FAMILIES, ids=IDS)
 def test_legal_draws_keep_what_is_computed(family: Family) -> None:
     func, random = family.make(), Random(0)
-    rules = default_rules(func, TARGET)
+    rules = default_rules(func, family.target)
     assert rules[0].rule == family.rule
     for rule in rules:
         assert all(rule.decisions[name] in legal.values for name, legal in rule.legal.items())
     for _ in range(examples(2)):
         changes = drawn(rules, random)
-        sch = default_schedule(func, TARGET, changes)
+        sch = default_schedule(func, family.target, changes)
         assert_same(func, sch.func, family.sizes)
 
 
+@pytest.mark.rotated(1)
 @pytest.mark.parametrize("family", FAMILIES, ids=IDS)
 def test_each_decision_is_told_and_used(family: Family) -> None:
     """A changed decision is one of the rule's from then on, and recorded in the trace."""
     func = family.make()
-    before = default_rules(func, TARGET)
+    before = default_rules(func, family.target)
     changes = drawn(before, Random(1))
-    after = default_rules(func, TARGET, changes)
+    after = default_rules(func, family.target, changes)
     for was, now in zip(before, after, strict=True):
         assert now.decisions == {**was.decisions, **changes.get(was.blocks[0], {})}
-    sch = default_schedule(func, TARGET, changes)
-    again = Schedule(func, TARGET).replay(sch.trace)
+    sch = default_schedule(func, family.target, changes)
+    again = Schedule(func, family.target).replay(sch.trace)
     assert first_difference(again.func, sch.func) is None
 
 

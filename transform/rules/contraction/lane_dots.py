@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, PrimExpr, imm
@@ -27,13 +27,27 @@ from ...tactics.register_tile import Values
 from ...tactics.result import with_init
 from ...tactics.row_blocks import row_blocks
 from ...tactics.threads import parallel
+from ..rule import Legal, Neighbourhood, Rule, worth
 
 MOST_ROWS = 12
 """Rows of a tile, at most."""
 
 
-def lane_dots(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where the right operand lies in panels of groups and the target multiplies lanes."""
+@dataclass(frozen=True, slots=True)
+class LaneTiles:
+    """The decisions.
+
+    Attributes:
+        rows: Rows of a register tile, at most.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    rows: int
+    grain: int
+
+
+def _match(nest: Nest, target: Target) -> LaneSums | None:
+    """A product whose right operand lies in panels of groups, the target multiplying lanes."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
     nest = collapsed(nest)
@@ -47,24 +61,47 @@ def lane_dots(nest: Nest, target: Target) -> Stmt | None:
     if layout.width % lanes or not has_dot(target, "lanes", *dtypes):
         return None
     reduction = replace(reduction, init=layout.init)
-    sums = LaneSums(layout, reduction, with_init(reduction, layout.finish), lanes)
+    return LaneSums(layout, reduction, with_init(reduction, layout.finish), lanes)
+
+
+def _decide(_sums: LaneSums, target: Target) -> LaneTiles:
+    return LaneTiles(MOST_ROWS, target.machine.grain("multiply_adds"))
+
+
+def _legal(_sums: LaneSums, _decisions: LaneTiles, _target: Target) -> Neighbourhood:
+    why = f"a tile has up to {MOST_ROWS} rows, fewer where registers hold fewer sums"
+    return {"rows": Legal(range(1, MOST_ROWS + 1), why), "grain": worth("multiply-adds")}
+
+
+def _write(sums: LaneSums, how: LaneTiles, target: Target) -> Stmt:
+    layout: GroupedLayout = sums.layout
     whole, rest = divmod(layout.columns, layout.width)
+    lanes = sums.lanes
     stmts: list[Stmt] = []
     if whole:
-        stmts.append(_tasks(sums, (0, whole), layout.width // lanes, False, target))
+        stmts.append(_tasks(sums, how, (0, whole), layout.width // lanes, False, target))
     if rest:
-        stmts.append(_tasks(sums, (whole, 1), -(-rest // lanes), rest % lanes != 0, target))
+        masked = rest % lanes != 0
+        stmts.append(_tasks(sums, how, (whole, 1), -(-rest // lanes), masked, target))
     return sequence(stmts)
 
 
+LANE_DOTS = Rule("lane_dots", _match, _decide, _legal, _write)
+
+
 def _tasks(
-    sums: LaneSums, panels: tuple[int, int], vectors: int, masked: bool, target: Target
+    sums: LaneSums,
+    how: LaneTiles,
+    panels: tuple[int, int],
+    vectors: int,
+    masked: bool,
+    target: Target,
 ) -> Stmt:
     """The tiles of some panels, shared among threads by panel and block of rows."""
     layout: GroupedLayout = sums.layout
     begin, count = panels
     extent = imm(1) if layout.row is None else layout.row.extent
-    most = min((target.vector_registers - 1 - vectors) // vectors, MOST_ROWS)
+    most = min((target.vector_registers - 1 - vectors) // vectors, how.rows)
     others = count * math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
     blocks = row_blocks(extent, most, others, target.threads)
     names = [a.var.name.removeprefix("v") for a in layout.outer]
@@ -91,4 +128,4 @@ def _tasks(
 
     height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
     work = product([layout.depth.extent, height, imm(vectors * sums.lanes)])
-    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
+    return parallel(domain, work, how.grain, body)

@@ -32,13 +32,39 @@ from ...tactics.register_tile import Values, finished
 from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import configured, depth_of, tile_sums
+from ..rule import Legal, Neighbourhood, Rule, worth
 
+MOST_BLOCK = 1024
+"""Rows of a block, at most."""
 PASSES = 4
 """Tiles of rows, two at a time, among which fetching the next panel is shared at most."""
 
 
-def matrix_tiles(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where the right operand lies in panels of groups and the target multiplies tiles."""
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product on tiles: the roles of its axes, and what is reduced."""
+
+    layout: GroupedLayout
+    reduction: Reduction
+
+
+@dataclass(frozen=True, slots=True)
+class TileBlocks:
+    """The decisions.
+
+    Attributes:
+        rows: Rows of a block, which a task takes.
+        tasks: Tasks that panels are cut in runs for, where blocks of rows are fewer.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    rows: int
+    tasks: int
+    grain: int
+
+
+def _match(nest: Nest, target: Target) -> Product | None:
+    """A product whose right operand lies in panels of groups, the target multiplying tiles."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
     nest = collapsed(nest)
@@ -51,7 +77,43 @@ def matrix_tiles(nest: Nest, target: Target) -> Stmt | None:
     dtypes = (layout.left.dtype, layout.right.dtype, reduction.value.dtype)
     if not steps or steps % SIDE or not has_dot(target, "tile", *dtypes):
         return None
-    return _Plan(layout, replace(reduction, init=layout.init), target).stmt()
+    return Product(layout, replace(reduction, init=layout.init))
+
+
+def _rows(layout: GroupedLayout) -> PrimExpr:
+    return imm(1) if layout.row is None else layout.row.extent
+
+
+def _decide(product: Product, target: Target) -> TileBlocks:
+    """Blocks of rows of the left operand such as half of the second cache holds."""
+    layout, tall = product.layout, TALL * SIDE
+    steps, dtype = (number(layout.depth.extent) or 0) // SIDE, layout.left.dtype
+    depth = steps * depth_of(dtype) * dtype.bits // 8
+    most = max(1, (target.l2_bytes or 1 << 19) // 2 // (depth * tall)) * tall
+    known = number(_rows(layout))
+    if known is None:
+        rows = min(most, 8 * tall)
+    else:
+        rows = -(-known // -(-known // most) // tall) * tall if known else tall
+    tasks = target.tasks if target.threads > 1 else 1
+    return TileBlocks(rows, tasks, target.machine.grain("tile_multiply_adds"))
+
+
+def _legal(_product: Product, decisions: TileBlocks, _target: Target) -> Neighbourhood:
+    tall = TALL * SIDE
+    most = max(MOST_BLOCK, decisions.rows)
+    return {
+        "rows": Legal(range(tall, most + 1, tall), f"{TALL} tiles of {SIDE} rows go together"),
+        "tasks": Legal(range(1, 1025), "panels are cut in up to 1024 runs"),
+        "grain": worth("multiply-adds"),
+    }
+
+
+def _write(product: Product, decisions: TileBlocks, target: Target) -> Stmt:
+    return _Plan(product, decisions, target).stmt()
+
+
+MATRIX_TILES = Rule("matrix_tiles", _match, _decide, _legal, _write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +130,16 @@ class _Plan:
     """Writes the stage.
 
     Args:
-        layout: The roles of the axes.
-        reduction: What is reduced.
+        of: The product.
+        how: The decisions.
         target: What for.
     """
 
-    def __init__(self, layout: GroupedLayout, reduction: Reduction, target: Target) -> None:
-        self.layout, self.reduction, self.target = layout, reduction, target
+    def __init__(self, of: Product, how: TileBlocks, target: Target) -> None:
+        layout, reduction = of.layout, of.reduction
+        self.layout, self.reduction, self.how, self.target = layout, reduction, how, target
         self.finish = with_init(reduction, layout.finish)
-        self.rows = imm(1) if layout.row is None else layout.row.extent
+        self.rows = _rows(layout)
         left, right = layout.left.dtype, layout.right.dtype
         self.registers = tile_sums(left, right, reduction.value.dtype, TALL)
         self.steps = (number(layout.depth.extent) or 0) // SIDE
@@ -105,11 +168,10 @@ class _Plan:
     def _tasks(self, part: _Part) -> Stmt:
         """The panels of a part, shared among threads by block of rows and run of panels."""
         layout = self.layout
-        block = self._block_rows()
+        block = self.how.rows
         blocks = ceildiv(self.rows, imm(block))
         others = math.prod(number(a.extent) or 1 for a in layout.outer) * (number(blocks) or 1)
-        wanted = self.target.tasks if self.target.threads > 1 else 1
-        runs = min(part.count, max(1, -(-wanted // others)))
+        runs = min(part.count, max(1, -(-self.how.tasks // others)))
         run = -(-part.count // runs)
         runs = -(-part.count // run)
         names = [a.var.name.removeprefix("v") for a in layout.outer]
@@ -137,18 +199,8 @@ class _Plan:
         work = product([*depth, height, imm(run * layout.width)])
         return configured(
             self.registers,
-            parallel(domain, work, self.target.machine.grain("tile_multiply_adds"), body),
+            parallel(domain, work, self.how.grain, body),
         )
-
-    def _block_rows(self) -> int:
-        """Rows of a block: of the left operand, what half of the second cache holds."""
-        depth = self.steps * depth_of(self.layout.left.dtype) * self.layout.left.dtype.bits // 8
-        tall = TALL * SIDE
-        most = max(1, (self.target.l2_bytes or 1 << 19) // 2 // (depth * tall)) * tall
-        known = number(self.rows)
-        if known is None:
-            return min(most, 8 * tall)
-        return -(-known // -(-known // most) // tall) * tall if known else tall
 
     def _task(
         self,

@@ -31,7 +31,8 @@ from ...tactics.register_tile import Values, finished, loops
 from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import TileSums, configured, tile_sums
-from .interleaved_lanes import lane_sums
+from ..rule import Legal, Neighbourhood, Rule, worth
+from .interleaved_lanes import MOST_PIXELS, fits_lanes, lane_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,38 @@ class _Cover:
         return self.parts * -(-self.lines // self.together)
 
 
-def interleaved(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where weights lie in groups that the target multiplies, in tiles or in registers."""
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """A sum over groups of inputs, in tiles of a matrix or in registers.
+
+    Attributes:
+        nest: The stage.
+        reduction: Its reduction.
+        roles: The roles of its axes.
+        in_tiles: Whether an instruction multiplies tiles; else lanes.
+    """
+
+    nest: Nest
+    reduction: Reduction
+    roles: Roles
+    in_tiles: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedTiles:
+    """The decisions.
+
+    Attributes:
+        pixels: Pixels of a tile, at most, where it is of registers; tiles of a matrix have 16.
+        grain: Multiply-adds that a task has at least.
+    """
+
+    pixels: int
+    grain: int
+
+
+def _match(nest: Nest, target: Target) -> Grouped | None:
+    """A stage whose weights lie in groups that the target multiplies, in tiles or in registers."""
     nest = collapsed(nest)
     reduction = nest.reduction
     if reduction is None:
@@ -68,8 +99,32 @@ def interleaved(nest: Nest, target: Target) -> Stmt | None:
     if roles is None:
         return None
     if has_dot(target, "tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
-        return _Writer(nest, reduction, roles, target).stmt()
-    return lane_sums(nest, reduction, roles, target)
+        return Grouped(nest, reduction, roles, in_tiles=True)
+    fits = fits_lanes(reduction, roles, target)
+    return Grouped(nest, reduction, roles, in_tiles=False) if fits else None
+
+
+def _decide(found: Grouped, target: Target) -> GroupedTiles:
+    if found.in_tiles:
+        return GroupedTiles(SIDE, target.machine.grain("tile_convolutions"))
+    return GroupedTiles(MOST_PIXELS, target.machine.grain("multiply_adds"))
+
+
+def _legal(found: Grouped, _decisions: GroupedTiles, _target: Target) -> Neighbourhood:
+    pixels = Legal(range(1, MOST_PIXELS + 1), f"registers hold the sums of {MOST_PIXELS} pixels")
+    if found.in_tiles:
+        pixels = Legal((SIDE,), f"a tile of a matrix has {SIDE} rows")
+    return {"pixels": pixels, "grain": worth("multiply-adds")}
+
+
+def _write(found: Grouped, how: GroupedTiles, target: Target) -> Stmt:
+    nest, reduction, roles = found.nest, found.reduction, found.roles
+    if found.in_tiles:
+        return _Writer(nest, reduction, roles, how.grain, target).stmt()
+    return lane_sums(nest, reduction, roles, how.pixels, how.grain, target)
+
+
+INTERLEAVED = Rule("interleaved", _match, _decide, _legal, _write)
 
 
 def _cover(roles: Roles) -> _Cover:
@@ -89,8 +144,11 @@ def _cover(roles: Roles) -> _Cover:
 class _Writer:
     """Carries what all tiles have in common."""
 
-    def __init__(self, nest: Nest, reduction: Reduction, roles: Roles, target: Target) -> None:
+    def __init__(
+        self, nest: Nest, reduction: Reduction, roles: Roles, grain: int, target: Target
+    ) -> None:
         self.reduction = reduction
+        self.grain = grain
         self.roles = roles
         self.target = target
         self.cover = _cover(roles)
@@ -128,7 +186,7 @@ class _Writer:
             multiply(steps, multiply(inner, imm(self.rows * cover.height * self.lanes)))
         )
 
-        grain = self.target.machine.grain("tile_convolutions")
+        grain = self.grain
         if not roles.heavy:
             points = math.prod(number(a.extent) or 1 for a in slow)
             grain = max(grain, (number(work) or 0) * -(-points // self.target.threads))

@@ -31,15 +31,28 @@ MOST_PIXELS = 12
 """Pixels of a tile, at most."""
 
 
-def lane_sums(nest: Nest, reduction: Reduction, roles: Roles, target: Target) -> Stmt | None:
-    """The stage, if the target adds up pairs of bfloat16 in registers of 512 bits."""
+def fits_lanes(reduction: Reduction, roles: Roles, target: Target) -> bool:
+    """Whether the target adds up pairs of bfloat16 in registers of 512 bits."""
     given = (roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     able = has_dot(target, "lanes", *given) and target.vector_bits == 8 * TILE_ROW_BYTES
-    if given != (BFLOAT16, BFLOAT16, FLOAT32) or not able:
-        return None
     lanes = target.vector_bits // FLOAT32.bits
-    if length_of(roles.lane) % lanes:
-        return None
+    return given == (BFLOAT16, BFLOAT16, FLOAT32) and able and length_of(roles.lane) % lanes == 0
+
+
+def lane_sums(
+    nest: Nest, reduction: Reduction, roles: Roles, pixels: int, grain: int, target: Target
+) -> Stmt:
+    """The stage in tiles of so many pixels of a line, at most.
+
+    Args:
+        nest: The stage.
+        reduction: Its reduction.
+        roles: The roles of the axes.
+        pixels: Pixels of a tile.
+        grain: Multiply-adds that a task has at least.
+        target: Tells the lanes.
+    """
+    lanes = target.vector_bits // FLOAT32.bits
     writer = _Writer(nest, reduction, roles, lanes)
     outer = [*roles.outer, *(a for a in (roles.block, roles.line) if a is not None)]
     if roles.heavy:  # weights of a block are read once
@@ -52,13 +65,13 @@ def lane_sums(nest: Nest, reduction: Reduction, roles: Roles, target: Target) ->
     def body(point: Sequence[PrimExpr]) -> Stmt:
         values: Values = dict(zip((a.var for a in outer), point, strict=True))
         parts: list[Stmt] = []
-        for tier in row_tiers(roles.pixel.extent, MOST_PIXELS):
+        for tier in row_tiers(roles.pixel.extent, pixels):
             row = PrimVar("row")
             first = add(tier.begin, multiply(row, imm(tier.size)))
             parts.append(For(row, imm(0), tier.count, writer.tile(first, tier.size, values)))
         return sequence(parts)
 
-    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
+    return parallel(domain, work, grain, body)
 
 
 class _Writer:

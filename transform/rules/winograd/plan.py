@@ -77,7 +77,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
     known = lines is not None and line is not None
     if lines is None or line is None:
         tiles = Legal(
-            range(plan.rows, LONGEST_RUN * plan.rows + 1, plan.rows),
+            range(plan.rows, LONGEST_RUN * MOST_ROWS + 1, plan.rows),
             f"a run is of whole register tiles, of {plan.rows} rows",
         )
     else:
