@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unity.arith.region import covers
 from unity.ir.prim_expr import Compare, Load, imm
@@ -91,6 +91,25 @@ def unsettled(func: PrimFunc, block: Block, path: Path, at: list[Path]) -> str |
                     return f"{buffer.name!r}, which it reads, is stored to behind it"
             elif again and (why := _incomplete(block, path, access, buffer)):
                 return why
+    return None
+
+
+def made_late(func: PrimFunc, path: Path, at: Path, buffers: Collection[Buffer]) -> str | None:
+    """Why what a block loads may not be complete where its formula would go, before it.
+
+    Args:
+        func: The prim func.
+        path: The way to the block.
+        at: The way to where its formula is to be evaluated.
+        buffers: What the formula loads.
+    """
+    start, _ = order_of(func, at[-1])
+    for buffer in buffers:
+        for access in accesses(func, buffer)[0]:
+            again = [s for s in access.path if isinstance(s, For | PrimWhile)]
+            again = [s for s in again if any(s is x for x in at) and all(s is not x for x in path)]
+            if access.order > start or again:
+                return f"{buffer.name!r} is not complete where it would be read"
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from random import Random
 
 from unity.errors import UnityError
@@ -198,6 +199,19 @@ def _reduce(sch: Schedule, random: Random, block: str) -> None:
             sch.blockize(loop)
 
 
+def _decompose(sch: Schedule, random: Random, block: str) -> None:
+    """The init goes before a loop at which another block was computed; or takes an epilogue."""
+    others = [b.name for b in all_blocks(sch.func.body) if b.name != block] or [block]
+    if random.random() < 0.4:
+        readers = [b.name for b in sch.get_consumers(block)]
+        sch.fuse_reduction_epilogue(block, random.choice(readers or others))
+        return
+    loop = some_loop(sch, random, block)
+    with suppress(UnityError):
+        random.choice([sch.compute_at, sch.reverse_compute_at])(random.choice(others), loop)
+    sch.decompose_reduction(block, some_loop(sch, random, block))
+
+
 def _lanes(sch: Schedule, random: Random, block: str) -> None:
     _, lanes = sch.split(some_loop(sch, random, block), [None, random.choice([2, 3, 4])])
     sch.vectorize(lanes)
@@ -250,6 +264,7 @@ LOOPS: tuple[Step, ...] = (
 )
 KINDS: tuple[Step, ...] = (_kind,)
 REDUCTIONS: tuple[Step, ...] = (
+    _decompose,
     _reduce,
     _reduce,
     _reduce,

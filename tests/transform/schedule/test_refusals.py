@@ -635,6 +635,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "pad_einsum": ("s", [2, 2]),
     "decompose_reduction": ("s", Loop("s", 1)),
     "merge_reduction": ("p", "s"),
+    "fuse_reduction_epilogue": ("s", "q"),
     "rfactor": (Loop("s", 1), 0),
     "blockize": (Loop("s", 1),),
     "tensorize": (Loop("s", 1), "nothing"),

@@ -28,6 +28,7 @@ from .loops.tile import tile
 from .loops.unroll import unroll
 from .loops.vectorize import vectorize
 from .reduction.decompose_reduction import decompose_reduction
+from .reduction.fuse_reduction_epilogue import fuse_reduction_epilogue
 from .reduction.merge_reduction import merge_reduction
 from .reduction.rfactor import rfactor
 from .sampling.sample_categorical import check_decision, sample_categorical
@@ -70,6 +71,7 @@ __all__ = [
     "consumers",
     "decompose_reduction",
     "fuse",
+    "fuse_reduction_epilogue",
     "fuse_siblings",
     "loop_partition",
     "merge_reduction",

@@ -24,6 +24,12 @@ class ReductionSteps(State):
         self._do("merge_reduction", (as_ref(init), as_ref(update)), done)
 
     @step
+    def fuse_reduction_epilogue(self, block: AnyBlock, epilogue: AnyBlock) -> None:
+        """What a block joins to a reduction's result becomes what that begins with."""
+        done = p.fuse_reduction_epilogue(self.func, name_of(block), name_of(epilogue))
+        self._do("fuse_reduction_epilogue", (as_ref(block), as_ref(epilogue)), done)
+
+    @step
     def rfactor(self, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
         """Partial results over a reduce loop; gives the block that makes them."""
         done = p.rfactor(self.func, self._var(loop), factor_axis)

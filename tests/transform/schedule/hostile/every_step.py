@@ -39,6 +39,7 @@ def next_steps(sch: Schedule) -> list[Step]:
         found += _of_block(block, len(sch.axis_kinds(block)))
         found += _of_both(block, loops)
         found += [("merge_reduction", (block, other)) for other in blocks]
+        found += [("fuse_reduction_epilogue", (block, other)) for other in blocks]
     return found
 
 

@@ -22,6 +22,7 @@ from ....blocks.dataflow import (
     without_unused,
 )
 from ....blocks.legality import reaches_once, uses_loop
+from ....blocks.motion import made_late
 from ....blocks.tree import (
     NOTHING,
     Outcome,
@@ -92,15 +93,15 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
         raise illegal(where, f"it reads {made.buffer.name!r} elsewhere than at its axes")
     if not spans(axes, made.buffer.shape, site.known) or not site.covers_domain():
         raise illegal(where, f"it does not run over all of {made.buffer.name!r}")
-    start, _ = order_of(func, maker)
-    for buffer in loaded(block) - {made.buffer}:
-        if any(a.order > start for a in accesses(func, buffer)[0]):
-            raise illegal(where, f"{buffer.name!r} is not complete where it would be read")
+    maker_path, _ = block_path(func, maker.name)
+    why = made_late(func, path, maker_path, loaded(block) - {made.buffer})
+    if why is not None:
+        raise illegal(where, why)
     stores, loads = accesses(func, store.buffer)
     here, _ = order_of(func, block)
     if any(a.block is not block for a in stores) or any(a.order <= here for a in loads):
         raise illegal(where, f"{store.buffer.name!r} is touched before it")
-    maker_site = site_of(block_path(func, maker.name)[0])
+    maker_site = site_of(maker_path)
     if store.buffer in loaded(block) and not reaches_once(maker_site):
         raise illegal(where, f"the loops may reach points of {maker.name!r} more than once")
     for each in (site, maker_site):

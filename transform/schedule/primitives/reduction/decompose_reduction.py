@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unity.arith.region import covers
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add
-from unity.ir.stmt import Block, BlockAxis, For, PrimFunc
+from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc
 from unity.ir.visit import substitute_stmt
 
-from ....blocks.dataflow import checked
+from ....blocks.dataflow import checked, loaded, stored
+from ....blocks.dependence import loose_statement
 from ....blocks.legality import breach, late_init
-from ....blocks.motion import may_skip
-from ....blocks.site import Site
+from ....blocks.motion import may_skip, refuse_shifting
+from ....blocks.site import Site, sites
 from ....blocks.tree import (
     Outcome,
+    Path,
     Values,
     all_blocks,
     around,
@@ -26,6 +29,7 @@ from ....blocks.tree import (
     driven,
     illegal,
     known_above,
+    known_at,
     loop_path,
     loops_of,
     replaced,
@@ -45,14 +49,15 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     Args:
         func: The prim func.
         name: A block with an init.
-        var: A loop around it.
+        var: A loop around it; blocks that were computed at it, or at loops in it, stay.
 
     Returns:
         The block of the init.
 
     Raises:
         UnityError: The block has no init; a loop further out that reduces may be empty, or drives
-            other axes as well.
+            other axes as well; others in the loop store to what the init reads or writes, or read
+            what it has not begun there.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -78,6 +83,45 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
                 with T.block("sum"):
                     vi, vk = T.axis.remap("SR", i, k)
                     c[vi] += a[vi, vk]
+
+    After `compute_at`, the loop holds another block as well:
+
+    >>> sch = Schedule(parse('''
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 4]) -> None:
+    ...     t = T.alloc((4, 8), "float32")
+    ...     for i, k in T.grid(4, 8):
+    ...         with T.block("double"):
+    ...             vi, vk = T.axis.remap("SS", i, k)
+    ...             t[vi, vk] = a[vi, vk] * 2.0
+    ...     for k, i in T.grid(8, 4):
+    ...         with T.block("sum"):
+    ...             vi, vk = T.axis.remap("SR", i, k)
+    ...             with T.init():
+    ...                 c[vi] = 0.0
+    ...             c[vi] += t[vi, vk]
+    ... ''').prim_funcs()["main"])
+    >>> steps = sch.get_loops("sum")[0]
+    >>> sch.compute_at("double", steps)
+    >>> init = sch.decompose_reduction("sum", steps)
+    >>> print(sch.func, end="")
+    @script.prim_func
+    def main(a: f32[Buffer, 4, 8], c: f32[Buffer, 4]) -> None:
+        t = T.alloc((4, 8), "float32")
+        for i in range(4):
+            with T.block("sum_init"):
+                vi = T.axis.remap("S", i)
+                c[vi] = 0.0
+        for k in range(8):
+            for i_at, k_at in T.grid(4, 1):
+                with T.block("double"):
+                    vi = T.axis.spatial(4, i_at)
+                    vk = T.axis.spatial(8, k + k_at)
+                    t[vi, vk] = a[vi, vk] * 2.0
+            for i in range(4):
+                with T.block("sum"):
+                    vi, vk = T.axis.remap("SR", i, k)
+                    c[vi] += t[vi, vk]
     """
     path, block = block_path(func, name)
     target, loop = loop_path(func, var)
@@ -102,8 +146,7 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     gone = {x.var for x in inside} - {x.var for x in kept}
     if any((variables(x.begin) | variables(x.extent)) & gone for x in kept):
         raise illegal(where, "bounds of loops in it depend on loops that reduce")
-    if len(blocks_below(loop)) > 1:
-        raise illegal(where, "it holds other blocks as well")
+    _refuse_others(where, func, path, next(k for k, s in enumerate(path) if s is loop))
     outermost = (*began, loop)[0]
     at = next(k for k, s in enumerate(path) if s is outermost)
     site = Site(block, path[at:-1], loops_of(path[at:]), known_above(path))
@@ -141,3 +184,48 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
 def _first(loops: Sequence[For]) -> list[PrimExpr]:
     """The conditions that loops are in their first iterations."""
     return [Compare("lt", x.var, add(x.begin, imm(1))) for x in loops]
+
+
+def _refuse_others(where: str, func: PrimFunc, path: Path, at: int) -> None:
+    """Refuse a loop in which others would see that the init came before it."""
+    block, loop = path[-1], path[at]
+    assert isinstance(block, Block)
+    assert isinstance(loop, For)
+    assert block.init is not None
+    loose = loose_statement(loop.body)
+    if loose is not None:
+        raise illegal(where, f"a {type(loose).__name__} in it stands outside any block")
+    others = [b for b in blocks_below(loop) if b is not block]
+    if not others:
+        return
+    refuse_shifting(where, func, path)
+    for k, x in enumerate(path[:-1]):
+        if k < at or not isinstance(x, For) or not driven(block, x.var) - {"S"}:
+            continue
+        empty = not known_at(path[:k]).prove(Compare("ge", x.extent, imm(1)))
+        if empty and len(blocks_below(x)) > 1:
+            raise illegal(where, f"{x.var.name!r} may be empty, and holds other blocks as well")
+    taken, begun = loaded(block.init), stored(block.init)
+    for other in others:
+        for buffer in stored(other) & (taken | begun):
+            raise illegal(where, f"block {other.name!r} stores to {buffer.name!r} in it, too")
+        for buffer in begun:
+            if not _reads_after(func, path, other, buffer):
+                why = f"block {other.name!r} may read of {buffer.name!r} what is not begun yet"
+                raise illegal(where, why)
+
+
+def _reads_after(func: PrimFunc, path: Path, other: Block, buffer: Buffer) -> bool:
+    """Whether what a block touches of a buffer is made before, in the same iteration."""
+    there, _ = block_path(func, other.name)
+    joint = max(k for k, s in enumerate(path) if isinstance(s, For) and any(s is x for x in there))
+    loop = path[joint]
+    assert isinstance(loop, For)
+    found = sites(loop.body, path[: joint + 1])
+    maker, reader = (next(s for s in found if s.block is b) for b in (path[-1], other))
+    if not reader.names(buffer):
+        return True
+    need, box = reader.touched(buffer), maker.fills(buffer)
+    if need is None or box is None or found.index(maker) > found.index(reader):
+        return False
+    return covers(box, need, reader.known)
