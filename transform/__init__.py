@@ -1,5 +1,7 @@
 """Passes, pipelines, backends and what looks on; `pipeline("cpu")` is the default one as data."""
 
+from unity.machine.scope import MemoryScope
+
 from .backend import Backend, Precision, backend_of, register_backend
 from .passes import Context, Instrument, Pass, Pipeline, map_functions
 from .pipeline import pipeline, standard_pipeline
@@ -8,6 +10,7 @@ __all__ = [
     "Backend",
     "Context",
     "Instrument",
+    "MemoryScope",
     "Pass",
     "Pipeline",
     "Precision",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from unity.arguments import public, public_class
 from unity.errors import UnityError
+from unity.machine.scope import MemoryScope
 from unity.machine.target import Target
 
 if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
@@ -56,6 +57,8 @@ class Backend:
         implementations: What call sites may be resolved to besides our kernels, with ``*``; of
             equals the first is taken.
         resolve: What decides where the user says nothing: see `unity.compile`.
+        scopes: Memories of its own that kernels may place buffers in; no kernel holds more in one
+            than there is. Ours are those of `unity.ir.marks.SCOPES`.
         register: Makes known what is looked up by name: engines, library functions, intrinsics.
     """
 
@@ -70,6 +73,7 @@ class Backend:
     implementations: tuple[str, ...] = ("library:*", "engine:*")
     resolve: ResolveOption = field(default="tir", hash=False)
     register: Callable[[], None] | None = None
+    scopes: tuple[MemoryScope, ...] = ()
 
     def machine(self, threads: int | None = None) -> Target:
         """The machine that the name stands for, as `detect` finds it.

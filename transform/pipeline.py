@@ -43,6 +43,7 @@ from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines, policy_of
 from .passes import Pipeline
 from .schedule import ScheduleByRule, ScheduleDefault
 from .tensor import (
+    CheckScopes,
     CompactBuffers,
     FlattenBuffers,
     LowerBlocks,
@@ -159,6 +160,8 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
         found = found.replace(LegalizeOps, LegalizeOps(backend.legalizations))
     if backend.schedule_rules:
         found = found.insert_before(ScheduleDefault, ScheduleByRule(backend.schedule_rules))
+    if backend.scopes:  # when temporaries have their sizes
+        found = found.insert_after(CompactBuffers, CheckScopes(backend.scopes))
     if precision == "f32":
         return found
     # After all that looks for plain float32 ops and weights.

@@ -113,6 +113,13 @@ schedule = unity.pipeline("acme").until(unity.transform.tensor.CompactBuffers)
 from unity.transform import Context, backend_of
 lowered = schedule.run(alone, Context(backend_of("acme").machine(1)))
 print([line.strip() for line in str(lowered).splitlines() if "for " in line])  # its schedule
+module_of_product = unity.compile(module, "acme", resolve="tir")
+try:
+    unity.transform.schedule.Schedule(
+        module_of_product.kernel("matmul"), module_of_product.target
+    ).cache_read("matmul", 0, "acme.dram")
+except unity.UnityError as error:
+    print(error.hint)
 x = rng.standard_normal((8, 40), np.float32)
 np.testing.assert_allclose(unity.compile(alone, "acme")(x), np.exp(x), 1e-5)
 check(unity.compile(module), lambda y: y / (1 + np.exp(-y)))  # and ours is what it was
@@ -129,6 +136,7 @@ print({{c.implementation: c.why_not for c in static["matmul"].candidates if c.wh
     assert lines[1] == "engine:acme engine:acme"
     assert "T.parallel(8)" in lines[2]
     assert "T.vectorized(16)" in lines[2]
+    assert lines.pop(3).startswith("there are global, shared, local, amx.tile, acme.sram;")
     assert lines[3].startswith("LegalizeOps changed what 'main' computes: at ")
     assert "'library:openblas.gemm': \"the target 'acme' does not take it\"" in lines[4]
 

@@ -73,6 +73,7 @@ def test_a_function(name: str) -> None:
 DATA = (
     *(te.Combiner, te.Compute, te.Extern, te.Placeholder, te.Reduce, te.ReduceAxis, te.Tensor),
     *(script.Buffer, script.Tensor, schedule.BlockRef, schedule.LoopRef, schedule.Instruction),
+    schedule.AppliedRule,
     *(transform.Instrument, transform.Pass, schedule.ScheduleByRule, schedule.ScheduleDefault),
     *(unity.UnityError, unity.InternalError, unity.UnsupportedError),
 )

@@ -107,7 +107,8 @@ def test_prim_funcs() -> None:
     assert "the buffer b is not in scope" in bad(k=loop(I, Load(other, (I,))))
     strange = PrimFunc((), Allocate(Buffer("t", (imm(4),), FLOAT32, scope="banana"), Seq(())))
     assert bad(k=strange) == (
-        "k: the buffer t has the scope 'banana': it is one of global, shared, local, amx.tile"
+        "k: the buffer t has the scope 'banana': it is one of global, shared, local, amx.tile, "
+        "or a backend's own, with a dot"
     )
 
 

@@ -63,6 +63,8 @@ def _place(stages: Sequence[Stmt], blocks: Sequence[str]) -> tuple[int, int]:
     names = [[b.name for b in blocks_below(s)] for s in stages]
     for begin in range(len(stages)):
         end, found = begin, list[str]()
+        if not names[begin]:  # laid out before
+            continue
         while end < len(stages) and len(found) < len(blocks):
             found += names[end]
             end += 1

@@ -79,7 +79,7 @@ def _no_points(stage: Nest, target: Target) -> Stmt:
     return Seq(()) if bare is None else bare
 
 
-NO_POINTS = at_once("no points", _no_points)
+NO_POINTS = at_once("no_points", _no_points)
 
 Decide: TypeAlias = Callable[[Taken], Mapping[str, int]]
 """Which decisions of a rule are to be others."""

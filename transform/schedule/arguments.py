@@ -15,6 +15,7 @@ from unity.annotated import Kind
 from unity.arguments import public
 from unity.ir.marks import SCOPES
 from unity.ir.prim_expr import PrimExpr
+from unity.machine.scope import NAME
 
 from .index_map import IndexMap
 from .refs import BlockRef, LoopRef
@@ -64,8 +65,8 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
         lambda v: isinstance(v, str) and re.fullmatch(r"[A-Za-z_][\w.]*", v) is not None,
     ),
     "Memory": (
-        f"a scope ({', '.join(SCOPES)})",
-        lambda v: isinstance(v, str) and v in SCOPES,
+        f"a scope ({', '.join(SCOPES)}, or a backend's own)",
+        lambda v: isinstance(v, str) and (v in SCOPES or NAME.fullmatch(v) is not None),
     ),
     "Mapping[str, int]": (
         "numbers by name",

@@ -70,17 +70,17 @@ class IndexMap:
                 )
 
     def to_python(self) -> str | None:
-        """As a Python function, where it has no sizes.
+        """As a Python function, where it has no sizes and what it does is done by operators.
 
         >>> IndexMap.of(lambda i, j: (i // 16, j, i % 16)).to_python()
         'lambda i0, i1: (i0 // 16, i1, i0 % 16)'
         """
         inputs = tuple(PrimVar(f"i{k}") for k in range(len(self.inputs)))
         outputs = self(inputs)
-        if any(isinstance(x, SizeVar) for e in outputs for x in walk_prim(e)):
+        if not all(_is_written_alike(x) for e in outputs for x in walk_prim(e)):
             return None
         made = ", ".join(text(e) for e in outputs)
-        given = ", ".join(v.name for v in inputs)
+        given = ", ".join(text(v) for v in inputs)  # not i4: that is a dtype
         return f"lambda {given}: ({made}{',' if len(outputs) == 1 else ''})"
 
     @staticmethod
@@ -104,6 +104,13 @@ AnyMap: TypeAlias = IndexMap | Callable[..., Sequence[Operand]]
 def as_map(given: AnyMap) -> IndexMap:
     """The index map itself, or the one that a Python function computes."""
     return given if isinstance(given, IndexMap) else IndexMap.of(given)
+
+
+def _is_written_alike(e: PrimExpr) -> bool:
+    """Whether Python computes what the language says."""
+    if isinstance(e, Binary):
+        return e.op in ("add", "sub", "mul", "floordiv", "floormod")
+    return isinstance(e, PrimVar | Imm)
 
 
 _OPS: dict[str, BinaryOp] = {op: op for op in get_args(BinaryOp)}

@@ -36,4 +36,4 @@ AnyBlock: TypeAlias = BlockRef | str
 Name: TypeAlias = str
 """Letters, digits, underscores and dots."""
 Memory: TypeAlias = str
-"""One of `unity.ir.marks.SCOPES`."""
+"""One of `unity.ir.marks.SCOPES`, or one that the target's backend names."""

@@ -53,8 +53,7 @@ class Schedule(
     def __init__(
         self, func: PrimFunc, target: Target | None = None, seed: int | None = None
     ) -> None:
-        super().__init__(honest(distinct(func)), seed)
-        self.target = target
+        super().__init__(honest(distinct(func)), target, seed)
 
     @query
     def kernel(self) -> PrimFunc:

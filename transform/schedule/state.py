@@ -7,11 +7,15 @@ from random import Random
 from typing import TypeVar
 
 from unity.errors import UnityError
+from unity.ir.marks import SCOPES
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
+from unity.machine.target import Target
 
+from ..backend import backend_of
 from ..blocks.tree import Outcome, block_path, illegal
-from .refs import AnyBlock, BlockRef, Decision, LoopRef
+from ..scopes import require_scope
+from .refs import AnyBlock, BlockRef, Decision, LoopRef, Memory
 from .trace import Given, Instruction, Json, Trace, encode, token_of
 
 Out = TypeVar("Out", LoopRef, BlockRef, Decision)
@@ -23,11 +27,15 @@ class State:
     Attributes:
         start: The prim func before the first step.
         func: The prim func as it is now.
+        target: The machine it is for.
         trace: What was done.
     """
 
-    def __init__(self, func: PrimFunc, seed: int | None = None) -> None:
+    def __init__(
+        self, func: PrimFunc, target: Target | None = None, seed: int | None = None
+    ) -> None:
         self.start = self.func = func
+        self.target = target
         self._random = Random(seed)
         self.trace = Trace()
         self._given: dict[str, tuple[LoopRef, PrimVar]] = {}
@@ -122,6 +130,12 @@ class State:
                 f"it has {', '.join(names) or 'none'}",
             )
         return name, names.index(index)
+
+    def _require_scope(self, step: str, scope: Memory) -> None:
+        """Refuse a memory that the target does not have; without a target, a backend's own."""
+        if scope not in SCOPES:
+            own = () if self.target is None else backend_of(self.target.kind).scopes
+            require_scope(scope, own, f"{step}, argument 'scope'")
 
     def _vars(self, loops: Sequence[LoopRef]) -> list[PrimVar]:
         return [self._var(loop) for loop in loops]

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from unity.arguments import public_class
 from unity.errors import UnityError
+from unity.script.printer.names import Names
 
 from .index_map import IndexMap
 from .refs import BlockRef, Decision, LoopRef
@@ -82,8 +83,19 @@ class Trace:
             (l0,) = sch.get_loops("copy")
             l1, l2 = sch.split(l0, [None, 4])
             l3 = sch.fuse(l1, l2)
+
+        Blocks that a step gives go by variables, as they have other names where buffers have:
+
+        >>> copied = ({"block": "copy"}, 0, "local")
+        >>> copy = Instruction("cache_read", copied, ("a_local",), one=True)
+        >>> there = Instruction("compute_at", ({"block": "a_local"}, {"loop": "l0"}))
+        >>> print(Trace((loops, copy, there)).to_python(), end="")
+        def steps(sch: Schedule) -> None:
+            (l0,) = sch.get_loops("copy")
+            a_local = sch.cache_read("copy", 0, "local")
+            sch.compute_at(a_local, l0)
         """
-        lines = [f"    {_python_step(i)}\n" for i in self.instructions] or ["    pass\n"]
+        lines = [f"    {line}\n" for line in _python_steps(self.instructions)] or ["    pass\n"]
         return "".join(["def steps(sch: Schedule) -> None:\n", *lines])
 
     @staticmethod
@@ -102,27 +114,45 @@ class Trace:
             raise UnityError(f"this is no trace: {error}") from None
 
 
-def _python_step(i: Instruction) -> str:
-    args = [_python(a) for a in i.args]
-    loops = [o for o in i.outputs if re.fullmatch(r"[lv]\d+", o)]
-    if i.decision is not None:
-        args.append(f"decision={_python(i.decision)}")
-    call = f"sch.{i.name}({', '.join(args)})"
-    if not loops:
-        return call
-    if i.one:
-        return f"{loops[0]} = {call}"
-    made = ", ".join(loops) if len(loops) > 1 else f"({loops[0]},)"
-    return f"{made} = {call}"
+_TOKEN = re.compile(r"[lv]\d+")
+"""What loops and sampled numbers are called; blocks have their names."""
 
 
-def _python(value: Json) -> str:
-    """An argument as Python; blocks go by their names."""
+def _python_steps(steps: Sequence[Instruction]) -> Iterator[str]:
+    tokens = {o for i in steps for o in i.outputs if _TOKEN.fullmatch(o)}
+    used = {b: k for k, i in enumerate(steps) for a in i.args for b in _blocks_in(a)}
+    names, blocks = Names({"sch", "Schedule", "IndexMap", *tokens}), dict[str, str]()
+    for k, i in enumerate(steps):
+        args = [_python(a, blocks) for a in i.args]
+        if i.decision is not None:
+            args.append(f"decision={_python(i.decision, blocks)}")
+        call = f"sch.{i.name}({', '.join(args)})"
+        if not any(o in tokens or used.get(o, 0) > k for o in i.outputs):
+            yield call
+            continue
+        blocks.update({o: names.fresh(o) for o in i.outputs if o not in tokens})
+        made = ", ".join(blocks.get(o, o) for o in i.outputs)
+        yield f"{made if i.one or len(i.outputs) > 1 else f'({made},)'} = {call}"
+
+
+def _blocks_in(value: Json) -> Iterator[str]:
+    match value:
+        case {"block": str(name)}:
+            yield name
+        case list() | tuple():
+            for v in value:
+                yield from _blocks_in(v)
+        case _:
+            return
+
+
+def _python(value: Json, blocks: Mapping[str, str]) -> str:
+    """An argument as Python; blocks that no step gave go by their names."""
     match value:
         case {"loop": str(token)} | {"decision": str(token)}:
             return token
         case {"block": str(name)}:
-            return json.dumps(name)
+            return blocks.get(name) or json.dumps(name)
         case {"map": text}:
             return IndexMap.from_json(text).to_python() or f"IndexMap.from_json({text!r})"
         case {"sizes": Mapping() as sizes}:
@@ -134,7 +164,7 @@ def _python(value: Json) -> str:
         case Mapping():
             raise AssertionError(value)
         case _:
-            return f"[{', '.join(_python(v) for v in value)}]"
+            return f"[{', '.join(_python(v, blocks) for v in value)}]"
 
 
 def _instruction(
@@ -159,7 +189,7 @@ def _named_well(value: Json) -> bool:
     """Whether tokens in an argument are such: they become names when the trace is printed."""
     match value:
         case {"loop": token} | {"decision": token}:
-            return isinstance(token, str) and re.fullmatch(r"[lv]\d+", token) is not None
+            return isinstance(token, str) and _TOKEN.fullmatch(token) is not None
         case list():
             return all(map(_named_well, value))
         case _:

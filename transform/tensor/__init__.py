@@ -4,6 +4,7 @@
 """
 
 from ..passes import Pass
+from .check_scopes import CheckScopes
 from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
 from .join_lanes import JoinLanes
@@ -18,6 +19,7 @@ from .unroll_registers import UnrollRegisters
 from .vectorize_loops import VectorizeLoops
 
 __all__ = [
+    "CheckScopes",
     "CompactBuffers",
     "FlattenBuffers",
     "JoinLanes",

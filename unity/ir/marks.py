@@ -7,4 +7,6 @@ INSTRUCTION = "instruction"
 TILES = "amx.tile"
 """Scope of buffers that are tile registers of AMX: 1 to 16 rows of 64 bytes, eight at a time."""
 SCOPES = ("global", "shared", "local", TILES)
-"""Where buffers may lie, as code generators know it; what is `local` is one thread's own."""
+"""Where buffers may lie on every target; what is `local` is one thread's own.
+
+Backends name others, with a dot (`unity.machine.scope`)."""

@@ -18,7 +18,7 @@ from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 
 ForKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled", "thread"]
 AxisKind: TypeAlias = Literal["S", "R", "O"]  # spatial, reduce, opaque
-Scope: TypeAlias = str  # one of unity.ir.marks.SCOPES
+Scope: TypeAlias = str  # one of unity.ir.marks.SCOPES, or a backend's own, with a dot
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -56,10 +56,10 @@ class _Checker:
         return UnityError(f"{place}: {message}", hint=hint)
 
     def known_scope(self, buffer: Buffer) -> None:
-        if buffer.scope not in SCOPES:
+        if buffer.scope not in SCOPES and "." not in buffer.scope:
             raise self.error(
                 f"the buffer {buffer.name} has the scope {buffer.scope!r}: it is one of "
-                + ", ".join(SCOPES)
+                f"{', '.join(SCOPES)}, or a backend's own, with a dot"
             )
         if buffer.align < 1 or buffer.align & (buffer.align - 1):
             raise self.error(

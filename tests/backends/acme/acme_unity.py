@@ -11,7 +11,15 @@ from unity.codegen.llvm import host_target
 from unity.ir.attrs import Attrs
 from unity.ir.types import Type
 from unity.op.registry import ComputeArg
-from unity.transform import Backend, Context, Pass, Pipeline, Precision, standard_pipeline
+from unity.transform import (
+    Backend,
+    Context,
+    MemoryScope,
+    Pass,
+    Pipeline,
+    Precision,
+    standard_pipeline,
+)
 from unity.transform.graph import Legalization, SimplifyOps
 from unity.transform.schedule import Schedule
 
@@ -72,6 +80,7 @@ ACME = Backend(
     schedule_rules=(in_sixteens,),
     efficiency={"tir": {"contraction": 0.01}, "engine:acme": {"contraction": 0.9}},
     implementations=("engine:acme",),
+    scopes=(MemoryScope("acme.sram", 4096),),
     resolve={"nn.softmax": "engine:acme"},
     register=register,
 )

@@ -200,3 +200,13 @@ def test_blocks_that_a_rule_does_not_take_are_refused() -> None:
         sch.lay_out("panels", ["other"], {})
     with pytest.raises(UnityError, match="for no target"):
         Schedule(MATMUL).lay_out("panels", rule.blocks, {})
+
+
+def test_blocks_are_found_behind_those_that_are_laid_out() -> None:
+    """The first stage has no blocks then, and the second is where it was."""
+    for func in (op("nn.group_norm", (2, 4, 5), (4,), (4,), num_groups=2), op("exp", (0, 3))):
+        rules = default_rules(func, TARGET)
+        sch = Schedule(func, TARGET)
+        for rule in rules:
+            sch.lay_out(rule.rule, rule.blocks, rule.decisions)
+        assert_same(func, sch.func, {})

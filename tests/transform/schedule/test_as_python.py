@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.transform.schedule.printed import difference, run_printed
 from tests.transform.tensor.kernels import CPU
 from unity import te
 from unity.ir.equality import first_difference
@@ -28,10 +29,18 @@ def test_the_printed_program_gives_the_same_kernel(target: Target | None) -> Non
     sch.split(inner, list(parts))
     sch.cache_read("product", "b", "local")
     sch.annotate(outer, "note", "it's")
-    scope: dict[str, object] = {}
-    exec(sch.copy().to_python("product"), scope)
-    again = scope["schedule"]
-    assert isinstance(again, Schedule)
+    again = run_printed(sch.copy())
     assert again.target == target
     assert first_difference(again.start, sch.start) is None
     assert first_difference(again.func, sch.func) is None
+
+
+def test_names_that_mean_something_else_in_a_text_do_no_harm() -> None:
+    """A buffer ``max`` is printed ``max_``, and what steps make of it is called after that."""
+    x = te.placeholder((8, 8, 8, 8, 8), "float32", "max")
+    y = te.compute((8, 8, 8, 8, 8), lambda *i: x[i] * 2.0, "f32")
+    sch = Schedule(te.create_prim_func([x, y]))
+    sch.transform_block_layout("f32", lambda a, b, c, d, e: (a, c, b, d, e))  # the last is i4
+    copy = sch.cache_read("f32", 0, "local")
+    sch.compute_at(copy, sch.get_loops("f32")[1])
+    assert difference(run_printed(sch).func, sch.func) is None

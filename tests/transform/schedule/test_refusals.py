@@ -594,7 +594,7 @@ def test_scopes_that_no_code_generator_knows_are_refused(step: str) -> None:
     sch = Schedule(HOSTILE["chainreduce"].func())
     with pytest.raises(UnityError) as caught:
         getattr(sch, step)("p", 0, "banana")
-    wanted = "a scope (global, shared, local, amx.tile)"
+    wanted = "a scope (global, shared, local, amx.tile, or a backend's own)"
     assert caught.value.message == f"{step}, argument 3 'scope': expected {wanted}, got 'banana'"
     for scope in ("global", "shared", "local"):
         getattr(Schedule(HOSTILE["chainreduce"].func()), step)("p", 0, scope)

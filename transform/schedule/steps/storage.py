@@ -17,6 +17,7 @@ class StorageSteps(State):
     @step
     def cache_read(self, block: AnyBlock, index: int | str, scope: Memory) -> BlockRef:
         """A block reads a copy of a buffer; gives the block that copies."""
+        self._require_scope("cache_read", scope)
         done = p.cache_read(self.func, *self._at_access("cache_read", block, index, "read"), scope)
         return self._block("cache_read", (as_ref(block), index, scope), done)
 
@@ -25,6 +26,7 @@ class StorageSteps(State):
         self, block: AnyBlock, index: int | str, scope: Memory, at: LoopRef | None = None
     ) -> BlockRef:
         """A block writes to a buffer that is copied out, perhaps in a loop; gives that block."""
+        self._require_scope("cache_write", scope)
         name, k = self._at_access("cache_write", block, index, "write")
         if at is None:
             done = p.cache_write(self.func, name, k, scope)
@@ -37,6 +39,7 @@ class StorageSteps(State):
         self, block: AnyBlock, index: int | str, scope: Memory
     ) -> tuple[BlockRef, ...]:
         """A block updates a copy of a buffer; gives the blocks that copy in and out."""
+        self._require_scope("cache_inplace", scope)
         name, k = self._at_access("cache_inplace", block, index, "read")
         done = p.cache_inplace(self.func, name, k, scope)
         return self._blocks("cache_inplace", (as_ref(block), index, scope), done)
@@ -44,6 +47,7 @@ class StorageSteps(State):
     @step
     def read_at(self, block: AnyBlock, index: int | str, loop: LoopRef, scope: Memory) -> BlockRef:
         """Each iteration of a loop copies what a block reads in it; gives the block that copies."""
+        self._require_scope("read_at", scope)
         name, k = self._at_access("read_at", block, index, "read")
         done = p.read_at(self.func, name, k, self._var(loop), scope)
         return self._block("read_at", (as_ref(block), index, loop, scope), done)
@@ -51,6 +55,7 @@ class StorageSteps(State):
     @step
     def write_at(self, block: AnyBlock, index: int | str, loop: LoopRef, scope: Memory) -> BlockRef:
         """Each iteration of a loop copies out what a block made; gives the block that copies."""
+        self._require_scope("write_at", scope)
         name, k = self._at_access("write_at", block, index, "write")
         done = p.write_at(self.func, name, k, self._var(loop), scope)
         return self._block("write_at", (as_ref(block), index, loop, scope), done)
@@ -67,6 +72,7 @@ class StorageSteps(State):
         self, block: AnyBlock, index: int | str, scope: Memory, index_map: AnyMap
     ) -> BlockRef:
         """A block reads a copy laid out by a map of its axes; gives the block that copies."""
+        self._require_scope("reindex_cache_read", scope)
         m = as_map(index_map)
         name, k = self._at_access("reindex_cache_read", block, index, "read")
         done = p.reindex_cache_read(self.func, name, k, scope, m)
@@ -77,6 +83,7 @@ class StorageSteps(State):
         self, block: AnyBlock, index: int | str, scope: Memory, index_map: AnyMap
     ) -> BlockRef:
         """A block writes to a copy laid out by a map of its axes; gives the block that copies."""
+        self._require_scope("reindex_cache_write", scope)
         m = as_map(index_map)
         name, k = self._at_access("reindex_cache_write", block, index, "write")
         done = p.reindex_cache_write(self.func, name, k, scope, m)
@@ -85,6 +92,7 @@ class StorageSteps(State):
     @step
     def set_scope(self, block: AnyBlock, index: int | str, scope: Memory) -> None:
         """The scope of a temporary that a block writes."""
+        self._require_scope("set_scope", scope)
         done = p.set_scope(self.func, *self._at_access("set_scope", block, index, "write"), scope)
         self._do("set_scope", (as_ref(block), index, scope), done)
 
