@@ -103,6 +103,13 @@ def _flipped(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
     return te.compute((rows, m), lambda i, j: t[i, m - 1 - j] * 2.0, name)
 
 
+def _padded(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
+    def element(i: PrimVar, j: PrimVar) -> PrimExpr:
+        return te.select(te.all_true(i >= 1, j < m - 1), t[i - 1, j + 1], 0.0)
+
+    return te.compute((rows, m), element, name)
+
+
 def _sum(t: te.Tensor, x: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
     return te.compute((rows, m), lambda i, j: t[i, j] + x[i, j], name)
 
@@ -118,7 +125,9 @@ def random_chain(random: Random) -> PrimFunc:
     for k in range(random.randint(2, 4)):
         before = y
         name = f"s{k}"
-        match random.randrange(5):
+        match random.randrange(6):
+            case 5:
+                y = _padded(before, rows, m, name)
             case 0 if rows is not n:
                 y, rows = _window(before, n, m, name), n
             case 1:

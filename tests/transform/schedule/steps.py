@@ -212,6 +212,10 @@ def _decompose(sch: Schedule, random: Random, block: str) -> None:
     sch.decompose_reduction(block, some_loop(sch, random, block))
 
 
+def _fill(sch: Schedule, random: Random, block: str) -> None:
+    sch.decompose_padding(block, some_loop(sch, random, block))
+
+
 def _lanes(sch: Schedule, random: Random, block: str) -> None:
     _, lanes = sch.split(some_loop(sch, random, block), [None, random.choice([2, 3, 4])])
     sch.vectorize(lanes)
@@ -279,7 +283,7 @@ REDUCTIONS: tuple[Step, ...] = (
 )
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
-    *(_inline, _move, _move, _move, _cache, _copy, _memory),
+    *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill),
     *(_fetch, _split, _reorder, _versions, _siblings, _siblings),
 )
 

@@ -636,6 +636,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "decompose_reduction": ("s", Loop("s", 1)),
     "merge_reduction": ("p", "s"),
     "fuse_reduction_epilogue": ("s", "q"),
+    "decompose_padding": ("p", Loop("p", 0)),
     "rfactor": (Loop("s", 1), 0),
     "blockize": (Loop("s", 1),),
     "tensorize": (Loop("s", 1), "nothing"),

@@ -6,6 +6,7 @@ Loops are given by variable, blocks by name; `unity.transform.schedule.Schedule`
 
 from .annotate import annotate, unannotate
 from .blocks.blockize import blockize
+from .blocks.decompose_padding import decompose_padding
 from .blocks.pad_einsum import pad_einsum
 from .blocks.reorder_block_iter_var import reorder_block_iter_var
 from .blocks.tensorize import tensorize
@@ -69,6 +70,7 @@ __all__ = [
     "compute_inline",
     "compute_locations",
     "consumers",
+    "decompose_padding",
     "decompose_reduction",
     "fuse",
     "fuse_reduction_epilogue",

@@ -15,6 +15,12 @@ class BlockSteps(State):
     """Steps that change what a block is."""
 
     @step
+    def decompose_padding(self, block: AnyBlock, loop: LoopRef) -> BlockRef:
+        """A padded copy becomes a fill before a loop, and a copy within bounds; gives the fill."""
+        done = p.decompose_padding(self.func, name_of(block), self._var(loop))
+        return self._block("decompose_padding", (as_ref(block), loop), done)
+
+    @step
     def pad_einsum(self, block: AnyBlock, padding: Sequence[int]) -> tuple[BlockRef, ...]:
         """A contraction over axes rounded up; gives the blocks that copy to and from it."""
         done = p.pad_einsum(self.func, name_of(block), padding)

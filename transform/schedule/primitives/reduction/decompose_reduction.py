@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unity.arith.region import covers
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add
-from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc
+from unity.ir.stmt import Block, BlockAxis, For, PrimFunc
 from unity.ir.visit import substitute_stmt
 
-from ....blocks.dataflow import checked, loaded, stored
-from ....blocks.dependence import loose_statement
+from ....blocks.begun import refuse_begun
+from ....blocks.dataflow import checked
 from ....blocks.legality import breach, late_init
-from ....blocks.motion import may_skip, refuse_shifting
-from ....blocks.site import Site, sites
+from ....blocks.motion import may_skip
+from ....blocks.site import Site
 from ....blocks.tree import (
     Outcome,
-    Path,
     Values,
     all_blocks,
     around,
     block_path,
-    blocks_below,
     conjunction,
     driven,
     illegal,
     known_above,
-    known_at,
     loop_path,
     loops_of,
     replaced,
@@ -146,7 +142,7 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     gone = {x.var for x in inside} - {x.var for x in kept}
     if any((variables(x.begin) | variables(x.extent)) & gone for x in kept):
         raise illegal(where, "bounds of loops in it depend on loops that reduce")
-    _refuse_others(where, func, path, next(k for k, s in enumerate(path) if s is loop))
+    refuse_begun(where, func, path, loop, block.init)
     outermost = (*began, loop)[0]
     at = next(k for k, s in enumerate(path) if s is outermost)
     site = Site(block, path[at:-1], loops_of(path[at:]), known_above(path))
@@ -184,48 +180,3 @@ def decompose_reduction(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
 def _first(loops: Sequence[For]) -> list[PrimExpr]:
     """The conditions that loops are in their first iterations."""
     return [Compare("lt", x.var, add(x.begin, imm(1))) for x in loops]
-
-
-def _refuse_others(where: str, func: PrimFunc, path: Path, at: int) -> None:
-    """Refuse a loop in which others would see that the init came before it."""
-    block, loop = path[-1], path[at]
-    assert isinstance(block, Block)
-    assert isinstance(loop, For)
-    assert block.init is not None
-    loose = loose_statement(loop.body)
-    if loose is not None:
-        raise illegal(where, f"a {type(loose).__name__} in it stands outside any block")
-    others = [b for b in blocks_below(loop) if b is not block]
-    if not others:
-        return
-    refuse_shifting(where, func, path)
-    for k, x in enumerate(path[:-1]):
-        if k < at or not isinstance(x, For) or not driven(block, x.var) - {"S"}:
-            continue
-        empty = not known_at(path[:k]).prove(Compare("ge", x.extent, imm(1)))
-        if empty and len(blocks_below(x)) > 1:
-            raise illegal(where, f"{x.var.name!r} may be empty, and holds other blocks as well")
-    taken, begun = loaded(block.init), stored(block.init)
-    for other in others:
-        for buffer in stored(other) & (taken | begun):
-            raise illegal(where, f"block {other.name!r} stores to {buffer.name!r} in it, too")
-        for buffer in begun:
-            if not _reads_after(func, path, other, buffer):
-                why = f"block {other.name!r} may read of {buffer.name!r} what is not begun yet"
-                raise illegal(where, why)
-
-
-def _reads_after(func: PrimFunc, path: Path, other: Block, buffer: Buffer) -> bool:
-    """Whether what a block touches of a buffer is made before, in the same iteration."""
-    there, _ = block_path(func, other.name)
-    joint = max(k for k, s in enumerate(path) if isinstance(s, For) and any(s is x for x in there))
-    loop = path[joint]
-    assert isinstance(loop, For)
-    found = sites(loop.body, path[: joint + 1])
-    maker, reader = (next(s for s in found if s.block is b) for b in (path[-1], other))
-    if not reader.names(buffer):
-        return True
-    need, box = reader.touched(buffer), maker.fills(buffer)
-    if need is None or box is None or found.index(maker) > found.index(reader):
-        return False
-    return covers(box, need, reader.known)
