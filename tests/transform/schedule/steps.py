@@ -141,7 +141,9 @@ def _cache(sch: Schedule, random: Random, block: str) -> None:
 
 def _copy(sch: Schedule, random: Random, block: str) -> None:
     index = random.randint(0, 1)
-    match random.randrange(3):
+    match random.randrange(4):
+        case 3:
+            sch.cache_index(block, "global", random.randint(0, 1))
         case 0:
             sch.read_at(block, index, some_loop(sch, random, block), "local")
         case 1:

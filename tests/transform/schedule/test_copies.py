@@ -42,6 +42,18 @@ for i, j in T.grid(5, 6):
 )
 
 
+STRETCH = Program(
+    "a: f32[Buffer, 3, n], c: f32[Buffer, 3, n * 2]",
+    """
+for i, j in T.grid(3, n * 2):
+    with T.block("stretch"):
+        vi, vj = T.axis.remap("SS", i, j)
+        c[vi, vj] = a[vi, vj // 2] + a[(vi + 1) % 3, vj // 2]
+""",
+    ({"n": 5}, {"n": 0}),
+)
+
+
 def _tiles_of_windows(s: Schedule) -> None:
     outer, _ = s.split(s.get_loops("window")[0], [None, 4])
     s.read_at("window", "t", outer, "local")
@@ -57,9 +69,18 @@ def _rows_of_sums(s: Schedule) -> None:
     s.parallel(j)
 
 
+def _looked_up(s: Schedule) -> None:
+    rows, columns = s.get_loops("stretch")
+    (table,) = s.cache_index("stretch", "global", 1)
+    assert s.axis_kinds(table) == "S"
+    s.parallel(rows)
+    s.vectorize(s.split(columns, [None, 4])[1])
+
+
 LEGAL: dict[str, tuple[Program, Steps]] = {
     "tiles of windows": (HALO, _tiles_of_windows),
     "columns of a product": (HOSTILE["matmul"], _rows_of_sums),
+    "a stretched row": (STRETCH, _looked_up),
     "an update": (UPDATE, lambda s: s.cache_inplace("add", "c", "global")),
 }
 

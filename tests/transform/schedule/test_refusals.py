@@ -388,6 +388,11 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         "reindex_cache_write, argument 4 'index_map': it is not known to send each element to a "
         "place of its own",
     ),
+    "fewer than no times": (
+        HOSTILE["matmul"],
+        lambda s: s.cache_index("b", "local", -1),
+        "cache_index, argument 3 'threshold': it must not be negative, got -1",
+    ),
     "an address": (
         FOREIGN,
         lambda s: s.transform_layout("p", 0, lambda i, j: (j, i)),
@@ -637,6 +642,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "merge_reduction": ("p", "s"),
     "fuse_reduction_epilogue": ("s", "q"),
     "decompose_padding": ("p", Loop("p", 0)),
+    "cache_index": ("p", "local", 0),
     "rfactor": (Loop("s", 1), 0),
     "blockize": (Loop("s", 1),),
     "tensorize": (Loop("s", 1), "nothing"),

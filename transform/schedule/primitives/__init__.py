@@ -38,6 +38,7 @@ from .sampling.sample_partitioned_tile import check_partitioned_tile, sample_par
 from .sampling.sample_perfect_tile import check_perfect_tile, sample_perfect_tile
 from .specialize import specialize
 from .specialize_when import specialize_when
+from .storage.cache_index import cache_index
 from .storage.cache_inplace import cache_inplace
 from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
@@ -59,6 +60,7 @@ __all__ = [
     "annotate",
     "bind",
     "blockize",
+    "cache_index",
     "cache_inplace",
     "cache_read",
     "cache_write",

@@ -8,7 +8,7 @@ from .. import primitives as p
 from ..arguments import step
 from ..index_map import AnyMap, as_map
 from ..refs import AnyBlock, BlockRef, LoopRef, Memory
-from ..state import State, as_ref
+from ..state import State, as_ref, name_of
 
 
 class StorageSteps(State):
@@ -33,6 +33,14 @@ class StorageSteps(State):
             return self._block("cache_write", (as_ref(block), index, scope), done)
         done = p.cache_write_at(self.func, name, k, scope, self._var(at))
         return self._block("cache_write", (as_ref(block), index, scope, at), done)
+
+    @step
+    def cache_index(
+        self, block: AnyBlock, scope: Memory, threshold: int = 0
+    ) -> tuple[BlockRef, ...]:
+        """Indices that a block computes to read by stand in tables; gives what makes these."""
+        done = p.cache_index(self.func, name_of(block), scope, threshold)
+        return self._blocks("cache_index", (as_ref(block), scope, threshold), done)
 
     @step
     def cache_inplace(

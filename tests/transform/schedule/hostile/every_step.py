@@ -88,6 +88,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
         ("pad_einsum", (block, [4] * axes)),
         ("pad_einsum", (block, [2, 4, 3][:axes])),
         ("annotate", (block, "note", 1)),
+        *(("cache_index", (block, "local", k)) for k in (0, 1)),
         ("reorder_block_iter_var", (block, list(range(axes))[::-1])),
         *(("specialize_when", (fact, block)) for fact in FACTS),
     ]
