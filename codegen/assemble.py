@@ -15,7 +15,6 @@ from unity.codegen.llvm.build import compile_cached
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
 from unity.codegen.llvm.cache import ObjectCache
 from unity.codegen.lower import Kernels, Lowered
-from unity.codegen.unscheduled import require_by_default
 from unity.codegen.vm.alignment import with_aligned_constants
 from unity.codegen.vm.build import build_program
 from unity.codegen.vm.native import NativeText, native_text
@@ -29,7 +28,8 @@ from unity.runtime.native import supported
 from unity.runtime.program import Program
 
 if TYPE_CHECKING:
-    from unity.transform.schedule import Schedule
+    from unity.transform.rules.default import Decisions
+    from unity.transform.schedule import AppliedRule, Schedule
 
 
 def assemble(
@@ -110,13 +110,21 @@ class Sources:
         """A kernel before it is laid out."""
         return self.kernels.unscheduled.kernel(kernel, self.kernels.ctx)
 
-    def schedule(self, kernel: str) -> Schedule:
+    def schedule(self, kernel: str, decisions: Decisions | None) -> Schedule:
         """What the default rules do to it."""
         from unity.transform.schedule import default_schedule  # every rule: long to import
 
-        func = self.kernel(kernel)
-        require_by_default(kernel, func)
-        return default_schedule(func, self.kernels.ctx.target)
+        ctx, before = self.kernels.ctx, self.kernels.unscheduled
+        taken = before.decisions(kernel, ctx, decisions)
+        return default_schedule(before.kernel(kernel, ctx), ctx.target, taken)
+
+    def rules(self, kernel: str, decisions: Decisions | None) -> tuple[AppliedRule, ...]:
+        """Which of them take which of its blocks."""
+        from unity.transform.schedule import default_rules
+
+        ctx, before = self.kernels.ctx, self.kernels.unscheduled
+        taken = before.decisions(kernel, ctx, decisions)
+        return default_rules(before.kernel(kernel, ctx), ctx.target, taken)
 
     def export_library(self, image: Image, path: Path, threads: int) -> Path:
         """A shared library and a header for C; where the header is."""

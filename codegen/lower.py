@@ -45,14 +45,14 @@ def lower(
     noting = replace(ctx, instruments=(*ctx.instruments, noted))
     if cache is None or ctx.instruments or not tail.steps:
         module = passes.run(module, noting)
-        return Lowered(module, Kernels(ctx, cache, checks, Unscheduled(noted.kernels)))
+        return Lowered(module, Kernels(ctx, cache, checks, noted.found()))
     module = head.run(module, noting)
     store = KernelCache(cache, setting_of(tail.identity, ctx.target, checks=checks))
     funcs = {n: f for n, f in module.prim_funcs().items() if not foreign_symbols(f)}
     identities = {name: fingerprint(func) for name, func in funcs.items()}
     module = share_kernels(module, identities)
     funcs = {name: func for name, func in funcs.items() if name in module}
-    before = Unscheduled(noted.kernels)
+    before = noted.found()
     if noted.kernels is None:
         before = Unscheduled.of_tail(module.prim_funcs(), tail)
     found = {name: _found(store, identities[name], func) for name, func in funcs.items()}

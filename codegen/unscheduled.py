@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from unity.errors import UnityError
 from unity.ir.foreign import symbols_in
@@ -18,6 +19,9 @@ from unity.transform import Context, Pass
 from unity.transform.rules.by_default import ScheduleDefault
 from unity.transform.tail import Tail
 
+if TYPE_CHECKING:
+    from unity.transform.rules.default import Decider, Decisions
+
 
 @dataclass(slots=True)
 class BeforeSchedule:
@@ -25,17 +29,23 @@ class BeforeSchedule:
 
     Attributes:
         kernels: By name; None before that pass, and where a pipeline has none.
+        decide: Who takes its decisions.
     """
 
     kernels: Mapping[str, PrimFunc] | None = None
+    decide: Decider | None = None
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Note them the first time."""
         if self.kernels is None and isinstance(step, ScheduleDefault):
-            self.kernels = module.prim_funcs()
+            self.kernels, self.decide = module.prim_funcs(), step.decide
 
     def after(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Nothing."""
+
+    def found(self) -> Unscheduled:
+        """What was noted."""
+        return Unscheduled(self.kernels, self.decide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +54,12 @@ class Unscheduled:
 
     Attributes:
         kernels: By name; those of a pipeline without that pass are None.
+        decide: Who takes the decisions of its rules, if not they.
         steps: What is still to be done before it, to each kernel by itself.
     """
 
     kernels: Mapping[str, PrimFunc] | None = None
+    decide: Decider | None = None
     steps: Tail = field(default_factory=Tail)
 
     @staticmethod
@@ -55,7 +67,7 @@ class Unscheduled:
         """Those of a tail that has not run yet."""
         for i, step in enumerate(tail.passes):
             if isinstance(step, ScheduleDefault):
-                return Unscheduled(kernels, Tail(tail.passes[:i]))
+                return Unscheduled(kernels, step.decide, Tail(tail.passes[:i]))
         return Unscheduled()
 
     def kernel(self, name: str, ctx: Context) -> PrimFunc:
@@ -72,6 +84,28 @@ class Unscheduled:
             )
         func = self.kernels[name]
         return self.steps.lowered(name, func, ctx) if self.steps.steps else func
+
+    def decisions(self, name: str, ctx: Context, changes: Decisions | None) -> Decisions:
+        """The decisions about a kernel that its rules do not take themselves.
+
+        Args:
+            name: The kernel.
+            ctx: What passes are given.
+            changes: Those of whoever asks: they go before those of the pipeline.
+
+        Raises:
+            UnityError: It is not laid out by default.
+        """
+        from unity.transform.schedule import default_rules  # every rule: long to import
+
+        func, decide = self.kernel(name, ctx), self.decide
+        require_by_default(name, func)
+        if decide is None:
+            return changes or {}
+        rules = default_rules(func, ctx.target)
+        own = {rule.blocks[0]: decide(rule, ctx.target) for rule in rules if rule.blocks}
+        names = {*own, *(changes or {})}
+        return {k: {**own.get(k, {}), **(changes or {}).get(k, {})} for k in names}
 
 
 def require_by_default(name: str, func: PrimFunc) -> None:

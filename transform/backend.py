@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from unity.arguments import public, public_class
 from unity.errors import UnityError
-from unity.machine.scope import MemoryScope
 from unity.machine.target import Target
 
 if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
@@ -47,7 +46,8 @@ class Backend:
 
     Attributes:
         name: The kind: ``Target.kind``, and ``compile(..., target=name)``.
-        detect: The machine that the name alone stands for, given how many threads it may use.
+        detect: The machine that the name alone stands for, given how many threads it may use; with
+            numbers and memories of its own (`Target.machine`, `Target.scopes`).
         pipeline: Its passes, given the backend and a precision; None for `standard_pipeline`, which
             applies the rules below, and which a pipeline of its own may start from.
         legalizations: Kernels of its own for ops, before the ops' own.
@@ -57,8 +57,6 @@ class Backend:
         implementations: What call sites may be resolved to besides our kernels, with ``*``; of
             equals the first is taken.
         resolve: What decides where the user says nothing: see `unity.compile`.
-        scopes: Memories of its own that kernels may place buffers in; no kernel holds more in one
-            than there is. Ours are those of `unity.ir.marks.SCOPES`.
         register: Makes known what is looked up by name: engines, library functions, intrinsics.
     """
 
@@ -73,7 +71,6 @@ class Backend:
     implementations: tuple[str, ...] = ("library:*", "engine:*")
     resolve: ResolveOption = field(default="tir", hash=False)
     register: Callable[[], None] | None = None
-    scopes: tuple[MemoryScope, ...] = ()
 
     def machine(self, threads: int | None = None) -> Target:
         """The machine that the name stands for, as `detect` finds it.

@@ -93,6 +93,7 @@ KERNELS = Pipeline(
         MarkInPlace(),  # while kernels have the form they were made in
         ScheduleDefault(),
         CompactBuffers(),  # of kernels scheduled by hand; before what is left of them is lifted
+        CheckScopes(),  # when temporaries have their sizes
         LiftTemporaries(),  # those that the schedule left
         LowerCalls(),
         EliminateDeadCode(),  # tuples of outputs, taken apart
@@ -160,8 +161,6 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
         found = found.replace(LegalizeOps, LegalizeOps(backend.legalizations))
     if backend.schedule_rules:
         found = found.insert_before(ScheduleDefault, ScheduleByRule(backend.schedule_rules))
-    if backend.scopes:  # when temporaries have their sizes
-        found = found.insert_after(CompactBuffers, CheckScopes(backend.scopes))
     if precision == "f32":
         return found
     # After all that looks for plain float32 ops and weights.

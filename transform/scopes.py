@@ -1,4 +1,4 @@
-"""Which memories kernels may place buffers in: those that all targets have, and a backend's own."""
+"""Which memories kernels may place buffers in: those that all targets have, and a target's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def require_scope(scope: str, own: Sequence[MemoryScope], where: str) -> None:
 
     Args:
         scope: Its name.
-        own: What a backend has.
+        own: What a target has besides.
         where: Who asks for it.
 
     Raises:
@@ -24,7 +24,7 @@ def require_scope(scope: str, own: Sequence[MemoryScope], where: str) -> None:
     """
     known = (*SCOPES, *(each.name for each in own))
     if scope not in known:
-        hint = f"there are {', '.join(known)}; a backend names others: Backend(scopes=...)"
+        hint = f"there are {', '.join(known)}; others are told by Target(scopes=...)"
         raise UnityError(f"{where}: the target has no scope {scope!r}", hint=hint)
 
 

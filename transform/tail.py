@@ -25,7 +25,7 @@ def split(pipeline: Pipeline) -> tuple[Pipeline, Tail]:
     >>> from unity.transform import pipeline
     >>> head, tail = split(pipeline())
     >>> tail.passes[0]
-    ScheduleDefault()
+    ScheduleDefault(decide=None)
     >>> len(head.passes) + len(tail.passes) == len(pipeline().passes)
     True
     """

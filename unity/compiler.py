@@ -51,7 +51,6 @@ from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, p
 from unity.transform.graph.simplify.check_indices import CheckIndices
 from unity.transform.instruments import Trace
 from unity.transform.schedule import Schedule
-from unity.transform.scopes import check_scopes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -177,8 +176,6 @@ def compile(  # noqa: A001
     _check_options(trace, cache)
     watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
-    for name, func in module.prim_funcs().items():
-        check_scopes(name, func, backend_of(context.target.kind).scopes)
     if check_bounds:
         module = CheckIndices()(module, context)
     if pipeline is not None and precision != "f32":
@@ -418,7 +415,6 @@ def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
     target = _target("cpu", None)
     check_accesses(name, module.prim_funcs()[name])
     check_temporaries(name, module.prim_funcs()[name])
-    check_scopes(name, module.prim_funcs()[name], backend_of(target.kind).scopes)
     lowered = default_pipeline(target.kind).run(module, Context(target))
     written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
     return kernel_call(name, written, func, target, default_folder())

@@ -118,9 +118,9 @@ def test_a_kernels_schedule_is_a_program_that_runs(
     path = str(tmp_path / "relu.onnx")
     text = '<ir_version: 8, opset_import: ["" : 17]> main (float[n, 9] x) => (float[n, 9] y) '
     onnx.save(onnx.parser.parse_model(text + "{ p = Exp(x)  y = Relu(p) }"), path)
-    assert "elementwise: relu" in printed("inspect", path, "--kernels")
+    assert "elementwise() on relu" in printed("inspect", path, "--kernels")
     shown = printed("inspect", path, "--schedule", "fused_exp_relu", "--result")
-    assert shown.startswith("# elementwise: relu\n")
+    assert shown.startswith("# elementwise() on relu\n")
     told = StringIO()
     with redirect_stdout(told):
         exec(shown, {})
@@ -140,6 +140,13 @@ def test_a_kernel_that_there_is_not_is_told_by_those_like_it() -> None:
         printed("inspect", DIGITS, "--schedule", "max_pool")
     with pytest.raises(UnityError, match="--result without --schedule"):
         printed("inspect", DIGITS, "--result")
+
+
+def test_decisions_are_told_with_what_else_they_may_be() -> None:
+    shown = printed("inspect", DIGITS, "--schedule", "fused_matmul_packed_add")
+    assert shown.startswith("# panels(rows=")
+    assert "on matmul and add\n#   rows=" in shown
+    assert "#   ahead=True, of False, True (it is a yes or no)\n" in shown
 
 
 def test_an_executable_in_a_file(tmp_path: Path) -> None:

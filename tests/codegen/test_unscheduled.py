@@ -16,12 +16,14 @@ from unity.codegen.unscheduled import require_by_default
 from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
+from unity.machine.target import Target
 from unity.runtime.executable import Executable
 from unity.script import parse
 from unity.transform import Context, Pass
 from unity.transform.graph import PlanMemory
 from unity.transform.instruments import Timing
 from unity.transform.schedule import (
+    AppliedRule,
     Schedule,
     ScheduleByRule,
     ScheduleDefault,
@@ -138,6 +140,33 @@ def test_other_rules_and_pipelines_without_the_default_ones_are_told_apart() -> 
     bare = unity.compile(parse(PROGRAM), pipeline=unity.pipeline().without(ScheduleDefault))
     with pytest.raises(UnityError, match="'matmul' did not go through ScheduleDefault"):
         bare.schedule("matmul")
+
+
+SOFTMAX = """
+@script.function
+def main(x: f32[Tensor, 20, 100]) -> f32[Tensor, 20, 100]:
+    return R.nn.softmax(x)
+"""
+
+
+def fewer(rule: AppliedRule, target: Target) -> dict[str, int]:
+    """Decisions of somebody's own: half of the vectors that rules would take."""
+    return {"vectors": rule.decisions["vectors"] // 2}
+
+
+def test_decisions_are_changed_by_a_call_and_by_a_pipeline() -> None:
+    passes = unity.pipeline().replace(ScheduleDefault, ScheduleDefault(fewer))
+    usual, other = unity.compile(parse(SOFTMAX)), unity.compile(parse(SOFTMAX), pipeline=passes)
+    (rule,), (others,) = usual.rules("softmax"), other.rules("softmax")
+    assert others.decisions == {**rule.decisions, **fewer(rule, usual.target)}
+    changed = {"peak": {"vectors": others.decisions["vectors"]}}
+    assert usual.rules("softmax", changed)[0].decisions == others.decisions
+    made = usual.schedule("softmax", changed)
+    assert first_difference(made.func, other.schedule("softmax").func) is None
+    assert first_difference(made.func, usual.schedule("softmax").func) is not None
+    assert other.rules("softmax", {"total": {"vectors": 1}})[0].decisions["vectors"] == 1
+    with pytest.raises(UnityError, match=r"vectors=0 is not legal for the rule 'rows'"):
+        usual.schedule("softmax", {"peak": {"vectors": 0}})
 
 
 BARE = {

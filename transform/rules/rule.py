@@ -38,6 +38,10 @@ class Legal:
     values: Sequence[int]
     because: str
 
+    def __str__(self) -> str:
+        """As a line: ``1 to 6 (a row's sums take 2 of 16 registers)``."""
+        return f"{_listed(self.values)} ({self.because})"
+
 
 EITHER = Legal((False, True), "it is a yes or no")
 Neighbourhood = Mapping[str, Legal]

@@ -12,7 +12,6 @@ from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 
-from ..backend import backend_of
 from ..blocks.tree import Outcome, block_path, illegal
 from ..scopes import require_scope
 from .refs import AnyBlock, BlockRef, Decision, LoopRef, Memory
@@ -134,7 +133,7 @@ class State:
     def _require_scope(self, step: str, scope: Memory) -> None:
         """Refuse a memory that the target does not have; without a target, a backend's own."""
         if scope not in SCOPES:
-            own = () if self.target is None else backend_of(self.target.kind).scopes
+            own = () if self.target is None else self.target.scopes
             require_scope(scope, own, f"{step}, argument 'scope'")
 
     def _vars(self, loops: Sequence[LoopRef]) -> list[PrimVar]:

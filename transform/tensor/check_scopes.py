@@ -1,4 +1,4 @@
-"""CheckScopes: what kernels hold at a time in a backend's own memories fits there."""
+"""CheckScopes: the memories of kernels' buffers are there, and large enough."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from ..scopes import check_scopes
 
 @dataclass(frozen=True, slots=True)
 class CheckScopes(Pass):
-    """Refuses kernels that a backend's memories are too small for; changes none.
+    """Refuses kernels that a target's own memories are missing or too small for; changes none.
 
     Comes when temporaries have their sizes (`CompactBuffers`). What stands one behind the other
     shares a memory, what stands within each other does not.
 
+    >>> from unity import Target
     >>> from unity.script import parse
     >>> module = parse('''
     ... @script.prim_func
@@ -33,25 +34,23 @@ class CheckScopes(Pass):
     ...     for i in range(32):
     ...         b[i] = 1.0
     ... ''')
-    >>> CheckScopes((MemoryScope("acme.sram", 320),))(module, Context()) is module
+    >>> def machine(size: int) -> Context:
+    ...     return Context(Target("acme", "", "", (), scopes=(MemoryScope("acme.sram", size),)))
+    >>> CheckScopes()(module, machine(320)) is module
     True
-    >>> CheckScopes((MemoryScope("acme.sram", 256),))(module, Context())
+    >>> CheckScopes()(module, machine(256))
     Traceback (most recent call last):
     unity.errors.UnityError: main needs 320 bytes of 'acme.sram', which has 256
     hint: at a time it holds a (192 bytes), b (128 bytes)
-
-    Attributes:
-        scopes: The memories.
     """
 
-    scopes: tuple[MemoryScope, ...]
     sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
         for name, func in module.prim_funcs().items():
-            check_scopes(name, func, self.scopes)
-            for scope in self.scopes:
+            check_scopes(name, func, ctx.target.scopes)
+            for scope in ctx.target.scopes:
                 _require_room(name, func, scope)
         return module
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rich.console import Console
 from rich.table import Table
 
@@ -12,8 +10,6 @@ from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.runtime.executable import Executable
 from unity.script import print_module
-from unity.transform.blocks.nest import opened
-from unity.transform.rules.cover import cover, parts_of
 
 from .options import Options
 
@@ -24,7 +20,7 @@ def list_kernels(module: IRModule, options: Options) -> None:
     table = Table("kernel", "laid out by", "steps")
     for name in executable.kernels:
         try:
-            rules = "\n".join(_rules(executable, name))
+            rules = "\n".join(map(str, executable.rules(name)))
             table.add_row(name, rules, str(len(executable.schedule(name).trace)))
         except UnityError as error:
             table.add_row(name, error.message, "")
@@ -39,13 +35,15 @@ def print_schedule(module: IRModule, kernel: str, result: bool, options: Options
     """
     executable = _compiled(module, options)
     func = executable.kernel(kernel)
-    for rule in _rules(executable, kernel):
-        print(f"# {rule}")
     try:
-        schedule = executable.schedule(kernel)
+        rules, schedule = executable.rules(kernel), executable.schedule(kernel)
     except UnityError:
         print(print_module(IRModule({kernel: func})))
         raise
+    for rule in rules:
+        print(f"# {rule}")
+        for name, legal in rule.legal.items():
+            print(f"#   {name}={rule.decisions[name]}, of {legal}")
     print(schedule.to_python(kernel), end="")
     if result:
         laid_out = print_module(IRModule({kernel: schedule.kernel()}))
@@ -56,10 +54,3 @@ def _compiled(module: IRModule, options: Options) -> Executable:
     return unity_compile(
         module, options.target, precision=options.precision, winograd=options.winograd
     )
-
-
-def _rules(executable: Executable, kernel: str) -> Iterator[str]:
-    """Which rule takes which blocks of a kernel."""
-    temporaries, stages = opened(executable.kernel(kernel).body)
-    for taken in cover(parts_of(stages, set(temporaries)), set(temporaries), executable.target):
-        yield f"{taken.rule}: {', '.join(taken.names) or 'loops by hand'}"

@@ -9,4 +9,4 @@ TILES = "amx.tile"
 SCOPES = ("global", "shared", "local", TILES)
 """Where buffers may lie on every target; what is `local` is one thread's own.
 
-Backends name others, with a dot (`unity.machine.scope`)."""
+Targets have others besides, with a dot (`unity.machine.scope`)."""

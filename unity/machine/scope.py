@@ -15,7 +15,7 @@ NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)+")
 @public_class
 @dataclass(frozen=True, slots=True)
 class MemoryScope:
-    """A memory that a backend names: a scratchpad, the registers of a unit.
+    """A memory that a backend gives its targets: a scratchpad, the registers of a unit.
 
     Attributes:
         name: As kernels write it, with a dot: ``acme.sram``.

@@ -9,6 +9,7 @@ from unity.arguments import public, public_class
 from unity.errors import UnityError
 
 from .machine import MACHINE, Machine
+from .scope import MemoryScope
 
 VECTOR_BITS = (64, 128, 256, 512, 1024, 2048)
 """Widths of vector registers that there are; the widest are Arm's SVE."""
@@ -31,6 +32,7 @@ class Target:
         l3_bytes: Last level, shared.
         threads: How many threads a parallel loop may use.
         machine: What things take there.
+        scopes: Memories of its own that kernels may place buffers in.
     """
 
     kind: str
@@ -44,6 +46,7 @@ class Target:
     l3_bytes: int = 8 << 20
     threads: int = 1
     machine: Machine = MACHINE
+    scopes: tuple[MemoryScope, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse numbers that no machine has.

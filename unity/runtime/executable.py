@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from unity.runtime.call import PythonCall
 from unity.runtime.explanation import Explanation
 from unity.runtime.image import Image
 from unity.runtime.kernel_timer import KernelTimer
+from unity.runtime.listings import Changes, Listings
 from unity.runtime.named_call import named_call, output_name
 from unity.runtime.native import Linked, NativeCode
 from unity.runtime.program import (
@@ -46,37 +47,10 @@ from unity.version import VERSION
 
 if TYPE_CHECKING:  # what only the compiler has, told to type checkers alone
     from unity.ir.stmt import PrimFunc
+    from unity.transform.rules.default import AppliedRule
     from unity.transform.schedule.schedule import Schedule
 
 PROFILED_CALLS = 20
-
-
-class Listings(Protocol):
-    """What only the compiler can give, made when asked for: texts, schedules, code for others."""
-
-    def ir(self, kernel: str | None = None) -> str:
-        """The lowered module, or one kernel of it, in the language."""
-        ...
-
-    def llvm(self, kernel: str | None = None) -> str:
-        """LLVM IR."""
-        ...
-
-    def asm(self, kernel: str | None = None) -> str:
-        """Assembly."""
-        ...
-
-    def kernel(self, kernel: str) -> PrimFunc:
-        """A kernel before it is laid out."""
-        ...
-
-    def schedule(self, kernel: str) -> Schedule:
-        """What the default rules do to it."""
-        ...
-
-    def export_library(self, image: Image, path: Path, threads: int) -> Path:
-        """A shared library and a header for C; where the header is."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,17 +406,29 @@ class Executable:
         """
         return self._of_ours(kernel).kernel(kernel)
 
-    def schedule(self, kernel: str) -> Schedule:
+    def schedule(self, kernel: str, decisions: Changes | None = None) -> Schedule:
         """What the default rules did to one of `kernels`, as a `Schedule`: to be read and changed.
 
         It is made anew, on ``exe.kernel(name)`` for the machine that this was compiled for, also
         where the kernel's code came from the cache.
 
+        Args:
+            kernel: Its name.
+            decisions: Others than were taken: `rules` tells which there are.
+
         Raises:
             UnityError: As `kernel` does; and if somebody else laid it out (a user, a rule of the
-                target's own), if it is a call of a library, or if a rule is not made of steps.
+                target's own), if it is a call of a library, or if a decision is not legal.
         """
-        return self._of_ours(kernel).schedule(kernel)
+        return self._of_ours(kernel).schedule(kernel, decisions)
+
+    def rules(self, kernel: str, decisions: Changes | None = None) -> tuple[AppliedRule, ...]:
+        """Which default rule took which blocks of a kernel, its decisions, and others it may take.
+
+        Raises:
+            UnityError: As `schedule` does.
+        """
+        return self._of_ours(kernel).rules(kernel, decisions)
 
     def _of_ours(self, kernel: str) -> Listings:
         listings = self._listings(kernel)

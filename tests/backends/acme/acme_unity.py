@@ -25,8 +25,8 @@ from unity.transform.schedule import Schedule
 
 
 def detect(threads: int | None) -> Target:
-    """This machine under another name."""
-    return replace(host_target(threads), kind="acme")
+    """This machine under another name, with a memory of its own."""
+    return replace(host_target(threads), kind="acme", scopes=(MemoryScope("acme.sram", 4096),))
 
 
 def hard_silu(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
@@ -80,7 +80,6 @@ ACME = Backend(
     schedule_rules=(in_sixteens,),
     efficiency={"tir": {"contraction": 0.01}, "engine:acme": {"contraction": 0.9}},
     implementations=("engine:acme",),
-    scopes=(MemoryScope("acme.sram", 4096),),
     resolve={"nn.softmax": "engine:acme"},
     register=register,
 )
