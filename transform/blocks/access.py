@@ -22,7 +22,8 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from .nest import Axis, Nest, Reduction
+from .extents import number
+from .nest import Axis, Nest
 
 
 def known_of(axes: Iterable[Axis]) -> Analyzer:
@@ -69,14 +70,44 @@ def may_trap(e: PrimExpr) -> bool:
     return any(isinstance(x, Load) for divisor in divisors for x in walk_prim(divisor))
 
 
+@dataclass(frozen=True, slots=True)
+class Reshaped:
+    """A stage over other axes than it was written over.
+
+    Attributes:
+        nest: The stage.
+        places: Where each of its axes stands (spatial, then reduced) at a point of those that it
+            was written over.
+    """
+
+    nest: Nest
+    places: tuple[PrimExpr, ...]
+
+
+def as_written(nest: Nest) -> Reshaped:
+    """A stage over its own axes."""
+    return Reshaped(nest, tuple(a.var for a in all_axes(nest)))
+
+
 @lru_cache(maxsize=16)  # every rule asks it of the same stage
 def collapsed(nest: Nest) -> Nest:
     """With neighbouring axes joined to one where every access walks through both evenly.
 
     ``x[n, c, h, w] * s[c]`` becomes a nest over ``n, c, hw``; without ``s`` it has one axis.
     """
-    nest = _collapse_spatial(nest)
-    return nest if nest.reduction is None else _collapse_reduced(nest, nest.reduction)
+    return collapse(as_written(nest)).nest
+
+
+def collapse(shaped: Reshaped) -> Reshaped:
+    """The same of a stage that may have other axes than it was written over."""
+    spatial = _joined(shaped, 0, len(shaped.nest.axes))[0]
+    reduction, first = spatial.nest.reduction, len(spatial.nest.axes)
+    if reduction is None:
+        return spatial
+    units = [k for k, a in enumerate(reduction.axes) if number(a.extent) == 1]
+    for k in units[::-1] if len(units) < len(reduction.axes) else units[-2::-1]:
+        spatial = _without(spatial, first + k)
+    return _joined(spatial, first, len(all_axes(spatial.nest)))[0]
 
 
 def parted(nest: Nest) -> Nest:
@@ -85,10 +116,15 @@ def parted(nest: Nest) -> Nest:
     The output channels of a grouped convolution read ``x[n, o // 16 * 8 + c, h, w]``: as groups
     and channels of a group, the latter all read the same.
     """
-    reduction = nest.reduction
+    return part(as_written(nest)).nest
+
+
+def part(shaped: Reshaped) -> Reshaped:
+    """The same of a stage that may have other axes than it was written over."""
+    reduction = shaped.nest.reduction
     if reduction is None:
-        return nest
-    for axis in nest.axes:
+        return shaped
+    for k, axis in enumerate(shaped.nest.axes):
         length = axis.extent.value if isinstance(axis.extent, Imm) else None
         if not isinstance(length, int):
             continue
@@ -97,10 +133,17 @@ def parted(nest: Nest) -> Nest:
                 match e:
                     case Binary("floordiv" | "floormod", var, Imm(int(by))) if var is axis.var:
                         if 1 < by < length and length % by == 0:
-                            return parted(part_axis(nest, axis, by, length // by))
+                            return part(_parted_at(shaped, k, by, length // by))
                     case _:
                         pass
-    return nest
+    return shaped
+
+
+def _parted_at(shaped: Reshaped, k: int, by: int, count: int) -> Reshaped:
+    nest, at = shaped.nest, shaped.places[k]
+    halves = (Binary("floordiv", at, imm(by)), Binary("floormod", at, imm(by)))
+    places = (*shaped.places[:k], *halves, *shaped.places[k + 1 :])
+    return Reshaped(part_axis(nest, nest.axes[k], by, count), places)
 
 
 def part_axis(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
@@ -124,50 +167,52 @@ def part_axis(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
     return replace(new, reduction=replace(reduction, value=value))
 
 
-def _collapse_spatial(nest: Nest) -> Nest:
-    return joined_axes(nest)[0]
-
-
 def joined_axes(nest: Nest) -> tuple[Nest, list[int]]:
     """The nest with spatial axes joined where possible, and of how many each one is made."""
-    axes = list(nest.axes)
-    counts = [1] * len(axes)
-    at = len(axes) - 2
-    walks = _walks(nest)
-    while at >= 0:
-        if _joinable(nest, walks, axes[at], axes[at + 1]):
-            joined, values = _join(axes[at], axes[at + 1])
-            axes[at : at + 2] = [joined]
-            counts[at : at + 2] = [counts[at] + counts[at + 1]]
-            nest = _rewritten(replace(nest, axes=tuple(axes)), values)
-            walks = _walks(nest)
-        at -= 1
-    return nest, counts
+    shaped, counts = _joined(as_written(nest), 0, len(nest.axes))
+    return shaped.nest, counts
 
 
-def _collapse_reduced(nest: Nest, reduction: Reduction) -> Nest:
-    axes = [a for a in reduction.axes if not _is_unit(a)] or list(reduction.axes[-1:])
-    if len(axes) < len(reduction.axes):
-        gone: dict[PrimVar | SizeVar, PrimExpr] = {
-            a.var: imm(0) for a in reduction.axes if a not in axes
-        }
-        nest = _rewritten(replace(nest, reduction=replace(reduction, axes=tuple(axes))), gone)
-    at = len(axes) - 2
-    walks = _walks(nest)
-    while at >= 0:
-        if _joinable(nest, walks, axes[at], axes[at + 1]):
-            joined, values = _join(axes[at], axes[at + 1])
-            axes[at : at + 2] = [joined]
-            assert nest.reduction is not None
-            changed = replace(nest.reduction, axes=tuple(axes))
-            nest = _rewritten(replace(nest, reduction=changed), values)
-            walks = _walks(nest)
-        at -= 1
-    return nest
+def _joined(shaped: Reshaped, first: int, end: int) -> tuple[Reshaped, list[int]]:
+    """With some of the axes, spatial or reduced ones, joined; of how many each is made."""
+    counts = [1] * (end - first)
+    walks = _walks(shaped.nest)
+    for k in range(end - 2, first - 1, -1):
+        outer, inner = all_axes(shaped.nest)[k : k + 2]
+        if _joinable(shaped.nest, walks, outer, inner):
+            axis, values = _join(outer, inner)
+            whole = Binary(
+                "add", Binary("mul", shaped.places[k], inner.extent), shaped.places[k + 1]
+            )
+            places = (*shaped.places[:k], whole, *shaped.places[k + 2 :])
+            shaped = Reshaped(_replaced(shaped.nest, k, 2, (axis,), values), places)
+            counts[k - first : k - first + 2] = [sum(counts[k - first : k - first + 2])]
+            walks = _walks(shaped.nest)
+    return shaped, counts
 
 
-def _is_unit(axis: Axis) -> bool:
-    return isinstance(axis.extent, Imm) and axis.extent.value == 1
+def _without(shaped: Reshaped, k: int) -> Reshaped:
+    """Without an axis of one point."""
+    gone: dict[PrimVar | SizeVar, PrimExpr] = {all_axes(shaped.nest)[k].var: imm(0)}
+    places = (*shaped.places[:k], *shaped.places[k + 1 :])
+    return Reshaped(_replaced(shaped.nest, k, 1, (), gone), places)
+
+
+def _replaced(
+    nest: Nest,
+    k: int,
+    count: int,
+    made: tuple[Axis, ...],
+    values: dict[PrimVar | SizeVar, PrimExpr],
+) -> Nest:
+    """With other axes in place of some, spatial or reduced ones."""
+    axes, reduction = nest.axes, nest.reduction
+    if k < len(axes):
+        return _rewritten(replace(nest, axes=(*axes[:k], *made, *axes[k + count :])), values)
+    assert reduction is not None
+    k -= len(axes)
+    inner = (*reduction.axes[:k], *made, *reduction.axes[k + count :])
+    return _rewritten(replace(nest, reduction=replace(reduction, axes=inner)), values)
 
 
 def _join(a: Axis, b: Axis) -> tuple[Axis, dict[PrimVar | SizeVar, PrimExpr]]:

@@ -16,6 +16,7 @@ from unity.ir.stmt import (
     BlockAxis,
     Buffer,
     For,
+    IfThen,
     PrimFunc,
     Range,
     Seq,
@@ -42,6 +43,7 @@ from .tree import (
     illegal,
     known_above,
     loops_of,
+    over_sizes,
     replaced,
     scope_path,
     with_regions,
@@ -61,8 +63,16 @@ class Access:
         return next((s for s in reversed(self.path) if isinstance(s, Block)), None)
 
 
-def accesses(func: PrimFunc, buffer: Buffer) -> tuple[list[Access], list[Access]]:
-    """The stores to a buffer and the loads from it, in order; regions count as neither."""
+def accesses(
+    func: PrimFunc, buffer: Buffer, beside: Path = ()
+) -> tuple[list[Access], list[Access]]:
+    """The stores to a buffer and the loads from it, in order; regions count as neither.
+
+    Args:
+        func: The prim func.
+        buffer: The buffer.
+        beside: The way to a statement: what never runs in a call that runs this one is left out.
+    """
     stores: list[Access] = []
     loads: list[Access] = []
     count = 0
@@ -80,7 +90,17 @@ def accesses(func: PrimFunc, buffer: Buffer) -> tuple[list[Access], list[Access]
             go(child, (*above, s))
 
     go(func.body, ())
-    return stores, loads
+    if not any(isinstance(s, IfThen) for s in beside):
+        return stores, loads
+    left = [[a for a in part if not _excluded(a.path, beside)] for part in (stores, loads)]
+    return left[0], left[1]
+
+
+def _excluded(path: Path, beside: Path) -> bool:
+    """Whether two statements stand in versions of which a call runs one."""
+    at = next((k for k, (a, b) in enumerate(zip(path, beside, strict=False)) if a is not b), 0)
+    above = path[at - 1] if at else None
+    return isinstance(above, IfThen) and over_sizes(above.condition)
 
 
 def order_of(func: PrimFunc, wanted: Stmt) -> tuple[int, int]:

@@ -83,7 +83,7 @@ def unsettled(func: PrimFunc, block: Block, path: Path, at: list[Path]) -> str |
     start, _ = order_of(func, block)
     until = max((_last(func, path, p) for p in at), default=start)
     for buffer in loaded(block) - stored(block):
-        for access in accesses(func, buffer)[0]:
+        for access in accesses(func, buffer, path)[0]:
             shared = [s for s in access.path if any(s is x for x in path)]
             again = [s for s in shared if isinstance(s, For | PrimWhile)]
             if access.order > start:
@@ -105,7 +105,7 @@ def made_late(func: PrimFunc, path: Path, at: Path, buffers: Collection[Buffer])
     """
     start, _ = order_of(func, at[-1])
     for buffer in buffers:
-        for access in accesses(func, buffer)[0]:
+        for access in accesses(func, buffer, path)[0]:
             again = [s for s in access.path if isinstance(s, For | PrimWhile)]
             again = [s for s in again if any(s is x for x in at) and all(s is not x for x in path)]
             if access.order > start or again:

@@ -23,6 +23,7 @@ from unity.ir.stmt import (
     IfThen,
     Let,
     PrimFunc,
+    PrimWhile,
     Seq,
     Stmt,
 )
@@ -104,9 +105,20 @@ def blocks_below(s: Stmt) -> list[Block]:
 
 
 def scope_path(path: Path) -> Path:
-    """The part of a path below the innermost block around its end (the end may be a block)."""
-    outside = [k for k, s in enumerate(path[:-1]) if isinstance(s, Block)]
-    return path[outside[-1] + 1 :] if outside else path
+    """The part of a path below the innermost block around its end (the end may be a block).
+
+    One of several versions of all that is in a scope, by a fact about sizes, is a scope itself.
+    """
+    begin = 0
+    is_looped = False
+    for k, s in enumerate(path[:-1]):
+        if isinstance(s, Block):
+            begin, is_looped = k + 1, False
+        elif isinstance(s, IfThen) and over_sizes(s.condition) and not is_looped:
+            begin = k + 1
+        elif isinstance(s, For | PrimWhile):
+            is_looped = True
+    return path[begin:]
 
 
 def loops_of(path: Path) -> tuple[For, ...]:
@@ -135,12 +147,15 @@ def known_at(path: Path) -> Analyzer:
 def known_above(path: Path) -> Analyzer:
     """The same without the statement at the end: conditions over sizes hold where it stands."""
     known, above = known_at(path[:-1]), path[-2] if len(path) > 1 else None
-    if not isinstance(above, IfThen) or any(
-        isinstance(x, PrimVar | Load) for x in walk_prim(above.condition)
-    ):
+    if not isinstance(above, IfThen) or not over_sizes(above.condition):
         return known
     holds = path[-1] is above.then
     return known.with_condition(above.condition if holds else Not(above.condition))
+
+
+def over_sizes(condition: PrimExpr) -> bool:
+    """Whether a condition is the same all through a call."""
+    return not any(isinstance(x, PrimVar | Load) for x in walk_prim(condition))
 
 
 def _knowing(known: Analyzer, s: Stmt) -> Analyzer:

@@ -23,6 +23,7 @@ from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
 from .elementwise import steps_of_elementwise
 from .equal_dims import where_dims_are_equal
 from .rule import Legal
+from .table import OF_PARTS
 
 STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
     "elementwise": steps_of_elementwise,
@@ -116,7 +117,7 @@ def default_schedule(
     for each in _taken(sch.func.body, target, _wanted(decisions), decisions):
         stage = each.parts[0].stage
         steps = STEPS.get(each.rule)
-        if steps is not None and isinstance(stage, Nest) and _has_whole_axes(stage):
+        if steps is not None and isinstance(stage, Nest) and _has_whole_axes(stage, each.rule):
             trial = sch.copy()
             try:
                 steps(trial, stage, each.parts[0].behind)
@@ -130,9 +131,9 @@ def default_schedule(
     return sch
 
 
-def _has_whole_axes(stage: Nest) -> bool:
+def _has_whole_axes(stage: Nest, rule: str) -> bool:
     """Whether no rule parts axes of a stage before it lays it out."""
-    return all_axes(parted(stage)) == all_axes(stage)
+    return rule not in OF_PARTS or all_axes(parted(stage)) == all_axes(stage)
 
 
 def _wanted(decisions: Decisions | None) -> Decide | None:

@@ -9,7 +9,7 @@ from unity.errors import UnityError
 from unity.ir.convert import symbol_of
 from unity.ir.dtype import BOOL
 from unity.ir.prim_expr import PrimExpr
-from unity.ir.signature import size_params
+from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
 from unity.script.parser.prim_expr import PrimEvaluator
 from unity.script.parser.scope import Scope
@@ -42,7 +42,8 @@ def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
     match tree.body:
         case [ast.Expr(value=node)]:
             sizes = {size.name: symbol_of(size) for size in size_params(func)}
-            return PrimEvaluator(source, Scope([sizes])).expr(node, BOOL)
+            scalars = {scalar.name: scalar for scalar in scalar_params(func)}
+            return PrimEvaluator(source, Scope([sizes, scalars])).expr(node, BOOL)
         case _:
             raise UnityError(
                 f"this is no condition: {given!r}", hint="write one as in a kernel, as 'n >= 32'"

@@ -23,6 +23,7 @@ from unity.ir.prim_expr import (
 from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim, walk_prim
 from unity.script.printer import text
+from unity.script.printer.names import identifier
 
 
 @public_class
@@ -74,8 +75,10 @@ class IndexMap:
 
         >>> IndexMap.of(lambda i, j: (i // 16, j, i % 16)).to_python()
         'lambda i0, i1: (i0 // 16, i1, i0 % 16)'
+        >>> IndexMap.of(lambda a, b, c, d, e: (a, e)).to_python()  # i4 is a dtype
+        'lambda i0, i1, i2, i3, i4_: (i0, i4_)'
         """
-        inputs = tuple(PrimVar(f"i{k}") for k in range(len(self.inputs)))
+        inputs = tuple(PrimVar(identifier(f"i{k}")) for k in range(len(self.inputs)))
         outputs = self(inputs)
         if not all(_is_written_alike(x) for e in outputs for x in walk_prim(e)):
             return None

@@ -48,9 +48,13 @@ class Analyzer:
         return Analyzer(replace(known, ranges=ranges, limits=limits))
 
     def _runs(self, extent: PrimExpr) -> Known:
-        """Knowing that a loop of some extent runs: ``n``, or ``(n + c) // d``."""
+        """Knowing that a loop of some extent runs: ``n``, or ``(n + c) // d``, or some of these."""
         known, least = self._known, 1
         match extent:
+            case Binary("mul", some, Imm(int() as times)) | Binary(
+                "mul", Imm(int() as times), some
+            ):
+                return self._runs(some) if times > 0 else known
             case Binary("floordiv", Binary("add", size, Imm(int() as more)), Imm(int() as by)):
                 extent, least = size, by - more
             case _:

@@ -203,5 +203,18 @@ def cut_short(r: Range, known: Analyzer) -> tuple[Imm, PrimExpr] | None:
                 if isinstance(points, Imm):
                     return points, limit
             return None
-        case _:
-            return None
+        case limit:
+            most = known.bounds(r.extent)[1]
+            if most is None or not 0 < most <= _pitch(r.begin) or _pitch(limit):
+                return None
+            return imm(most), limit
+
+
+def _pitch(e: PrimExpr) -> int:
+    """The least that an index moves in a step of a variable; 0 if that is not known, or in none."""
+    steps = [
+        abs(c) if len(monomial) == 1 else 0
+        for monomial, c in from_expr(e).items()
+        if any(isinstance(x, PrimVar) for atom in monomial for x in walk_prim(atom))
+    ]
+    return min(steps, default=0)

@@ -92,7 +92,6 @@ def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPat
 
 AT_ONCE = {
     "transpose": {"crosswise"},
-    "matmul": {"contraction"},
     "matmul_nt": {"dot_products"},
     "conv": {"padded"},
     "strided_conv": {"padded"},
@@ -103,7 +102,6 @@ AT_ONCE = {
     "any_true": {"dot_products"},
     "argmax": {"fallback"},
     "softmax": {"rows"},
-    "max_pool": {"contraction"},
 }
 """The rules that write a kernel's loops at once; every other kernel is laid out by steps alone."""
 

@@ -11,13 +11,16 @@ cache, ask for those of the next strip: no one else would, as each line of memor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from unity.arith import bounds
 from unity.errors import UnityError
-from unity.ir.prim_expr import Compare, PrimVar, imm
+from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import IfThen, Stmt
 from unity.machine.target import Target
+from unity.script.printer import text
 
-from ...blocks.access import all_axes, collapsed, may_trap
+from ...blocks.access import Reshaped, as_written, collapse, may_trap, part
 from ...blocks.extents import number, product
 from ...blocks.nest import Nest, Reduction
 from ...blocks.stage import stage_of
@@ -27,6 +30,7 @@ from ...schedule.index_map import IndexMap
 from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.packing import Packing, packing_of
+from ...tactics.reshaping import reshape
 from ...tactics.tiling import Tiling, tiling_of
 from .dot_products import dot_products
 
@@ -38,35 +42,78 @@ the results, and old numbers that are tiny as floats take a hundred times as lon
 """
 
 
-def contraction(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where the innermost spatial axis is contiguous in the output and in what is read."""
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A stage that is laid out as a contraction.
+
+    Attributes:
+        written: It as it was written.
+        shaped: It over the axes that it is laid out over, parted and joined.
+        layout: Their roles.
+        packing: The columns that are copied; None where that would not pay.
+        is_plain: Whether lanes need no copy of the columns.
+    """
+
+    written: Nest
+    shaped: Reshaped
+    layout: Layout
+    packing: Packing | None
+    is_plain: bool
+
+    @property
+    def enough_rows(self) -> PrimExpr | None:
+        """When a copy pays, where that is known at run time only."""
+        row = self.layout.row
+        if self.packing is None or row is None or (bounds(row.extent)[0] or 0) >= self.packing.rows:
+            return None
+        return Compare("ge", row.extent, imm(self.packing.rows))
+
+
+def matched(nest: Nest, target: Target) -> Contraction | None:
+    """The roles of a stage's axes; None where the rule does not apply."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    nest = collapsed(nest)
-    reduction = nest.reduction
+    shaped = collapse(part(as_written(nest)))
+    reduction = shaped.nest.reduction
     assert reduction is not None
-    layout = layout_of(nest, reduction, target, strided=True)
+    layout = layout_of(shaped.nest, reduction, target, strided=True)
     if layout is None:
         return None
     packing = packing_of(reduction, layout)
-    plain = layout_of(nest, reduction, target) is not None
-    if packing is None or layout.row is None:
-        return _laid_out(nest, layout, None, target) if plain else None
-    packed = _laid_out(nest, layout, packing, target)
-    if number(layout.row.extent) is not None:
-        return packed
-    few = _laid_out(nest, layout, None, target) if plain else dot_products(nest, target)
-    if few is None or packed is None:
-        return packed or few
-    return IfThen(Compare("ge", layout.row.extent, imm(packing.rows)), packed, few)
+    most = None if layout.row is None else bounds(layout.row.extent)[1]
+    if packing is not None and most is not None and most < packing.rows:
+        packing = None
+    is_plain = layout_of(shaped.nest, reduction, target) is not None
+    if packing is None and not is_plain:
+        return None
+    return Contraction(nest, shaped, layout, packing, is_plain)
 
 
-def _laid_out(nest: Nest, layout: Layout, packing: Packing | None, target: Target) -> Stmt | None:
+def contraction(nest: Nest, target: Target) -> Stmt | None:
+    """Applies where the innermost spatial axis is contiguous in the output and in what is read."""
+    found = matched(nest, target)
+    if found is None:
+        return None
+    few = replace(found, packing=None)
+    enough = found.enough_rows
+    if found.is_plain:
+        done = _laid_out(found, target)
+        return _laid_out(few, target) if done is None and found.packing is not None else done
+    done = _laid_out(found, target)
+    if enough is None:
+        return done
+    otherwise = dot_products(found.shaped.nest, target)
+    if done is None or otherwise is None:
+        return done or otherwise
+    return IfThen(enough, done, otherwise)
+
+
+def _laid_out(found: Contraction, target: Target) -> Stmt | None:
     """The stage by steps of a schedule; None where one of them is not known to be legal."""
-    stage = stage_of(nest)
+    stage = stage_of(found.written)
     sch = Schedule(stage.func, target)
     try:
-        schedule_contraction(sch, nest, layout, packing, f"{nest.name}_result")
+        schedule_contraction(sch, found, f"{found.written.name}_result")
     except UnityError:
         return None
     return stage.around(sch.func.body)
@@ -81,22 +128,15 @@ def steps_of_contraction(sch: Schedule, nest: Nest, behind: Sequence[str]) -> No
         behind: The names of the blocks behind.
 
     Raises:
-        UnityError: The rule joins axes first, or lays out twice what a size decides at run time.
+        UnityError: There are two versions, of which one is of no steps.
     """
-    target, reduction = sch.target, nest.reduction
+    target = sch.target
     assert target is not None
-    assert reduction is not None
-    joined = collapsed(nest)
-    packing, layout = None, layout_of(joined, reduction, target, strided=True)
-    if layout is not None:
-        packing = packing_of(reduction, layout)
-    known = layout is not None and layout.row is not None and number(layout.row.extent) is not None
-    if all_axes(joined) != all_axes(nest) or layout is None or (packing is not None and not known):
-        raise UnityError(
-            "the rule joins axes of this kernel first, or lays it out twice, for few and many rows",
-            hint="Schedule(func) starts from the kernel as it is",
-        )
-    schedule_contraction(sch, joined, layout, packing, with_result(sch, nest.name, behind))
+    found = matched(nest, target)
+    assert found is not None
+    if found.enough_rows is not None and not found.is_plain:
+        raise UnityError(f"where {text(found.enough_rows)} does not hold, it sums along lanes")
+    schedule_contraction(sch, found, with_result(sch, nest.name, behind))
 
 
 def with_result(sch: Schedule, sums: str, behind: Sequence[str]) -> str:
@@ -117,11 +157,23 @@ def with_result(sch: Schedule, sums: str, behind: Sequence[str]) -> str:
     return result.name
 
 
-def schedule_contraction(
-    sch: Schedule, nest: Nest, layout: Layout, packing: Packing | None, result: str
-) -> None:
-    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
-    target, reduction, sums = sch.target, nest.reduction, nest.name
+def schedule_contraction(sch: Schedule, found: Contraction, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule.
+
+    Where it is known at run time only whether there are rows enough to copy columns, both ways.
+    """
+    sums = found.written.name
+    reshape(sch, found.written, found.shaped, result)
+    if found.enough_rows is not None and found.is_plain:
+        few, few_result = sch.specialize_when(found.enough_rows, sums, result)
+        _tiled(sch, replace(found, packing=None), few.name, few_result.name)
+    _tiled(sch, found, sums, result)
+
+
+def _tiled(sch: Schedule, found: Contraction, sums: str, result: str) -> None:
+    """The blocks of one version."""
+    nest, layout, packing = found.shaped.nest, found.layout, found.packing
+    target, reduction = sch.target, nest.reduction
     assert target is not None
     assert reduction is not None
     tiling = tiling_of(layout, reduction, target, packing)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from unity.arith import Analyzer
 from unity.ir.dtype import BOOL
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, SizeVar
-from unity.ir.signature import size_params
+from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar
+from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import map_stmt, substitute_stmt, walk_prim, walk_stmt
 from unity.script.printer import text
@@ -41,7 +41,8 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
 
     Args:
         func: The prim func.
-        condition: The fact: comparisons of integer arithmetic over sizes of the prim func.
+        condition: The fact: comparisons of integer arithmetic over sizes and scalars that callers
+            give.
         names: Blocks; their nests, which must be neighbours, and what stands between them. All of
             the prim func if there are none.
 
@@ -109,18 +110,18 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
 
 
 def _refuse(func: PrimFunc, condition: PrimExpr) -> None:
-    sizes = size_params(func)
+    sizes = (*size_params(func), *scalar_params(func))
     known = Analyzer()
     if condition.dtype != BOOL:
         raise illegal(_WHERE, f"it is no condition, but of {condition.dtype}")
     for e in walk_prim(condition):
         match e:
-            case SizeVar() if e not in sizes:
+            case SizeVar(name=name) | PrimVar(name=name) if e not in sizes:
                 has = ", ".join(s.name for s in sizes) or "none"
-                raise illegal(_WHERE, f"there is no size {e.name!r}", f"the sizes are: {has}")
+                raise illegal(_WHERE, f"there is no size {name!r}", f"the sizes are: {has}")
             case Binary("floordiv" | "floormod", _, by) if (known.bounds(by)[0] or 0) < 1:
                 raise illegal(_WHERE, f"it divides by {text(by)}, which may be 0")
-            case SizeVar() | Imm() | Binary() | Compare() | Not():
+            case SizeVar() | PrimVar() | Imm() | Binary() | Compare() | Not():
                 pass
             case _:
                 raise illegal(_WHERE, f"it is more than arithmetic over sizes: {text(e)}")

@@ -102,6 +102,7 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
     if back is None:
         raise illegal(where, "its inverse is not found")
     values: Values = dict(back.items())
+    values |= {e: a.var for e, a in zip(outputs, axes, strict=True) if isinstance(e, PrimVar)}
     new = replace(
         block,
         axes=tuple(axes),

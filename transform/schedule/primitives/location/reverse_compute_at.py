@@ -94,7 +94,9 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
         raise illegal("reverse_compute_at, argument 2 'loop'", f"it does not stand before {name!r}")
     output = made_by(where, block)
     if any(
-        a.block is not block and a.order < here for part in accesses(func, output) for a in part
+        a.block is not block and a.order < here
+        for part in accesses(func, output, path)
+        for a in part
     ):
         raise illegal(where, f"{output.name!r}, which it makes, is touched before it")
     inside = sites(loop.body, target)
@@ -103,7 +105,7 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
         if driven(maker.block, each.var) - {"S"}:
             raise illegal(where, f"{buffer.name!r} is complete only after {each.var.name!r}")
     for other in loaded(block) - {buffer, output}:
-        for access in accesses(func, other)[0]:
+        for access in accesses(func, other, path)[0]:
             shared = [s for s in loops_of(access.path) if any(s is x for x in target)]
             if access.order > first or shared:
                 raise illegal(where, f"{other.name!r}, which it reads, is made too late")

@@ -97,7 +97,7 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
     why = made_late(func, path, maker_path, loaded(block) - {made.buffer})
     if why is not None:
         raise illegal(where, why)
-    stores, loads = accesses(func, store.buffer)
+    stores, loads = accesses(func, store.buffer, path)
     here, _ = order_of(func, block)
     if any(a.block is not block for a in stores) or any(a.order <= here for a in loads):
         raise illegal(where, f"{store.buffer.name!r} is touched before it")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
@@ -95,11 +96,34 @@ def relaid(where: str, func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> P
             case Allocate() if s.buffer is buffer:
                 return replace(s, buffer=new)
             case Block() if _names(s, buffer):
-                return with_regions(s)
+                return with_regions(_simplified(s, new))
             case _:
                 return None
 
     return replace(func, body=rewrite_stmt(func.body, on_stmt, on_expr))
+
+
+def _simplified(block: Block, buffer: Buffer) -> Block:
+    """With the indices at which a block accesses a buffer in their shortest form."""
+    known = Analyzer()
+    for axis in block.axes:
+        known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+
+    def indices(given: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+        return tuple(i if isinstance(i, PrimVar) else known.simplify(i) for i in given)
+
+    def on_expr(e: PrimExpr) -> PrimExpr | None:
+        if isinstance(e, Load) and e.buffer is buffer:
+            return replace(e, indices=indices(e.indices))
+        return None
+
+    def on_stmt(s: Stmt) -> Stmt | None:
+        if isinstance(s, Store) and s.buffer is buffer:
+            return replace(s, indices=indices(s.indices))
+        return None
+
+    init = None if block.init is None else rewrite_stmt(block.init, on_stmt, on_expr)
+    return replace(block, body=rewrite_stmt(block.body, on_stmt, on_expr), init=init)
 
 
 def _names(block: Block, buffer: Buffer) -> bool:

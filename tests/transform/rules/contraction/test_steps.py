@@ -1,0 +1,63 @@
+"""Contractions are laid out by steps, over other axes than they were written over, and twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transform.rules.kernels import lowered
+from tests.transform.tensor.kernels import CPU, assert_same
+from unity import te
+from unity.ir.dims import dim
+from unity.ir.stmt import IfThen, PrimFunc
+from unity.ir.visit import walk_stmt
+from unity.transform.rules.default import default_schedule, schedule
+from unity.transform.tactics import packing
+
+N = dim("n")
+
+
+def grouped() -> PrimFunc:
+    """A convolution of single pixels in two groups, and what is done to its result."""
+    x, w = te.placeholder((1, 6, 4, 8), "float32", "x"), te.placeholder((4, 3, 1), "float32", "w")
+    c, k = te.reduce_axis(3, "c"), te.reduce_axis(1, "k")
+
+    y = te.compute(
+        (1, 4, 4, 8),
+        lambda n, o, h, v: te.sum(x[n, o // 2 * 3 + c.var, h, v + k.var] * w[o, c, k], [c, k]),
+        "y",
+    )
+    z = te.compute((1, 4, 4, 8), lambda n, o, h, v: te.max_(y[n, o, h, v], 0.0), "z")
+    return te.create_prim_func([x, w, z])
+
+
+def product() -> PrimFunc:
+    """A product with rows of unknown number, and what is done to its result."""
+    a, b = te.placeholder((N, 9), "float32", "a"), te.placeholder((9, 19), "float32", "b")
+    k = te.reduce_axis(9, "k")
+    y = te.compute((N, 19), lambda i, j: te.sum(a[i, k] * b[k, j], [k]), "y")
+    z = te.compute((N, 19), lambda i, j: te.max_(y[i, j], 0.0), "z")
+    return te.create_prim_func([a, b, z])
+
+
+def test_axes_are_parted_and_joined_by_steps() -> None:
+    before = grouped()
+    sch = default_schedule(before, CPU)
+    steps = [step.name for step in sch.trace]
+    assert steps.count("transform_block_layout") == 2
+    assert "lay_out" not in steps
+    assert_same(before, sch.func, {})
+    assert_same(before, lowered(schedule(before, CPU), CPU), {})
+
+
+def test_few_and_many_rows_are_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("ROWS", 4), ("DEPTH", 2), ("STRIDE", 8)):
+        monkeypatch.setattr(packing, name, value)
+    before = product()
+    sch = default_schedule(before, CPU)
+    assert "lay_out" not in [step.name for step in sch.trace]
+    assert 'sch.specialize_when("n >= 4", "y", y_reindex)' in sch.trace.to_python()
+    for done in (sch.func, schedule(before, CPU)):
+        assert any(isinstance(s, IfThen) for s in walk_stmt(done.body))
+        low = lowered(done, CPU)
+        for n in (0, 1, 3, 4, 11):
+            assert_same(before, low, {"n": n})

@@ -1,0 +1,28 @@
+"""A reduction over other axes than it was written over, as steps: axes parted and joined."""
+
+from __future__ import annotations
+
+from ..blocks.access import Reshaped, all_axes
+from ..blocks.nest import Nest
+from ..schedule.index_map import IndexMap
+from ..schedule.schedule import Schedule
+
+
+def reshape(sch: Schedule, written: Nest, shaped: Reshaped, result: str) -> None:
+    """Lay a block that sums up, its sums, and the block that takes them out over other axes.
+
+    Args:
+        sch: The schedule.
+        written: The stage as it was written; the first block bears its name.
+        shaped: The stage over the axes that are wanted.
+        result: The block that takes the sums.
+    """
+    before = tuple(a.var for a in all_axes(written))
+    if shaped.places == before:
+        return
+    sch.transform_block_layout(written.name, IndexMap(before, shaped.places))
+    points = before[: len(written.axes)]
+    spatial = IndexMap(points, shaped.places[: len(shaped.nest.axes)])
+    if spatial.outputs != points:
+        sch.transform_block_layout(result, spatial)
+        sch.transform_layout(written.name, 0, spatial)
