@@ -110,15 +110,15 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
 
 
 def _refuse(func: PrimFunc, condition: PrimExpr) -> None:
-    sizes = (*size_params(func), *scalar_params(func))
+    sizes: tuple[SizeVar | PrimVar, ...] = (*size_params(func), *scalar_params(func))
     known = Analyzer()
     if condition.dtype != BOOL:
         raise illegal(_WHERE, f"it is no condition, but of {condition.dtype}")
     for e in walk_prim(condition):
         match e:
-            case SizeVar(name=name) | PrimVar(name=name) if e not in sizes:
+            case SizeVar() | PrimVar() if e not in sizes:
                 has = ", ".join(s.name for s in sizes) or "none"
-                raise illegal(_WHERE, f"there is no size {name!r}", f"the sizes are: {has}")
+                raise illegal(_WHERE, f"there is no size {e.name!r}", f"the sizes are: {has}")
             case Binary("floordiv" | "floormod", _, by) if (known.bounds(by)[0] or 0) < 1:
                 raise illegal(_WHERE, f"it divides by {text(by)}, which may be 0")
             case SizeVar() | PrimVar() | Imm() | Binary() | Compare() | Not():
