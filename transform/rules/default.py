@@ -18,7 +18,7 @@ from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
 from .by_name import with_temporaries
 from .contraction.plain import steps_of_plain
-from .contraction.tiled import steps_of_contraction
+from .contraction.tiled import steps_of_contraction, with_result
 from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
 from .elementwise import steps_of_elementwise
 from .equal_dims import where_dims_are_equal
@@ -116,6 +116,10 @@ def default_schedule(
         )
     for each in _taken(sch.func.body, target, _wanted(decisions), decisions):
         stage = each.parts[0].stage
+        program = each.found.steps
+        if program is not None and isinstance(stage, Nest):
+            program(sch, with_result(sch, stage.name, each.parts[0].behind))
+            continue
         steps = STEPS.get(each.rule)
         if steps is not None and isinstance(stage, Nest) and _has_whole_axes(stage, each.rule):
             trial = sch.copy()

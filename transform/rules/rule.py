@@ -17,6 +17,10 @@ from unity.errors import UnityError
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
+from ..blocks.nest import Nest
+from ..blocks.stage import stage_of
+from ..schedule.schedule import Schedule
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -63,6 +67,8 @@ class Found:
         decisions: What it decided, by name.
         legal: Says what else each decision may be.
         stmt: The stages as it lays them out.
+        steps: Where it does so by steps of a schedule, what takes them, given the name of the
+            block behind that takes the result.
         with_: The same with other decisions; refuses those that are not legal.
     """
 
@@ -71,6 +77,7 @@ class Found:
     decisions: Mapping[str, int]
     legal: Callable[[], Neighbourhood]
     stmt: Callable[[], Stmt]
+    steps: Callable[[Schedule, str], None] | None
     with_: Callable[[Mapping[str, int]], Found]
 
 
@@ -88,6 +95,32 @@ class AnyRule(Protocol[S_in]):
 
 
 @dataclass(frozen=True, slots=True)
+class Steps(Generic[R, D]):
+    """How a rule lays a stage out by steps of a schedule.
+
+    Attributes:
+        nest: The stage as it was written.
+        take: Takes them, on the stage's block and the one of that name behind it that takes its
+            result.
+    """
+
+    nest: Callable[[R], Nest]
+    take: Callable[[Schedule, R, D, str], None]
+
+    def on(self, roles: R, decisions: D) -> Callable[[Schedule, str], None]:
+        """What takes them, for roles and decisions."""
+        return lambda sch, result: self.take(sch, roles, decisions, result)
+
+    def stmt(self, roles: R, decisions: D, target: Target) -> Stmt:
+        """The stage laid out, by itself."""
+        nest = self.nest(roles)
+        stage = stage_of(nest)
+        sch = Schedule(stage.func, target)
+        self.take(sch, roles, decisions, f"{nest.name}_result")
+        return stage.around(sch.func.body)
+
+
+@dataclass(frozen=True, slots=True)
 class Rule(Generic[S, R, D]):
     """How one kind of stages is laid out.
 
@@ -98,6 +131,7 @@ class Rule(Generic[S, R, D]):
         legal: What each of them may be.
         write: The stages laid out.
         count: How many stages are taken.
+        steps: What `write` does, where that are steps of a schedule.
     """
 
     name: str
@@ -106,6 +140,7 @@ class Rule(Generic[S, R, D]):
     legal: Callable[[R, D, Target], Neighbourhood]
     write: Callable[[R, D, Target], Stmt]
     count: Callable[[R], int] = lambda _: 1
+    steps: Steps[R, D] | None = None
 
     def on(self, stages: S, target: Target) -> Found | None:
         """The rule on some stages; None where it is not for them."""
@@ -119,6 +154,7 @@ class Rule(Generic[S, R, D]):
             _as_mapping(decisions),
             partial(self.legal, roles, decisions, target),
             cache(partial(self.write, roles, decisions, target)),
+            None if self.steps is None else self.steps.on(roles, decisions),
             partial(self._with, roles, decisions, target),
         )
 
@@ -141,6 +177,19 @@ class Rule(Generic[S, R, D]):
                     hint=f"it may be {_listed(legal.values)}",
                 )
         return self._found(roles, changed, target)
+
+
+def by_steps(
+    name: str,
+    match: Callable[[S, Target], R | None],
+    decide: Callable[[R, Target], D],
+    legal: Callable[[R, D, Target], Neighbourhood],
+    nest: Callable[[R], Nest],
+    steps: Callable[[Schedule, R, D, str], None],
+) -> Rule[S, R, D]:
+    """A rule for a reduction that is a program of steps; see `Rule` and `Steps`."""
+    taken = Steps(nest, steps)
+    return Rule(name, match, decide, legal, taken.stmt, steps=taken)
 
 
 def at_once(name: str, apply: Callable[[S, Target], Stmt | None]) -> Rule[S, Stmt, Nothing]:

@@ -16,6 +16,7 @@ from ..blocks.nest import Nest
 from .contraction.dot_products import dot_products
 from .contraction.lane_dots import LANE_DOTS
 from .contraction.matrix_tiles import MATRIX_TILES
+from .contraction.packed import PACKED
 from .contraction.panels import PANELS
 from .contraction.plain import plain
 from .contraction.streamed import streamed
@@ -35,6 +36,7 @@ RULES: tuple[AnyRule[Nest], ...] = (
     BLOCKED,  # lanes already lie innermost, in whole registers
     MATRIX_TILES,  # columns packed for instructions that multiply tiles
     LANE_DOTS,  # the same for lanes
+    PACKED,  # columns packed, rows known
     PANELS,  # columns packed
     at_once("streamed", streamed),  # nothing read twice, and too wide for one tile
     at_once("contraction", contraction),  # lanes along the output's rows, if memory runs that way

@@ -59,6 +59,8 @@ def named(name: str) -> PrimFunc:
 FAMILIES = [
     Family("panels", partial(op, "matmul_packed", (13, 24), (3, 24, 8), columns=21), {}),
     Family("panels", partial(op, "matmul_packed", (N, 12), (2, 12, 8), columns=16), {"n": 11}),
+    Family("packed", partial(op, "matmul_packed", (12, 24), (3, 24, 8), columns=21), {}),
+    Family("packed", partial(op, "matmul_packed", (2, 1, 24), (2, 2, 24, 8), columns=16), {}),
     Family(
         "blocked_unpadded",
         partial(op, "nn.conv2d_blocked", (1, 2, 5, 9, 4), (3, 2, 3, 3, 4, 4), padding=1),

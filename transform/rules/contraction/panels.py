@@ -5,10 +5,10 @@ over it, each tile reading it once from its first step to its last; of a long pa
 stays, and accumulators are kept between runs. No tile has less than its share of rows where they
 are known; of unknown ones, a last tile of fitting size takes what is left.
 
-It writes its loops at once, as three things have no primitive: sums that wait in memory between
-runs of steps while other tiles take theirs (`cache_write` keeps a sum for its whole reduction),
-several sums of one element side by side whose number depends on the tile (`rfactor` would make
-another block), and fetches shared by an unknown number of tiles that stop where rows are few.
+It writes its loops at once. What it does where rows are known and fill even tiles is a program of
+steps (`packed.py`); the rest has no step yet: known rows in tiles that differ by one, unknown ones
+whose last tile is one of any size with sums of its own kind, several chunks of columns side by side
+in a tile (the gates of a cell), and fetches shared by a number of tiles that is not known.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _decide(sums: Sums, target: Target) -> PanelTiles:
     (rows, tiles), (last_rows, last_tiles) = sizes[0], sizes[-1]
     grain = target.machine.grain("multiply_adds")
     return PanelTiles(
-        rows, tiles, last_rows, last_tiles, _runs(layout, target), ahead=True, grain=grain
+        rows, tiles, last_rows, last_tiles, runs_of(layout, target), ahead=True, grain=grain
     )
 
 
@@ -229,7 +229,7 @@ def _parts(layout: PanelLayout) -> list[_Part]:
     return parts
 
 
-def _runs(layout: PanelLayout, target: Target) -> int:
+def runs_of(layout: PanelLayout, target: Target) -> int:
     """How many equal runs of steps a panel is taken in.
 
     While one stays in the second cache the rows pass through it and the next run is fetched.
