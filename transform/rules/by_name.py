@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from unity.ir.stmt import Allocate, Buffer, PrimFunc, Seq, Stmt
+from unity.ir.stmt import Allocate, Buffer, IfThen, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
 
 from ..blocks.access import parted
 from ..blocks.nest import Nest, opened
-from ..blocks.tree import Outcome, blocks_below, illegal
+from ..blocks.tree import Outcome, blocks_below, illegal, replaced
 from .contraction.split_reduction import SPLIT_REDUCTION, Whole
 from .cover import FALLBACK, NO_POINTS, parts_of
 from .groups import GROUPS
@@ -42,7 +41,8 @@ def lay_out(
     """
     if rule not in NAMES:
         raise illegal("lay_out, argument 1 'rule'", f"no rule {rule!r}", ", ".join(NAMES))
-    temporaries, stages = opened(func.body)
+    place = _version(func.body, blocks)
+    temporaries, stages = opened(place)
     begin, end = _place(stages, blocks)
     found = _found(rule, stages, begin, set(temporaries), target)
     if found is None or found[1] != end:
@@ -55,7 +55,15 @@ def lay_out(
     done = found[0].with_(decisions).stmt()
     rest = (*stages[:begin], done, *stages[end:])
     body = rest[0] if len(rest) == 1 else Seq(rest)
-    return Outcome(replace(func, body=with_temporaries(temporaries, body)))
+    return Outcome(replaced(func, [(place, with_temporaries(temporaries, body))]))
+
+
+def _version(body: Stmt, blocks: Sequence[str]) -> Stmt:
+    """The version of a kernel's body that holds blocks; all of it, where there are none."""
+    while isinstance(body, IfThen) and body.orelse is not None:
+        here = {b.name for b in blocks_below(body.then)}
+        body = body.then if here & set(blocks) else body.orelse
+    return body
 
 
 def _place(stages: Sequence[Stmt], blocks: Sequence[str]) -> tuple[int, int]:

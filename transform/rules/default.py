@@ -14,6 +14,8 @@ from unity.machine.target import Target
 
 from ..blocks.access import all_axes, parted
 from ..blocks.nest import Nest, opened
+from ..blocks.tree import distinct, over_sizes
+from ..schedule.primitives import specialize_when
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
 from .by_name import with_temporaries
@@ -21,7 +23,7 @@ from .contraction.plain import steps_of_plain
 from .contraction.tiled import steps_of_contraction, with_result
 from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
 from .elementwise import steps_of_elementwise
-from .equal_dims import where_dims_are_equal
+from .equal_dims import when_dims_are_equal
 from .rule import Legal
 from .table import OF_PARTS
 
@@ -75,7 +77,8 @@ def default_rules(
     Raises:
         UnityError: A changed decision is not legal, or for no block or rule that there is.
     """
-    return tuple(_applied(t) for t in _taken(func.body, target, _wanted(decisions), decisions))
+    versions = _bodies(_by_equal_dims(func))
+    return tuple(_applied(t) for t in _taken(versions, target, _wanted(decisions), decisions))
 
 
 @public
@@ -109,12 +112,10 @@ def default_schedule(
     ['get_loops', 'split', 'vectorize']
     """
     sch = Schedule(func, target)
-    if where_dims_are_equal(sch.func.body) is not None:
-        raise UnityError(
-            "laid out twice: for dims that are equal, and for such as broadcast",
-            hint="Schedule(func) starts from the kernel as it is",
-        )
-    for each in _taken(sch.func.body, target, _wanted(decisions), decisions):
+    equal = when_dims_are_equal(sch.func.body)
+    if equal is not None:
+        sch.specialize_when(equal)
+    for each in _taken(_bodies(sch.func.body), target, _wanted(decisions), decisions):
         stage = each.parts[0].stage
         program = each.found.steps
         if program is not None and isinstance(stage, Nest):
@@ -151,11 +152,30 @@ def _wanted(decisions: Decisions | None) -> Decide | None:
     return changes
 
 
+def _by_equal_dims(func: PrimFunc) -> Stmt:
+    """A kernel's body, or two versions of it: for dims that are equal, and such as broadcast."""
+    equal = when_dims_are_equal(func.body)
+    return func.body if equal is None else specialize_when(distinct(func), equal).func.body
+
+
+def _bodies(body: Stmt) -> tuple[Stmt, ...]:
+    """The versions of a kernel's body."""
+    if isinstance(body, IfThen) and body.orelse is not None and over_sizes(body.condition):
+        return body.then, body.orelse
+    return (body,)
+
+
 def _taken(
-    body: Stmt, target: Target, decide: Decide | None, wanted: Decisions | None = None
+    bodies: Sequence[Stmt],
+    target: Target,
+    decide: Decide | None,
+    wanted: Decisions | None = None,
 ) -> list[Taken]:
-    temporaries, stages = opened(body)
-    taken = cover(parts_of(stages, set(temporaries)), set(temporaries), target, decide)
+    """What rules take in one version of a kernel after another."""
+    taken: list[Taken] = []
+    for body in bodies:
+        temporaries, stages = opened(body)
+        taken += cover(parts_of(stages, set(temporaries)), set(temporaries), target, decide)
     names = [name for t in taken for name in t.names]
     for name in wanted or {}:
         if name not in names:
@@ -176,18 +196,18 @@ def schedule(func: PrimFunc, target: Target, decider: Decider | None = None) -> 
     if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
         return func
     decide = None if decider is None else lambda t: decider(_applied(t), target)
-    body, equal = _laid_out(func.body, target, decide), where_dims_are_equal(func.body)
-    if equal is not None:
-        condition, mostly = equal
-        body = IfThen(condition, _laid_out(mostly, target, decide), body)
+    body = _laid_out(_by_equal_dims(func), target, decide)
     done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
     past = past_caches(done, target)
     return replace(done, attrs=done.attrs.with_(nontemporal=past)) if past else done
 
 
 def _laid_out(s: Stmt, target: Target, decide: Decide | None) -> Stmt:
-    """A kernel's body, each stage by its rule."""
-    laid_out = [t.found.stmt() for t in _taken(s, target, decide)]
+    """A kernel's body, each stage by its rule; each version, where there are some."""
+    if isinstance(s, IfThen) and len(_bodies(s)) == 2:
+        then, otherwise = (_laid_out(x, target, decide) for x in _bodies(s))
+        return replace(s, then=then, orelse=otherwise)
+    laid_out = [t.found.stmt() for t in _taken([s], target, decide)]
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
     return with_temporaries(opened(s)[0], body)
 

@@ -6,13 +6,14 @@ import pytest
 
 from tests.transform.rules.kernels import lowered
 from tests.transform.tensor.kernels import CPU, assert_same
-from unity.errors import UnityError
+from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Binary
 from unity.ir.stmt import For, IfThen, PrimFunc, Stmt
 from unity.ir.visit import stmt_loads, walk_prim, walk_stmt
 from unity.script import parse
-from unity.transform.rules.default import default_schedule, schedule
-from unity.transform.rules.equal_dims import where_dims_are_equal
+from unity.transform.rules.default import default_rules, default_schedule, schedule
+from unity.transform.rules.equal_dims import when_dims_are_equal
+from unity.transform.schedule import Schedule
 
 
 def added(index: str) -> PrimFunc:
@@ -65,9 +66,53 @@ def test_values_stay(n: int, m: int, r: int) -> None:
     "index", ["T.min(vj, {} - 2)", "T.min(vj + 1, {} - 1)", "T.min(vi, {} - 1)"]
 )
 def test_other_clamps_are_left_alone(index: str) -> None:
-    assert where_dims_are_equal(added(index).body) is None
+    assert when_dims_are_equal(added(index).body) is None
 
 
-def test_no_program_of_steps_is_both() -> None:
-    with pytest.raises(UnityError, match="laid out twice"):
-        default_schedule(added(STRETCHED), CPU)
+def test_both_are_a_program_of_steps() -> None:
+    before = added(STRETCHED)
+    sch = default_schedule(before, CPU)
+    assert sch.trace.instructions[0].args == ("n == r and m == r",)
+    assert [r.blocks for r in default_rules(before, CPU)] == [("add",), ("add_1",)]
+    again = Schedule(before, CPU).replay(sch.trace)
+    assert first_difference(again.func, sch.func) is None
+    for n, m, r in [(19, 19, 19), (1, 9, 9), (0, 0, 0)]:
+        assert_same(before, sch.func, {"n": n, "m": m, "r": r})
+
+
+SUMMED = """
+n = dim("n", min=0)
+r = dim("r", min=0)
+
+@script.prim_func
+def main(a: f32[Buffer, 3, n], b: f32[Buffer, 3, r], c: f32[Buffer, 3]) -> None:
+    t = T.alloc((3, r), "float32")
+    for i, j in T.grid(3, r):
+        with T.block("add"):
+            vi, vj = T.axis.remap("SS", i, j)
+            t[vi, vj] = T.select(n > 0, a[vi, T.min(vj, n - 1)], 0.0) + b[vi, vj]
+    for i, j in T.grid(3, r):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", i, j)
+            with T.init():
+                c[vi] = 0.0
+            c[vi] += t[vi, vj]
+"""
+
+
+def test_rules_that_write_their_loops_do_so_in_each_version() -> None:
+    before = parse(SUMMED).prim_funcs()["main"]
+    sch = default_schedule(before, CPU)
+    laid_out = [i.args[1] for i in sch.trace if i.name == "lay_out"]
+    assert len(laid_out) in (0, 2)
+    for done in (sch.func, schedule(before, CPU)):
+        assert isinstance(done.body, IfThen)
+        low = lowered(done, CPU)
+        for n, r in [(5, 5), (1, 4), (0, 0)]:
+            assert_same(before, low, {"n": n, "r": r})
+
+
+def test_dims_that_are_never_equal_have_one_version() -> None:
+    text = SUMMED.replace('dim("n", min=0)', 'dim("n", min=0, max=3)')
+    func = parse(text.replace('dim("r", min=0)', 'dim("r", min=4)')).prim_funcs()["main"]
+    assert when_dims_are_equal(func.body) is None
