@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.arith.region import covers
+from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt, Store
 from unity.ir.visit import stmt_children, walk_stmt
 
@@ -80,6 +81,12 @@ def _covered(reader: Site, writer: Site, buffer: Buffer) -> bool:
     """Whether all that a block touches of a buffer is stored to by another one's iteration."""
     box = writer.fills(buffer)
     return box is not None and _within(reader, buffer, box)
+
+
+def _fixed(site: Site) -> list[PrimVar]:
+    """The axes that stay where they are while the loops of a site run."""
+    moving = {x.var for x in site.loops}
+    return [a.var for a in site.block.axes if not variables(a.value) & moving]
 
 
 def _touched(site: Site, *, reads_only: bool = False) -> set[Buffer]:
@@ -167,6 +174,8 @@ def may_run_at_once(loop: For, path: Path, *, joined: bool = False) -> str | Non
         if m is None or not m.is_injective():
             return f"different iterations reach one point of block {block.name!r}"
         why = None if INTRINSIC in block.attrs else breach(site)
+        if why is not None:
+            why = breach(site, _fixed(site))
         if why is not None:
             return why
     return shares_iterations(loop.body, path, apart=True)

@@ -7,7 +7,7 @@ rely on what is found here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect
@@ -41,8 +41,13 @@ _KEPT: dict[tuple[int, ...], Block] = {}
 _MOST_KEPT = 4096
 
 
-def breach(site: Site) -> str | None:
-    """Why points of a block's spatial axes may not be independent; None if they are."""
+def breach(site: Site, fixed: Collection[PrimVar] = ()) -> str | None:
+    """Why points of a block's spatial axes may not be independent; None if they are.
+
+    Args:
+        site: The block.
+        fixed: Axes of it along which no others are looked at.
+    """
     block = site.block
     name = uses_loop(site)
     if name is not None:
@@ -51,9 +56,10 @@ def breach(site: Site) -> str | None:
     for buffer in site.decides_by() & written:
         return f"block {block.name!r} writes {buffer.name!r}, which decides what it does"
     key = (id(block.body), id(block.init), *(id(x) for a in block.axes for x in (a.var, a.domain)))
+    key += (-1, *(id(v) for v in fixed))
     if key in _KEPT:
         return None
-    why = _dependent(block, site.known)
+    why = _dependent(block, site.known, fixed)
     if why is None:
         if len(_KEPT) >= _MOST_KEPT:
             _KEPT.clear()
@@ -83,7 +89,7 @@ def calls_foreign(block: Block) -> str | None:
     return f"block {block.name!r} calls the C function {called[0]!r}, of which nothing is known"
 
 
-def _dependent(block: Block, known: Analyzer) -> str | None:
+def _dependent(block: Block, known: Analyzer, still: Collection[PrimVar]) -> str | None:
     """Why points touch what others write, or may."""
     why = calls_foreign(block)
     if why is not None:
@@ -96,7 +102,7 @@ def _dependent(block: Block, known: Analyzer) -> str | None:
         if buffer in block.allocations:
             continue
         box = _reduced(block, write, known)
-        if not _apart(block, box, known):
+        if not _apart(block, box, known, still):
             return f"points of block {block.name!r} may write to one place of {buffer.name!r}"
         for read in reads:
             if read.buffer is buffer and not covers(box, _reduced(block, read, known), known):
@@ -113,12 +119,12 @@ def _reduced(block: Block, region: Region, known: Analyzer) -> tuple[Range, ...]
     return relaxed(region.ranges, region.buffer.shape, over, known)
 
 
-def _apart(block: Block, box: Sequence[Range], known: Analyzer) -> bool:
+def _apart(block: Block, box: Sequence[Range], known: Analyzer, still: Collection[PrimVar]) -> bool:
     """Whether boxes of different points of the spatial axes share nothing."""
     over: dict[PrimVar, PrimExpr] = {}
     shift: Values = {}
     for axis in block.axes:
-        if axis.kind == "S" and axis.domain.extent != imm(1):
+        if axis.kind == "S" and axis.domain.extent != imm(1) and axis.var not in still:
             over[axis.var] = axis.domain.extent
             shift[axis.var] = Binary("add", axis.var, axis.domain.begin)
     values: list[PrimExpr] = []

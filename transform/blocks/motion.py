@@ -10,7 +10,7 @@ from unity.ir.stmt import Block, Buffer, For, PrimFunc, PrimWhile, Stmt
 from unity.ir.visit import walk_prim
 
 from .dataflow import Access, accesses, loaded, order_of, site_of, stored
-from .legality import calls_foreign, commutes, keeps_order, late_init, uses_loop
+from .legality import breach, calls_foreign, commutes, keeps_order, late_init, uses_loop
 from .site import Site, sites
 from .tree import Path, blocks_below, driven, illegal, known_above, known_at, loops_of, scope_path
 
@@ -128,6 +128,11 @@ def _incomplete(block: Block, path: Path, access: Access, buffer: Buffer) -> str
         loop = path[k]
         if isinstance(loop, For) and (maker is None or driven(maker, loop.var) - {"S"}):
             return f"{buffer.name!r}, which it reads, is complete only after {loop.var.name!r}"
+    if maker is not None:
+        at = next(k for k, s in enumerate(access.path) if s is maker)
+        if breach(site_of(access.path[: at + 1])) is not None:
+            name = maker.name
+            return f"{buffer.name!r}, which it reads, is not known to keep what {name!r} made of it"
     inner = max(k for k in shared if isinstance(path[k], For | PrimWhile))
     made = {r.buffer for r in block.writes}
     loop = path[inner]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from unity.arith.region import covers
-from unity.ir.stmt import Allocate, Block, Buffer, For, Range
+from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Stmt
+from unity.ir.visit import stmt_children
 
 from .site import sites
-from .tree import Path, driven, loops_of
+from .tree import Path, buffers_in, driven, loops_of
 
 
 def is_private(path: Path, buffer: Buffer) -> bool:
     """Whether what blocks in a loop take of a buffer was made in the same iteration.
+
+    Or in the same iteration of a loop in it that holds all of them.
 
     Args:
         path: The way to the loop, from the allocation of the buffer at least.
@@ -19,6 +22,18 @@ def is_private(path: Path, buffer: Buffer) -> bool:
     loop = path[-1]
     if not isinstance(loop, For) or loop.kind in ("vectorized", "unrolled"):
         return False
+    return _makes_all(path, loop, buffer) or is_private((*path, *_inner(loop.body, buffer)), buffer)
+
+
+def _inner(s: Stmt, buffer: Buffer) -> Path:
+    """The way to the outermost loop that holds all uses of a buffer, or to where they part."""
+    if isinstance(s, For | Block):
+        return (s,)
+    using = [c for c in stmt_children(s) if any(b is buffer for b in buffers_in(c))]
+    return (s, *_inner(using[0], buffer)) if len(using) == 1 else (s,)
+
+
+def _makes_all(path: Path, loop: For, buffer: Buffer) -> bool:
     below = [k for k, s in enumerate(path) if isinstance(s, Allocate) and s.buffer is buffer]
     outer = loops_of(path[below[-1] :])
     made: list[tuple[Range, ...]] = []

@@ -218,6 +218,14 @@ def _fill(sch: Schedule, random: Random, block: str) -> None:
     sch.decompose_padding(block, some_loop(sch, random, block))
 
 
+def _roll(sch: Schedule, random: Random, block: str) -> None:
+    readers = [b.name for b in sch.get_consumers(block)]
+    loop = some_loop(sch, random, random.choice(readers or [block]))
+    with suppress(UnityError):
+        sch.compute_at(block, loop)
+    sch.rolling_buffer(block, 0, loop)
+
+
 def _lanes(sch: Schedule, random: Random, block: str) -> None:
     _, lanes = sch.split(some_loop(sch, random, block), [None, random.choice([2, 3, 4])])
     sch.vectorize(lanes)
@@ -285,7 +293,7 @@ REDUCTIONS: tuple[Step, ...] = (
 )
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
-    *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill),
+    *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill, _roll),
     *(_fetch, _split, _reorder, _versions, _siblings, _siblings),
 )
 

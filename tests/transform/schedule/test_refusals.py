@@ -643,6 +643,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "fuse_reduction_epilogue": ("s", "q"),
     "decompose_padding": ("p", Loop("p", 0)),
     "cache_index": ("p", "local", 0),
+    "rolling_buffer": ("p", 0, Loop("p", 0)),
     "rfactor": (Loop("s", 1), 0),
     "blockize": (Loop("s", 1),),
     "tensorize": (Loop("s", 1), "nothing"),

@@ -48,6 +48,7 @@ from .storage.read_at import read_at
 from .storage.reindex import reindex
 from .storage.reindex_cache_read import reindex_cache_read
 from .storage.reindex_cache_write import reindex_cache_write
+from .storage.rolling_buffer import rolling_buffer
 from .storage.set_axis_separator import set_axis_separator
 from .storage.set_scope import set_scope
 from .storage.storage_align import storage_align
@@ -94,6 +95,7 @@ __all__ = [
     "reverse_compute_at",
     "reverse_compute_inline",
     "rfactor",
+    "rolling_buffer",
     "sample_categorical",
     "sample_partitioned_tile",
     "sample_perfect_tile",

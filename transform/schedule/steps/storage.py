@@ -137,6 +137,13 @@ class StorageSteps(State):
         self._do("store_at", (as_ref(block), index, loop), done)
 
     @step
+    def rolling_buffer(self, block: AnyBlock, index: int | str, loop: LoopRef) -> None:
+        """Iterations of a loop leave to the next what it needs of a temporary, too."""
+        name, k = self._at_access("rolling_buffer", block, index, "write")
+        done = p.rolling_buffer(self.func, name, k, self._var(loop))
+        self._do("rolling_buffer", (as_ref(block), index, loop), done)
+
+    @step
     def prefetch(
         self,
         block: AnyBlock,

@@ -101,6 +101,7 @@ def _of_both(block: str, loops: Sequence[LoopRef]) -> list[Step]:
         *(("reverse_compute_at", (block, loop)) for loop in loops),
         *(("decompose_reduction", (block, loop)) for loop in loops),
         *(("decompose_padding", (block, loop)) for loop in loops),
+        *(("rolling_buffer", (block, 0, loop)) for loop in loops),
         *(("store_at", (block, 0, loop)) for loop in loops),
         *(("cache_write", (block, 0, "local", loop)) for loop in loops),
         *(("read_at", (block, k, loop, "local")) for loop in loops for k in (0, 1)),

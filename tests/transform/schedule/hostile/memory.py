@@ -214,6 +214,24 @@ for i in range(n):
 """,
         ({"n": 3}, {"n": 0}, {"n": 6}),
     ),
+    "rolled": Program(
+        "a: f32[Buffer, 6], c: f32[Buffer, 6]",
+        """
+t = T.alloc((2,), "float32")
+u = T.alloc((6,), "float32")
+for i in range(6):
+    with T.block("p"):
+        vi = T.axis.spatial(6, i)
+        t[vi % 2] = a[vi] * 2.0
+    with T.block("q"):
+        vi = T.axis.spatial(6, i)
+        u[vi] = t[vi % 2] + 1.0
+for i in range(6):
+    with T.block("e"):
+        vi = T.axis.spatial(6, i)
+        c[vi] = u[vi] * u[vi]
+""",
+    ),
     "matmul": Program(
         "a: f32[Buffer, 4, 5], b: f32[Buffer, 5, 6], c: f32[Buffer, 4, 6], d: f32[Buffer, 4, 6]",
         """

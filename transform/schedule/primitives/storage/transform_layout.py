@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
@@ -83,16 +83,26 @@ def relaid(where: str, func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> P
         raise illegal(where, "it is not known to send each element to a place of its own")
     shape = _shape(where, index_map, extents)
     new = replace(buffer, shape=shape, separators=())
+    return with_elements(func, buffer, new, index_map)
+
+
+def with_elements(
+    func: PrimFunc,
+    buffer: Buffer,
+    new: Buffer,
+    at: Callable[[Sequence[PrimExpr]], tuple[PrimExpr, ...]],
+) -> PrimFunc:
+    """The prim func with a buffer's elements at other places of a new one."""
 
     def on_expr(e: PrimExpr) -> PrimExpr | None:
         if isinstance(e, Load) and e.buffer is buffer:
-            return Load(new, index_map(e.indices), e.predicate)
+            return Load(new, at(e.indices), e.predicate)
         return None
 
     def on_stmt(s: Stmt) -> Stmt | None:
         match s:
             case Store() if s.buffer is buffer:
-                return replace(s, buffer=new, indices=index_map(s.indices))
+                return replace(s, buffer=new, indices=at(s.indices))
             case Allocate() if s.buffer is buffer:
                 return replace(s, buffer=new)
             case Block() if _names(s, buffer):
