@@ -12,14 +12,14 @@ import numpy as np
 
 import unity
 from unity import script
-from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.script import Buffer, R, T, Tensor, dim, f32
 from unity.transform.schedule import (
+    AppliedRule,
     Schedule,
+    ScheduleDefault,
     TensorIntrinsic,
     Trace,
-    default_schedule,
     register_intrinsic,
 )
 
@@ -92,13 +92,62 @@ def milliseconds(executable: unity.Executable) -> float:
 
 print(f"by hand {milliseconds(ours):.2f} ms, by rule {milliseconds(default):.2f} ms")
 
-# %% What the rule does is made of such steps: a program to start from.
-target = host_target(threads=2)
-rule = default_schedule(module.prim_funcs()["product"], target)
-print(rule.trace.to_python())
+# %% What the rules did is a program, too: one to start from, which runs as it is printed.
+# `unity inspect model.onnx --schedule KERNEL` prints it for a model.
+rule = default.schedule("product")
+print(rule.to_python("product"))
 by_rule = unity.compile(module.with_({"product": rule.kernel()}))
 np.testing.assert_allclose(by_rule(x, w), x @ w, rtol=1e-3, atol=1e-3)
 print(f"by the rule's steps {milliseconds(by_rule):.2f} ms")
+
+# %% Its numbers are decisions, each with what else it may be. Five kernels: convolutions by blocks
+# of channels and by Winograd's tiles, a product of packed columns, a softmax, an attention.
+taps, columns = rng.standard_normal((64, 64, 3, 3), np.float32) / 24, w[:96, :100]
+network = script.parse(
+    """
+@script.function
+def main(
+    image: f32[Tensor, 1, 64, 28, 28], rows: f32[Tensor, 40, 96], q: f32[Tensor, 1, 2, 48, 32]
+):
+    halved = R.nn.conv2d(image, R.const("taps"), strides=2, padding=1)
+    same = R.nn.conv2d(halved, R.const("taps"), padding=1)
+    product = R.matmul(rows, R.const("columns"))
+    return (same, product, R.nn.softmax(rows), R.nn.attention(q, q, q))
+""",
+    {"taps": taps, "columns": columns},
+)
+
+
+CHANGED = {
+    **{"blocked_unpadded": "rows", "winograd": "tiles", "panels": "rows"},
+    **{"rows": "vectors", "chain_blocks": "few"},
+}
+
+
+def otherwise(rule: AppliedRule, target: unity.Target) -> dict[str, int]:
+    """One decision of these rules is the least that it may be."""
+    name = CHANGED.get(rule.rule)
+    return {} if name is None else {name: rule.legal[name].values[0]}
+
+
+shapes = ((1, 64, 28, 28), (40, 96), (1, 2, 48, 32))
+inputs = [rng.standard_normal(shape, np.float32) for shape in shapes]
+passes = unity.pipeline().replace(ScheduleDefault, ScheduleDefault(otherwise))
+usual, changed = unity.compile(network), unity.compile(network, pipeline=passes)
+for was, now in zip(usual(*inputs), changed(*inputs), strict=True):  # the numbers stay
+    np.testing.assert_allclose(now, was, rtol=1e-3, atol=1e-3)
+for kernel in usual.kernels:  # the code does not
+    if usual.rules(kernel) != changed.rules(kernel):
+        print(kernel, *usual.rules(kernel), "->", *changed.rules(kernel), sep="\n    ")
+        assert usual.llvm(kernel) != changed.llvm(kernel)
+
+# %% For one kernel it is a call, and what can't be is refused with the reason.
+one = usual.schedule("softmax", {"softmax": {"vectors": 1}})
+print(one.trace.to_python())
+try:
+    usual.schedule("softmax", {"softmax": {"vectors": 99}})
+except UnityError as error:
+    print(error)
 
 # %% The steps are data: they can be stored, and done again, on other shapes as well.
 text = by_hand.trace.to_json()
