@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
     from .graph.resolve import ResolveOption
     from .graph.resolve.cost import OpClass
     from .passes import Pipeline
+    from .rules.default import AppliedRule
     from .schedule import ScheduleRule
 
 log = getLogger(__name__)
@@ -52,6 +53,8 @@ class Backend:
             applies the rules below, and which a pipeline of its own may start from.
         legalizations: Kernels of its own for ops, before the ops' own.
         schedule_rules: How kernels are laid out, before the rules of `ScheduleDefault`.
+        decide: Which decisions of those rules are to be others on its machines, given the rule with
+            its own; None where they stand.
         efficiency: What share of the machine's peak an implementation reaches on a class of ops:
             ``{"engine:acme": {"contraction": 0.7}}``; what `resolve="static"` decides by.
         implementations: What call sites may be resolved to besides our kernels, with ``*``; of
@@ -65,6 +68,7 @@ class Backend:
     pipeline: Callable[[Backend, Precision], Pipeline] | None = None
     legalizations: tuple[Legalization, ...] = ()
     schedule_rules: tuple[ScheduleRule, ...] = ()
+    decide: Callable[[AppliedRule, Target], Mapping[str, int]] | None = None
     efficiency: Mapping[str, Mapping[OpClass, float]] = field(
         default_factory=dict[str, "Mapping[OpClass, float]"], hash=False
     )

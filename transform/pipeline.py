@@ -161,6 +161,8 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
         found = found.replace(LegalizeOps, LegalizeOps(backend.legalizations))
     if backend.schedule_rules:
         found = found.insert_before(ScheduleDefault, ScheduleByRule(backend.schedule_rules))
+    if backend.decide is not None:
+        found = found.replace(ScheduleDefault, ScheduleDefault(backend.decide))
     if precision == "f32":
         return found
     # After all that looks for plain float32 ops and weights.

@@ -18,11 +18,13 @@ import unity.demo
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.types import Type
+from unity.machine.machine import Machine
 from unity.op.registry import ComputeArg
 from unity.script import parse
 from unity.transform import (
     Backend,
     Context,
+    MemoryScope,
     Pass,
     Pipeline,
     Precision,
@@ -30,6 +32,8 @@ from unity.transform import (
     register_backend,
     standard_pipeline,
 )
+from unity.transform.blocks.extents import product
+from unity.transform.blocks.nest import nest_of
 from unity.transform.graph import (
     ConvertLayout,
     ConvertWinograd,
@@ -40,7 +44,14 @@ from unity.transform.graph import (
     SimplifyOps,
 )
 from unity.transform.instruments import Timing
-from unity.transform.schedule import Schedule, ScheduleByRule, ScheduleDefault
+from unity.transform.schedule import (
+    AppliedRule,
+    Schedule,
+    ScheduleByRule,
+    ScheduleDefault,
+    default_rules,
+)
+from unity.transform.tactics.threads import share
 
 path = Path(unity.demo.__file__).parent / "digits.onnx"
 with np.load(path.with_suffix(".npz")) as held_out:
@@ -132,14 +143,52 @@ print(laid_out)
 assert "T.vectorized(8)" in str(laid_out)
 check(unity.compile(path, pipeline=striped))
 
-# %% All of it together is a backend: a name, the machine that it means, and what it does its way.
-# `pipeline` may be anything; here it is the standard one, which applies the rules, and our pass.
+
+# %% Rules are short where they are made of ours: of tactics, here the one that gives loops to
+# threads where their work repays waking them; or of whole rules of ours, with other decisions.
+def in_shared_strips(schedule: Schedule) -> bool:
+    """Strips of 8 on as many threads as the machine's numbers say."""
+    stage = nest_of(schedule.func.body)
+    if stage is None or stage.reduction is not None or len(stage.axes) < 2:
+        return False
+    *rows, last = schedule.get_loops(stage.name)
+    schedule.vectorize(schedule.split(last, [None, 8])[1])
+    points = product([axis.extent for axis in stage.axes[:-1]])
+    share(schedule, rows, points, stage.axes[-1].extent, "elements")
+    return True
+
+
+def narrow_softmax(schedule: Schedule) -> bool:
+    """Softmax and what else goes row by row: by our rule, a vector at a time."""
+    assert schedule.target is not None
+    (rule, *others) = default_rules(schedule.func, schedule.target)
+    if rule.rule == "rows" and not others:
+        schedule.lay_out("rows", rule.blocks, {"vectors": 1})
+    return rule.rule == "rows" and not others
+
+
+# %% Who wants all our rules, but other numbers, changes decisions as they are taken ...
+def shallow(rule: AppliedRule, target: unity.Target) -> dict[str, int]:
+    """Half of the rows that our register tiles have."""
+    legal = rule.legal.get("rows")
+    fewer = rule.decisions.get("rows", 0) // 2
+    return {"rows": fewer} if legal is not None and fewer in legal.values else {}
+
+
+# %% ... or tells what they are taken by: threads that are slow to wake, and memories of its own,
+# which steps and kernels may then name, `schedule.cache_read("matmul", 1, "tutorial.pad")`.
 cpu = backend_of("cpu")
 
 
 def detect(threads: int | None) -> unity.Target:
-    """This machine by another name. A cross compiler would describe one."""
-    return replace(cpu.machine(threads), kind="tutorial")
+    """This machine by another name, with other numbers. A cross compiler would describe one."""
+    here = cpu.machine(threads)
+    pad = MemoryScope("tutorial.pad", 1 << 16)
+    return replace(here, kind="tutorial", machine=Machine(wake_cycles=9000), scopes=(pad,))
+
+
+# %% All of it together is a backend: a name, the machine that it means, and what it does its way.
+# `pipeline` may be anything; here it is the standard one, which applies the rules, and our pass.
 
 
 def pipeline(backend: Backend, precision: Precision) -> Pipeline:
@@ -153,7 +202,8 @@ TUTORIAL = Backend(
     detect=detect,
     pipeline=pipeline,
     legalizations=(relu,),
-    schedule_rules=(in_strips,),
+    schedule_rules=(in_shared_strips, narrow_softmax),
+    decide=shallow,
     efficiency={"tir": {"contraction": 0.5}, "library:openblas": {"contraction": 0.9}},
     implementations=("library:*",),  # what calls may be resolved to besides our kernels
     resolve="static",  # and what decides, where the user says nothing
@@ -166,6 +216,20 @@ print(timing)
 print(executable.explain())
 assert "CountBindings" in timing.calls
 assert "ScheduleByRule" in timing.calls
+ours = unity.compile(path)
+for kernel in sorted({*executable.kernels} & {*ours.kernels}):
+    try:
+        print(kernel, *ours.rules(kernel), "->", *executable.rules(kernel), sep="\n    ")
+    except unity.UnityError as error:
+        print(error)  # by a rule of the backend's
+softmax = parse("""
+@script.function
+def main(x: f32[Tensor, 40, 96]) -> f32[Tensor, 40, 96]:
+    return R.nn.softmax(x)
+""")
+x = np.random.default_rng(0).standard_normal((40, 96), np.float32)
+narrow = unity.compile(softmax, "tutorial")
+np.testing.assert_allclose(narrow(x), unity.compile(softmax)(x), rtol=1e-5)
 
 # %% The same for everybody who installs a package of yours: put the backend into it, name it in its
 # pyproject.toml, and `unity.compile(model, "tutorial")` loads it when it is asked for.

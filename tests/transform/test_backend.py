@@ -20,7 +20,7 @@ from unity.script import parse
 from unity.transform import Backend, backend, backend_of, pipeline, register_backend
 from unity.transform.backend import BACKENDS, GROUP
 from unity.transform.graph import Legalization, LegalizeOps, LegalizeRule
-from unity.transform.schedule import Schedule, ScheduleByRule, ScheduleDefault
+from unity.transform.schedule import AppliedRule, Schedule, ScheduleByRule, ScheduleDefault
 
 MODULE = parse("""
 n = dim("n")
@@ -116,6 +116,30 @@ def test_a_legalization_that_fails_is_named() -> None:
 def test_legalizations_of_what_is_no_kernel(op: str, why: str) -> None:
     with pytest.raises(UnityError, match=why):
         Legalization(op, tripled)
+
+
+def no_rows(rule: AppliedRule, target: unity.Target) -> dict[str, int]:
+    return {"vectors": 1} if rule.rule == "rows" else {}
+
+
+def test_a_backend_decides_for_our_rules() -> None:
+    cpu = backend_of("cpu")
+    softmax = parse("""
+@script.function
+def main(x: f32[Tensor, 8, 96]) -> f32[Tensor, 8, 96]:
+    return R.nn.softmax(x)
+""")
+    register_backend(replace(cpu, name="own", detect=own_machine, decide=no_rows))
+    assert ScheduleDefault(no_rows) in pipeline("own").passes
+    ours, other = unity.compile(softmax), unity.compile(softmax, "own")
+    assert ours.rules("softmax")[0].decisions["vectors"] > 1
+    assert other.rules("softmax")[0].decisions["vectors"] == 1
+    x = rng.standard_normal((8, 96), np.float32)
+    np.testing.assert_allclose(other(x), ours(x), 1e-5)
+
+
+def own_machine(threads: int | None) -> unity.Target:
+    return replace(backend_of("cpu").machine(threads), kind="own")
 
 
 def test_schedule_rules_come_before_ours() -> None:

@@ -83,7 +83,7 @@ class IndexMap:
         if not all(_is_written_alike(x) for e in outputs for x in walk_prim(e)):
             return None
         made = ", ".join(text(e) for e in outputs)
-        given = ", ".join(text(v) for v in inputs)  # not i4: that is a dtype
+        given = ", ".join(v.name for v in inputs)
         return f"lambda {given}: ({made}{',' if len(outputs) == 1 else ''})"
 
     @staticmethod
