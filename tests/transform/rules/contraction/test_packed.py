@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from textwrap import dedent
 
 import pytest
 
@@ -57,25 +56,29 @@ def test_steps_are_taken_in_runs_where_two_panels_fill_the_cache() -> None:
     assert_same(func, default_schedule(func, small).func, {})
 
 
-def test_a_product_with_an_epilogue_is_a_program() -> None:
-    source = """
-    @script.prim_func
-    def main(
-        x: f32[Buffer, 6, 32], w: f32[Buffer, 2, 32, 16], b: f32[Buffer, 32], y: f32[Buffer, 6, 32]
-    ) -> None:
-        t = T.alloc((6, 32), "float32")
-        for i, j, k in T.grid(6, 32, 32):
-            with T.block("product"):
-                vi, vj, vk = T.axis.remap("SSR", i, j, k)
-                with T.init():
-                    t[vi, vj] = 0.0
-                t[vi, vj] += x[vi, vk] * w[vj // 16, vk, vj % 16]
-        for i, j in T.grid(6, 32):
-            with T.block("bias"):
-                vi, vj = T.axis.remap("SS", i, j)
-                y[vi, vj] = T.max(t[vi, vj] + b[vj], 0.0)
-    """
-    func = parse(dedent(source)).prim_funcs()["main"]
+EPILOGUE = """
+@script.prim_func
+def main(
+    x: f32[Buffer, {m}, 32], w: f32[Buffer, 2, 32, 16], b: f32[Buffer, 32], y: f32[Buffer, {m}, 32]
+) -> None:
+    t = T.alloc(({m}, 32), "float32")
+    for i, j, k in T.grid({m}, 32, 32):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            with T.init():
+                t[vi, vj] = 0.0
+            t[vi, vj] += x[vi, vk] * w[vj // 16, vk, vj % 16]
+    for i, j in T.grid({m}, 32):
+        with T.block("swish"):
+            vi, vj = T.axis.remap("SS", i, j)
+            z = T.let(t[vi, vj] + b[vj])
+            y[vi, vj] = z * T.sigmoid(z)
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 2, 6])
+def test_a_product_with_an_epilogue_is_a_program(rows: int) -> None:
+    func = parse(EPILOGUE.format(m=rows)).prim_funcs()["main"]
     sch = default_schedule(func, SHORT)
     assert "lay_out" not in {step.name for step in sch.trace}
     again = Schedule(func, SHORT).replay(sch.trace)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import Load, PrimExpr
-from unity.ir.stmt import Block, Buffer, PrimFunc, Store
-from unity.ir.visit import prim_loads, rewrite_prim, substitute_prim
+from unity.ir.stmt import Block, Buffer, Let, PrimFunc, Stmt, Store
+from unity.ir.visit import (
+    prim_loads,
+    rewrite_stmt,
+    stmt_exprs,
+    substitute_stmt,
+    walk_stmt,
+)
 
 from ....blocks.dataflow import (
     accesses,
@@ -40,8 +47,9 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
 
     Args:
         func: The prim func.
-        name: A block that stores one formula of a temporary's element at its axes; nothing else
-            reads the temporary, which one block without a reduction makes.
+        name: A block that stores one formula, parts of which may have names, of a temporary's
+            element at its axes; nothing else reads the temporary, which one block without a
+            reduction makes.
 
     Raises:
         UnityError: It is no such block.
@@ -72,10 +80,10 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
     """
     where = "reverse_compute_inline, argument 1 'block'"
     path, block = block_path(func, name)
-    store = plain_store(block)
+    store = plain_store(replace(block, body=_last(block.body)))
     if store is None:
         raise illegal(where, f"{name!r} is more than the store of one formula")
-    reads = prim_loads(store.value)
+    reads = [x for s in walk_stmt(block.body) for e in stmt_exprs(s) for x in prim_loads(e)]
     inner = [b for b in dict.fromkeys(e.buffer for e in reads) if not is_param(func, b)]
     maker = None
     for buffer in inner:
@@ -113,11 +121,17 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
     def taken(e: PrimExpr) -> PrimExpr | None:
         return made.value if isinstance(e, Load) and e.buffer is made.buffer else None
 
-    at = tuple(substitute_prim(i, values) for i in store.indices)
-    value = rewrite_prim(substitute_prim(store.value, values), taken)
-    new = with_regions(replace(maker, body=Store(store.buffer, at, value)))
+    body = rewrite_stmt(substitute_stmt(block.body, values), None, taken)
+    new = with_regions(replace(maker, body=body))
     func = replaced(func, [(block, NOTHING), (maker, new)])
     return Outcome(checked(without_unused(func), where))
+
+
+def _last(s: Stmt) -> Stmt:
+    """What stands behind values that are given names; a call of C code stays, as it is refused."""
+    while isinstance(s, Let) and foreign_symbol(s.value) is None:
+        s = s.body
+    return s
 
 
 def _maker(func: PrimFunc, reader: Block, buffer: Buffer) -> Block | None:

@@ -123,7 +123,12 @@ def by_axes(
         _refuse_write(where, func, path, buffer, top, axes, place)
     extents = tuple(a.domain.extent for a in axes)
     new = Buffer(f"{buffer.name}_{suffix}", extents, buffer.dtype, scope=scope)
-    at = tuple(known_at(path).simplify(Binary("sub", a.var, a.domain.begin)) for a in axes)
+    at = tuple(
+        a.var
+        if a.domain.begin == imm(0)  # also where it has one point: it is told by its axis
+        else known_at(path).simplify(Binary("sub", a.var, a.domain.begin))
+        for a in axes
+    )
 
     def there(point: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
         values: Values = {
