@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.signature import size_params
 from unity.ir.stmt import (
@@ -47,20 +47,29 @@ class Stage:
         return body
 
 
-def stage_of(nest: Nest) -> Stage:
-    """A reduction as blocks."""
+def stage_of(nest: Nest, *, named: bool = False) -> Stage:
+    """A reduction as blocks.
+
+    Args:
+        nest: The reduction.
+        named: Whether extents of reduced axes that are computed of sizes are variables as well:
+            what splitting them by a factor leaves is easier to reason about.
+    """
     reduction = nest.reduction
     assert reduction is not None
     extents: list[tuple[PrimVar, PrimExpr]] = []
 
-    def plain(axis: Axis) -> Axis:
-        if not any(isinstance(x, PrimVar) for x in walk_prim(axis.extent)):
+    def plain(axis: Axis, named: bool = False) -> Axis:
+        of_loops = any(isinstance(x, PrimVar) for x in walk_prim(axis.extent))
+        computed = named and not isinstance(axis.extent, Imm | SizeVar)
+        if not of_loops and not computed:
             return axis
         size = PrimVar(f"{axis.var.name}_size")
         extents.append((size, axis.extent))
         return replace(axis, extent=size)
 
-    axes, reduced = tuple(map(plain, nest.axes)), tuple(map(plain, reduction.axes))
+    axes = tuple(plain(a) for a in nest.axes)
+    reduced = tuple(plain(a, named) for a in reduction.axes)
     sums = Buffer(
         f"{nest.name}_sums", tuple(a.extent for a in axes), reduction.value.dtype, scope="local"
     )

@@ -17,10 +17,12 @@ from ..blocks.nest import Nest, opened
 from ..blocks.tree import distinct, over_sizes
 from ..schedule.primitives import specialize_when
 from ..schedule.schedule import Schedule
+from ..tactics.result import with_result
 from ..tactics.streaming_stores import past_caches
 from .by_name import with_temporaries
+from .contraction.dot_products import steps_of_dots
 from .contraction.plain import steps_of_plain
-from .contraction.tiled import steps_of_contraction, with_result
+from .contraction.tiled import steps_of_contraction
 from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
 from .elementwise import steps_of_elementwise
 from .equal_dims import when_dims_are_equal
@@ -30,6 +32,7 @@ from .table import OF_PARTS
 STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
     "elementwise": steps_of_elementwise,
     "contraction": steps_of_contraction,
+    "dot_products": steps_of_dots,
     "plain": steps_of_plain,
 }
 """The rules that are made of steps, on a stage and the blocks that its write-back does."""

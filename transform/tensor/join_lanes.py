@@ -14,6 +14,7 @@ from unity.ir.visit import map_stmt, prim_loads
 
 from ..blocks.access import depends
 from ..blocks.extents import number
+from ..blocks.nest import Reduction
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
@@ -55,23 +56,61 @@ class JoinLanes(Pass):
 def _stmt(s: Stmt) -> Stmt:
     if isinstance(s, For) and s.kind == "vectorized":
         return _joined(s, s.body) or s
+    if isinstance(s, Seq):
+        parts: list[Stmt] = []
+        for before, each in zip((None, *s.stmts), s.stmts, strict=False):
+            alone = _begun(before, each)
+            if alone is not None:
+                parts[-1] = alone
+            else:
+                parts.append(_stmt(each))
+        same = all(a is b for a, b in zip(parts, s.stmts, strict=False))
+        return s if same else Seq(tuple(parts))
     return map_stmt(s, _stmt, lambda e: e)
+
+
+def _begun(start: Stmt | None, loop: Stmt) -> Stmt | None:
+    """What a loop joins, stored where nothing that counts was set just before."""
+    if not isinstance(start, Store) or not isinstance(loop, For) or loop.kind != "vectorized":
+        return None
+    found = _step(loop, loop.body)
+    if found is None or start.predicate is not None:
+        return None
+    store, value = found
+    if (start.buffer, start.indices) != (store.buffer, store.indices):
+        return None
+    return _halved(loop, store, value, begun=True) if _adds_nothing(start, store) else None
+
+
+def _adds_nothing(start: Store, step: Store) -> bool:
+    """Whether a store sets what a step's operation leaves as it is."""
+    match step.value:
+        case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, a, _):
+            result = PrimVar("result", a.dtype)
+            return start.value == Reduction(op, (), a, start.value, result).identity
+        case _:
+            return False
 
 
 def _joined(loop: For, s: Stmt) -> Stmt | None:
     """The loop with a statement as its body; None where that adds nothing to one element."""
-    lanes = number(loop.extent)
+    if isinstance(s, IfThen) and s.orelse is None and not depends(s.condition, loop.var):
+        inner = _joined(loop, s.then)
+        return None if inner is None else replace(s, then=inner)
+    found = _step(loop, s)
+    return None if found is None else _halved(loop, *found)
+
+
+def _step(loop: For, s: Stmt) -> tuple[Store, PrimExpr] | None:
+    """The store by which all lanes of a loop add to one element, and what each adds."""
     match s:
-        case IfThen(condition, then, None) if not depends(condition, loop.var):
-            inner = _joined(loop, then)
-            return None if inner is None else replace(s, then=inner)
         case Store(buffer, indices, Binary("add" | "mul" | "min" | "max" | "and" | "or", a, b)):
             here = Load(buffer, indices)
             value = b if a == here else a
             alone = s.predicate is None and not any(depends(i, loop.var) for i in indices)
-            if lanes is None or here not in (a, b) or not alone or _uses(value, buffer):
+            if number(loop.extent) is None or here not in (a, b) or not alone:
                 return None
-            return _halved(replace(loop, body=s), s, value, lanes)
+            return None if _uses(value, buffer) else (s, value)
         case _:
             return None
 
@@ -80,10 +119,11 @@ def _uses(value: PrimExpr, buffer: Buffer) -> bool:
     return foreign_symbol(value) is not None or any(x.buffer is buffer for x in prim_loads(value))
 
 
-def _halved(loop: For, store: Store, value: PrimExpr, lanes: int) -> Stmt:
+def _halved(loop: For, store: Store, value: PrimExpr, begun: bool = False) -> Stmt:
     """A step of each lane in a register; the second half added to the first, and so on."""
-    operation = store.value
+    operation, lanes = store.value, number(loop.extent)
     assert isinstance(operation, Binary)
+    assert lanes is not None
     joined = Buffer("joined", (imm(lanes),), value.dtype, scope="local")
     first = Store(joined, (add(loop.var, multiply(loop.begin, imm(-1))),), value)
     stmts: list[Stmt] = [replace(loop, body=first)]
@@ -95,7 +135,8 @@ def _halved(loop: For, store: Store, value: PrimExpr, lanes: int) -> Stmt:
         kind: ForKind = "vectorized" if half > 1 else "serial"
         stmts.append(For(lane, imm(0), imm(half), Store(joined, (lane,), both), kind))
         lanes -= half
-    here = Load(store.buffer, store.indices)
-    value = Binary(operation.op, here, Load(joined, (imm(0),)))
-    stmts.append(replace(store, value=value))
+    total: PrimExpr = Load(joined, (imm(0),))
+    if not begun:
+        total = Binary(operation.op, Load(store.buffer, store.indices), total)
+    stmts.append(replace(store, value=total))
     return Allocate(joined, Seq(tuple(stmts)))

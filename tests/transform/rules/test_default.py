@@ -92,14 +92,10 @@ def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPat
 
 AT_ONCE = {
     "transpose": {"crosswise"},
-    "matmul_nt": {"dot_products"},
     "conv": {"padded"},
     "strided_conv": {"padded"},
-    "row_sum": {"dot_products"},
     "column_max": {"streamed"},
     "whole_sum": {"split_reduction"},
-    "integer_sum": {"dot_products"},
-    "any_true": {"dot_products"},
     "argmax": {"fallback"},
     "softmax": {"rows"},
 }

@@ -190,7 +190,8 @@ def _reduce(sch: Schedule, random: Random, block: str) -> None:
             axes = next(b.axes for b in all_blocks(sch.func.body) if b.name == block)
             sch.pad_einsum(block, [random.choice([1, 2, 4]) for _ in axes])
         case 0:
-            sch.rfactor(loop, random.randint(0, 2))
+            at = random.choice([None, some_loop(sch, random, block)])
+            sch.rfactor(loop, random.randint(0, 2), at)
         case 1:
             init = sch.decompose_reduction(block, loop)
             if random.random() < 0.5:

@@ -9,11 +9,12 @@ from tests.codegen.llvm.run_kernel import build, sizes_of
 from tests.generators.prim_func import arrays_for
 from tests.transform.tensor.kernels import after, assert_same
 from unity.interpreter import run_prim_func
+from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Load
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import stmt_loads, walk_stmt
 from unity.script import parse
-from unity.transform.schedule import Schedule
+from unity.transform.schedule import Schedule, Trace
 from unity.transform.tensor import lowering
 
 STEPS = {
@@ -97,6 +98,21 @@ def test_the_join_of_partial_results_is_lanes_too() -> None:
     halves = [e for s in walk_stmt(joins.body) for e in stmt_loads(s) if e.dtype.lanes == 4]
     assert all(isinstance(e, Load) for e in halves)
     assert halves
+
+
+def test_several_vectors_of_partial_results() -> None:
+    """rfactor in each iteration of a loop: what is local there is joined there."""
+    func = reduction("f32")
+    sch = Schedule(func)
+    i, j, k = sch.get_loops("r")
+    step, chain, lane = sch.split(k, [None, 2, 4])
+    sch.vectorize(lane)
+    partial = sch.rfactor(chain, 2, j)
+    assert sch.get_loops(partial)[:5] == (i, j, step, chain, lane)
+    again = Schedule(func).replay(Trace.from_json(sch.trace.to_json()))
+    assert first_difference(again.func, sch.func) is None
+    assert_same(func, sch.func, {})
+    assert_same(func, after(sch.func, *lowering()), {})
 
 
 @pytest.mark.parametrize("lanes", [4, 8])

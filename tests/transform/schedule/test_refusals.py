@@ -336,6 +336,16 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         lambda s: s.rfactor(at("b", 2)(s), 3),
         "rfactor, argument 2 'factor_axis': 3 is above the rank 2",
     ),
+    "partial results in a loop that reduces": (
+        HOSTILE["matmul"],
+        lambda s: s.rfactor(s.split(at("b", 2)(s), [None, 2])[1], 0, at("b", 2)(s)),
+        "rfactor, argument 3 'at': 'k_0', which reduces, is not in it",
+    ),
+    "partial results in another block's loop": (
+        HOSTILE["chainreduce"],
+        lambda s: s.rfactor(at("s", 1)(s), 0, at("p", 0)(s)),
+        "rfactor, argument 3 'at': it is not around 's'",
+    ),
     "init behind": (
         INIT_BEHIND,
         lambda s: s.merge_reduction("zero", "sum"),
@@ -644,7 +654,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "decompose_padding": ("p", Loop("p", 0)),
     "cache_index": ("p", "local", 0),
     "rolling_buffer": ("p", 0, Loop("p", 0)),
-    "rfactor": (Loop("s", 1), 0),
+    "rfactor": (Loop("s", 1), 0, Loop("s", 0)),
     "blockize": (Loop("s", 1),),
     "tensorize": (Loop("s", 1), "nothing"),
     "transform_layout": ("p", 0, _swapped),

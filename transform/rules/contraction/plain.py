@@ -13,8 +13,8 @@ from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest
 from ...blocks.stage import stage_of
 from ...schedule.schedule import Schedule
+from ...tactics.result import with_result
 from ...tactics.threads import share
-from .tiled import with_result
 
 
 def plain(nest: Nest, target: Target) -> Stmt | None:

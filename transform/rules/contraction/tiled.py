@@ -31,6 +31,7 @@ from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.packing import Packing, packing_of
 from ...tactics.reshaping import reshape
+from ...tactics.result import with_result
 from ...tactics.tiling import Tiling, tiling_of
 from .dot_products import dot_products
 
@@ -137,24 +138,6 @@ def steps_of_contraction(sch: Schedule, nest: Nest, behind: Sequence[str]) -> No
     if found.enough_rows is not None and not found.is_plain:
         raise UnityError(f"where {text(found.enough_rows)} does not hold, it sums along lanes")
     schedule_contraction(sch, found, with_result(sch, nest.name, behind))
-
-
-def with_result(sch: Schedule, sums: str, behind: Sequence[str]) -> str:
-    """Part a block that sums up from one that takes the sums, and does what stood behind it.
-
-    Args:
-        sch: A schedule.
-        sums: The block that sums up; its sums are local from now on.
-        behind: The names of the blocks behind that transform its result.
-
-    Returns:
-        The name of the block that takes the sums.
-    """
-    result = sch.reindex(sums, "write", 0)
-    sch.set_scope(sums, 0, "local")
-    for name in behind:
-        sch.reverse_compute_inline(name)
-    return result.name
 
 
 def schedule_contraction(sch: Schedule, found: Contraction, result: str) -> None:

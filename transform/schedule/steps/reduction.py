@@ -30,7 +30,9 @@ class ReductionSteps(State):
         self._do("fuse_reduction_epilogue", (as_ref(block), as_ref(epilogue)), done)
 
     @step
-    def rfactor(self, loop: LoopRef, factor_axis: int = 0) -> BlockRef:
-        """Partial results over a reduce loop; gives the block that makes them."""
-        done = p.rfactor(self.func, self._var(loop), factor_axis)
-        return self._block("rfactor", (loop, factor_axis), done)
+    def rfactor(self, loop: LoopRef, factor_axis: int = 0, at: LoopRef | None = None) -> BlockRef:
+        """Partial results over a reduce loop, all or in a loop; gives the block of them."""
+        place = None if at is None else self._var(at)
+        done = p.rfactor(self.func, self._var(loop), factor_axis, place)
+        given = () if at is None else (at,)
+        return self._block("rfactor", (loop, factor_axis, *given), done)

@@ -103,6 +103,7 @@ def _of_both(block: str, loops: Sequence[LoopRef]) -> list[Step]:
         *(("decompose_padding", (block, loop)) for loop in loops),
         *(("rolling_buffer", (block, 0, loop)) for loop in loops),
         *(("store_at", (block, 0, loop)) for loop in loops),
+        *(("rfactor", (loop, 0, outer)) for outer, loop in pairwise(loops)),
         *(("cache_write", (block, 0, "local", loop)) for loop in loops),
         *(("read_at", (block, k, loop, "local")) for loop in loops for k in (0, 1)),
         *(("write_at", (block, k, loop, "local")) for loop in loops for k in (0, 1)),

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith.region import lesser
-from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Load, Not, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
-from unity.ir.visit import map_stmt
+from unity.ir.visit import map_stmt, rewrite_stmt, walk_prim
 
 from ....blocks.legality import late_init
 from ....blocks.motion import shifting_bounds
-from ....blocks.site import sites
+from ....blocks.site import Site, sites
 from ....blocks.tree import (
     Outcome,
     Path,
+    bound_to,
     copied,
     driven,
     illegal,
@@ -30,7 +31,8 @@ from ....blocks.tree import (
 def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outcome:
     """Loops over consecutive stretches of a loop; the last takes what is left.
 
-    The first keeps the blocks' names and loop variables, the others have copies.
+    The first keeps the blocks' names and loop variables, the others have copies. Choices that are
+    the same in all of a stretch (`T.select`) are made.
 
     Args:
         func: The prim func.
@@ -118,7 +120,8 @@ def stretches(where: str, func: PrimFunc, path: Path, ends: Sequence[PrimExpr]) 
         else:
             parts.append(part)
         begin = end
-    return Outcome(replaced(func, [(loop, sequence(parts))]), tuple(p.var for p in parts))
+    settled = [_settled(part, path[:-1]) for part in parts]
+    return Outcome(replaced(func, [(loop, sequence(settled))]), tuple(p.var for p in parts))
 
 
 def _later(s: Stmt, var: PrimVar) -> Stmt:
@@ -128,3 +131,28 @@ def _later(s: Stmt, var: PrimVar) -> Stmt:
             return s
         return with_regions(replace(s, init=None))
     return map_stmt(s, lambda x: _later(x, var), lambda e: e)
+
+
+def _settled(part: For, above: Path) -> Stmt:
+    """A stretch without the choices that are the same in all of it."""
+    changes: list[tuple[Stmt, Stmt]] = []
+    for site in sites(part, above):
+        new = _chosen(site)
+        if new is not site.block:
+            changes.append((site.block, new))
+    return replaced(PrimFunc((), part), changes).body if changes else part
+
+
+def _chosen(site: Site) -> Block:
+    """A block without the choices that its loops decide."""
+
+    def on_expr(e: PrimExpr) -> PrimExpr | None:
+        if not isinstance(e, Select) or any(isinstance(x, Load) for x in walk_prim(e.condition)):
+            return None
+        condition = bound_to(e.condition, site.block.axes)
+        if site.known.prove(condition):
+            return e.then
+        return e.orelse if site.known.prove(Not(condition)) else None
+
+    body = rewrite_stmt(site.block.body, None, on_expr)
+    return site.block if body is site.block.body else with_regions(replace(site.block, body=body))

@@ -35,8 +35,9 @@ def peel(func: PrimFunc, var: PrimVar, first: int = 1, last: int = 0) -> Outcome
     """The first iterations of a loop before it and the last ones behind it.
 
     Where one step of a sum is left in the first part, it sets what the others add to: no pass over
-    memory is needed to begin. The first part keeps the blocks' names and the loop's variable, the
-    others have copies: `get_child_blocks` of a loop gives their names.
+    memory is needed to begin. Choices (`T.select`) that are the same in all of a part are made. The
+    first part keeps the blocks' names and the loop's variable, the others have copies:
+    `get_child_blocks` of a loop gives their names.
 
     Args:
         func: The prim func.

@@ -103,7 +103,7 @@ def _vectorized(done: Outcome, block: Block, var: PrimVar) -> Outcome:
     """The loops over lanes made such, of the partial results and of the block that joins them."""
     func = done.func
     if block.init is not None:
-        func = decompose_reduction(func, block.name, done.loops[0]).func
+        func = decompose_reduction(func, block.name, done.loops[-1]).func
     for lanes in (var, done.loops[-1]):
         func = at_once(func, lanes, "vectorize", "vectorized").func
     return Outcome(func)

@@ -6,17 +6,31 @@ from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Block, For, PrimFunc
 
 from ....blocks.dataflow import top_of
-from ....blocks.tree import Outcome, blocks_below, illegal
+from ....blocks.tree import (
+    Outcome,
+    Path,
+    blocks_below,
+    driven,
+    illegal,
+    loop_path,
+    loops_of,
+    scope_path,
+)
 from .partial_results import factored, reduced_by, reduction_of
 
 
-def rfactor(func: PrimFunc, var: PrimVar, factor_axis: int = 0) -> Outcome:
+def rfactor(
+    func: PrimFunc, var: PrimVar, factor_axis: int = 0, at: PrimVar | None = None
+) -> Outcome:
     """Partial results over a reduce loop, then a reduction of those.
 
     Args:
         func: The prim func.
         var: A loop that drives reduce axes of one block.
         factor_axis: Where the loop's axis stands in the buffer of partial results.
+        at: A loop around all loops of the reduction: each iteration has partial results of its
+            own, which are local, and reduces them. None to have them all, and a nest that reduces
+            them.
 
     Returns:
         The block that makes the partial results; the old one reduces them.
@@ -65,7 +79,25 @@ def rfactor(func: PrimFunc, var: PrimVar, factor_axis: int = 0) -> Outcome:
         raise illegal(
             "rfactor, argument 2 'factor_axis'", f"{factor_axis} is above the rank {rank}"
         )
+    if at is not None:
+        root = _root(func, path, at)
+        done = factored(where, func, path, loop, factor_axis, root, "rf", "local")
+        return Outcome(done.func, blocks=done.blocks)
     if not isinstance(top, For) or len(blocks_below(top)) != 1:
         raise illegal(where, f"{block.name!r} is not alone in its nest")
     done = factored(where, func, path, loop, factor_axis, top, "rf", None)
     return Outcome(done.func, blocks=done.blocks)
+
+
+def _root(func: PrimFunc, path: Path, at: PrimVar) -> For:
+    """The outermost loop that reduces, in a loop around it."""
+    where, block = "rfactor, argument 3 'at'", path[-1]
+    assert isinstance(block, Block)
+    outer, loops = loop_path(func, at)[1], loops_of(scope_path(path))
+    place = next((k for k, x in enumerate(loops) if x is outer), None)
+    if place is None:
+        raise illegal(where, f"it is not around {block.name!r}")
+    reduces = [k for k, x in enumerate(loops) if "R" in driven(block, x.var)]
+    if reduces[0] <= place:
+        raise illegal(where, f"{loops[reduces[0]].var.name!r}, which reduces, is not in it")
+    return loops[reduces[0]]
