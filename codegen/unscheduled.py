@@ -114,6 +114,12 @@ def require_by_default(name: str, func: PrimFunc) -> None:
     Raises:
         UnityError: Somebody else laid it out, or there is nothing to lay out.
     """
+    library = func.attrs.get("library")
+    if library is not None:
+        raise UnityError(
+            f"{name!r} is a call of the library function {library}: there are no loops to lay out",
+            hint='resolve="tir" compiles kernels of ours',
+        )
     if func.attrs.get("scheduled"):
         raise UnityError(
             f"{name!r} was laid out by hand or by a rule of its target's, not by default",

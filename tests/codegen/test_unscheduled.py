@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -167,6 +168,17 @@ def test_decisions_are_changed_by_a_call_and_by_a_pipeline() -> None:
     assert other.rules("softmax", {"total": {"vectors": 1}})[0].decisions["vectors"] == 1
     with pytest.raises(UnityError, match=r"vectors=0 is not legal for the rule 'rows'"):
         usual.schedule("softmax", {"peak": {"vectors": 0}})
+
+
+def test_a_library_function_is_named() -> None:
+    source = """
+    @script.prim_func(attrs={"library": "m.cos", "scheduled": True})
+    def k(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+        with T.block("foreign"):
+            T.evaluate(T.call_extern("m.cosf_n", 8, T.address_of(x[0]), T.address_of(y[0])))
+    """
+    with pytest.raises(UnityError, match=r"'k' is a call of the library function m.cos"):
+        require_by_default("k", parse(dedent(source)).prim_funcs()["k"])
 
 
 BARE = {
