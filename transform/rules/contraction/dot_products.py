@@ -16,7 +16,17 @@ from unity.ir.stmt import Stmt
 from unity.machine.machine import MACHINE
 from unity.machine.target import Target
 
-from ...blocks.access import all_axes, collapsed, known_of, may_trap, mentions, place
+from ...blocks.access import (
+    Reshaped,
+    all_axes,
+    as_written,
+    collapse,
+    known_of,
+    may_trap,
+    mentions,
+    part,
+    place,
+)
 from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Axis, Nest
 from ...blocks.stage import stage_of
@@ -24,6 +34,7 @@ from ...roles.lanes import lanes_for
 from ...roles.reduction import lanes_along
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
+from ...tactics.reshaping import reshape
 from ...tactics.result import with_result
 from ...tactics.threads import share
 from ...tactics.tile_sizes import row_tiers
@@ -97,16 +108,25 @@ def _tile(axis: Axis, largest: int) -> int:
     return row_tiers(axis.extent, largest)[0].size
 
 
+def matched(nest: Nest, target: Target) -> tuple[Reshaped, Dots] | None:
+    """A stage over the axes that it is laid out over, and their roles; None if not for the rule."""
+    if nest.reduction is None:
+        return None
+    shaped = collapse(part(as_written(nest)))
+    dots = dots_of(shaped.nest, target)
+    return None if dots is None else (shaped, dots)
+
+
 def dot_products(nest: Nest, target: Target) -> Stmt | None:
     """Applies where every read is contiguous, or still, along the innermost reduced axis."""
-    nest = collapsed(nest)
-    dots = dots_of(nest, target)
-    if dots is None:
+    found = matched(nest, target)
+    if found is None:
         return None
-    stage = stage_of(nest, named=True)
+    shaped, dots = found
+    stage = stage_of(shaped.nest, named=True)
     sch = Schedule(stage.func, target)
     try:
-        schedule_dots(sch, nest, dots, f"{nest.name}_result")
+        schedule_dots(sch, shaped.nest, dots, f"{nest.name}_result")
     except UnityError:
         return None
     return stage.around(sch.func.body)
@@ -121,17 +141,15 @@ def steps_of_dots(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
         behind: The names of the blocks behind.
 
     Raises:
-        UnityError: The rule joins axes first.
+        UnityError: A step is not known to be legal.
     """
     assert sch.target is not None
-    joined = collapsed(nest)
-    dots = dots_of(joined, sch.target)
-    if dots is None or all_axes(joined) != all_axes(nest):
-        raise UnityError(
-            "the rule joins axes of this kernel first",
-            hint="Schedule(func) starts from the kernel as it is",
-        )
-    schedule_dots(sch, joined, dots, with_result(sch, nest.name, behind))
+    found = matched(nest, sch.target)
+    assert found is not None
+    shaped, dots = found
+    result = with_result(sch, nest.name, behind)
+    reshape(sch, nest, shaped, result)
+    schedule_dots(sch, shaped.nest, dots, result)
 
 
 def schedule_dots(sch: Schedule, nest: Nest, dots: Dots, result: str) -> None:
