@@ -182,9 +182,19 @@ def plain_store(block: Block) -> Store | None:
 
 
 def axes_of_index(indices: Sequence[PrimExpr], block: Block) -> list[BlockAxis] | None:
-    """The axes that index an element, each once; None if something else does."""
+    """The axes that index an element, each once; None if something else does.
+
+    An axis whose one point is 0 may stand there as 0.
+    """
     by_var = {a.var: a for a in block.axes}
-    found = [by_var[i] for i in indices if isinstance(i, PrimVar) and i in by_var]
+    one = Range(imm(0), imm(1))
+    points = [a for a in block.axes if a.kind == "S" and a.domain == one and a.var not in indices]
+    found: list[BlockAxis] = []
+    for i in indices:
+        if isinstance(i, PrimVar) and i in by_var:
+            found.append(by_var[i])
+        elif i == imm(0) and points:
+            found.append(points.pop(0))
     return found if len(found) == len(indices) == len({a.var for a in found}) else None
 
 

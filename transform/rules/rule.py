@@ -145,7 +145,15 @@ class Rule(Generic[S, R, D]):
     def on(self, stages: S, target: Target) -> Found | None:
         """The rule on some stages; None where it is not for them."""
         roles = self.match(stages, target)
-        return None if roles is None else self._found(roles, self.decide(roles, target), target)
+        if roles is None:
+            return None
+        found = self._found(roles, self.decide(roles, target), target)
+        if self.steps is not None:
+            try:
+                found.stmt()
+            except UnityError:
+                return None  # a step is not known to be legal there: a rule behind takes it
+        return found
 
     def _found(self, roles: R, decisions: D, target: Target) -> Found:
         return Found(

@@ -86,8 +86,14 @@ def test_a_product_with_an_epilogue_is_a_program(rows: int) -> None:
     assert_same(func, sch.func, {})
 
 
-def test_matrices_of_a_batch_are_tasks() -> None:
-    func, _ = unscheduled("matmul_packed", ((2, 3, 5), (2, 2, 5, 8)), {"columns": 13})
+@pytest.mark.parametrize(
+    ("x", "w"),
+    [((2, 3, 5), (2, 2, 5, 8)), ((1, 1, 8), (2, 8, 8)), ((1, 4, 8), (2, 8, 8))],
+    ids=["a batch", "one row of rank 3", "one matrix of a batch"],
+)
+def test_axes_of_one_point_and_batches(x: tuple[int, ...], w: tuple[int, ...]) -> None:
+    func, _ = unscheduled("matmul_packed", (x, w), {"columns": 13})
     sch = default_schedule(func, SHORTEST)
     assert default_rules(func, SHORTEST)[0].rule == "packed"
+    assert "lay_out" not in {step.name for step in sch.trace}
     assert_same(func, sch.func, {})
