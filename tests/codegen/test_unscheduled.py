@@ -166,7 +166,7 @@ def test_decisions_are_changed_by_a_call_and_by_a_pipeline() -> None:
     assert first_difference(made.func, other.schedule("softmax").func) is None
     assert first_difference(made.func, usual.schedule("softmax").func) is not None
     assert other.rules("softmax", {"total": {"vectors": 1}})[0].decisions["vectors"] == 1
-    with pytest.raises(UnityError, match=r"vectors=0 is not legal for the rule 'rows'"):
+    with pytest.raises(UnityError, match="vectors=0 is not legal"):
         usual.schedule("softmax", {"peak": {"vectors": 0}})
 
 
