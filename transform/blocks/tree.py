@@ -38,6 +38,8 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from .regions import GIVEN, kept
+
 NOTHING = Seq(())
 Path = tuple[Stmt, ...]
 """From a function's body down to a statement, both taken in."""
@@ -359,8 +361,10 @@ def honest(func: PrimFunc) -> PrimFunc:
 
 
 def with_regions(block: Block) -> Block:
-    """The block with its read and write regions found anew."""
+    """The block with its read and write regions found anew, but for given ones that still hold."""
     reads, writes = block_regions(block.body, block.init, [a.var for a in block.axes])
+    if GIVEN in block.attrs:
+        reads, writes = kept(block, block.reads, reads), kept(block, block.writes, writes)
     return replace(block, reads=reads, writes=writes)
 
 

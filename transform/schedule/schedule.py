@@ -20,6 +20,7 @@ from . import primitives as p
 from .arguments import is_step, query, step
 from .as_python import as_python
 from .condition import Condition, condition_of
+from .index_map import AnyMap, as_map
 from .laying_out import lay_out
 from .refs import AnyBlock, BlockRef, LoopRef, Name
 from .state import as_ref, name_of
@@ -138,6 +139,16 @@ class Schedule(
         """Set an attribute of a loop or a block."""
         done = p.annotate(self.func, self._at(at), key, value)
         self._do("annotate", (as_ref(at), key, value), done)
+
+    @step
+    def annotate_buffer_access(
+        self, block: AnyBlock, index: int | str, kind: str, ranges: AnyMap
+    ) -> None:
+        """What a block touches of a buffer, where less is known than is true."""
+        m = as_map(ranges)
+        access = self._at_access("annotate_buffer_access", block, index, kind)
+        done = p.annotate_buffer_access(self.func, *access, kind, m)
+        self._do("annotate_buffer_access", (as_ref(block), index, kind, m), done)
 
     @step
     def unannotate(self, at: LoopRef | AnyBlock, key: Name) -> None:

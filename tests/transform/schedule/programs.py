@@ -110,6 +110,13 @@ def _padded(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
     return te.compute((rows, m), element, name)
 
 
+def _between(t: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
+    def element(i: PrimVar, j: PrimVar) -> PrimExpr:
+        return t[te.max_(i - 1, 0), j] + t[i, te.min_(j + 1, m - 1)]
+
+    return te.compute((rows, m), element, name)
+
+
 def _sum(t: te.Tensor, x: te.Tensor, rows: Dim, m: int, name: str) -> te.Tensor:
     return te.compute((rows, m), lambda i, j: t[i, j] + x[i, j], name)
 
@@ -125,7 +132,9 @@ def random_chain(random: Random) -> PrimFunc:
     for k in range(random.randint(2, 4)):
         before = y
         name = f"s{k}"
-        match random.randrange(6):
+        match random.randrange(7):
+            case 6:
+                y = _between(before, rows, m, name)
             case 5:
                 y = _padded(before, rows, m, name)
             case 0 if rows is not n:

@@ -227,6 +227,23 @@ def _roll(sch: Schedule, random: Random, block: str) -> None:
     sch.rolling_buffer(block, 0, loop)
 
 
+def _region(sch: Schedule, random: Random, block: str) -> None:
+    """A region as it is, by a step wider at each end, or around an axis."""
+    found = next(b for b in all_blocks(sch.func.body) if b.name == block)
+    kind, regions = random.choice([("read", found.reads), ("write", found.writes)])
+    index = random.randrange(max(1, len(regions)))
+    axes = tuple(a.var for a in found.axes)
+    ends: list[PrimExpr] = []
+    for k, r in enumerate(regions[index].ranges if regions else ()):
+        around = [(r.begin - 1, r.begin + r.extent + 1), (r.begin, r.begin + r.extent)]
+        around += [(axes[k] - 1, axes[k] + 2)] * 2 if k < len(axes) else []
+        ends += random.choice(around)
+    sch.annotate_buffer_access(block, index, kind, IndexMap(axes, tuple(ends)))
+    if kind == "read":
+        maker = random.choice([b.name for b in sch.get_producers(block)] or [block])
+        sch.compute_at(maker, some_loop(sch, random, block))
+
+
 def _lanes(sch: Schedule, random: Random, block: str) -> None:
     _, lanes = sch.split(some_loop(sch, random, block), [None, random.choice([2, 3, 4])])
     sch.vectorize(lanes)
@@ -294,7 +311,7 @@ REDUCTIONS: tuple[Step, ...] = (
 )
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
-    *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill, _roll),
+    *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill, _roll, _region),
     *(_fetch, _split, _reorder, _versions, _siblings, _siblings),
 )
 

@@ -403,6 +403,22 @@ CASES: dict[str, tuple[Program, Do, str]] = {
         lambda s: s.cache_index("b", "local", -1),
         "cache_index, argument 3 'threshold': it must not be negative, got -1",
     ),
+    "a region of neither": (
+        HOSTILE["matmul"],
+        lambda s: s.annotate_buffer_access("b", 0, "both", lambda i, j, k: (i, i + 1, k, k + 1)),
+        "annotate_buffer_access, argument 3 'kind': it is 'read' or 'write', got 'both'",
+    ),
+    "a region with an end missing": (
+        HOSTILE["matmul"],
+        lambda s: s.annotate_buffer_access("b", 0, "read", lambda i, j, k: (i, k)),
+        "annotate_buffer_access, argument 4 'ranges': it gives 2 numbers, not a begin and an end "
+        "for each dimension of 'a'",
+    ),
+    "a region that is too small": (
+        HOSTILE["matmul"],
+        lambda s: s.annotate_buffer_access("b", 0, "read", lambda i, j, k: (i, i + 1, 0, k)),
+        "annotate_buffer_access, argument 4 'ranges': an access to 'a' is not known to lie between",
+    ),
     "an address": (
         FOREIGN,
         lambda s: s.transform_layout("p", 0, lambda i, j: (j, i)),
@@ -655,6 +671,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "cache_index": ("p", "local", 0),
     "rolling_buffer": ("p", 0, Loop("p", 0)),
     "rfactor": (Loop("s", 1), 0, Loop("s", 0)),
+    "annotate_buffer_access": ("p", 0, "read", _swapped),
     "blockize": (Loop("s", 1),),
     "tensorize": (Loop("s", 1), "nothing"),
     "transform_layout": ("p", 0, _swapped),

@@ -5,6 +5,7 @@ Loops are given by variable, blocks by name; `unity.transform.schedule.Schedule`
 """
 
 from .annotate import annotate, unannotate
+from .annotate_buffer_access import annotate_buffer_access
 from .blocks.blockize import blockize
 from .blocks.decompose_padding import decompose_padding
 from .blocks.pad_einsum import pad_einsum
@@ -59,6 +60,7 @@ from .storage.write_at import write_at
 __all__ = [
     "add_unit_loop",
     "annotate",
+    "annotate_buffer_access",
     "bind",
     "blockize",
     "cache_index",

@@ -26,6 +26,11 @@ MAPS: tuple[Callable[..., Sequence[Operand]], ...] = (
     lambda i, j: (i * 8 + j,),
     lambda i, j, k: (k, j, i),
 )
+RANGES: tuple[Callable[..., Sequence[Operand]], ...] = (
+    lambda i: (i - 1, i + 2),
+    lambda i, j: (i, i + 1, j - 1, j + 2),
+    lambda i, j, k: (i, i + 1, k, k + 1),
+)
 
 
 def next_steps(sch: Schedule) -> list[Step]:
@@ -88,6 +93,8 @@ def _of_block(block: str, axes: int) -> list[Step]:
         ("pad_einsum", (block, [4] * axes)),
         ("pad_einsum", (block, [2, 4, 3][:axes])),
         ("annotate", (block, "note", 1)),
+        *(("annotate_buffer_access", (block, 0, "read", each)) for each in RANGES),
+        *(("annotate_buffer_access", (block, 0, "write", each)) for each in RANGES),
         *(("cache_index", (block, "local", k)) for k in (0, 1)),
         ("reorder_block_iter_var", (block, list(range(axes))[::-1])),
         *(("specialize_when", (fact, block)) for fact in FACTS),
