@@ -78,7 +78,6 @@ def accumulate(
     reduction: Reduction,
     value: PrimExpr,
     buffer: Buffer,
-    guard: PrimExpr | None = None,
     only: frozenset[int] | None = None,
 ) -> Stmt:
     """One step of the reduction on every accumulator.
@@ -88,7 +87,6 @@ def accumulate(
         reduction: What is reduced.
         value: The value of the step, over the axes' variables and the lane.
         buffer: Where the accumulators are.
-        guard: Which lanes take part, None for all; loads in `value` must be predicated by it.
         only: The columns that take part, None for all.
     """
 
@@ -104,8 +102,6 @@ def accumulate(
     def added(r: int, c: int) -> Stmt:
         expr = bound_loads(value, {**shared, **of_row[r], **of_column[c]})
         step = substitute_prim(_masked(expr, tile, c), tile.values(r, c))
-        if guard is not None:
-            step = Select(guard, step, reduction.identity)
         now = Binary(reduction.op, Load(buffer, (tile.slot(r, c),)), step)
         return Store(buffer, (tile.slot(r, c),), now)
 
