@@ -27,7 +27,7 @@ def compile_in_child(text: str, target: Target, level: Level) -> bytes:
         UnsupportedError: LLVM could not generate code for the target.
     """
     fields = asdict(target)
-    del fields["machine"]  # what things take there decides nothing any more
+    del fields["machine"], fields["scopes"]  # what schedules look at decides nothing any more
     request = json.dumps({"target": fields, "level": level}) + "\n" + text
     done = subprocess.run(
         [sys.executable, "-m", "unity.codegen.llvm.child"],

@@ -65,4 +65,4 @@ def main(x: f32[Tensor, 1, 16, 8, 64], w: f32[Tensor, 32, 8, 1, 1]) -> f32[Tenso
         if isinstance(s, For) and s.kind == "unrolled" and isinstance(s.extent, Imm)
     }
     assert any(isinstance(s, Allocate) for s in walk_stmt(laid_out.body))
-    assert written_out["i1_1"] > 1  # channels of a group
+    assert written_out["ax2_1"] > 1  # channels of a group
