@@ -12,7 +12,6 @@ from unity.ir.stmt import Block, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 
-from ..blocks.access import all_axes, parted
 from ..blocks.nest import Nest, opened
 from ..blocks.tree import distinct, over_sizes
 from ..schedule.primitives import specialize_when
@@ -23,17 +22,24 @@ from .by_name import with_temporaries
 from .contraction.dot_products import steps_of_dots
 from .contraction.plain import steps_of_plain
 from .contraction.tiled import steps_of_contraction
-from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
+from .cover import NO_POINTS, Decide, Taken, cover, is_empty, parts_of, product_read_in_tile
 from .elementwise import steps_of_elementwise
 from .equal_dims import when_dims_are_equal
 from .rule import Legal
-from .table import OF_PARTS
+
+
+def _steps_without_points(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
+    """Leave a stage without points as it is; lay out one that reduces nothing as any reduction."""
+    if not is_empty(nest.axes):
+        steps_of_plain(sch, nest, behind)
+
 
 STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
     "elementwise": steps_of_elementwise,
     "contraction": steps_of_contraction,
     "dot_products": steps_of_dots,
     "plain": steps_of_plain,
+    NO_POINTS.name: _steps_without_points,
 }
 """The rules that are made of steps, on a stage and the blocks that its write-back does."""
 
@@ -125,23 +131,18 @@ def default_schedule(
             program(sch, with_result(sch, stage.name, each.parts[0].behind))
             continue
         steps = STEPS.get(each.rule)
-        if steps is not None and isinstance(stage, Nest) and _has_whole_axes(stage, each.rule):
+        if steps is not None and isinstance(stage, Nest):
             trial = sch.copy()
             try:
                 steps(trial, stage, each.parts[0].behind)
             except UnityError:
-                pass  # it joins axes first, or lays out two versions
+                pass  # one of its versions is of no steps
             else:
                 sch = trial
                 continue
         if each.names:
             sch.lay_out(each.rule, each.names, each.found.decisions)
     return sch
-
-
-def _has_whole_axes(stage: Nest, rule: str) -> bool:
-    """Whether no rule parts axes of a stage before it lays it out."""
-    return rule not in OF_PARTS or all_axes(parted(stage)) == all_axes(stage)
 
 
 def _wanted(decisions: Decisions | None) -> Decide | None:

@@ -44,7 +44,7 @@ RULES: tuple[AnyRule[Nest], ...] = (
     at_once("plain", plain),
 )
 
-OF_PARTS = frozenset({"streamed", "plain"})
+OF_PARTS = frozenset({"streamed"})
 """Rules that want axes that are divided inside reads parted first (`parted`).
 
 Those for weights in groups and panels read the division itself.

@@ -7,9 +7,12 @@ import pytest
 
 import unity
 from tests.transform.cases import floats
+from tests.transform.rules.kernels import lowered
+from tests.transform.tensor.kernels import CPU, assert_same
 from unity.interpreter import interpret
 from unity.ir.types import TensorType
 from unity.script import parse
+from unity.transform.rules.default import default_schedule, schedule
 
 VIEWS = {
     "turned": "R.permute_dims(x)",
@@ -72,3 +75,36 @@ def test_nothing_and_one() -> None:
                 np.testing.assert_allclose(
                     np.asarray(b, float), np.asarray(a, float), 1e-4, 1e-5, err_msg=message
                 )
+
+
+BARE = """
+@script.prim_func
+def main(
+    x: f32[Buffer, {0}, {1}], c: f32[Buffer, {0}], d: f32[Buffer, {0}, {1}]
+) -> None:
+    t = T.alloc(({0},), "float32")
+    for i, j in T.grid({0}, {1}):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", i, j)
+            with T.init():
+                t[vi] = 3.0
+            t[vi] += x[vi, vj]
+    for i in range({0}):
+        with T.block("relu"):
+            vi = T.axis.spatial({0}, i)
+            c[vi] = T.max(t[vi], 0.0)
+    for i, j in T.grid({0}, {1}):
+        with T.block("twice"):
+            vi, vj = T.axis.remap("SS", i, j)
+            d[vi, vj] = x[vi, vj] * 2.0
+"""
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+def test_a_program_of_steps_gives_the_init(shape: tuple[int, int]) -> None:
+    before = parse(BARE.format(*shape)).prim_funcs()["main"]
+    sch = default_schedule(before, CPU)
+    assert "lay_out" not in [step.name for step in sch.trace]
+    for done in (sch.func, schedule(before, CPU)):
+        assert_same(before, done, {})
+        assert_same(before, lowered(done, CPU), {})

@@ -9,10 +9,12 @@ from unity.ir.prim_expr import Imm, SizeVar
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
+from ...blocks.access import as_written, part
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest
 from ...blocks.stage import stage_of
 from ...schedule.schedule import Schedule
+from ...tactics.reshaping import reshape
 from ...tactics.result import with_result
 from ...tactics.threads import share
 
@@ -41,9 +43,11 @@ def steps_of_plain(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
     schedule_plain(sch, nest, with_result(sch, nest.name, behind))
 
 
-def schedule_plain(sch: Schedule, nest: Nest, result: str) -> None:
+def schedule_plain(sch: Schedule, written: Nest, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
-    reduction = nest.reduction
+    shaped = part(as_written(written))
+    reshape(sch, written, shaped, result)
+    nest, reduction = shaped.nest, shaped.nest.reduction
     assert reduction is not None
     loops = sch.get_loops(nest.name)
     points, steps = loops[: len(nest.axes)], loops[len(nest.axes) :]

@@ -10,7 +10,7 @@ from unity import te
 from unity.ir.dims import dim
 from unity.ir.stmt import IfThen, PrimFunc
 from unity.ir.visit import walk_stmt
-from unity.transform.rules.default import default_schedule, schedule
+from unity.transform.rules.default import default_rules, default_schedule, schedule
 from unity.transform.tactics import packing
 
 N = dim("n")
@@ -61,3 +61,15 @@ def test_few_and_many_rows_are_versions(monkeypatch: pytest.MonkeyPatch) -> None
         low = lowered(done, CPU)
         for n in (0, 1, 3, 4, 11):
             assert_same(before, low, {"n": n})
+
+
+def test_a_sum_that_may_trap_is_parted_by_steps() -> None:
+    x, z = te.placeholder((3, 5), "int32", "x"), te.placeholder((5,), "int32", "z")
+    k = te.reduce_axis(5, "k")
+    y = te.compute((6,), lambda o: te.sum(x[o // 2, k.var] // z[k.var], [k]), "y")
+    before = te.create_prim_func([x, z, y])
+    assert [r.rule for r in default_rules(before, CPU)] == ["plain"]
+    sch = default_schedule(before, CPU)
+    assert [step.name for step in sch.trace].count("transform_block_layout") == 2
+    for done in (sch.func, schedule(before, CPU)):
+        assert_same(before, done, {})
