@@ -38,6 +38,13 @@ def test_kernels_of_whole_models(walk: Walk) -> None:
 @pytest.mark.rotated(8)
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_kernels_of_operators(operator: str) -> None:
+    some = dict(list(kernels_of(operator).items())[::5])
+    hold(operator, Row.of(some, LEVELS["avx2"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_all_kernels_of_operators(operator: str) -> None:
     hold(operator, Row.of(kernels_of(operator), LEVELS["avx2"]))
 
 
