@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.codegen.llvm.run_kernel import build
+from tests.transform.schedule.cases import Steps, assert_kept, assert_refused
 from tests.transform.schedule.hostile import HOSTILE, Program
-from tests.transform.schedule.hostile.program import contents, differ, filled, told_apart
-from tests.transform.tensor.kernels import after
-from unity.errors import UnityError
 from unity.transform.schedule import Schedule
-from unity.transform.tensor import lowering
-
-Steps = Callable[[Schedule], object]
 
 IMAGE = Program(
     "a: f32[Buffer, n, 8], c: f32[Buffer, n + 2, 10]",
@@ -62,19 +54,7 @@ LEGAL: dict[str, Steps] = {
 
 
 def test_compiled() -> None:
-    made = {name: Schedule(IMAGE.func()) for name in LEGAL}
-    for name, steps in LEGAL.items():
-        before = made[name].func
-        steps(made[name])
-        assert differ(IMAGE, before, made[name].func) is None, f"{name}\n{made[name].func}"
-    kernels = build({f"k{k}": after(s.func, *lowering()) for k, s in enumerate(made.values())})
-    func = IMAGE.func()
-    for sizes in IMAGE.sizes:
-        wanted = contents(func, func, sizes)
-        for name, kernel in zip(made, kernels.values(), strict=True):
-            got = filled(func, sizes)
-            assert kernel(got, sizes) == 0
-            assert told_apart(func, wanted, got) is None, name
+    assert_kept({name: (IMAGE, steps) for name, steps in LEGAL.items()})
 
 
 def test_loops_shrink() -> None:
@@ -130,7 +110,4 @@ REFUSED: dict[str, tuple[Program, Steps, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    program, steps, message = REFUSED[name]
-    with pytest.raises(UnityError) as found:
-        steps(Schedule(program.func()))
-    assert found.value.message == message
+    assert_refused(*REFUSED[name])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.transform.schedule.hostile import Program, differ
-from unity.errors import UnityError
+from tests.transform.schedule.cases import Steps, assert_kept, assert_refused
+from tests.transform.schedule.hostile import Program
 from unity.transform.schedule import Schedule
-
-Steps = Callable[[Schedule], object]
 
 PACKED = Program(
     "a: f32[Buffer, 4, n], b: f32[Buffer, n, 6], c: f32[Buffer, 4, 6], d: f32[Buffer, 4, 6]",
@@ -67,13 +63,8 @@ LEGAL: dict[str, tuple[Program, Steps]] = {
 }
 
 
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(name: str) -> None:
-    program, steps = LEGAL[name]
-    sch = Schedule(program.func())
-    before = sch.func
-    steps(sch)
-    assert differ(program, before, sch.func) is None, sch.func
+def test_legal() -> None:
+    assert_kept(LEGAL)
 
 
 def two(first: str, second: str) -> Program:
@@ -198,7 +189,4 @@ for i in range(8):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    program, steps, message = REFUSED[name]
-    with pytest.raises(UnityError) as found:
-        steps(Schedule(program.func()))
-    assert found.value.message == message
+    assert_refused(*REFUSED[name])

@@ -11,6 +11,7 @@ from tests.transform.schedule.hostile import HOSTILE, Program
 from unity.errors import UnityError
 from unity.ir.prim_expr import Operand
 from unity.transform.schedule import BlockRef, LoopRef, Schedule
+from unity.transform.schedule.schedule import INSTRUCTIONS
 
 Do = Callable[[Schedule], object]
 
@@ -641,6 +642,9 @@ STEPS: dict[str, tuple[object, ...]] = {
     "reorder": (Loop("s", 0), Loop("s", 1)),
     "tile": (Loop("s", 0), Loop("s", 1), 2, 2),
     "vectorize": (Loop("s", 0),),
+    "parallel": (Loop("s", 0),),
+    "unroll": (Loop("s", 0),),
+    "get_loops": ("s",),
     "bind": (Loop("s", 0), "threadIdx.x"),
     "annotate": ("s", "note", 1),
     "unannotate": ("s", "note"),
@@ -650,6 +654,8 @@ STEPS: dict[str, tuple[object, ...]] = {
     "fuse_siblings": (Loop("p", 0), Loop("q", 0)),
     "compute_inline": ("p",),
     "compute_at": ("p", Loop("s", 0), Loop("s", 0)),
+    "reverse_compute_inline": ("q",),
+    "prefetch": ("p", 0, Loop("p", 0), Loop("p", 0), Loop("p", 0), 1),
     "reverse_compute_at": ("q", Loop("s", 0)),
     "cache_read": ("s", 0, "local"),
     "cache_inplace": ("s", 0, "local"),
@@ -682,8 +688,13 @@ STEPS: dict[str, tuple[object, ...]] = {
     "sample_categorical": ([1, 2], [0.5, 0.5]),
     "sample_compute_location": ("p",),
     "specialize": ({},),
+    "lay_out": ("rows", ["p"], {}),
     "specialize_when": ("n >= 2", "p"),
 }
+
+
+def test_every_step_is_given_junk() -> None:
+    assert STEPS.keys() == INSTRUCTIONS.keys()
 
 
 @pytest.mark.rotated(2)

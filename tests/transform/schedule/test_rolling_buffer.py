@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.codegen.llvm.run_kernel import build
+from tests.transform.schedule.cases import Steps, assert_kept, assert_refused
 from tests.transform.schedule.hostile import Program
-from tests.transform.schedule.hostile.program import contents, differ, filled, told_apart
-from tests.transform.tensor.kernels import after
-from unity.errors import UnityError
 from unity.ir.stmt import Allocate
 from unity.ir.visit import walk_stmt
 from unity.transform.blocks.extents import number
 from unity.transform.schedule import Schedule
-from unity.transform.tensor import lowering
-
-Steps = Callable[[Schedule], object]
 
 
 def windows(step: int = 1, n: int | str = "n") -> Program:
@@ -87,20 +79,7 @@ LEGAL: dict[str, tuple[Program, Steps]] = {
 
 
 def test_compiled() -> None:
-    made: dict[str, Schedule] = {}
-    for name, (program, steps) in LEGAL.items():
-        made[name] = Schedule(program.func())
-        before = made[name].func
-        steps(made[name])
-        assert differ(program, before, made[name].func) is None, f"{name}\n{made[name].func}"
-    names = {name: f"k{k}" for k, name in enumerate(LEGAL)}
-    kernels = build({names[name]: after(s.func, *lowering()) for name, s in made.items()})
-    for name, (program, _) in LEGAL.items():
-        func = program.func()
-        for sizes in program.sizes:
-            got = filled(func, sizes)
-            assert kernels[names[name]](got, sizes) == 0
-            assert told_apart(func, contents(func, func, sizes), got) is None, name
+    assert_kept(LEGAL)
 
 
 def test_holds_a_window() -> None:
@@ -154,7 +133,4 @@ REFUSED: dict[str, tuple[Program, Steps, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    program, steps, message = REFUSED[name]
-    with pytest.raises(UnityError) as found:
-        steps(Schedule(program.func()))
-    assert found.value.message == message
+    assert_refused(*REFUSED[name])
