@@ -148,10 +148,11 @@ def known_at(path: Path) -> Analyzer:
 
 def known_above(path: Path) -> Analyzer:
     """The same without the statement at the end: conditions over sizes hold where it stands."""
-    known, above = known_at(path[:-1]), path[-2] if len(path) > 1 else None
+    *before, end = path
+    known, above = known_at(tuple(before)), before[-1] if before else None
     if not isinstance(above, IfThen) or not over_sizes(above.condition):
         return known
-    holds = path[-1] is above.then
+    holds = end is above.then
     return known.with_condition(above.condition if holds else Not(above.condition))
 
 
