@@ -158,6 +158,7 @@ print(text)
     assert "    ScheduleByRule(rules=(in_sixteens,)),\n" in out
 
 
+@pytest.mark.long("starts Python anew for each package")
 def test_a_package_that_fails_is_named_and_breaks_no_other(site: Path) -> None:
     program = f"""{MODEL}
 for name in ("broken", "nothing", "absent"):
@@ -176,6 +177,7 @@ unity.compile(module, "acme")
     assert "broken-unity 0.9 may not replace the backend 'cpu'" in logged
 
 
+@pytest.mark.long("starts Python anew for each command")
 def test_commands_take_a_target(site: Path, tmp_path: Path) -> None:
     model = str(tmp_path / "model.onnx")
     compiled = str(tmp_path / "model.unity")

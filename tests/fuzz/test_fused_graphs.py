@@ -255,7 +255,8 @@ def test_sequence_networks(seed: int) -> None:
     check(network(seed, SEQUENCE_STEPS, (N, T, 4 + seed % 7)), seed)
 
 
-@pytest.mark.rotated(1)
+@pytest.mark.long("compiles a block with attention of unknown lengths")
+@pytest.mark.rotated(2)
 def test_embedding_and_head() -> None:
     """Ids to vectors, a block, the last step's scores, the best of them."""
     g = Growth(Random(0), np.random.default_rng(0), GraphBuilder())

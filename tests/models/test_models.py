@@ -101,6 +101,8 @@ def test_one_decoder_serves_twenty_lengths() -> None:
         compare(model, executable, decoder_step(past, 2, 4, 16, 500))
 
 
+@pytest.mark.long("compiles a decoder of unknown lengths")
+@pytest.mark.rotated(1)
 def test_several_new_tokens_at_once() -> None:
     model, executable = decoder()
     feeds = decoder_step(9, 2, 4, 16, 500)

@@ -51,6 +51,7 @@ def feeds_for(path: Path, sizes: dict[str, int]) -> Feeds:
     return found
 
 
+@pytest.mark.long("a model as it is published, compiled and run by two engines")
 @pytest.mark.parametrize("case", MODELS)
 def test_a_real_model(case: str) -> None:
     ort = pytest.importorskip("onnxruntime")

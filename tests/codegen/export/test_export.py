@@ -142,6 +142,7 @@ def test_several_threads_at_once_and_different_numbers_of_them(library: Exported
         assert list(workers.map(wrong, range(3))) == [0, 0, 0]
 
 
+@pytest.mark.long("compiles C against two libraries")
 def test_models_and_two_libraries_in_one_process(tmp_path: Path) -> None:
     """Both have kernels and a thread pool of the same names, which must not meet."""
     cases = {

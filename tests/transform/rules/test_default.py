@@ -75,7 +75,8 @@ def packed_product(rows: Dim) -> PrimFunc:
     return te.create_prim_func([a, b, bias, z])
 
 
-@pytest.mark.rotated(4)
+@pytest.mark.long("interprets 83 columns in every tail of tiles")
+@pytest.mark.rotated(8)
 @pytest.mark.parametrize("target", [CPU, WIDE], ids=["avx2", "avx512"])
 @pytest.mark.parametrize("rows", [14, dim("n")], ids=str)
 def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,8 @@ def hold(name: str, found: Row) -> None:
     assert found.not_by_steps <= before.not_by_steps, found.written
 
 
-@pytest.mark.rotated(10)
+@pytest.mark.long("prints and runs the program of each kernel of a model")
+@pytest.mark.rotated(20)
 @pytest.mark.parametrize("walk", SMALL.values(), ids=list(SMALL))
 def test_kernels_of_models(walk: Walk) -> None:
     hold(walk.name, Row.of(walk.kernels(), LEVELS[walk.machine]))
