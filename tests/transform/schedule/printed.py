@@ -41,8 +41,7 @@ def _as_loops(func: PrimFunc) -> PrimFunc:
     for s in walk_stmt(bare):
         used += [x.buffer for x in stmt_loads(s)]
         used += [s.buffer] if isinstance(s, Store) else []
-    order = {b: k for k, b in reversed(list(enumerate(used)))}  # registers may be in no load
-    for buffer in sorted(buffers, key=lambda b: order.get(b, len(used)), reverse=True):
+    for buffer in sorted({b for b in buffers if b in used}, key=used.index, reverse=True):
         bare = Allocate(buffer, bare)
     return replace(done, body=bare)
 
