@@ -96,7 +96,8 @@ def micro_kernel(layout: PanelLayout, reduction: Reduction, finish: Stmt, at: Pa
         masked=frozenset(range(at.vectors - 1, len(columns), at.vectors) if at.masked else ()),
     )
     size = len(at.rows) * len(columns)
-    copies = max(1, min(UNROLL, IN_FLIGHT // size, number(layout.depth.extent) or UNROLL))
+    steps = number(layout.depth.extent) if at.run is None else at.run.steps
+    copies = max(1, min(UNROLL, IN_FLIGHT // size, steps or UNROLL))
     dtype = reduction.value.dtype
     first, *others = (
         Buffer("acc", (imm(size * layout.lanes),), dtype, scope="local") for _ in range(copies)

@@ -178,6 +178,22 @@ def test_what_is_not_legal_is_refused_with_the_fact() -> None:
         default_schedule(MATMUL, TARGET, {block: {"ahead": 2}})
 
 
+def test_a_run_may_have_fewer_steps_than_a_sum_has_copies() -> None:
+    changes = {"matmul": {"rows": 1, "last_rows": 1, "runs": 8}}
+    assert_same(MATMUL, default_schedule(MATMUL, TARGET, changes).func, {})
+
+
+def test_steps_in_a_row_divide_those_of_a_run() -> None:
+    func = FAMILIES[2].make()
+    (rule,) = default_rules(func, TARGET)
+    assert rule.rule == "packed"
+    assert list(rule.legal["runs"].values) == [1, 2, 3, 6]  # of 24 steps, 4 in a row
+    for changes in ({"runs": 6}, {"runs": 3, "steps": 8}):
+        assert_same(func, default_schedule(func, TARGET, {"matmul": changes}).func, {})
+    with pytest.raises(UnityError, match="steps=4 is not legal for the rule 'packed': of 3 steps"):
+        default_schedule(func, TARGET, {"matmul": {"runs": 8}})
+
+
 def test_a_backend_decides_otherwise() -> None:
     def narrow(rule: AppliedRule, target: Target) -> dict[str, int]:
         assert target == TARGET

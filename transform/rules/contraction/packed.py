@@ -149,19 +149,24 @@ def _decide(product: Product, target: Target) -> PackedTiles:
 def _legal(product: Product, how: PackedTiles, target: Target) -> Neighbourhood:
     why = f"a row's sums take {product.vectors} of {target.vector_registers} registers"
     one = Legal((False,), "there is no next panel, or no row")
-    steps = range(how.sums, min(product.depth, MOST_STEPS) + 1, how.sums)
+    each = product.depth // how.runs
+    row = range(how.sums, min(each, MOST_STEPS) + 1, how.sums)
+    steps = [n for n in row if how.runs == 1 or each % n == 0]
     sums, runs = [1], [1]
     if how.runs == 1:
         dividing = (n for n in range(1, UNROLL + 1) if product.depth % n == 0)
         sums = [n for n in dividing if how.steps % n == 0]
     if how.sums == 1 and product.layout.row is not None:
-        runs = [n for n in range(1, MOST_RUNS + 1) if product.depth % n == 0]
+        even = (n for n in range(2, MOST_RUNS + 1) if product.depth % (n * how.steps) == 0)
+        runs = [1, *even]
     return {
         "rows": Legal(range(1, _most_rows(product, target) + 1), why),
         "tiles": Legal(range(1, MOST + 1), f"a task takes at most {MOST} tiles"),
-        "steps": Legal(steps, f"of {product.depth} steps, {how.sums} at a time"),
+        "steps": Legal(steps, f"of {each} steps of a run, {how.sums} at a time"),
         "sums": Legal(sums, f"{product.depth} steps, {how.steps} in a row, divide evenly"),
-        "runs": Legal(runs, f"{product.depth} steps in equal runs, each sum had once"),
+        "runs": Legal(
+            runs, f"{product.depth} steps in equal runs, {how.steps} in a row, each sum had once"
+        ),
         "ahead": EITHER
         if product.panels > 1 and product.layout.row is not None and how.sums == 1
         else one,
