@@ -113,10 +113,11 @@ schedule = unity.pipeline("acme").until(unity.transform.tensor.CompactBuffers)
 from unity.transform import Context, backend_of
 lowered = schedule.run(alone, Context(backend_of("acme").machine(1)))
 print([line.strip() for line in str(lowered).splitlines() if "for " in line])  # its schedule
-module_of_product = unity.compile(module, "acme", resolve="tir")
+product = unity.compile(module, "acme", resolve="tir")
+(kernel,) = (name for name in product.kernels if "matmul" in name)
 try:
     unity.transform.schedule.Schedule(
-        module_of_product.kernel("matmul"), module_of_product.target
+        product.kernel(kernel), product.target
     ).cache_read("matmul", 0, "acme.dram")
 except unity.UnityError as error:
     print(error.hint)
