@@ -28,7 +28,7 @@ from unity.runtime.native import supported
 from unity.runtime.program import Program
 
 if TYPE_CHECKING:
-    from unity.transform.rules.default import Decisions
+    from unity.transform.rules.decisions import Decisions
     from unity.transform.schedule import AppliedRule, Schedule
 
 

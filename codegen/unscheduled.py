@@ -20,7 +20,7 @@ from unity.transform.rules.by_default import ScheduleDefault
 from unity.transform.tail import Tail
 
 if TYPE_CHECKING:
-    from unity.transform.rules.default import Decider, Decisions
+    from unity.transform.rules.decisions import Decider, Decisions
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class BeforeSchedule:
     """
 
     kernels: Mapping[str, PrimFunc] | None = None
-    decide: Decider | None = None
+    decide: Decider | Decisions | None = None
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Note them the first time."""
@@ -59,7 +59,7 @@ class Unscheduled:
     """
 
     kernels: Mapping[str, PrimFunc] | None = None
-    decide: Decider | None = None
+    decide: Decider | Decisions | None = None
     steps: Tail = field(default_factory=Tail)
 
     @staticmethod
@@ -85,6 +85,17 @@ class Unscheduled:
         func = self.kernels[name]
         return self.steps.lowered(name, func, ctx) if self.steps.steps else func
 
+    def require_decided(self) -> None:
+        """Refuse decisions for blocks that no kernel has.
+
+        Raises:
+            UnityError: There are such.
+        """
+        if isinstance(self.decide, Mapping) and self.kernels is not None:
+            from unity.transform.rules.decisions import require_blocks
+
+            require_blocks(self.decide, self.kernels.values())
+
     def decisions(self, name: str, ctx: Context, changes: Decisions | None) -> Decisions:
         """The decisions about a kernel that its rules do not take themselves.
 
@@ -96,10 +107,16 @@ class Unscheduled:
         Raises:
             UnityError: It is not laid out by default.
         """
-        from unity.transform.schedule import default_rules  # every rule: long to import
+        from unity.transform.rules.decisions import (  # every rule: long to import
+            decider,
+            require_decisions,
+        )
+        from unity.transform.schedule import default_rules
 
-        func, decide = self.kernel(name, ctx), self.decide
+        func, decide = self.kernel(name, ctx), decider(self.decide)
         require_by_default(name, func)
+        if changes is not None:
+            require_decisions(changes)
         if decide is None:
             return changes or {}
         rules = default_rules(func, ctx.target)

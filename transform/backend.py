@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
     from .graph.resolve import ResolveOption
     from .graph.resolve.cost import OpClass
     from .passes import Pipeline
-    from .rules.default import AppliedRule
+    from .rules.decisions import AppliedRule
     from .schedule import ScheduleRule
 
 log = getLogger(__name__)

@@ -39,6 +39,12 @@ class Pass(ABC):
 
     sees: ClassVar[Sight] = "program"
 
+    def __init_subclass__(cls) -> None:
+        """What is given to a pass and is none of its options is refused by a `UnityError`."""
+        made = "__init__"  # of the class with slots, which a dataclass makes of itself
+        if made in vars(cls):
+            setattr(cls, made, public(vars(cls)[made], late=True))
+
     @property
     def name(self) -> str:
         """What instruments call it: the class's name."""

@@ -46,8 +46,10 @@ from .tensor import (
     CheckScopes,
     CompactBuffers,
     FlattenBuffers,
+    HoistDivisions,
     LowerBlocks,
     MaskLanes,
+    MultipleAccumulators,
     ParallelOutermost,
     PartitionLoops,
     SimplifyTir,
@@ -106,11 +108,13 @@ TENSOR = Pipeline(
     (
         UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks
+        MultipleAccumulators(),  # of tiles, when their sizes are known
         MaskLanes(),  # of those that are left
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
+        HoistDivisions(),  # before loops are written out
         TransposeLanes(),  # while loops say which way they go
         VectorizeLoops(),
         UnrollLoops(),

@@ -8,6 +8,7 @@ the compiler may ask for the code of a kernel that it compiled before (`unity.co
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import cast
 
 from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
@@ -77,6 +78,9 @@ def _is_plain(value: object) -> bool:
         return True
     if isinstance(value, tuple):
         return all(_is_plain(v) for v in value)
+    if type(value) is dict:
+        items = cast("dict[object, object]", value).items()
+        return all(_is_plain(k) and _is_plain(v) for k, v in items)
     if is_dataclass(value) and not isinstance(value, type):
         ours = type(value).__module__.startswith("unity.")
         return ours and all(_is_plain(getattr(value, f.name)) for f in fields(value))

@@ -15,9 +15,7 @@ from unity import script
 from unity.errors import UnityError
 from unity.script import Buffer, R, T, Tensor, dim, f32
 from unity.transform.schedule import (
-    AppliedRule,
     Schedule,
-    ScheduleDefault,
     TensorIntrinsic,
     Trace,
     register_intrinsic,
@@ -102,48 +100,29 @@ print(f"by the rule's steps {milliseconds(by_rule):.2f} ms")
 
 # %% Its numbers are decisions, each with what else it may be. Five kernels: convolutions by blocks
 # of channels and by Winograd's tiles, a product of packed columns, a softmax, an attention.
-taps, columns = rng.standard_normal((64, 64, 3, 3), np.float32) / 24, w[:96, :100]
 network = script.parse(
     """
 @script.function
-def main(
-    image: f32[Tensor, 1, 64, 28, 28], rows: f32[Tensor, 40, 96], q: f32[Tensor, 1, 2, 48, 32]
-):
+def main(image: f32[Tensor, 1, 64, 28, 28], x: f32[Tensor, 40, 96], q: f32[Tensor, 1, 2, 48, 32]):
     halved = R.nn.conv2d(image, R.const("taps"), strides=2, padding=1)
     same = R.nn.conv2d(halved, R.const("taps"), padding=1)
-    product = R.matmul(rows, R.const("columns"))
-    return (same, product, R.nn.softmax(rows), R.nn.attention(q, q, q))
+    return (same, R.matmul(x, R.const("w")), R.nn.softmax(x), R.nn.attention(q, q, q))
 """,
-    {"taps": taps, "columns": columns},
+    {"taps": rng.standard_normal((64, 64, 3, 3), np.float32) / 24, "w": w[:96, :100]},
 )
-
-
-DECISIONS = {  # by a block that the rule takes
-    "pad": "rows",  # of the convolution that reads through its padding
-    "products": "tiles",  # of Winograd's
-    "matmul": "rows",
-    "softmax": "vectors",
-    "attention": "few",
-}
-
-
-def otherwise(rule: AppliedRule, target: unity.Target) -> dict[str, int]:
-    """One decision of the rules that take these blocks is the least that it may be."""
-    names = [DECISIONS[block] for block in rule.blocks if block in DECISIONS]
-    return {name: rule.legal[name].values[0] for name in names}
-
-
-shapes = ((1, 64, 28, 28), (40, 96), (1, 2, 48, 32))
-inputs = [rng.standard_normal(shape, np.float32) for shape in shapes]
-passes = unity.pipeline().replace(ScheduleDefault, ScheduleDefault(otherwise))
-usual, changed = unity.compile(network), unity.compile(network, pipeline=passes)
+usual = unity.compile(network)
+names = {"pad": "rows", "products": "tiles", "matmul": "rows", "softmax": "vectors"}
+names["attention"] = "few"  # a decision each, by a block that the rule takes
+rules = [rule for kernel in usual.kernels for rule in usual.rules(kernel)]
+least = {b: {names[b]: r.legal[names[b]].values[0]} for r in rules for b in r.blocks if b in names}
+changed = unity.compile(network, decisions=least)
+inputs = [rng.standard_normal(n, np.float32) for n in ((1, 64, 28, 28), (40, 96), (1, 2, 48, 32))]
 for was, now in zip(usual(*inputs), changed(*inputs), strict=True):  # the numbers stay
     np.testing.assert_allclose(now, was, rtol=1e-3, atol=1e-3)
-others = [k for k in usual.kernels if usual.rules(k) != changed.rules(k)]
-assert len(others) == len(DECISIONS)
-for kernel in others:  # the code does not
+others = [k for k in usual.kernels if usual.llvm(k) != changed.llvm(k)]
+assert len(others) == len(names)  # the code does not
+for kernel in others:
     print(kernel, *usual.rules(kernel), "->", *changed.rules(kernel), sep="\n    ")
-    assert usual.llvm(kernel) != changed.llvm(kernel)
 
 # %% For one kernel it is a call, and what can't be is refused with the reason.
 one = usual.schedule("softmax", {"softmax": {"vectors": 1}})

@@ -15,7 +15,7 @@ import numpy as np
 import unity
 import unity.demo
 from unity.runtime.explanation import Explanation
-from unity.transform.graph.resolve import Candidate, Site
+from unity.transform.graph.resolve import CallSite, Candidate
 from unity.transform.pattern import Pattern, any_, op
 
 path = Path(unity.demo.__file__).parent / "digits.onnx"
@@ -76,7 +76,7 @@ except unity.UnityError as error:
 
 
 # %% Or a function of yours decides. It sees what the compiler sees.
-def choose(site: Site, candidates: Sequence[Candidate]) -> Candidate:
+def choose(site: CallSite, candidates: Sequence[Candidate]) -> Candidate:
     """Matrix products by somebody else if there is anybody, the rest by us."""
     return candidates[-1] if site.op_name == "matmul" else candidates[0]
 

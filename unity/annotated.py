@@ -48,6 +48,8 @@ def _of(words: str, *classes: type) -> Kind:
 
 
 ANYTHING = Kind("anything", lambda _: True)
+DECISIONS = Kind("{block: {decision: value}}", lambda v: isinstance(v, Mapping))
+"""Changes of rules' decisions by blocks' names; who takes them says what is wrong within."""
 NONE = _of("None", type(None))
 _WORDS: Mapping[type, str] = {
     str: "text",

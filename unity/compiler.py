@@ -13,6 +13,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from unity.annotated import DECISIONS
 from unity.arguments import public
 from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
@@ -23,6 +24,7 @@ from unity.codegen.lower import lower
 from unity.collection import no_cycle_collection
 from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
+from unity.ir.dtype import Array
 from unity.ir.graph import Function
 from unity.ir.mapped import require_unchanged
 from unity.ir.module import IRModule
@@ -49,27 +51,38 @@ from unity.transform.check_temporaries import check_temporaries
 from unity.transform.graph.layout.convert_precision import ConvertPrecision
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.graph.simplify.check_indices import CheckIndices
-from unity.transform.instruments import Trace
-from unity.transform.schedule import Schedule
+from unity.transform.instruments import DumpIR
+from unity.transform.schedule import Schedule, ScheduleDefault
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+    from unity.transform.rules.decisions import Decisions
 
 Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelProto"
 """A module, a decorated function, the path of a model, or an ONNX model in memory."""
 
 
+_KINDS = {"Decisions": DECISIONS}
 _HINTS = {"a Pipeline or None": 'start from unity.pipeline("cpu"); target= names a backend'}
 
 
 @public
 @no_cycle_collection()
-def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> IRModule:
+def load(
+    model: str | Path | ModelProto,
+    *,
+    dynamic: Dynamic | None = None,
+    params: str | Path | Mapping[str, Array] | None = None,
+) -> IRModule:
     """Import a model.
 
     Args:
         model: The path of an ONNX file, or an ONNX model in memory. Large weights stay in the file,
-            which must not be written to while the module is in use; executables do without it.
+            which must not be written to while the module is in use; executables do without it. Or
+            the path of a Relay model: ``.relay`` text, JSON of ``tvm.ir.save_json``, an archive.
+        params: Of a Relay model, values for its parameters: the path of a parameter dictionary, or
+            arrays by name.
         dynamic: Dims of inputs to be changed before its nodes are converted, as in `compile`.
 
     Raises:
@@ -77,8 +90,16 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
         UnsupportedError: It uses what Unity does not implement; everything is listed.
     """
     from unity.frontend.onnx import from_onnx
+    from unity.frontend.relay import from_relay, is_relay
 
     _require_model(model)
+    if isinstance(model, str | Path) and is_relay(Path(model)):
+        return from_relay(Path(model), params, dynamic=dynamic)
+    if params is not None:
+        raise UnityError(
+            "params are for Relay models; an ONNX model holds its own",
+            hint="a file of Relay is called .relay",
+        )
     if isinstance(model, str | Path) and is_executable(Path(model)) and Path(model).is_file():
         if not is_container(Path(model)):
             raise not_ours(Path(model), Path(model).stat().st_size)
@@ -90,7 +111,7 @@ def load(model: str | Path | ModelProto, *, dynamic: Dynamic | None = None) -> I
     return from_onnx(model, dynamic=dynamic)
 
 
-@partial(public, hints=_HINTS)
+@partial(public, kinds=_KINDS, hints=_HINTS)
 @no_cycle_collection()
 def compile(  # noqa: A001
     model: Model,
@@ -106,6 +127,7 @@ def compile(  # noqa: A001
     winograd: bool = True,
     resolve: ResolveOption | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
+    decisions: Decisions | None = None,
     instruments: Sequence[Instrument] = (),
     trace: Path | str | None = None,
     cache: Path | str | None = "default",
@@ -148,6 +170,9 @@ def compile(  # noqa: A001
             `Executable.explain` tells what was chosen and why.
         sizes: With ``"measure"``, what symbols are while measuring: ``{"n": 128}``, or several
             values each, ``{"n": (16, 128)}``, whose times are added up. A guess if not given.
+        decisions: Those of default schedules that are to be others, by name, for the name of a
+            block: ``{"softmax": {"vectors": 1}}``. `Executable.rules` tells which there are, and
+            what each may be.
         instruments: Watch the passes: timing, printing, verification.
         trace: A folder to write the program after each pass to, with a page of the differences.
         cache: The folder of compiled object code, None for no cache.
@@ -174,7 +199,7 @@ def compile(  # noqa: A001
         check_temporaries(name, func)
     check_outputs(module)
     _check_options(trace, cache)
-    watching = (*instruments, Trace(Path(trace))) if trace is not None else tuple(instruments)
+    watching = (*instruments, DumpIR(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
     if check_bounds:
         module = CheckIndices()(module, context)
@@ -188,6 +213,8 @@ def compile(  # noqa: A001
             "a pipeline and winograd=False", hint="start from unity.pipeline(winograd=False)"
         )
     passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
+    if decisions is not None:
+        passes = _deciding(passes, decisions)
     if resolve is not None or sizes:
         passes = _resolved(passes, module, resolve, sizes, context, cache)
     folder = default_folder() if cache == "default" else cache
@@ -211,6 +238,14 @@ def compile(  # noqa: A001
     return executable
 
 
+def _deciding(passes: Pipeline, decisions: Decisions) -> Pipeline:
+    """The pipeline with some decisions of default schedules."""
+    from unity.transform.rules.decisions import over
+
+    given = next((p for p in passes.passes if isinstance(p, ScheduleDefault)), ScheduleDefault())
+    return passes.replace(ScheduleDefault, ScheduleDefault(over(given.decide, decisions)))
+
+
 def _built(
     module: IRModule,
     passes: Pipeline,
@@ -223,6 +258,7 @@ def _built(
         lowered = lower(module, passes, context, store, checks=bool(asked.get("check_bounds")))
         try:
             explanation = context.reports.get(EXPLANATION, "")
+            lowered.kernels.unscheduled.require_decided()
             return assemble(lowered, explanation, asked), passes
         except ImplementationError as error:
             passes = _without(passes, error, lowered.module, context)
@@ -315,7 +351,7 @@ def _resolved(
     given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
     if policy.base != "measure":
         return passes.replace(Resolve, replace(given, policy=policy))
-    from unity.tune import Database, Program, assignments, measured_resolution
+    from unity.tune import Database, MeasuredProgram, assignments, measured_resolution
 
     check_target(context.target, "what is to be measured")
 
@@ -326,7 +362,7 @@ def _resolved(
     def build(part: IRModule, step: Resolve) -> Executable:
         return _built(part, passes.replace(Resolve, step), quiet, where, {})[0]
 
-    program = Program(
+    program = MeasuredProgram(
         passes.until(Resolve).run(module, quiet),
         _main_name(module),
         context.target,

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 
+_WIDEST = 240
+"""How long a line may be that errors show whole."""
 FULL_TRACEBACKS = os.environ.get("UNITY_TRACEBACK") == "full"
 """Whether errors keep the frames of ours; the environment's UNITY_TRACEBACK=full says so."""
 
@@ -139,8 +141,27 @@ def render(span: Span, message: str) -> list[str]:
     source = linecache.getline(span.file, span.line).rstrip("\n")
     if source:
         end = span.end_column if span.end_line == span.line else len(source)
-        carets = "^" * max(1, end - span.column)
+        shown, cut = _around(source, span.column)
+        column = span.column - cut
+        carets = "^" * max(1, min(end - cut, len(shown)) - column)
         prefix = f"{span.line:>5} | "
-        lines.append(prefix + source)
-        lines.append(" " * (len(prefix) + span.column) + carets)
+        lines.append(prefix + shown)
+        lines.append(" " * (len(prefix) + column) + carets)
     return lines
+
+
+def _around(source: str, column: int) -> tuple[str, int]:
+    """A line, or of a long one (a program may be one) the part around a column; and its shift.
+
+    >>> _around("short", 2)
+    ('short', 0)
+    >>> shown, shift = _around("x" * 1000, 500)
+    >>> len(shown), shown[500 - shift], shown[:4]
+    (160, 'x', '...x')
+    """
+    if len(source) <= _WIDEST:
+        return source, 0
+    start = max(0, min(column - 60, len(source) - 160))
+    part = source[start : start + 160]
+    part = "..." + part[3:] if start else part
+    return (part[:-3] + "..." if start + 160 < len(source) else part), start

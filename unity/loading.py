@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,6 +14,7 @@ from unity.runtime.artifact.read import load as load_executable
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from unity.ir.dtype import Array
     from unity.ir.module import IRModule
 
 
@@ -23,6 +24,7 @@ def load(model: ModelProto) -> IRModule: ...
 def load(
     model: str | Path,
     *,
+    params: str | Path | Mapping[str, Array] | None = None,
     hosts: Iterable[Callable[..., object]] = (),
     key: bytes | None = None,
     threads: int | None = None,
@@ -31,6 +33,7 @@ def load(
 def load(
     model: str | Path | ModelProto,
     *,
+    params: str | Path | Mapping[str, Array] | None = None,
     hosts: Iterable[Callable[..., object]] = (),
     key: bytes | None = None,
     threads: int | None = None,
@@ -41,8 +44,10 @@ def load(
     `unity.runtime.load`). So what a file is called decides, never what is in it.
 
     Args:
-        model: The path of an ONNX file, or of an executable that `Executable.save` wrote, or an
-            ONNX model in memory.
+        model: The path of an ONNX or a Relay file, or of an executable that `Executable.save`
+            wrote, or an ONNX model in memory.
+        params: Of a Relay model (``.relay``), values for its parameters: the path of a parameter
+            dictionary, or arrays by name.
         hosts: Of an executable, the Python functions that it may call.
         key: Of an executable, what it was saved with; one that was saved without it is refused.
         threads: Of an executable, how many threads it may use.
@@ -57,6 +62,8 @@ def load(
         UnsupportedError: The model uses what Unity does not implement; everything is listed.
     """
     if isinstance(model, str | Path) and is_executable(Path(model)):
+        if params is not None:
+            raise UnityError("params are for models, and this is an executable")
         return load_executable(model, hosts=hosts, key=key, threads=threads)
     if key is not None or threads is not None or hosts != ():
         raise UnityError(
@@ -65,4 +72,4 @@ def load(
         )
     from unity.compiler import load as load_model  # the compiler, which executables do without
 
-    return load_model(model)
+    return load_model(model, params=params)

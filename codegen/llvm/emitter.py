@@ -86,7 +86,18 @@ def float_text(value: float, type_: Ty) -> str:
 class Emitter:
     """Instructions of one function, in order."""
 
-    __slots__ = ("_count", "_known", "_log", "allocas", "block", "lines", "narrow", "unit")
+    __slots__ = (
+        "_count",
+        "_known",
+        "_log",
+        "_own",
+        "_read",
+        "allocas",
+        "block",
+        "lines",
+        "narrow",
+        "unit",
+    )
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
@@ -97,6 +108,8 @@ class Emitter:
         self._count = 0
         self._known: dict[str, str] = {}
         self._log: list[str] = []
+        self._own: set[str] = set()  # storage of this function, which nothing else points to
+        self._read: dict[str, tuple[str, str]] = {}  # (load -> its register, pointer) of the block
 
     def register(self) -> str:
         """A fresh register's name."""
@@ -105,15 +118,45 @@ class Emitter:
 
     def effect(self, text: str) -> str:
         """Emit an instruction that must not be merged with an equal one; the register it gives."""
+        self._read.clear()
+        return self._emit(text)
+
+    def _emit(self, text: str) -> str:
         name = self.register()
         self.lines.append(f"  {name} = {text}")
         return name
+
+    def read(self, text: str, pointer: str) -> str:
+        """Emit a load; or reuse an equal one of this block, if nothing was written there since.
+
+        Args:
+            text: The instruction.
+            pointer: The buffer's, as `write` has it.
+        """
+        found = self._read.get(text)
+        if found is None:
+            found = self._read[text] = (self._emit(text), pointer)
+        return found[0]
+
+    def write(self, text: str, pointer: str) -> None:
+        """Emit an instruction that writes to a buffer, and to no other memory."""
+        if pointer in self._own:
+            gone = [k for k, (_, p) in self._read.items() if p == pointer]
+        else:
+            gone = [k for k, (_, p) in self._read.items() if p not in self._own]
+        for k in gone:
+            del self._read[k]
+        self.lines.append("  " + text)
+
+    def hint(self, text: str) -> None:
+        """Emit an instruction that changes nothing."""
+        self.lines.append("  " + text)
 
     def pure(self, text: str) -> str:
         """Emit an instruction that depends on its operands only; or reuse an equal one."""
         name = self._known.get(text)
         if name is None:
-            name = self._known[text] = self.effect(text)
+            name = self._known[text] = self._emit(text)
             self._log.append(text)
         return name
 
@@ -126,7 +169,8 @@ class Emitter:
         return True
 
     def do(self, text: str) -> None:
-        """Emit an instruction that gives nothing."""
+        """Emit an instruction that gives nothing, but may write anywhere."""
+        self._read.clear()
         self.lines.append("  " + text)
 
     def new_label(self, hint: str) -> str:
@@ -136,6 +180,7 @@ class Emitter:
 
     def label(self, name: str) -> None:
         """Begin a block."""
+        self._read.clear()
         self.lines.append(f"{name}:")
         self.block = name
 
@@ -175,6 +220,7 @@ class Emitter:
         """
         name = self.register()
         self.allocas.append(f"  {name} = alloca [{count} x {type_text}], align {align}")
+        self._own.add(name)
         return name
 
     def address(self, pointer: str, index: str, element: Ty, *, inbounds: bool = True) -> str:

@@ -312,7 +312,7 @@ class Expressions:
         assert isinstance(place, At)
         pointer, element = self.pointers[e.buffer], memory_type(e.dtype)
         address = self.em.address(pointer, place.index, element, inbounds=False)
-        self.em.do(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
+        self.em.hint(f"call void @llvm.prefetch.p0(ptr {address}, i32 0, i32 2, i32 1)")
 
     def place(self, indices: tuple[PrimExpr, ...], lanes: int) -> Place:
         """Where an access with this flat index goes."""

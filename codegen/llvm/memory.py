@@ -53,27 +53,32 @@ def load(em: Emitter, pointer: str, dtype: DType, place: Place, mask: str | None
     zero = int_text(0, m) if not m.is_float else "zeroinitializer"
     match place:
         case At(index):
-            raw = _load_one(em, em.address(pointer, index, element, inbounds=mask is None), element,
-                            dtype.bytes, mask)  # fmt: skip
+            address = em.address(pointer, index, element, inbounds=mask is None)
+            if mask is None:
+                raw = em.read(f"load {element.text}, ptr {address}, align {dtype.bytes}", pointer)
+            else:
+                raw = _load_where(em, address, element, dtype.bytes, mask)
             return em.splat(_decode(em, dtype.element, raw), value_type(dtype))
         case Run(index, backwards):
             first = _first(em, index, dtype.lanes, backwards)
             address = em.address(pointer, first, element, inbounds=mask is None)
             if mask is None:
-                raw = em.effect(f"load {m.text}, ptr {address}, align {dtype.bytes}")
+                raw = em.read(f"load {m.text}, ptr {address}, align {dtype.bytes}", pointer)
             else:
                 lanes = _reversed(em, mask, m.mask) if backwards else mask
-                raw = em.effect(
+                raw = em.read(
                     f"call {m.text} @llvm.masked.load.{m.suffix}.p0(ptr align {dtype.bytes} "
-                    f"{address}, {m.mask.text} {lanes}, {m.text} {zero})"
+                    f"{address}, {m.mask.text} {lanes}, {m.text} {zero})",
+                    pointer,
                 )
             return _decode(em, dtype, _reversed(em, raw, m) if backwards else raw)
         case Scattered(indices, base):
-            pointer = em.address(pointer, base, element, inbounds=False)
-            raw = em.effect(
+            first = em.address(pointer, base, element, inbounds=False)
+            raw = em.read(
                 f"call {m.text} @llvm.masked.gather.{m.suffix}.v{m.lanes}p0("
-                f"{_pointers(em, pointer, indices, element, m, dtype.bytes)}, "
-                f"{m.mask.text} {mask or int_text(1, m.mask)}, {m.text} {zero})"
+                f"{_pointers(em, first, indices, element, m, dtype.bytes)}, "
+                f"{m.mask.text} {mask or int_text(1, m.mask)}, {m.text} {zero})",
+                pointer,
             )
             return _decode(em, dtype, raw)
 
@@ -92,7 +97,7 @@ def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tupl
     width = max(offsets) - first + 1
     near = f"<{width} x {element.text}>"
     address = em.address(pointer, em.add(index, str(first)), element)
-    raw = em.effect(f"load {near}, ptr {address}, align {dtype.bytes}")
+    raw = em.read(f"load {near}, ptr {address}, align {dtype.bytes}", pointer)
     order = ", ".join(f"i32 {p - first}" for p in offsets)
     placed = em.pure(f"shufflevector {near} {raw}, {near} poison, <{m.lanes} x i32> <{order}>")
     return _decode(em, dtype, placed)
@@ -118,7 +123,7 @@ def store(
             address = em.address(pointer, index, element, inbounds=mask is None)
             text = f"store {m.text} {raw}, ptr {address}, align {dtype.bytes}"
             if mask is None:
-                em.do(text)
+                em.write(text, pointer)
                 return
             then, after = em.new_label("store"), em.new_label("after")
             em.branch_if(mask, then, after)
@@ -134,26 +139,26 @@ def store(
                 how = f"align {dtype.bytes}"
                 if streaming:
                     how = f"align {dtype.lanes * dtype.bits // 8}, !nontemporal !{{i32 1}}"
-                em.do(f"store {m.text} {ordered}, ptr {address}, {how}")
+                em.write(f"store {m.text} {ordered}, ptr {address}, {how}", pointer)
                 return
             lanes = _reversed(em, mask, m.mask) if backwards else mask
-            em.do(
+            em.write(
                 f"call void @llvm.masked.store.{m.suffix}.p0({m.text} {ordered}, "
-                f"ptr align {dtype.bytes} {address}, {m.mask.text} {lanes})"
+                f"ptr align {dtype.bytes} {address}, {m.mask.text} {lanes})",
+                pointer,
             )
         case Scattered(indices, base):
-            pointer = em.address(pointer, base, element, inbounds=False)
-            em.do(
+            first = em.address(pointer, base, element, inbounds=False)
+            em.write(
                 f"call void @llvm.masked.scatter.{m.suffix}.v{m.lanes}p0({m.text} {raw}, "
-                f"{_pointers(em, pointer, indices, element, m, dtype.bytes)}, "
-                f"{m.mask.text} {mask or int_text(1, m.mask)})"
+                f"{_pointers(em, first, indices, element, m, dtype.bytes)}, "
+                f"{m.mask.text} {mask or int_text(1, m.mask)})",
+                pointer,
             )
 
 
-def _load_one(em: Emitter, address: str, t: Ty, align: int, mask: str | None) -> str:
+def _load_where(em: Emitter, address: str, t: Ty, align: int, mask: str) -> str:
     text = f"load {t.text}, ptr {address}, align {align}"
-    if mask is None:
-        return em.effect(text)
     then, after, before = em.new_label("load"), em.new_label("after"), em.block
     em.branch_if(mask, then, after)
     em.label(then)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.ir.dtype import DType
+from unity.ir.marks import NONTEMPORAL
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, Ramp
 from unity.ir.stmt import Buffer, PrimFunc, Store
+from unity.ir.visit import stmt_loads, walk_stmt
 
 from .emitter import Emitter
 
-NONTEMPORAL = "nontemporal"
-"""The attribute of a prim func."""
 BYTES = 64
 """Of a line of memory."""
 REGISTERS = (128, 256, 512)
@@ -24,12 +24,16 @@ REGISTERS = (128, 256, 512)
 
 
 def streamed_of(func: PrimFunc) -> frozenset[Buffer]:
-    """The parameters that a kernel writes past the caches."""
+    """The parameters that a kernel writes past the caches; none that it reads as well.
+
+    Other threads see such stores in order only behind the end of the kernel, or of a task.
+    """
     positions = func.attrs.get(NONTEMPORAL, ())
-    if not isinstance(positions, tuple):
+    if not isinstance(positions, tuple) or not positions:
         return frozenset()
-    buffers = func.buffers
-    return frozenset(buffers[p] for p in positions if isinstance(p, int) and p < len(buffers))
+    read = {x.buffer for s in walk_stmt(func.body) for x in stmt_loads(s)}
+    at = (p for p in positions if isinstance(p, int) and 0 <= p < len(func.buffers))
+    return frozenset(func.buffers[p] for p in at) - read
 
 
 def streams(s: Store, streamed: frozenset[Buffer], dtype: DType) -> bool:

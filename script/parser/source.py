@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
@@ -12,6 +13,8 @@ from types import FunctionType
 from unity.errors import Span, UnityError
 
 _TEXTS_KEPT = 16
+_remembered: dict[str, None] = {}
+"""The names of texts whose lines errors can show, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def of_text(text: str) -> tuple[Source, ast.Module]:
     """
     name = f"<script {hash(text) & 0xFFFFFFFF:08x}>"
     lines = text.splitlines(keepends=True)
-    _remember(name, text, lines)
+    remember(name, text)
     return Source(name, tuple(lines)), _tree(name, text)
 
 
@@ -115,9 +118,18 @@ def _tree(file: str, text: str) -> ast.Module:
     return tree
 
 
-def _remember(name: str, text: str, lines: Sequence[str]) -> None:
-    """Let errors show the lines of the latest texts."""
-    kept = [n for n in linecache.cache if n.startswith("<script ")]
-    for old in kept[: max(0, len(kept) - _TEXTS_KEPT + 1)]:
-        del linecache.cache[old]
-    linecache.cache[name] = (len(text), None, list(lines), name)
+def remember(name: str, text: str) -> None:
+    """Let errors show the lines of a text that is no file; those of the latest few are kept.
+
+    Args:
+        name: What spans call it.
+        text: All of it.
+    """
+    _remembered.pop(name, None)
+    _remembered[name] = None
+    while len(_remembered) > _TEXTS_KEPT:
+        oldest = next(iter(_remembered))
+        del _remembered[oldest]
+        linecache.cache.pop(oldest, None)
+    lines = io.StringIO(text, newline=None).readlines()
+    linecache.cache[name] = (len(text), None, lines, name)

@@ -32,7 +32,7 @@ from unity.ir.prim_expr import (
 from unity.ir.stmt import Buffer, Range
 
 from .literals import NO_SYMBOLS, SymbolNames, attrs_text, float_text, string_text, tuple_text
-from .names import Names
+from .names import Names, identifier
 
 _OR, _AND, _NOT, _COMPARE, _ADD, _MUL, _UNARY, _ATOM = 1, 2, 3, 4, 9, 10, 11, 12
 _INFIX: dict[str, tuple[str, int]] = {
@@ -111,7 +111,7 @@ class PrimText:
             case PrimVar():
                 return self.names.of(e, e.name), _ATOM
             case SizeVar():
-                return self._sizes.get(e, e.name), _ATOM
+                return self._sizes.get(e) or identifier(e.name), _ATOM
             case Imm():
                 return self._literal(e, like), _ATOM
             case Binary():

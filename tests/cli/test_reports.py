@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -118,9 +119,10 @@ def test_a_kernels_schedule_is_a_program_that_runs(
     path = str(tmp_path / "relu.onnx")
     text = '<ir_version: 8, opset_import: ["" : 17]> main (float[n, 9] x) => (float[n, 9] y) '
     onnx.save(onnx.parser.parse_model(text + "{ p = Exp(x)  y = Relu(p) }"), path)
-    assert "elementwise() on relu" in printed("inspect", path, "--kernels")
+    (line,) = printed("inspect", path, "--kernels").splitlines()
+    assert re.fullmatch(r"fused_exp_relu\telementwise\(.*\) on relu\t\d+", line)
     shown = printed("inspect", path, "--schedule", "fused_exp_relu", "--result")
-    assert shown.startswith("# elementwise() on relu\n")
+    assert re.match(r"# elementwise\(.*\) on relu\n", shown)
     told = StringIO()
     with redirect_stdout(told):
         exec(shown, {})
@@ -146,7 +148,7 @@ def test_decisions_are_told_with_what_else_they_may_be() -> None:
     shown = printed("inspect", DIGITS, "--schedule", "fused_matmul_packed_add")
     assert shown.startswith("# ")
     assert "on matmul and add\n#   rows=" in shown
-    assert "#   ahead=True, of False, True (it is a yes or no)\n" in shown
+    assert re.search(r"\n#   tiles=\d+, of 1 to \d+ \(a task takes at most \d+ tiles\)\n", shown)
 
 
 def test_an_executable_in_a_file(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from unity.transform.graph import (
     SimplifyOps,
 )
 from unity.transform.instruments import NumericCheck, Print, Timing, Verify, bisect
-from unity.transform.schedule import Schedule, ScheduleByRule
+from unity.transform.schedule import Schedule, ScheduleByRule, ScheduleDefault
 
 MODULE = """
 @script.function
@@ -204,3 +204,15 @@ def test_bisect_finds_the_culprit(place: int) -> None:
 
     assert bisect(wrong, parse(MODULE), Context(), good) == Break()
     assert bisect(SHORT, parse(MODULE), Context(), good) is None
+
+
+def test_what_is_no_option_of_a_pass_is_refused() -> None:
+    passes: dict[str, Callable[..., object]] = {
+        "FuseOps": FuseOps,
+        "ScheduleDefault": ScheduleDefault,
+    }
+    for name, make in passes.items():
+        with pytest.raises(UnityError, match=f"{name} has no parameter 'bogus'") as caught:
+            make(bogus=1)
+        assert caught.value.hint is not None
+        assert caught.value.hint.startswith(f"{name}(")

@@ -25,7 +25,7 @@ from unity.runtime.executable import Executable
 from unity.script import parse
 from unity.transform.graph.resolve import Resolve, policy_of
 from unity.transform.graph.resolve.engine import ENGINES
-from unity.tune import Database, Program, assignments, measured_resolution
+from unity.tune import Database, MeasuredProgram, assignments, measured_resolution
 from unity.tune.chain import cheapest, savings
 from unity.tune.clock import Clock
 from unity.tune.database import key_of
@@ -339,7 +339,9 @@ def test_where_our_own_kernels_fail_another_road_is_taken_and_said(tmp_path: Pat
         return unity.compile(part, resolve=step.policy.overrides)
 
     target = host_target(1)
-    program = Program(module, "main", target, build, Resolve(), policy_of("measure"), ({"n": 8},))
+    program = MeasuredProgram(
+        module, "main", target, build, Resolve(), policy_of("measure"), ({"n": 8},)
+    )
     step = measured_resolution(program, Database(tmp_path))
     assert function in module.functions.values()
     (ours,) = (road for road in step.roads if road.name == "tir")
@@ -350,7 +352,9 @@ def test_where_our_own_kernels_fail_another_road_is_taken_and_said(tmp_path: Pat
     def never(part: IRModule, step: Resolve) -> Executable:
         raise UnityError("nothing works")
 
-    program = Program(module, "main", target, never, Resolve(), policy_of("measure"), ({"n": 8},))
+    program = MeasuredProgram(
+        module, "main", target, never, Resolve(), policy_of("measure"), ({"n": 8},)
+    )
     with pytest.raises(UnityError, match=r"in no way.*\n.*tir: nothing works.*at n=8; `sizes`"):
         measured_resolution(program, Database(None))
 
@@ -407,7 +411,7 @@ def test_rounding_to_16_bits_is_no_wrong_result() -> None:
             return unity.compile(narrowed if step.policy.overrides else part)
 
         policy, sizes = policy_of("measure"), ({"n": 8},)
-        given = Program(module, "main", target, build, Resolve(), policy, sizes, narrow)
+        given = MeasuredProgram(module, "main", target, build, Resolve(), policy, sizes, narrow)
         return given.compile("tir", []) and given.compile("other", [("*", "tir")])
 
     assert tolerates(True)

@@ -63,11 +63,28 @@ def depends(e: PrimExpr, var: PrimVar) -> bool:
     return any(x is var for x in walk_prim(e))
 
 
+DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
+"""Operations that stop a program where they divide integers by zero."""
+
+
 def may_trap(e: PrimExpr) -> bool:
     """Whether evaluating an expression on lanes that hold nothing could stop the program."""
-    divisions = ("floordiv", "floormod", "truncdiv", "truncmod")
-    divisors = [x.b for x in walk_prim(e) if isinstance(x, Binary) and x.op in divisions]
+    divisors = [x.b for x in walk_prim(e) if isinstance(x, Binary) and x.op in DIVISIONS]
     return any(isinstance(x, Load) for divisor in divisors for x in walk_prim(divisor))
+
+
+def asked_in_vain(e: PrimExpr, known: Analyzer | None = None) -> bool:
+    """Whether a condition may be asked where nobody does, or earlier: it reads no memory.
+
+    Args:
+        e: The condition.
+        known: What is known where it is asked then; nothing, where that may be anywhere.
+    """
+    known = known or Analyzer()
+    divisors = [x.b for x in walk_prim(e) if isinstance(x, Binary) and x.op in DIVISIONS]
+    if any((known.bounds(by)[0] or 0) < 1 for by in divisors):
+        return False
+    return not any(isinstance(x, Load) for x in walk_prim(e))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +150,14 @@ def part(shaped: Reshaped) -> Reshaped:
                 match e:
                     case Binary("floordiv" | "floormod", var, Imm(int(by))) if var is axis.var:
                         if 1 < by < length and length % by == 0:
-                            return part(_parted_at(shaped, k, by, length // by))
+                            return part(parted_at(shaped, k, by, length // by))
                     case _:
                         pass
     return shaped
 
 
-def _parted_at(shaped: Reshaped, k: int, by: int, count: int) -> Reshaped:
+def parted_at(shaped: Reshaped, k: int, by: int, count: int) -> Reshaped:
+    """A reduction with one of its spatial axes as `count` groups of `by`."""
     nest, at = shaped.nest, shaped.places[k]
     halves = (Binary("floordiv", at, imm(by)), Binary("floormod", at, imm(by)))
     places = (*shaped.places[:k], *halves, *shaped.places[k + 1 :])

@@ -17,6 +17,7 @@ from unity.ir.visit import stmt_children, walk_stmt
 from .legality import INTRINSIC, breach, commutes, late_init, reaches_once
 from .site import Site, iteration_map, sites
 from .tree import Path, driven, path_to, variables
+from .trust import unless_trusted
 
 
 def loose_statement(s: Stmt) -> Stmt | None:
@@ -100,6 +101,7 @@ def _within(site: Site, buffer: Buffer, box: Sequence[Range]) -> bool:
     return touched is not None and covers(box, touched, site.known)
 
 
+@unless_trusted
 def may_reorder(loops: Sequence[For], order: Sequence[For], path: Path) -> str | None:
     """Why perfectly nested loops (outermost first, `path` to it) may not have another order."""
     inner = loops[-1].body
@@ -142,6 +144,7 @@ def _may_reorder_steps(
     return late_init(site) if block.init is not None else None
 
 
+@unless_trusted
 def may_run_at_once(loop: For, path: Path, *, joined: bool = False) -> str | None:
     """Why the iterations of a loop may not run at once; None if they may.
 

@@ -33,14 +33,16 @@ from unity.ir.visit import stmt_exprs, substitute_prim, walk_prim, walk_stmt
 
 from .site import Site, iteration_map
 from .tree import Values, driven, variables
+from .trust import unless_trusted
 
 INTRINSIC = "intrinsic"
 """Attribute of a block that calls C functions: the tensor intrinsic that says what they do."""
 _KEPT: dict[tuple[int, ...], Block] = {}
 """By bodies and axes, blocks that keep their word; held so that nothing else gets their places."""
-_MOST_KEPT = 4096
+_MOST_KEPT = 256
 
 
+@unless_trusted
 def breach(site: Site, fixed: Collection[PrimVar] = ()) -> str | None:
     """Why points of a block's spatial axes may not be independent; None if they are.
 
@@ -181,6 +183,7 @@ def keeps_order(site: Site) -> bool:
     return values == loops
 
 
+@unless_trusted
 def late_init(site: Site) -> str | None:
     """Why a block's init may not come once and before every step; None if it does."""
     block = site.block

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from unity.ir.dtype import DType
 from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
@@ -49,16 +50,20 @@ class Reduction:
     @property
     def identity(self) -> PrimExpr:
         """The neutral element of the operation."""
-        dtype = self.value.dtype
-        match self.op:
-            case "add" | "or":
-                return imm(0, dtype)
-            case "mul":
-                return imm(1, dtype)
-            case "min" | "and":
-                return max_value(dtype) if self.op == "min" else imm(_all_ones(dtype.kind), dtype)
-            case "max":
-                return min_value(dtype)
+        return neutral(self.op, self.value.dtype)
+
+
+def neutral(op: ReduceOp, dtype: DType) -> PrimExpr:
+    """What an operation leaves the other operand as it is with."""
+    match op:
+        case "add" | "or":
+            return imm(0, dtype)
+        case "mul":
+            return imm(1, dtype)
+        case "min" | "and":
+            return max_value(dtype) if op == "min" else imm(_all_ones(dtype.kind), dtype)
+        case "max":
+            return min_value(dtype)
 
 
 def _all_ones(kind: str) -> int:

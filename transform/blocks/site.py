@@ -13,6 +13,7 @@ from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
 from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Region, Stmt, Store
 from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
 
+from .extents import number
 from .tree import Path, Values, bound_to, is_zero, known_above, loops_of, variables
 
 
@@ -98,9 +99,13 @@ class Site:
         return self._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
 
     def covers_domain(self) -> bool:
-        """Whether the loops provably take the block to every point of its axes' domains."""
-        box = self._box([a.value for a in self.block.axes]) if self.is_certain else None
-        return box is not None and covers(box, [a.domain for a in self.block.axes], self.known)
+        """Whether the loops provably take the block to every point of its axes' domains.
+
+        An axis without points is covered; a reduction over it leaves the init at all others.
+        """
+        axes = [a for a in self.block.axes if number(a.domain.extent) != 0]
+        box = self._box([a.value for a in axes]) if self.is_certain else None
+        return box is not None and covers(box, [a.domain for a in axes], self.known)
 
     def _box(self, indices: Sequence[PrimExpr]) -> tuple[Range, ...] | None:
         """The box that indices take every point of while the loops run."""

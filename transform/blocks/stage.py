@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
@@ -15,7 +16,6 @@ from unity.ir.stmt import (
     Buffer,
     For,
     Let,
-    Param,
     PrimFunc,
     Range,
     Seq,
@@ -25,7 +25,7 @@ from unity.ir.stmt import (
 from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
 
 from .nest import Axis, Nest, block_of
-from .tree import NOTHING, around
+from .tree import NOTHING, around, temporaries, with_buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,47 @@ def stage_of(nest: Nest, *, named: bool = False) -> Stage:
         return replace(axis, extent=size)
 
     axes = tuple(plain(a) for a in nest.axes)
-    reduced = tuple(plain(a, named) for a in reduction.axes)
+    reduction = replace(reduction, axes=tuple(plain(a, named) for a in reduction.axes))
+    sums, stmts = _reducing(replace(nest, axes=axes, reduction=reduction))
+    body = Allocate(sums, Seq(stmts))
+    return Stage(func_of(body), tuple(extents))
+
+
+def stages_of(nests: Sequence[Nest], private: Collection[Buffer]) -> Stmt:
+    """Stages as blocks, one behind another, with temporaries of their own.
+
+    Args:
+        nests: Each reduction of them becomes two nests, as in `stage_of`.
+        private: What only they touch.
+    """
+    parts: list[Stmt] = []
+    own: list[Buffer] = []
+    for nest in nests:
+        if nest.reduction is None:
+            parts.append(block_of(nest))
+            continue
+        sums, stmts = _reducing(nest)
+        own.append(sums)
+        parts += stmts
+    stored = {x.buffer for nest in nests for x in nest.stores()}
+    renewed = {b: replace(b) for b in private if b in stored}
+    body = with_buffers(Seq(tuple(parts)), renewed)
+    for buffer in (*own, *renewed.values()):
+        body = Allocate(buffer, body)
+    return body
+
+
+def _reducing(nest: Nest) -> tuple[Buffer, tuple[Stmt, Stmt]]:
+    """The sums of a reduction, the nest that sums up and the one that takes the sums."""
+    reduction, axes = nest.reduction, nest.axes
+    assert reduction is not None
     sums = Buffer(
         f"{nest.name}_sums", tuple(a.extent for a in axes), reduction.value.dtype, scope="local"
     )
     at = tuple(a.var for a in axes)
     init = Store(sums, at, reduction.init)
     update = Store(sums, at, Binary(reduction.op, Load(sums, at), reduction.value))
-    first = _nest(nest.name, axes, reduced, init, update)
+    first = _nest(nest.name, axes, reduction.axes, init, update)
     fresh = tuple(replace(a, var=PrimVar(a.var.name, a.var.dtype)) for a in axes)
     values: dict[PrimVar | SizeVar, PrimExpr] = {
         a.var: b.var for a, b in zip(axes, fresh, strict=True)
@@ -84,23 +117,26 @@ def stage_of(nest: Nest, *, named: bool = False) -> Stage:
     values[reduction.result] = Load(sums, tuple(a.var for a in fresh))
     finish = substitute_stmt(nest.finish, values)
     result = Nest(f"{nest.name}_result", fresh, None, finish, nest.output)
-    body = Allocate(sums, Seq((first, block_of(result))))
-    return Stage(PrimFunc(_params(body, sums), body), tuple(extents))
+    return sums, (first, block_of(result))
 
 
-def _params(body: Stmt, own: Buffer) -> tuple[Param, ...]:
-    """The buffers of a stage, the sizes that no shape of them gives, and other free variables."""
+def func_of(body: Stmt) -> PrimFunc:
+    """A statement as a prim func of its own.
+
+    Its parameters are the buffers, the sizes that no shape of them gives, other free variables.
+    """
+    own = {*temporaries(body)}
     exprs = [e for s in walk_stmt(body) for e in stmt_exprs(s)]
     parts = [x for e in exprs for x in walk_prim(e)]
     found = [x.buffer for x in parts if isinstance(x, Load)]
     found += [s.buffer for s in walk_stmt(body) if isinstance(s, Store)]
-    buffers = tuple(b for b in dict.fromkeys(found) if b is not own)
+    buffers = tuple(b for b in dict.fromkeys(found) if b not in own)
     known: set[PrimVar | SizeVar] = set(size_params(PrimFunc(buffers, NOTHING)))
     for s in walk_stmt(body):
         known |= {s.var} if isinstance(s, For | Let) else set[PrimVar | SizeVar]()
         known |= {a.var for a in s.axes} if isinstance(s, Block) else set[PrimVar | SizeVar]()
     free = {x: None for x in parts if isinstance(x, PrimVar | SizeVar) and x not in known}
-    return (*buffers, *free)
+    return PrimFunc((*buffers, *free), body)
 
 
 def _nest(

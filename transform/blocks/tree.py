@@ -130,7 +130,7 @@ def loops_of(path: Path) -> tuple[For, ...]:
 
 _KNOWN: dict[tuple[int, ...], tuple[Path, Analyzer]] = {}
 """What was found for paths, which are kept so that nothing else gets the places of their parts."""
-_MOST_KNOWN = 4096
+_MOST_KNOWN = 64
 
 
 def known_at(path: Path) -> Analyzer:
@@ -312,6 +312,11 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
     return go(s)
 
 
+def bound_in(s: Stmt) -> set[PrimVar]:
+    """The variables that a statement binds, anywhere below it, too."""
+    return {v for x in walk_stmt(s) for v in _binds(x)}
+
+
 def _binds(s: Stmt) -> tuple[PrimVar, ...]:
     match s:
         case For() | Let():
@@ -324,8 +329,7 @@ def _binds(s: Stmt) -> tuple[PrimVar, ...]:
 
 def copied(s: Stmt, func: PrimFunc) -> Stmt:
     """A second copy of a part of a prim func, with variables and block names of its own."""
-    names = {b.name for b in all_blocks(func.body)}
-    bound = {v for x in walk_stmt(s) for v in _binds(x)}
+    names, bound = {b.name for b in all_blocks(func.body)}, bound_in(s)
     return substitute_stmt(renewed(s, names, bound), {}, {b: replace(b) for b in temporaries(s)})
 
 

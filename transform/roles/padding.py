@@ -31,6 +31,7 @@ from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
 from ..blocks.access import all_axes, known_of, mentions
 from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
+from ..blocks.padded import padded_choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def without_padding(nest: Nest) -> tuple[Nest, tuple[Edge, ...]] | None:
         if edge is None:
             return None
         edges.append(edge)
-    if not _adds_nothing(reduction, select):
+    if padded_choice(reduction) is None:
         return None
     bare = rewrite_prim(reduction.value, lambda e: select.then if e == select else None)
     return replace(nest, reduction=replace(reduction, value=bare)), tuple(edges)
@@ -148,25 +149,6 @@ def _linear(p: Poly, var: PrimVar) -> tuple[Poly, int | None]:
     if factor is None or mentions(rest, var):
         return p, None
     return rest, as_constant(factor)
-
-
-def _adds_nothing(reduction: Reduction, select: Select) -> bool:
-    """Whether a step that reads padding leaves the result as it is (weights being finite)."""
-
-    def vanishes(e: PrimExpr) -> bool:
-        match e:
-            case Cast(_, value):
-                return vanishes(value)
-            case Binary("mul", a, b):
-                return vanishes(a) or vanishes(b)
-            case Select():
-                return e == select and isinstance(e.orelse, Imm) and e.orelse.value == 0
-            case _:
-                return False
-
-    if reduction.value == select:
-        return select.orelse == reduction.identity
-    return reduction.op == "add" and vanishes(reduction.value)
 
 
 def tap_range(

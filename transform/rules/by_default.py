@@ -10,7 +10,7 @@ from unity.ir.module import IRModule
 from ..passes import Context, Pass, Sight
 
 if TYPE_CHECKING:
-    from .default import Decider
+    from .decisions import Decider, Decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,11 @@ class ScheduleDefault(Pass):
                         c[vi, vj] = a[vi, vj] + b[vj]
 
     Attributes:
-        decide: Says which decisions of a rule are to be others, None where the rules' own stand.
+        decide: Which decisions of rules are to be others, by the name of a block (``{"softmax":
+            {"vectors": 1}}``) or by a function; None where the rules' own stand.
     """
 
-    decide: Decider | None = None
+    decide: Decider | Decisions | None = None
     sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from unity.ir.stmt import Allocate, Buffer, IfThen, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
 
-from ..blocks.access import parted
 from ..blocks.nest import Nest, opened
 from ..blocks.tree import Outcome, blocks_below, illegal, replaced
 from .contraction.split_reduction import SPLIT_REDUCTION, Whole
-from .cover import FALLBACK, NO_POINTS, parts_of
+from .cover import parts_of
+from .fallback import AS_WRITTEN, FALLBACK
 from .groups import GROUPS
+from .no_points import NO_POINTS
 from .rule import Found
 from .stages import Stages, touched
-from .table import OF_PARTS, RULES, found_for
+from .table import RULES, found_for
 
 NAMES = (
     *(rule.name for rule in GROUPS),
@@ -100,12 +101,12 @@ def _found(
     found = next((r.on(here, target) for r in GROUPS if r.name == rule), None)
     if found is None and isinstance(stage, Nest):
         singles = (*RULES, NO_POINTS)
-        nest = parted(stage) if rule in OF_PARTS else stage
-        found = next((r.on(nest, target) for r in singles if r.name == rule), None)
+        found = next((r.on(stage, target) for r in singles if r.name == rule), None)
         if rule == SPLIT_REDUCTION.name:
             found = SPLIT_REDUCTION.on(Whole(stage, found_for(stage, target)), target)
-    elif found is None and not isinstance(stage, Nest) and rule == FALLBACK.name:
-        found = FALLBACK.on(stage, target)
+    elif found is None:
+        others = (FALLBACK, AS_WRITTEN)
+        found = next((r.on(stage, target) for r in others if r.name == rule), None)
     return None if found is None else (found, ends[at + found.count])
 
 

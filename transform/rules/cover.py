@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
-from unity.ir.stmt import Buffer, Seq, Stmt
+from unity.ir.stmt import Buffer, Stmt
 from unity.machine.target import Target
 
 from ..blocks.access import all_axes
-from ..blocks.extents import number
-from ..blocks.nest import Axis, Nest, nest_of
+from ..blocks.nest import Nest, nest_of
 from ..blocks.tree import blocks_below
 from ..tactics.epilogue import fused
-from .contraction.panels import PANELS_READ
-from .contraction.plain import plain
+from .contraction.packed import PACKED_READ
 from .contraction.split_reduction import SPLIT_REDUCTION, Whole
-from .fallback import fallback
+from .fallback import AS_WRITTEN, FALLBACK
 from .groups import GROUPS
-from .rule import AnyRule, Found, at_once
+from .no_points import NO_POINTS, is_empty
+from .rule import Found, first, first_of
 from .stages import Stages, read_by
 from .table import found_for
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,17 +66,6 @@ class Taken:
         """The stages' names."""
         return tuple(name for part in self.parts for name in part.names)
 
-
-FALLBACK = at_once("fallback", fallback)
-
-
-def _no_points(stage: Nest, target: Target) -> Stmt:
-    """A stage without points goes, and one that reduces nothing gives its first value."""
-    bare = None if is_empty(stage.axes) else plain(stage, target)
-    return Seq(()) if bare is None else bare
-
-
-NO_POINTS = at_once("no_points", _no_points)
 
 Decide: TypeAlias = Callable[[Taken], Mapping[str, int]]
 """Which decisions of a rule are to be others."""
@@ -137,20 +123,16 @@ def _without_points(parts: Sequence[Part], target: Target) -> list[Taken]:
     return [Taken((part,), alone(part.stage, target)) for part in parts]
 
 
-def is_empty(axes: Sequence[Axis]) -> bool:
-    """Whether there is no point at all."""
-    return any(number(a.extent) == 0 for a in axes)
-
-
 def _by_rule(parts: Sequence[Part], temporaries: set[Buffer], target: Target) -> list[Taken]:
     """Rules for groups of stages first, every other stage by itself."""
     stages = [p.stage for p in parts]
     result: list[Taken] = []
     at = 0
     while at < len(stages):
-        here = Stages(stages, at, temporaries)
-        found = next(filter(None, (rule.on(here, target) for rule in GROUPS)), None)
+        passed: list[str] = []
+        found = first(GROUPS, Stages(stages, at, temporaries), target, passed)
         found = found or alone(stages[at], target)
+        found = replace(found, passed=(*passed, *found.passed)) if passed else found
         result.append(Taken(tuple(parts[at : at + found.count]), found))
         at += found.count
     return result
@@ -159,21 +141,15 @@ def _by_rule(parts: Sequence[Part], temporaries: set[Buffer], target: Target) ->
 def alone(stage: Nest | Stmt, target: Target) -> Found:
     """A stage by itself, its sums in pieces where threads would be idle."""
     if not isinstance(stage, Nest):
-        return _found(FALLBACK, stage, target)
+        return first_of((FALLBACK, AS_WRITTEN), stage, target)
     if is_empty(all_axes(stage)):
-        return _found(NO_POINTS, stage, target)
+        return first_of((NO_POINTS, AS_WRITTEN), stage, target)
     whole = found_for(stage, target)
     return SPLIT_REDUCTION.on(Whole(stage, whole), target) or whole
-
-
-def _found(rule: AnyRule[S], stages: S, target: Target) -> Found:
-    found = rule.on(stages, target)
-    assert found is not None
-    return found
 
 
 def product_read_in_tile(
     stages: Sequence[Nest | Stmt], at: int, temporaries: set[Buffer], target: Target
 ) -> bool:
     """Whether the stages behind a product read its result point by point, in its tile."""
-    return PANELS_READ.on(Stages(stages, at, temporaries), target) is not None
+    return PACKED_READ.match(Stages(stages, at, temporaries), target) is not None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from unity.arguments import public
 from unity.errors import UnityError
@@ -12,67 +12,28 @@ from unity.ir.stmt import Block, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 
-from ..blocks.nest import Nest, opened
+from ..blocks.nest import opened
 from ..blocks.tree import distinct, over_sizes
-from ..schedule.primitives import specialize_when
+from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
-from ..tactics.result import with_result
 from ..tactics.streaming_stores import past_caches
 from .by_name import with_temporaries
-from .contraction.dot_products import steps_of_dots
-from .contraction.plain import steps_of_plain
-from .contraction.tiled import steps_of_contraction
-from .cover import NO_POINTS, Decide, Taken, cover, is_empty, parts_of, product_read_in_tile
-from .elementwise import steps_of_elementwise
+from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
+from .decisions import (
+    KINDS,
+    AppliedRule,
+    Decider,
+    Decisions,
+    changes_for,
+    decider,
+    require_decisions,
+)
 from .equal_dims import when_dims_are_equal
-from .rule import Legal
+
+_public = partial(public, kinds=KINDS)
 
 
-def _steps_without_points(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
-    """Leave a stage without points as it is; lay out one that reduces nothing as any reduction."""
-    if not is_empty(nest.axes):
-        steps_of_plain(sch, nest, behind)
-
-
-STEPS: Mapping[str, Callable[[Schedule, Nest, Sequence[str]], None]] = {
-    "elementwise": steps_of_elementwise,
-    "contraction": steps_of_contraction,
-    "dot_products": steps_of_dots,
-    "plain": steps_of_plain,
-    NO_POINTS.name: _steps_without_points,
-}
-"""The rules that are made of steps, on a stage and the blocks that its write-back does."""
-
-
-@dataclass(frozen=True, slots=True)
-class AppliedRule:
-    """A rule on some blocks of a kernel.
-
-    Attributes:
-        rule: Its name.
-        blocks: Their names.
-        decisions: What it decided, by name: plain numbers, and yes or no.
-        legal: What else each decision may be, where the others stay.
-    """
-
-    rule: str
-    blocks: tuple[str, ...]
-    decisions: Mapping[str, int]
-    legal: Mapping[str, Legal]
-
-    def __str__(self) -> str:
-        """As a line: the rule with its decisions, and the blocks."""
-        numbers = ", ".join(f"{name}={value}" for name, value in self.decisions.items())
-        return f"{self.rule}({numbers}) on {' and '.join(self.blocks) or 'loops by hand'}"
-
-
-Decider: TypeAlias = Callable[[AppliedRule, Target], Mapping[str, int]]
-"""The decisions of a rule that a backend takes otherwise, by name; none where it agrees."""
-Decisions: TypeAlias = Mapping[str, Mapping[str, int | bool]]
-"""Changed decisions by name, for the rule that takes a block."""
-
-
-@public
+@_public
 def default_rules(
     func: PrimFunc, target: Target, decisions: Decisions | None = None
 ) -> tuple[AppliedRule, ...]:
@@ -90,7 +51,7 @@ def default_rules(
     return tuple(_applied(t) for t in _taken(versions, target, _wanted(decisions), decisions))
 
 
-@public
+@_public
 def default_schedule(
     func: PrimFunc, target: Target, decisions: Decisions | None = None
 ) -> Schedule:
@@ -125,35 +86,33 @@ def default_schedule(
     if equal is not None:
         sch.specialize_when(equal)
     for each in _taken(_bodies(sch.func.body), target, _wanted(decisions), decisions):
-        stage = each.parts[0].stage
-        program = each.found.steps
-        if program is not None and isinstance(stage, Nest):
-            program(sch, with_result(sch, stage.name, each.parts[0].behind))
-            continue
-        steps = STEPS.get(each.rule)
-        if steps is not None and isinstance(stage, Nest):
-            trial = sch.copy()
-            try:
-                steps(trial, stage, each.parts[0].behind)
-            except UnityError:
-                pass  # one of its versions is of no steps
-            else:
-                sch = trial
-                continue
-        if each.names:
+        trial = sch.copy()
+        if _by_steps(trial, each):
+            sch = trial
+        elif each.names:
             sch.lay_out(each.rule, each.names, each.found.decisions)
+    for parameter in past_caches(sch.func, target):
+        sch.stream_stores(parameter)
     return sch
+
+
+def _by_steps(sch: Schedule, taken: Taken) -> bool:
+    """Whether a rule takes steps, which it has done then."""
+    if taken.found.steps is None:
+        return False
+    try:
+        taken.found.steps(sch, [part.names for part in taken.parts])
+    except UnityError:
+        return False  # what the stage reads as a parameter, the kernel makes: none asks for it
+    return True
 
 
 def _wanted(decisions: Decisions | None) -> Decide | None:
     """Changed decisions by the names of blocks."""
-    if not decisions:
+    if decisions is None:
         return None
-
-    def changes(taken: Taken) -> Mapping[str, int]:
-        return {k: v for name in taken.names for k, v in decisions.get(name, {}).items()}
-
-    return changes
+    require_decisions(decisions)
+    return (lambda taken: changes_for(taken.names, decisions)) if decisions else None
 
 
 def _by_equal_dims(func: PrimFunc) -> Stmt:
@@ -192,18 +151,20 @@ def _taken(
 
 def _applied(taken: Taken) -> AppliedRule:
     found = taken.found
-    return AppliedRule(taken.rule, taken.names, found.decisions, found.legal())
+    return AppliedRule(taken.rule, taken.names, found.decisions, found.legal(), found.passed)
 
 
-def schedule(func: PrimFunc, target: Target, decider: Decider | None = None) -> PrimFunc:
+def schedule(func: PrimFunc, target: Target, decide: Decider | Decisions | None = None) -> PrimFunc:
     """The prim func laid out for a target; itself if there was nothing to do."""
     if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
         return func
-    decide = None if decider is None else lambda t: decider(_applied(t), target)
-    body = _laid_out(_by_equal_dims(func), target, decide)
+    wanted = decider(decide)
+    changes = None if wanted is None else lambda t: wanted(_applied(t), target)
+    body = _laid_out(_by_equal_dims(distinct(func)), target, changes)
     done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
-    past = past_caches(done, target)
-    return replace(done, attrs=done.attrs.with_(nontemporal=past)) if past else done
+    for parameter in past_caches(done, target):
+        done = stream_stores(done, parameter).func
+    return done
 
 
 def _laid_out(s: Stmt, target: Target, decide: Decide | None) -> Stmt:

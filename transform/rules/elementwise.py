@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from unity.errors import UnityError
 from unity.ir.intrinsics import INTRINSICS
-from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Intrinsic, PrimExpr, imm
 from unity.ir.regions import multiply
-from unity.ir.stmt import PrimFunc, Seq, Stmt
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.access import joined_axes, known_of, place, step
 from ..blocks.extents import ceildiv, number, product
-from ..blocks.nest import Nest, block_of
+from ..blocks.nest import Nest
 from ..roles.lanes import lanes_for
-from ..schedule.index_map import IndexMap
 from ..schedule.schedule import Schedule
+from ..tactics.reshaping import joining
 from ..tactics.threads import share
+from .rule import Legal, Neighbourhood, by_steps, worth
 
 ROW = 4096
 """Long rows are cut to pieces of so many elements when there are few of them."""
+MOST_LANES = 64
+"""Elements of a vector, at most."""
 _COSTLY = frozenset(INTRINSICS) - {
     "abs",
     "floor",
@@ -35,81 +37,99 @@ _COSTLY = frozenset(INTRINSICS) - {
 }
 
 
-def elementwise(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where nothing is reduced; see `schedule_elementwise`."""
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """A stage that makes each element by a formula.
+
+    Attributes:
+        written: It as it was written.
+        joined: It with its axes joined as far as every access walks evenly.
+        counts: Of how many axes each of its axes is made.
+    """
+
+    written: Nest
+    joined: Nest
+    counts: tuple[int, ...]
+
+    @property
+    def row(self) -> int | None:
+        """Elements of a row; None where that is not known."""
+        return number(self.joined.axes[-1].extent) if self.joined.axes else 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoops:
+    """The decisions.
+
+    Attributes:
+        lanes: Elements of a vector.
+        piece: Elements of a row that are a task of their own; 0 where rows stay whole.
+        grain: Simple operations that are worth waking a thread for.
+    """
+
+    lanes: int
+    piece: int
+    grain: int
+
+
+def _match(nest: Nest, _target: Target) -> Elements | None:
     if nest.reduction is not None:
         return None
-    if not nest.axes:
-        return nest.finish
-    if any(number(a.extent) == 0 for a in nest.axes):
-        return Seq(())
-    sch = Schedule(PrimFunc((), block_of(nest)), target)
-    try:
-        schedule_elementwise(sch, nest)
-    except UnityError:
-        return block_of(nest)  # slow, but right: no step of it is known to be legal
-    return sch.func.body
+    joined, counts = joined_axes(nest)
+    return Elements(nest, joined, tuple(counts))
 
 
-def steps_of_elementwise(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
-    """Lay out a block as it was written; there is none behind it.
-
-    Args:
-        sch: A schedule for a target.
-        nest: The stage that it is.
-        behind: No names.
-    """
-    del behind
-    if nest.axes:
-        schedule_elementwise(sch, nest)
+def _rows(nest: Nest) -> PrimExpr:
+    return product([a.extent for a in nest.axes[:-1]])
 
 
-def schedule_elementwise(sch: Schedule, nest: Nest) -> None:
+def _decide(elements: Elements, target: Target) -> RowLoops:
+    nest, row = elements.joined, elements.row
+    lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
+    few = (number(_rows(nest)) or 4 * target.threads) < 4 * target.threads
+    piece = ROW if few and (row is None or row > 2 * ROW) else 0
+    return RowLoops(1 if row == 1 else lanes, piece, target.machine.grain("elements"))
+
+
+def _legal(elements: Elements, how: RowLoops, _target: Target) -> Neighbourhood:
+    row = elements.row
+    powers = [1 << k for k in range(1, MOST_LANES.bit_length())]
+    lanes = [n for n in powers if row is None or n < 2 * row]
+    pieces = [n for n in (1 << k for k in range(4, 18)) if row is None or n < row]
+    of = f"a row has {'so many' if row is None else row} elements"
+    return {
+        "lanes": Legal([1] if row == 1 else lanes, of),
+        "piece": Legal([0, *pieces], of),
+        "grain": worth("simple operations"),
+    }
+
+
+def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: str) -> None:
     """Lay out a block that makes each element by a formula, by steps of a schedule.
 
     The axes are joined as far as every access walks evenly. The innermost one is given lanes; the
     others, and the pieces of a long row, are shared among the threads.
-
-    Args:
-        sch: A schedule for a target.
-        nest: The block, as `nest_of` reads it.
     """
-    target, name = sch.target, nest.name
-    assert target is not None
-    joined, counts = joined_axes(nest)
-    if len(nest.axes) > 2 or len(joined.axes) < len(nest.axes):
-        sch.transform_block_layout(name, _joining(nest, counts))
-    nest = joined
-    *outer, inner = sch.get_loops(name)
-    extent = number(nest.axes[-1].extent)
-    lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent)
-    rows = product([a.extent for a in nest.axes[:-1]])
-    few = (number(rows) or 4 * target.threads) < 4 * target.threads
-    piece = nest.axes[-1].extent
-    if few and (extent is None or extent > 2 * ROW):
-        part, inner = sch.split(inner, [None, ROW])
-        rows = multiply(rows, ceildiv(piece, imm(ROW)))
-        piece = imm(ROW)
-        outer.append(part)
-    if outer:
-        share(sch, outer, rows, multiply(piece, imm(_cost(nest))), "elements")
-    if extent != 1:
-        sch.vectorize(sch.split(inner, [None, lanes])[1])
-
-
-def _joining(nest: Nest, counts: Sequence[int]) -> IndexMap:
-    """The innermost axes that may be joined as one, all others as another."""
-    at = [PrimVar(a.var.name) for a in nest.axes]
-    outer = len(at) - counts[-1]
-    parts = [slice(0, outer), slice(outer, len(at))] if outer else [slice(0, len(at))]
-    outputs: list[PrimExpr] = []
-    for part in parts:
-        first, *rest = at[part]
-        whole: PrimExpr = first
-        for var, axis in zip(rest, nest.axes[part][1:], strict=True):
-            whole = Binary("add", Binary("mul", whole, axis.extent), var)
-        outputs.append(whole)
-    return IndexMap(tuple(at), tuple(outputs))
+    written, nest = elements.written, elements.joined
+    if not nest.axes:
+        return
+    if len(written.axes) > 2 or len(nest.axes) < len(written.axes):
+        count = len(written.axes)
+        outer, inner = range(count - elements.counts[-1]), range(count - elements.counts[-1], count)
+        sch.transform_block_layout(
+            name, joining(written.axes, [outer, inner] if outer else [inner])
+        )
+    *others, along = sch.get_loops(name)
+    rows, piece = _rows(nest), nest.axes[-1].extent
+    if how.piece:
+        part, along = sch.split(along, [None, how.piece])
+        rows = multiply(rows, ceildiv(piece, imm(how.piece)))
+        piece = imm(how.piece)
+        others.append(part)
+    if others:
+        share(sch, others, rows, multiply(piece, imm(_cost(nest))), how.grain)
+    if how.lanes > 1:
+        sch.vectorize(sch.split(along, [None, how.lanes])[1])
 
 
 def _bits(nest: Nest) -> int:
@@ -129,3 +149,13 @@ def costly(exprs: Sequence[PrimExpr]) -> int:
     """How many functions are computed that take many instructions."""
     parts = [x for e in exprs for x in walk_prim(e)]
     return sum(isinstance(x, Intrinsic) and x.name in _COSTLY for x in parts)
+
+
+ELEMENTWISE = by_steps(
+    "elementwise",
+    _match,
+    _decide,
+    _legal,
+    nest=lambda elements: elements.written,
+    steps=schedule_elements,
+)

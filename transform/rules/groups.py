@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from .attention.blocks import CHAIN_BLOCKS
 from .attention.matrix_tiles import CHAIN_TILES
-from .contraction.panels import PANELS_READ
+from .contraction.packed import PACKED_READ
 from .convolution.blocked import BLOCKED_UNPADDED
-from .rows.long_rows import ROWS
+from .convolution.blocked_loops import UNPADDED_LOOPS
+from .rows.by_row import ROWS
+from .rows.long_rows import LONG_ROWS
 from .rule import AnyRule
 from .slabs import SLABS
 from .stages import Stages
@@ -18,9 +20,11 @@ from .winograd.tiles import WINOGRAD
 GROUPS: tuple[AnyRule[Stages], ...] = (
     WINOGRAD,  # a product between transforms of tiles
     BLOCKED_UNPADDED,  # a convolution that reads through what pads its image
+    UNPADDED_LOOPS,  # the same of unknown sizes
     SLABS,  # else the copy that is padded stays in a cache
-    PANELS_READ,  # a product whose readers need its result point by point
+    PACKED_READ,  # a product whose readers need its result point by point
     CHAIN_TILES,  # attention, of numbers that an instruction multiplies tiles of
     CHAIN_BLOCKS,  # any other
     ROWS,  # softmax and the norms
+    LONG_ROWS,  # the same of few rows, or of unknown lengths
 )

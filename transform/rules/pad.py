@@ -1,7 +1,8 @@
 """Stages that pad: what there is lies in runs of memory and is copied as such, the rest filled.
 
 Line by line, a run of pixels with all their channels goes from one image to the other, without a
-test for each of them.
+test for each of them: whether a line has any is asked before it, and what is copied of it is a
+stretch of its own.
 """
 
 from __future__ import annotations
@@ -13,18 +14,17 @@ from dataclasses import dataclass
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import For, IfThen, Stmt, Store
-from unity.ir.visit import substitute_prim
+from unity.ir.stmt import Store
 from unity.machine.target import Target
 
 from ..blocks.access import depends, known_of, place, step
-from ..blocks.extents import number
+from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
-from ..blocks.tree import sequence
-from ..tactics.register_tile import Values
-from ..tactics.threads import parallel
-from .rule import Rule, worth
+from ..schedule.refs import LoopRef
+from ..schedule.schedule import Schedule
+from ..tactics.reshaping import joining
+from ..tactics.threads import share
+from .rule import by_steps, worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class _Lines:
     """A stage that pads, as lines.
 
     Attributes:
-        store: The store.
-        choice: Its value.
+        nest: The stage.
+        store: Its store.
         outer: The axes of the lines.
         pixel: The axis along a line on which what there is has a begin and an end.
         inner: Those within a pixel, all of them there.
@@ -50,8 +50,8 @@ class _Lines:
         others: Conditions on the lines.
     """
 
+    nest: Nest
     store: Store
-    choice: Select
     outer: tuple[Axis, ...]
     pixel: Axis
     inner: tuple[Axis, ...]
@@ -62,6 +62,11 @@ class _Lines:
     def width(self) -> int:
         """Elements of a pixel."""
         return math.prod(number(a.extent) or 0 for a in self.inner)
+
+    @property
+    def length(self) -> int:
+        """Pixels of a line."""
+        return number(self.pixel.extent) or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +81,47 @@ class LinesShared:
     grain: int
 
 
-def _write(lines: _Lines, how: LinesShared, target: Target) -> Stmt:
+def _steps(sch: Schedule, lines: _Lines, how: LinesShared, name: str) -> None:
     """Each line as runs: what fills it, what is copied, what fills it."""
-    lanes = target.vector_bits // max(8, lines.store.buffer.dtype.bits)
-    outer = lines.outer[-1:] + lines.outer[:-1]  # each thread has the lines that it reads
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in outer]
-    length = number(lines.pixel.extent) or 0
-    bound = lines.within
+    assert sch.target is not None
+    if lines.inner:
+        at, every = len(lines.outer), len(lines.nest.axes)
+        groups = [*([k] for k in range(at)), range(at, every)]
+        sch.transform_block_layout(name, joining(lines.nest.axes, groups))
+    *outer, element = sch.get_loops(name)
+    if outer:
+        outer = [outer[-1], *outer[:-1]]  # each thread has the lines that it reads
+        if len(outer) > 1:
+            sch.reorder(*outer)
+        points = product([a.extent for a in lines.outer])
+        work = lines.length * lines.width
+        each = work * -(-(number(points) or 1) // sch.target.threads)
+        share(sch, outer, points, imm(work), max(how.grain, each))
+    lanes = sch.target.vector_bits // max(8, lines.store.buffer.dtype.bits)
+    bound, length, width = lines.within, lines.length, lines.width
+    there = [bound.begin, bound.end - bound.begin, length - bound.end]
+    if lines.others:
+        element, elsewhere = sch.unswitch(element)
+        _runs(sch, elsewhere, [length * width], lanes)
+    _runs(sch, element, [pixels * width for pixels in there], lanes)
 
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        at: Values = dict(zip((a.var for a in outer), point, strict=True))
-        fill, copy = lines.choice.orelse, lines.choice.then
-        there = sequence(
-            [
-                *_run(lines, at, fill, 0, bound.begin, lanes),
-                *_run(lines, at, copy, bound.begin, bound.end, lanes),
-                *_run(lines, at, fill, bound.end, length, lanes),
-            ]
-        )
-        if not lines.others:
-            return there
-        inside: PrimExpr = substitute_prim(lines.others[0], at)
-        for other in lines.others[1:]:
-            inside = Binary("and", inside, substitute_prim(other, at))
-        return IfThen(inside, there, sequence(_run(lines, at, fill, 0, length, lanes)))
 
-    work, points = length * lines.width, math.prod(number(a.extent) or 1 for a in outer)
-    grain = max(how.grain, work * -(-points // target.threads))
-    return parallel(domain, imm(work), grain, body)
+def _runs(sch: Schedule, loop: LoopRef, stretches: Sequence[int], lanes: int) -> None:
+    """A loop over a line as stretches: whole registers, then what is left by halves of one."""
+    runs: list[tuple[int, int]] = []
+    for count in stretches:
+        left, wide = count, lanes
+        while left:
+            if left >= wide:
+                runs.append((left // wide * wide, wide))
+                left %= wide
+            wide //= 2
+    parts: Sequence[LoopRef] = [loop]
+    if len(runs) > 1:
+        parts = sch.loop_partition(loop, [count for count, _ in runs[:-1]])
+    for part, (_, wide) in zip(parts, runs, strict=True):
+        if wide > 1:
+            sch.vectorize(sch.split(part, [None, wide])[1])
 
 
 def _lines(nest: Nest, _target: Target) -> _Lines | None:
@@ -136,7 +154,7 @@ def _lines(nest: Nest, _target: Target) -> _Lines | None:
     if bound.begin >= bound.end or any(number(a.extent) is None for a in inner):
         return None
     others = [c for var in bounds for c in conditions[var]]
-    lines = _Lines(store, choice, nest.axes[:at], pixel, inner, bound, tuple(others))
+    lines = _Lines(nest, store, nest.axes[:at], pixel, inner, bound, tuple(others))
     index, size = place(load, known), 1
     for axis in reversed((pixel, *inner)):
         if step(index, axis.var) != size and number(axis.extent) != 1:
@@ -173,49 +191,12 @@ def _bound(e: PrimExpr, axes: Sequence[Axis], known: Analyzer) -> _Bound | None:
     return _Bound(axis.var, 0, min(extent, offset - strict + 1))
 
 
-def _run(
-    lines: _Lines, at: Values, value: PrimExpr, begin: int, end: int, lanes: int
-) -> list[Stmt]:
-    """Some pixels of a line: whole vectors, then what is left."""
-    first, count = begin * lines.width, (end - begin) * lines.width
-    stmts: list[Stmt] = []
-
-    def vector(start: PrimExpr, width: int) -> Stmt:
-        lane = PrimVar("lane")
-        here: Values = {**at, **_place(lines, add(start, lane))}
-        indices = tuple(substitute_prim(i, here) for i in lines.store.indices)
-        store = Store(lines.store.buffer, indices, substitute_prim(value, here))
-        return For(lane, imm(0), imm(width), store, "vectorized")
-
-    if count >= lanes:
-        var = PrimVar("vector")
-        start = add(imm(first), multiply(var, imm(lanes)))
-        stmts.append(For(var, imm(0), imm(count // lanes), vector(start, lanes)))
-    rest, width = count % lanes, lanes
-    while rest:
-        width //= 2
-        if rest >= width:
-            part = imm(first + count - rest)
-            stmts.append(vector(part, width))
-            rest -= width
-    return stmts
-
-
-def _place(lines: _Lines, element: PrimExpr) -> Values:
-    """The axes' values at an element of a line."""
-    values: Values = {}
-    for axis in reversed(lines.inner):
-        values[axis.var] = Binary("floormod", element, axis.extent)
-        element = Binary("floordiv", element, axis.extent)
-    values[lines.pixel.var] = element
-    return values
-
-
-PADDED = Rule(
+PADDED = by_steps(
     "padded",
     match=_lines,
     decide=lambda _, target: LinesShared(target.machine.grain("elements")),
     legal=lambda *_: {"grain": worth("elements")},
-    write=_write,
+    nest=lambda lines: lines.nest,
+    steps=_steps,
 )
 """A box is copied into a larger one and the rest filled with a constant."""

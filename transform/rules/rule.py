@@ -8,22 +8,27 @@ without knowing how the rule lays a stage out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from unity.errors import UnityError
-from unity.ir.stmt import Stmt
+from unity.ir.stmt import Buffer, Stmt
 from unity.machine.target import Target
 
-from ..blocks.nest import Nest
-from ..blocks.stage import stage_of
+from ..blocks.nest import Nest, block_of
+from ..blocks.sound import is_sound
+from ..blocks.stage import func_of, stage_of, stages_of
+from ..blocks.tree import blocks_below
+from ..blocks.trust import trusted
 from ..schedule.schedule import Schedule
+from ..tactics.result import with_result
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+Names: TypeAlias = tuple[str, ...]
 S = TypeVar("S")
 S_in = TypeVar("S_in", contravariant=True)
 R = TypeVar("R")
@@ -67,9 +72,12 @@ class Found:
         decisions: What it decided, by name.
         legal: Says what else each decision may be.
         stmt: The stages as it lays them out.
-        steps: Where it does so by steps of a schedule, what takes them, given the name of the
-            block behind that takes the result.
+        steps: Where it does so by steps of a schedule, what takes them, given the names of each
+            stage's blocks: the first, and those behind it that it does in its write-back.
         with_: The same with other decisions; refuses those that are not legal.
+        refused: Why one of the steps is not known to be legal here, if so.
+        passed: What rules before it would have taken the stages, and which of their steps is not
+            known to be legal: a gap of the steps, or of the rule.
     """
 
     rule: str
@@ -77,8 +85,10 @@ class Found:
     decisions: Mapping[str, int]
     legal: Callable[[], Neighbourhood]
     stmt: Callable[[], Stmt]
-    steps: Callable[[Schedule, str], None] | None
+    steps: Callable[[Schedule, Sequence[Names]], None] | None
     with_: Callable[[Mapping[str, int]], Found]
+    refused: str | None = None
+    passed: tuple[str, ...] = ()
 
 
 class AnyRule(Protocol[S_in]):
@@ -94,30 +104,136 @@ class AnyRule(Protocol[S_in]):
         ...
 
 
+def first(
+    rules: Iterable[AnyRule[S]], stages: S, target: Target, passed: list[str]
+) -> Found | None:
+    """The first of some rules that takes stages.
+
+    Args:
+        rules: Asked in order.
+        stages: What they are asked about.
+        target: The machine.
+        passed: Gets why rules that are for the stages could not take them.
+    """
+    for rule in rules:
+        found = rule.on(stages, target)
+        if found is None:
+            continue
+        if found.refused is None:
+            return found
+        passed.append(f"{rule.name}: {found.refused}")
+    return None
+
+
+def first_of(rules: Iterable[AnyRule[S]], stages: S, target: Target) -> Found:
+    """The same of rules of which one takes whatever there is; it tells which ones passed it on."""
+    passed: list[str] = []
+    found = first(rules, stages, target, passed)
+    assert found is not None
+    return replace(found, passed=tuple(passed)) if passed else found
+
+
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[R, D]):
     """How a rule lays a stage out by steps of a schedule.
 
     Attributes:
-        nest: The stage as it was written.
-        take: Takes them, on the stage's block and the one of that name behind it that takes its
-            result.
+        nest: The stage as it was written; of several, the last, which reads through the others.
+        take: Takes them, given the name of the block that stores: of a reduction, the one behind it
+            that takes its result.
+        parts: Whether a reduction is parted from that block first; if not, it stores itself.
     """
 
-    nest: Callable[[R], Nest]
+    nest: Callable[[R], Nest | Stmt]
     take: Callable[[Schedule, R, D, str], None]
+    parts: bool = True
 
-    def on(self, roles: R, decisions: D) -> Callable[[Schedule, str], None]:
+    def on(self, roles: R, decisions: D) -> Callable[[Schedule, Sequence[Names]], None]:
         """What takes them, for roles and decisions."""
-        return lambda sch, result: self.take(sch, roles, decisions, result)
 
-    def stmt(self, roles: R, decisions: D, target: Target) -> Stmt:
-        """The stage laid out, by itself."""
+        def on_blocks(sch: Schedule, blocks: Sequence[Names]) -> None:
+            *through, (first, *behind) = blocks or [("",)]
+            for name in (name for each in through for name in each):
+                sch.compute_inline(name)
+            nest = self.nest(roles)
+            reduces = isinstance(nest, Nest) and nest.reduction is not None
+            stores = with_result(sch, first, behind) if reduces and self.parts else first
+            self.take(sch, roles, decisions, stores)
+
+        return on_blocks
+
+    def stmt(self, roles: R, decisions: D, target: Target, *, proven: bool = True) -> Stmt:
+        """The stage laid out, by itself.
+
+        Args:
+            roles: Of the stage's axes.
+            decisions: The rule's.
+            target: The machine.
+            proven: Whether these are the rule's own decisions, whose steps tests have checked: on
+                a stage that is sound they are trusted.
+        """
         nest = self.nest(roles)
+        if not isinstance(nest, Nest) or nest.reduction is None:
+            body = block_of(nest) if isinstance(nest, Nest) else nest
+            sch = Schedule(func_of(body), target)
+            names = [b.name for b in blocks_below(sch.func.body)]
+            with trusted(proven and is_sound(sch.func)):
+                self.take(sch, roles, decisions, names[0] if names else "")
+            return sch.func.body
         stage = stage_of(nest)
         sch = Schedule(stage.func, target)
-        self.take(sch, roles, decisions, f"{nest.name}_result")
+        with trusted(proven and is_sound(sch.func)):
+            self.take(sch, roles, decisions, f"{nest.name}_result")
         return stage.around(sch.func.body)
+
+    def checked(self, roles: R, decisions: D, target: Target) -> Stmt:
+        """The same, each step checked."""
+        return self.stmt(roles, decisions, target, proven=False)
+
+
+Results = Mapping[str, str]
+"""By the name of a block that sums up, the one behind it that takes the sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSteps(Generic[R, D]):
+    """How a rule lays several stages out by steps of a schedule.
+
+    Attributes:
+        nests: The stages as they were written.
+        private: What only they touch.
+        take: Takes them.
+    """
+
+    nests: Callable[[R], Sequence[Nest]]
+    private: Callable[[R], Collection[Buffer]]
+    take: Callable[[Schedule, R, D, Results], None]
+
+    def on(self, roles: R, decisions: D) -> Callable[[Schedule, Sequence[Names]], None]:
+        """What takes them, for roles and decisions."""
+
+        def taken(sch: Schedule, names: Sequence[Names]) -> None:
+            results = {
+                first: with_result(sch, first, behind)
+                for nest, (first, *behind) in zip(self.nests(roles), names, strict=True)
+                if nest.reduction is not None
+            }
+            self.take(sch, roles, decisions, results)
+
+        return taken
+
+    def stmt(self, roles: R, decisions: D, target: Target, *, proven: bool = True) -> Stmt:
+        """The stages laid out, by themselves; see `Steps.stmt`."""
+        nests = self.nests(roles)
+        sch = Schedule(func_of(stages_of(nests, self.private(roles))), target)
+        sums = [nest.name for nest in nests if nest.reduction is not None]
+        with trusted(proven and is_sound(sch.func)):
+            self.take(sch, roles, decisions, {name: f"{name}_result" for name in sums})
+        return sch.func.body
+
+    def checked(self, roles: R, decisions: D, target: Target) -> Stmt:
+        """The same, each step checked."""
+        return self.stmt(roles, decisions, target, proven=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,35 +256,37 @@ class Rule(Generic[S, R, D]):
     legal: Callable[[R, D, Target], Neighbourhood]
     write: Callable[[R, D, Target], Stmt]
     count: Callable[[R], int] = lambda _: 1
-    steps: Steps[R, D] | None = None
+    steps: Steps[R, D] | GroupSteps[R, D] | None = None
 
     def on(self, stages: S, target: Target) -> Found | None:
-        """The rule on some stages; None where it is not for them."""
+        """The rule on some stages, refused or not; None where it is not for them."""
         roles = self.match(stages, target)
         if roles is None:
             return None
-        found = self._found(roles, self.decide(roles, target), target)
+        found = self._found(roles, self.decide(roles, target), target, self.write)
         if self.steps is not None:
             try:
                 found.stmt()
-            except UnityError:
-                return None  # a step is not known to be legal there: a rule behind takes it
+            except UnityError as error:
+                return replace(found, refused=error.message)
         return found
 
-    def _found(self, roles: R, decisions: D, target: Target) -> Found:
+    def _found(
+        self, roles: R, decisions: D, target: Target, write: Callable[[R, D, Target], Stmt]
+    ) -> Found:
         return Found(
             self.name,
             self.count(roles),
             _as_mapping(decisions),
             partial(self.legal, roles, decisions, target),
-            cache(partial(self.write, roles, decisions, target)),
+            cache(partial(write, roles, decisions, target)),
             None if self.steps is None else self.steps.on(roles, decisions),
             partial(self._with, roles, decisions, target),
         )
 
     def _with(self, roles: R, decisions: D, target: Target, changes: Mapping[str, int]) -> Found:
         if not changes:
-            return self._found(roles, decisions, target)
+            return self._found(roles, decisions, target, self.write)
         known = _as_mapping(decisions)
         for name in changes:
             if name not in known:
@@ -179,12 +297,21 @@ class Rule(Generic[S, R, D]):
         changed = replace(decisions, **changes)
         for name, value in _as_mapping(changed).items():
             legal = self.legal(roles, changed, target).get(name)
-            if legal is not None and (value not in legal.values or _unlike(value, known[name])):
+            if _unlike(value, known[name]):
+                kind = "a yes or no" if isinstance(known[name], bool) else "a number"
+                raise UnityError(
+                    f"the decision {name!r} of the rule {self.name!r} is {kind}, not {value!r}",
+                    hint=f"it may be {_listed(legal.values)}" if legal is not None else None,
+                )
+            if legal is not None and value not in legal.values:
                 raise UnityError(
                     f"{name}={value!r} is not legal for the rule {self.name!r}: {legal.because}",
                     hint=f"it may be {_listed(legal.values)}",
                 )
-        return self._found(roles, changed, target)
+        write = self.write
+        if self.steps is not None and changed != decisions:
+            write = self.steps.checked
+        return self._found(roles, changed, target, write)
 
 
 def by_steps(
@@ -192,12 +319,36 @@ def by_steps(
     match: Callable[[S, Target], R | None],
     decide: Callable[[R, Target], D],
     legal: Callable[[R, D, Target], Neighbourhood],
-    nest: Callable[[R], Nest],
+    nest: Callable[[R], Nest | Stmt],
     steps: Callable[[Schedule, R, D, str], None],
+    parts: bool = True,
+    count: int = 1,
 ) -> Rule[S, R, D]:
-    """A rule for a reduction that is a program of steps; see `Rule` and `Steps`."""
-    taken = Steps(nest, steps)
-    return Rule(name, match, decide, legal, taken.stmt, steps=taken)
+    """A rule that is a program of steps; see `Rule` and `Steps`.
+
+    Of several stages, those before the last are read through (`compute_inline`).
+    """
+    taken = Steps(nest, steps, parts)
+    return Rule(name, match, decide, legal, taken.stmt, lambda _: count, taken)
+
+
+def group_by_steps(
+    name: str,
+    match: Callable[[S, Target], R | None],
+    decide: Callable[[R, Target], D],
+    legal: Callable[[R, D, Target], Neighbourhood],
+    steps: GroupSteps[R, D],
+) -> Rule[S, R, D]:
+    """A rule for several stages that is a program of steps; see `Rule` and `GroupSteps`."""
+    return Rule(
+        name,
+        match,
+        decide,
+        legal,
+        steps.stmt,
+        count=lambda roles: len(steps.nests(roles)),
+        steps=steps,
+    )
 
 
 def at_once(name: str, apply: Callable[[S, Target], Stmt | None]) -> Rule[S, Stmt, Nothing]:

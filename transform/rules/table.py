@@ -2,8 +2,8 @@
 
 The first rule that takes a stage wins (`rule.Rule`). Better rules go before more general ones.
 
-Some rules take steps of a `Schedule` (`default.STEPS`): tails, masks and transposes are the affair
-of the lowering, which treats schedules made by hand alike. The others write their loops at once.
+Most take steps of a `Schedule` (`rule.by_steps`): tails, masks and transposes are the affair of the
+lowering, which treats schedules made by hand alike. The others write their loops at once.
 """
 
 from __future__ import annotations
@@ -11,54 +11,44 @@ from __future__ import annotations
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
-from ..blocks.access import parted
 from ..blocks.nest import Nest
-from .contraction.dot_products import dot_products
+from .contraction.dot_products import DOT_PRODUCTS
 from .contraction.lane_dots import LANE_DOTS
 from .contraction.matrix_tiles import MATRIX_TILES
 from .contraction.packed import PACKED
-from .contraction.panels import PANELS
-from .contraction.plain import plain
+from .contraction.plain import PLAIN
 from .contraction.streamed import streamed
-from .contraction.tiled import contraction
+from .contraction.tiled import CONTRACTION
 from .convolution.blocked import BLOCKED
+from .convolution.blocked_loops import BLOCKED_LOOPS
 from .convolution.interleaved import INTERLEAVED
-from .elementwise import elementwise
+from .elementwise import ELEMENTWISE
+from .fallback import AS_WRITTEN
 from .pad import PADDED
-from .rule import AnyRule, Found, at_once
+from .rule import AnyRule, Found, at_once, first_of
 from .transpose import CROSSWISE
 
 RULES: tuple[AnyRule[Nest], ...] = (
     CROSSWISE,  # read along one axis, written along another
     PADDED,  # what there is lies in runs
-    at_once("elementwise", elementwise),
+    ELEMENTWISE,
     INTERLEAVED,  # weights in groups for dot products
     BLOCKED,  # lanes already lie innermost, in whole registers
+    BLOCKED_LOOPS,  # the same of unknown sizes
     MATRIX_TILES,  # columns packed for instructions that multiply tiles
     LANE_DOTS,  # the same for lanes
-    PACKED,  # columns packed, rows known
-    PANELS,  # columns packed
+    PACKED,  # columns packed
     at_once("streamed", streamed),  # nothing read twice, and too wide for one tile
-    at_once("contraction", contraction),  # lanes along the output's rows, if memory runs that way
-    at_once("dot_products", dot_products),  # else lanes along what is summed
-    at_once("plain", plain),
+    CONTRACTION,  # lanes along the output's rows, if memory runs that way
+    DOT_PRODUCTS,  # else lanes along what is summed
+    PLAIN,
+    AS_WRITTEN,  # no step is known to be legal
 )
-
-OF_PARTS = frozenset({"streamed"})
-"""Rules that want axes that are divided inside reads parted first (`parted`).
-
-Those for weights in groups and panels read the division itself.
-"""
 
 
 def found_for(nest: Nest, target: Target) -> Found:
     """The first rule that takes a stage."""
-    parts = parted(nest)
-    for rule in RULES:
-        found = rule.on(parts if rule.name in OF_PARTS else nest, target)
-        if found is not None:
-            return found
-    raise AssertionError(f"no rule applies to {nest.name}")
+    return first_of(RULES, nest, target)
 
 
 def laid_out(nest: Nest, target: Target) -> Stmt:

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith import Analyzer
 from unity.ir.aligned import LINE
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
-from unity.ir.visit import (
-    prim_children,
-    rewrite_stmt,
-    stmt_exprs,
-    substitute_prim,
-    substitute_stmt,
-    walk_stmt,
-)
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Stmt, Store
+from unity.ir.visit import prim_children, stmt_exprs, walk_stmt
 from unity.machine.target import Target
 
-from ..blocks.access import collapsed, known_of, place, step, stride
+from ..blocks.access import Reshaped, as_written, collapse, depends, known_of, place, step, stride
 from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Axis, Nest
-from ..schedule.marked import transpose
-from ..tactics.register_tile import Values
-from ..tactics.threads import parallel
-from .rule import Legal, Neighbourhood, Rule, worth
+from ..blocks.tree import block_path
+from ..schedule.index_map import IndexMap
+from ..schedule.refs import LoopRef
+from ..schedule.schedule import Schedule
+from ..tactics.threads import share
+from .rule import Legal, Neighbourhood, by_steps, worth
 
 LEAST = 8
 """An axis shorter than this is not worth a rectangle's shuffles."""
@@ -43,7 +38,8 @@ class Crossing:
     """A stage whose loads run along one axis and whose store runs along another.
 
     Attributes:
-        nest: The stage.
+        written: The stage as it was written.
+        shaped: It with its axes joined.
         outer: The other axes.
         along: The axis in which what is read is contiguous.
         across: The one in which what is written is.
@@ -52,13 +48,19 @@ class Crossing:
         lanes: Elements across.
     """
 
-    nest: Nest
+    written: Nest
+    shaped: Reshaped
     outer: tuple[Axis, ...]
     along: Axis
     across: Axis
     loads: tuple[Load, ...]
     height: int
     lanes: int
+
+    @property
+    def nest(self) -> Nest:
+        """The stage with its axes joined."""
+        return self.shaped.nest
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,42 +90,86 @@ def _legal(_crossing: Crossing, _decisions: Rectangles, _target: Target) -> Neig
     return {"rows": several, "columns": several, "grain": worth("elements")}
 
 
-def _write(crossing: Crossing, how: Rectangles, _target: Target) -> Stmt:
+def _steps(sch: Schedule, crossing: Crossing, how: Rectangles, name: str) -> None:
     """Rectangles of a cache line by a register, turned in registers.
 
     What is computed of the loads is computed on the turned lines.
     """
-    height, lanes = imm(crossing.height), imm(crossing.lanes)
-    down = ceildiv(crossing.along.extent, height)
-    right = ceildiv(crossing.across.extent, lanes)
-    rows, columns = how.rows, how.columns
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in crossing.outer]
-    domain += [("down", ceildiv(down, imm(rows))), ("right", ceildiv(right, imm(columns)))]
-
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        *at, r, c = point
-        values: Values = {a.var: p for a, p in zip(crossing.outer, at, strict=True)}
-        i, j = PrimVar("i"), PrimVar("j")
-        first, other = multiply(r, imm(rows)), multiply(c, imm(columns))
-        top, left = multiply(add(first, i), height), multiply(add(other, j), lanes)
-        tile = _clipped(crossing, Place(values, top, left))
-        inner = For(j, imm(0), _count(right, other, columns), tile)
-        return For(i, imm(0), _count(down, first, rows), inner)
-
-    size = rows * columns * crossing.height * crossing.lanes
+    before = tuple(a.var for a in crossing.written.axes)
+    if crossing.shaped.places != before:
+        sch.transform_block_layout(name, IndexMap(before, crossing.shaped.places))
+    at = dict(zip(crossing.nest.axes, sch.get_loops(name), strict=True))
+    *down, row = _tiles(sch, at[crossing.along], how.rows, crossing.height)
+    *right, lane = _tiles(sch, at[crossing.across], how.columns, crossing.lanes)
+    tasks = [*(at[a] for a in crossing.outer), down[0], right[0]]
+    sch.reorder(*tasks, *down[1:], *right[1:], row, lane)
+    sizes = how.rows * crossing.height, how.columns * crossing.lanes
+    counts = [
+        ceildiv(axis.extent, imm(size))
+        for axis, size in zip((crossing.along, crossing.across), sizes, strict=True)
+    ]
+    points = product([*(a.extent for a in crossing.outer), *counts])
     whole = number(product([crossing.along.extent, crossing.across.extent]))
-    return parallel(domain, imm(size if whole is None else min(size, whole)), how.grain, body)
+    size = math.prod(sizes)
+    work = imm(size if whole is None else min(size, whole))
+    tile = [share(sch, tasks, points, work, how.grain), *down[1:], *right[1:]][-1]
+    if _is_copy(crossing.nest, crossing.loads):
+        _turn(sch, row, lane)
+    else:
+        for load in crossing.loads:
+            _turned(sch, crossing, load, name, tile)
+        _turn(sch, row, lane)
+    if how.columns <= NEAR[1]:
+        for loop in right[1:]:
+            sch.unroll(loop)  # which of them are whole is known for all together
 
 
-def _count(extent: PrimExpr, first: PrimExpr, most: int) -> PrimExpr:
-    return Analyzer().simplify(Binary("min", imm(most), Binary("sub", extent, first)))
+def _is_copy(nest: Nest, loads: Sequence[Load]) -> bool:
+    """Whether nothing is computed of what is loaded crosswise."""
+    return isinstance(nest.finish, Store) and nest.finish.value in loads
+
+
+def _turned(sch: Schedule, crossing: Crossing, load: Load, name: str, tile: LoopRef) -> None:
+    """What a block loads crosswise copied to memory of each rectangle, laid out as it is stored."""
+    axes = crossing.nest.axes
+    at = [PrimVar(a.var.name) for a in axes]
+    own = [v for v, a in zip(at, axes, strict=True) if any(depends(i, a.var) for i in load.indices)]
+    _, block = block_path(sch.func, name)
+    index = next(k for k, r in enumerate(block.reads) if r.buffer is load.buffer)
+    turned = IndexMap(tuple(at), tuple(own))
+    copy = sch.reindex_cache_read(name, index, "local", turned, _place(crossing, load))
+    sch.compute_at(copy, tile)
+    *_, row, lane = sch.get_loops(copy)
+    _turn(sch, row, lane)
+
+
+def _place(crossing: Crossing, load: Load) -> int | None:
+    """Which of the places where the stage still reads a buffer; None where that is the only one."""
+    every = [x.indices for x in crossing.nest.loads() if x.buffer is load.buffer]
+    before = crossing.loads[: crossing.loads.index(load)]
+    gone = [x.indices for x in before if x.buffer is load.buffer]
+    places = list(dict.fromkeys(every))
+    left = [p for p in places if p not in gone]
+    return None if len(left) == 1 else left.index(load.indices)
+
+
+def _turn(sch: Schedule, row: LoopRef, lane: LoopRef) -> None:
+    """A rectangle in registers, turned there by lowering where it is read crosswise."""
+    sch.vectorize(lane)
+    sch.unroll(row)
+
+
+def _tiles(sch: Schedule, loop: LoopRef, several: int, size: int) -> tuple[LoopRef, ...]:
+    """A loop over blocks of several rectangles, over these, and over the points of one."""
+    return sch.split(loop, [None, several, size] if several > 1 else [None, size])
 
 
 def crossing_of(nest: Nest, target: Target) -> Crossing | None:
     """How a stage's loads cross its store; None where they do not, or not evenly."""
     if nest.reduction is not None:
         return None
-    nest = collapsed(nest)
+    written, shaped = nest, collapse(as_written(nest))
+    nest = shaped.nest
     if len(nest.axes) < 2:
         return None
     known, across = known_of(nest.axes), nest.axes[-1]
@@ -146,8 +192,12 @@ def crossing_of(nest: Nest, target: Target) -> Crossing | None:
     size = max(x.buffer.dtype.bytes for x in loads)
     widest = max(size, stores[0].buffer.dtype.bytes)
     height, lanes = LINE // size, max(2, target.vector_bits // (8 * widest))
+    if not _is_copy(nest, loads):
+        height = min(height, _UNROLLED)
     height, lanes = (_at_most(*x) for x in ((height, along), (lanes, across)))
-    return Crossing(nest, outer, along, across, tuple(dict.fromkeys(loads)), height, lanes)
+    return Crossing(
+        written, shaped, outer, along, across, tuple(dict.fromkeys(loads)), height, lanes
+    )
 
 
 def _at_most(size: int, axis: Axis) -> int:
@@ -180,110 +230,12 @@ def _reads(e: PrimExpr, loads: set[Load]) -> bool:
     return e in loads or any(_reads(x, loads) for x in prim_children(e))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a rectangle is: the values of the other axes, and its first point."""
-
-    outer: Values
-    top: PrimExpr
-    left: PrimExpr
-
-    def at(self, crossing: Crossing, r: PrimExpr, lane: PrimExpr) -> Values:
-        """The axes' values at a point of the rectangle."""
-        along, across = crossing.along.var, crossing.across.var
-        return {**self.outer, along: add(self.top, r), across: add(self.left, lane)}
-
-
-def _clipped(crossing: Crossing, place: Place) -> Stmt:
-    """The rectangle at a place, or what of it lies inside."""
-    height, lanes = crossing.height, crossing.lanes
-    along, across = crossing.along.extent, crossing.across.extent
-    inside_down = Compare("le", add(place.top, imm(height)), along)
-    inside_right = Compare("le", add(place.left, imm(lanes)), across)
-    whole = _turned(crossing, place, height, lanes)
-    down, right = number(along), number(across)
-    if down is None or right is None:
-        rows = Binary("min", imm(height), Binary("sub", along, place.top))
-        columns = Binary("min", imm(lanes), Binary("sub", across, place.left))
-        rest = _line_by_line(crossing, place, crossing.nest.finish, rows, columns)
-        return IfThen(Binary("and", inside_down, inside_right), whole, rest)
-    below, beside = down % height, right % lanes
-
-    def wide(rows: int) -> Stmt:
-        full = _turned(crossing, place, rows, lanes)
-        return full if not beside else IfThen(inside_right, full, part(rows))
-
-    def part(rows: int) -> Stmt:
-        return _turned(crossing, place, rows, beside)
-
-    return IfThen(inside_down, wide(height), wide(below)) if below else wide(height)
-
-
-def _turned(crossing: Crossing, place: Place, height: int, lanes: int) -> Stmt:
-    """A rectangle: through registers into the output, or into memory of its own first."""
-    finish = crossing.nest.finish
-    if height == 1 or lanes == 1:
-        return _line_by_line(crossing, place, finish, imm(height), imm(lanes))
-
-    def moved(access: Load | Store, x: Sequence[PrimVar]) -> Load:
-        at = place.at(crossing, *x)
-        return Load(access.buffer, tuple(substitute_prim(i, at) for i in access.indices))
-
-    def turn(source: Load, to: Callable[[Sequence[PrimVar]], Load]) -> Stmt:
-        return transpose(to, lambda x: moved(source, x), height, lanes)
-
-    if isinstance(finish, Store) and finish.value in crossing.loads:
-        return turn(crossing.loads[0], lambda x: moved(finish, x))
-    turned = {
-        x: Buffer("turned", (imm(height), imm(_power(lanes))), x.buffer.dtype, scope="local")
-        for x in crossing.loads
-    }
-    r, lane = PrimVar("r"), PrimVar("lane")
-
-    def on_load(x: PrimExpr) -> PrimExpr | None:
-        return Load(turned[x], (r, lane)) if isinstance(x, Load) and x in turned else None
-
-    def into(buffer: Buffer) -> Callable[[Sequence[PrimVar]], Load]:
-        return lambda x: Load(buffer, tuple(x))
-
-    computed = rewrite_stmt(finish, None, on_load)
-    lines = _lines(crossing, place, computed, (r, lane), imm(height), imm(lanes))
-    body: Stmt = Seq((*(turn(x, into(buffer)) for x, buffer in turned.items()), lines))
-    for buffer in turned.values():
-        body = Allocate(buffer, body)
-    return body
-
-
-def _line_by_line(
-    crossing: Crossing, place: Place, finish: Stmt, height: PrimExpr, lanes: PrimExpr
-) -> Stmt:
-    """A rectangle whose loads gather."""
-    return _lines(crossing, place, finish, (PrimVar("r"), PrimVar("lane")), height, lanes)
-
-
-def _lines(
-    crossing: Crossing,
-    place: Place,
-    finish: Stmt,
-    variables: tuple[PrimVar, PrimVar],
-    height: PrimExpr,
-    lanes: PrimExpr,
-) -> Stmt:
-    """What is stored in a rectangle, lanes across; those that lie outside are masked."""
-    r, lane = variables
-    stmt = substitute_stmt(finish, place.at(crossing, r, lane))
-    rows, columns = number(height), number(lanes)
-    width = crossing.lanes if columns is None else _power(columns)
-    if columns != width:
-        stmt = IfThen(Compare("lt", lane, lanes), stmt)
-    unrolled = rows is not None and rows <= _UNROLLED
-    line = For(lane, imm(0), imm(width), stmt, "vectorized")
-    return For(r, imm(0), height, line, "unrolled" if unrolled else "serial")
-
-
-def _power(lanes: int) -> int:
-    return max(2, 1 << (lanes - 1).bit_length())
-
-
-CROSSWISE = Rule("crosswise", crossing_of, _decide, _legal, _write)
+CROSSWISE = by_steps(
+    "crosswise",
+    crossing_of,
+    _decide,
+    _legal,
+    nest=lambda crossing: crossing.written,
+    steps=_steps,
+)
 """Nothing is reduced, and a load is contiguous along another axis than the store."""

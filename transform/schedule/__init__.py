@@ -14,7 +14,8 @@ from .laying_out import LayOut, provide
 if TYPE_CHECKING:
     from ..rules.by_default import ScheduleDefault
     from ..rules.by_rule import ScheduleByRule, ScheduleRule
-    from ..rules.default import AppliedRule, default_rules, default_schedule
+    from ..rules.decisions import AppliedRule
+    from ..rules.default import default_rules, default_schedule
     from .index_map import IndexMap
     from .intrinsics import register_intrinsic
     from .refs import BlockRef, Decision, LoopRef
@@ -51,7 +52,7 @@ provide(_rules)
 __getattr__ = exports(
     __name__,
     {
-        "AppliedRule": "..rules.default",
+        "AppliedRule": "..rules.decisions",
         "BlockRef": ".refs",
         "Decision": ".refs",
         "IndexMap": ".index_map",

@@ -78,6 +78,10 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
         "a condition: text such as 'n >= 32', or an expression",
         lambda v: isinstance(v, (str, *get_args(PrimExpr))),
     ),
+    "Condition | None": (
+        "a condition, as 'n >= 32', or None",
+        lambda v: v is None or isinstance(v, (str, *get_args(PrimExpr))),
+    ),
     "Mapping[str, int | bool]": (
         "numbers, and yes or no, by name",
         lambda v: (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from unity.errors import UnityError
@@ -11,9 +12,11 @@ from unity.ir.dtype import BOOL
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
-from unity.script.parser.prim_expr import PrimEvaluator
+from unity.script.parser.prim_calls import PrimCalls
 from unity.script.parser.scope import Scope
 from unity.script.parser.source import of_text
+from unity.script.parser.text import LANGUAGE
+from unity.script.printer.names import identifier
 
 Condition: TypeAlias = "str | PrimExpr"
 
@@ -41,10 +44,19 @@ def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
     source, tree = of_text(given)
     match tree.body:
         case [ast.Expr(value=node)]:
-            sizes = {size.name: symbol_of(size) for size in size_params(func)}
+            spaces = set(_spaces(node))
+            sizes = {identifier(size.name): symbol_of(size) for size in size_params(func)}
+            sizes |= {s.name: symbol_of(s) for s in size_params(func) if s.name not in spaces}
             scalars = {scalar.name: scalar for scalar in scalar_params(func)}
-            return PrimEvaluator(source, Scope([sizes, scalars])).expr(node, BOOL)
+            return PrimCalls(source, Scope([sizes, scalars, LANGUAGE])).expr(node, BOOL)
         case _:
             raise UnityError(
                 f"this is no condition: {given!r}", hint="write one as in a kernel, as 'n >= 32'"
             )
+
+
+def _spaces(node: ast.expr) -> Iterator[str]:
+    """The names that members are taken of: ``T`` in ``T.min(n, 4)``, whatever a size is called."""
+    for x in ast.walk(node):
+        if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name):
+            yield x.value.id

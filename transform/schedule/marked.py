@@ -72,17 +72,6 @@ def lane_dot(c: Access, a: Access, b: Access, lanes: int, group: int) -> Stmt:
     return _nest("lane_dot", (n, p), (imm(lanes), imm(group)), store)
 
 
-def transpose(target: Access, source: Access, height: int, lanes: int) -> Stmt:
-    """``target[r, l] = source[r, l]`` for a rectangle of two lines or more, through registers.
-
-    The target is contiguous along the second axis, the source along the first.
-    """
-    r, lane = PrimVar("r"), PrimVar("lane")
-    to = target((r, lane))
-    store = Store(to.buffer, to.indices, source((r, lane)))
-    return _nest("transpose", (r, lane), (imm(height), imm(lanes)), store)
-
-
 def _added(c: Load, a: Load, b: Load) -> Store:
     product = Binary("mul", Cast(c.dtype, a), Cast(c.dtype, b))
     return Store(c.buffer, c.indices, Binary("add", c, product))

@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar
+
 from ..blocks.access import Reshaped, all_axes
-from ..blocks.nest import Nest
+from ..blocks.nest import Axis, Nest
 from ..schedule.index_map import IndexMap
 from ..schedule.schedule import Schedule
+
+
+def joining(axes: Sequence[Axis], groups: Sequence[Sequence[int]]) -> IndexMap:
+    """A map that makes each group of axes one, the last of a group running fastest.
+
+    Args:
+        axes: All of them.
+        groups: Their positions.
+    """
+    at = [PrimVar(a.var.name) for a in axes]
+    outputs: list[PrimExpr] = []
+    for first, *rest in groups:
+        whole: PrimExpr = at[first]
+        for k in rest:
+            whole = Binary("add", Binary("mul", whole, axes[k].extent), at[k])
+        outputs.append(whole)
+    return IndexMap(tuple(at), tuple(outputs))
 
 
 def reshape(sch: Schedule, written: Nest, shaped: Reshaped, result: str) -> None:

@@ -18,9 +18,8 @@ the next row fetched (333 without).
 
 from __future__ import annotations
 
-from unity.ir.prim_expr import Load
-from unity.ir.stmt import Buffer, PrimFunc, Store
-from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.ir.stmt import PrimFunc, Store
+from unity.ir.visit import stmt_loads, walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.extents import number, product
@@ -44,13 +43,7 @@ def past_caches(func: PrimFunc, target: Target) -> tuple[int, ...]:
     if sum(bytes_) < enough:
         return ()
     written = {s.buffer for s in walk_stmt(func.body) if isinstance(s, Store)}
-    read: set[Buffer] = {
-        x.buffer
-        for s in walk_stmt(func.body)
-        for e in stmt_exprs(s)
-        for x in walk_prim(e)
-        if isinstance(x, Load)
-    }
+    read = {x.buffer for s in walk_stmt(func.body) for x in stmt_loads(s)}
     return tuple(
         at
         for at, b in enumerate(func.buffers)

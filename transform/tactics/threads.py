@@ -16,10 +16,22 @@ from ..blocks.extents import ceildiv, number, product
 from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
 
+UNEVEN = 1.1
+"""How many times its fair part the thread that has most may have."""
+
+
+def is_fair(length: int | None, threads: int) -> bool:
+    """Whether a loop can be cut in a run for each thread, all of about the same length."""
+    return length is not None and -(-length // threads) * threads <= UNEVEN * length
+
 
 def share(
-    sch: Schedule, loops: Sequence[LoopRef], points: PrimExpr, work: PrimExpr, unit: Work
-) -> None:
+    sch: Schedule,
+    loops: Sequence[LoopRef],
+    points: PrimExpr,
+    work: PrimExpr,
+    grain: Work | int,
+) -> LoopRef:
     """Loops shared among the threads, in chunks that are worth waking one of the machine's for.
 
     Args:
@@ -27,18 +39,23 @@ def share(
         loops: Neighbours, outermost first.
         points: How many iterations they have together.
         work: Units of work in one of them.
-        unit: What is counted.
+        grain: Units that are worth waking a thread for; the machine's of what is counted.
+
+    Returns:
+        The innermost of the loops as they are then.
     """
     assert sch.target is not None
+    enough = grain if isinstance(grain, int) else sch.target.machine.grain(grain)
     each = number(work)
-    chunk = 1 if each is None else -(-sch.target.machine.grain(unit) // max(each, 1))
+    chunk = 1 if each is None else -(-enough // max(each, 1))
     total = number(points)
     if total is not None and total <= chunk:
-        return
-    loop = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+        return loops[-1]
+    loop = inner = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     if chunk > 1 and len(loops) == 1:  # else the pool makes tasks of several
-        loop, _ = sch.split(loop, [None, chunk])
+        loop, inner = sch.split(loop, [None, chunk])
     sch.parallel(loop)
+    return inner
 
 
 def parallel(

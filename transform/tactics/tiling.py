@@ -36,16 +36,20 @@ class Tiling:
         beside: Of the second axis of columns.
         vectors: Vectors of the first.
         steps: Steps of the innermost reduced axis in a row.
-        piece: Tiles of rows that a task has; None for all.
+        piece: Tiles of rows that a task has; 0 for all.
         ahead: Whether the next strip's columns are to be fetched.
+        copied: Whether columns are copied to panels, where there are rows enough.
+        grain: Multiply-adds from which on threads share the tasks.
     """
 
     rows: int
     beside: int
     vectors: int
     steps: int
-    piece: int | None
-    ahead: bool = False
+    piece: int
+    ahead: bool
+    copied: bool
+    grain: int
 
 
 def tiling_of(
@@ -65,7 +69,10 @@ def tiling_of(
         largest = max(1, min(MOST_ROWS, rows_of(width, target)))
         rows = tile_tiers(layout.row.extent, largest, width, target.machine)[0].size
     piece = _piece(layout, reduction, target, packing, rows, beside, vectors)
-    return Tiling(rows, beside, vectors, _steps(layout, reduction), piece)
+    grain = target.machine.grain("multiply_adds")
+    return Tiling(
+        rows, beside, vectors, _steps(layout, reduction), piece, False, packing is not None, grain
+    )
 
 
 def _steps(layout: Layout, reduction: Reduction) -> int:
@@ -101,7 +108,7 @@ def _cheapest(
             for tile in tiles:
                 each = _cost(depth, layout, packing, tile.size, strip.size, target)
                 total += strips_here * (number(tile.count) or 0) * each
-        if piece is not None:
+        if piece:
             all_tiles = -(-rows // height)
             count *= -(-all_tiles // piece)
         count *= math.prod(number(a.extent) or 1 for a in layout.outer)
@@ -111,7 +118,8 @@ def _cheapest(
             many = width * layout.lanes < columns and height < rows  # who asks, and for what
             far = depth * columns * packing.load.dtype.bytes > target.l2_bytes
             steps = _steps(layout, reduction)
-            best = total, Tiling(height, 1, width, steps, piece, many and far)
+            grain = target.machine.grain("multiply_adds")
+            best = total, Tiling(height, 1, width, steps, piece, many and far, True, grain)
     return None if best is None else best[1]
 
 
@@ -152,8 +160,8 @@ def _piece(
     rows: int,
     beside: int,
     vectors: int,
-) -> int | None:
-    """How many tiles of rows make a piece of a strip; None for all of them."""
+) -> int:
+    """How many tiles of rows make a piece of a strip; 0 for all of them."""
     tasks = -(-(number(layout.column.extent) or 1) // (vectors * layout.lanes))
     if layout.beside is not None:
         tasks *= -(-(number(layout.beside.extent) or 1) // beside)
@@ -161,7 +169,7 @@ def _piece(
         tasks *= number(axis.extent) or 1
     wanted = target.tasks
     if layout.row is None or target.threads == 1 or tasks >= wanted:
-        return None
+        return 0
     least = 1 if packing is None else -(-REPACK // rows)
     known = number(layout.row.extent)
     if known is None:
@@ -170,4 +178,4 @@ def _piece(
         return max(least, -(-target.machine.grain("multiply_adds") // each))
     whole = -(-known // rows)
     pieces = -(-whole // max(least, -(-whole * tasks // wanted)))
-    return -(-whole // pieces) if pieces > 1 else None  # even ones
+    return -(-whole // pieces) if pieces > 1 else 0  # even ones

@@ -7,9 +7,11 @@ from ..passes import Pass
 from .check_scopes import CheckScopes
 from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
+from .hoist_divisions import HoistDivisions
 from .join_lanes import JoinLanes
 from .lower_blocks import LowerBlocks
 from .mask_lanes import MaskLanes
+from .multiple_accumulators import MultipleAccumulators
 from .parallel_outermost import ParallelOutermost
 from .partition_loops import PartitionLoops
 from .simplify_tir import SimplifyTir
@@ -22,9 +24,11 @@ __all__ = [
     "CheckScopes",
     "CompactBuffers",
     "FlattenBuffers",
+    "HoistDivisions",
     "JoinLanes",
     "LowerBlocks",
     "MaskLanes",
+    "MultipleAccumulators",
     "ParallelOutermost",
     "PartitionLoops",
     "SimplifyTir",
@@ -42,11 +46,13 @@ def lowering() -> tuple[Pass, ...]:
         CompactBuffers(),  # while blocks say what they touch
         UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks
+        MultipleAccumulators(),  # of tiles, when their sizes are known
         MaskLanes(),  # of those that are left
         LowerBlocks(),
         ParallelOutermost(),
         FlattenBuffers(),  # before vectorizing: split indices become linear in the lane again
         SimplifyTir(),
+        HoistDivisions(),  # before loops are written out
         TransposeLanes(),  # while loops say which way they go
         JoinLanes(),  # before loops are vectors
         VectorizeLoops(),

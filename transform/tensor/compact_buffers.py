@@ -39,6 +39,8 @@ from .functions import map_prim_funcs
 
 STACK = 16 << 10
 """Bytes up to which an iteration has a buffer of its own: larger ones are not on the stack."""
+FEW = 16
+"""Rows that a version of a kernel for few of them has at most."""
 STACK_LOCAL = 256 << 10
 """The same for those of scope ``local``."""
 
@@ -149,9 +151,13 @@ def _shrunk(func: PrimFunc, allocation: Allocate, path: Path, buffer: Buffer) ->
     """The buffer as large as what the end of a path uses in one iteration."""
     last, known = path[-1], known_at(path)
     assert isinstance(last, For | Allocate)
-    region = _hull([s for s in sites(last.body, path) if s.touched(buffer) is not None], buffer)
+    region = _hull([s for s in sites(last.body, path) if s.names(buffer)], buffer)
     loops = [s for s in path if isinstance(s, For)]
     parts = [_part(r, n, loops, known) for r, n in zip(region, buffer.shape, strict=True)]
+    if buffer.scope == "local":
+        parts = [
+            _few(n, known) if p is None else p for p, n in zip(parts, buffer.shape, strict=True)
+        ]
     if all(part is None for part in parts):
         return func
     shape = [n if p is None else p for p, n in zip(parts, buffer.shape, strict=True)]
@@ -195,6 +201,12 @@ def _part(r: Range, extent: PrimExpr, loops: Sequence[For], known: Analyzer) -> 
     if not isinstance(most, Imm) and not known.prove(Compare("le", most, extent)):
         return None
     return most
+
+
+def _few(extent: PrimExpr, known: Analyzer) -> PrimExpr | None:
+    """A number for a size that is known to be small: registers are as many as that says."""
+    most = None if isinstance(extent, Imm) else known.bounds(extent)[1]
+    return imm(most) if most is not None and 0 < most <= FEW else None
 
 
 def _most(r: Range, loops: Sequence[For], known: Analyzer) -> PrimExpr | None:

@@ -120,7 +120,11 @@ def _uses(value: PrimExpr, buffer: Buffer) -> bool:
 
 
 def _halved(loop: For, store: Store, value: PrimExpr, begun: bool = False) -> Stmt:
-    """A step of each lane in a register; the second half added to the first, and so on."""
+    """A step of each lane in a register; the second half added to the first, and so on.
+
+    Of a number of lanes that is no power of two, those beyond the largest one in it come first:
+    what is left stays in whole registers.
+    """
     operation, lanes = store.value, number(loop.extent)
     assert isinstance(operation, Binary)
     assert lanes is not None
@@ -128,7 +132,7 @@ def _halved(loop: For, store: Store, value: PrimExpr, begun: bool = False) -> St
     first = Store(joined, (add(loop.var, multiply(loop.begin, imm(-1))),), value)
     stmts: list[Stmt] = [replace(loop, body=first)]
     while lanes > 1:
-        half, lane = lanes // 2, PrimVar("lane")
+        half, lane = lanes - (1 << (lanes - 1).bit_length() - 1), PrimVar("lane")
         both = Binary(
             operation.op, Load(joined, (lane,)), Load(joined, (add(lane, imm(lanes - half)),))
         )

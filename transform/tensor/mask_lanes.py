@@ -181,7 +181,7 @@ def _own_place(
     known: Analyzer,
 ) -> bool:
     """Whether every lane, those past the end as well, has a place of a buffer for itself."""
-    inside = {x.var for x in loops}
+    inside = {x.var for x in loops if x.extent != imm(1)}
     used = {v for i in place for v in variables(i)}
     if any(variables(p) & inside - used for p in moved):
         return False

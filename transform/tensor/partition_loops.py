@@ -14,10 +14,12 @@ from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Block, For, IfThen, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, rewrite_stmt, substitute_stmt, walk_stmt
 
+from ..blocks.conditions import Condition, asked_in, computing, conditions_of
 from ..blocks.tree import (
     NOTHING,
     Path,
     all_blocks,
+    bound_in,
     conjunction,
     known_at,
     renewed,
@@ -25,7 +27,7 @@ from ..blocks.tree import (
     sequence,
 )
 from ..passes import Context, Pass, Sight
-from .conditions import Condition, asked_in, conditions_of
+from .border_loops import apart, begun_late
 from .functions import map_prim_funcs, with_body
 from .tail_tiles import tiered
 
@@ -91,6 +93,11 @@ class PartitionLoops(Pass):
     def _stmt(self, s: Stmt, above: Path, depth: int) -> Stmt:
         if isinstance(s, Block):
             return s
+        if isinstance(s, For) and s.kind in ("serial", "unrolled"):
+            runs = apart(s, above)
+            if runs is not None:
+                return sequence([self._stmt(run, above, depth) for run in runs])
+            s = begun_late(s, above)
         if isinstance(s, For) and s.kind in ("serial", "parallel"):
             conditions = conditions_of(s, above)
             hot = [c for c in conditions if c.is_hot]
@@ -113,8 +120,7 @@ class PartitionLoops(Pass):
         inside = (*above, loop)
         if not found:
             return replace(loop, body=self._stmt(loop.body, inside, depth))
-        names, bound = {b.name for b in all_blocks(loop.body)}, {loop.var}
-        renewed(loop.body, set(), bound)
+        names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop)
         condition = conjunction(list(dict.fromkeys(c for _, _, c in found)))
         assert condition is not None
         condition = known_at(inside).simplify(condition)
@@ -144,9 +150,7 @@ class PartitionLoops(Pass):
         whole = _least(numbers or [c.whole for c in hot], known)
         dropped = [c for c in conditions if known.prove(Compare("ge", c.whole, whole))]
         body = _without(loop.body, dropped)
-        names = {b.name for b in all_blocks(loop.body)}
-        bound = {loop.var}
-        renewed(loop.body, set(), bound)
+        names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop)
         never = [c.block for c in conditions if known.prove(Compare("le", c.some, whole))]
         rest = renewed(_only(loop.body, never), names, bound)
         if loop.kind == "parallel":
@@ -165,6 +169,8 @@ class PartitionLoops(Pass):
         whole_part = self._main(main, above, depth, any(c not in dropped for c in hot))
         var = replace(loop.var)
         left = known.simplify(Binary("sub", last, cut))
+        if not all_blocks(rest):
+            return whole_part
         rest = substitute_stmt(rest, {loop.var: var})
         if isinstance(cut, Imm) and left == imm(1):
             rest = substitute_stmt(rest, {var: cut})
@@ -218,8 +224,8 @@ def _only(s: Stmt, never: Sequence[Block]) -> Stmt:
 
 
 def _in_all(conditions: Sequence[Condition], loop: For) -> bool:
-    """Whether every block below a loop has one of the conditions."""
-    return all(any(c.block is b for c in conditions) for b in all_blocks(loop.body))
+    """Whether every block below a loop that computes something has one of the conditions."""
+    return all(any(c.block is b for c in conditions) for b in computing(loop.body))
 
 
 def _without(s: Stmt, conditions: Sequence[Condition]) -> Stmt:

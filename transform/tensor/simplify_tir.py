@@ -7,7 +7,20 @@ from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Imm, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import (
+    Binary,
+    Broadcast,
+    Compare,
+    Imm,
+    Load,
+    Not,
+    PrimExpr,
+    PrimVar,
+    Ramp,
+    Select,
+    SizeVar,
+    imm,
+)
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -18,9 +31,12 @@ from unity.ir.stmt import (
     Let,
     Seq,
     Stmt,
+    Store,
 )
-from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
+from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt, walk_prim
 
+from ..blocks.access import asked_in_vain
+from ..blocks.nest import ReduceOp, Reduction
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
@@ -32,7 +48,8 @@ class SimplifyTir(Pass):
     """Simplifies under the ranges of the loops around.
 
     Loops of one iteration and constants bound by `Let` are substituted; loops of none, decided
-    conditions and empty statements go.
+    conditions and empty statements go. Conditions on all of a loop that it does not change are
+    asked before it.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -92,8 +109,33 @@ def simplified(s: Stmt, known: Analyzer) -> Stmt:
         case Evaluate():
             value = known.simplify(s.value)
             return s if value is s.value else replace(s, value=value)
+        case Store(_, _, Binary(_, Load(), Select())):
+            return map_stmt(_step(s, known), lambda x: x, known.simplify)
         case _:
             return map_stmt(s, lambda x: simplified(x, known), known.simplify)
+
+
+def _step(s: Store, known: Analyzer) -> Stmt:
+    """A masked step of a sum in lanes: without the mask where all take part, none where none do."""
+    match s.value:
+        case Binary(
+            "add" | "mul" | "min" | "max" | "and" | "or" as op,
+            Load() as here,
+            Select(
+                Compare("lt", Ramp(begin, Imm(int(by)), lanes), Broadcast(limit, _)), step, rest
+            ),
+        ) if by > 0 and here == Load(s.buffer, s.indices):
+            last = Binary("add", begin, imm(by * (lanes - 1)))
+            if known.prove(Compare("lt", last, limit)):
+                return replace(s, value=replace(s.value, b=step))
+            none = isinstance(rest, Broadcast) and _is_identity(op, rest.value)
+            return NOTHING if none and known.prove(Compare("ge", begin, limit)) else s
+        case _:
+            return s
+
+
+def _is_identity(op: ReduceOp, value: PrimExpr) -> bool:
+    return value == Reduction(op, (), value, value, PrimVar("result", value.dtype)).identity
 
 
 def _substituted(s: Stmt, values: dict[PrimVar | SizeVar, PrimExpr], known: Analyzer) -> Stmt:
@@ -127,7 +169,18 @@ def _loop(s: For, known: Analyzer) -> Stmt:
     if body == NOTHING:
         return NOTHING
     same = begin is s.begin and extent is s.extent and body is s.body
-    return s if same else replace(s, begin=begin, extent=extent, body=body)
+    loop = s if same else replace(s, begin=begin, extent=extent, body=body)
+    return _asked_before(loop, body) if isinstance(body, IfThen) else loop
+
+
+def _asked_before(loop: For, branch: IfThen) -> Stmt:
+    """A loop over what is done under a condition that it does not change, under the condition."""
+    fixed = branch.orelse is None and loop.kind != "thread" and not loop.attrs
+    if not fixed or any(e is loop.var for e in walk_prim(branch.condition)):
+        return loop
+    if not asked_in_vain(branch.condition):
+        return loop
+    return replace(branch, then=replace(loop, body=branch.then))
 
 
 def _branch(s: IfThen, known: Analyzer) -> Stmt:
@@ -149,11 +202,33 @@ def _sequence(s: Seq, known: Analyzer) -> Stmt:
     parts: list[Stmt] = []
     for each in s.stmts:
         part = simplified(each, known)
-        parts += part.stmts if isinstance(part, Seq) else (part,)
+        for one in part.stmts if isinstance(part, Seq) else (part,):
+            joined = _joined(parts[-1], one, known) if parts else None
+            parts[-1:] = [parts[-1], one] if parts and joined is None else [joined or one]
     if len(parts) == 1:
         return parts[0]
     same = len(parts) == len(s.stmts) and all(a is b for a, b in zip(parts, s.stmts, strict=True))
     return s if same else Seq(tuple(parts))
+
+
+def _joined(a: Stmt, b: Stmt, known: Analyzer) -> Stmt | None:
+    """Two statements under one condition, or under opposite ones, as one; None if they are not."""
+    if not isinstance(a, IfThen) or not isinstance(b, IfThen) or not asked_in_vain(a.condition):
+        return None
+    if a.condition == b.condition:
+        then, orelse = _behind(a.then, b.then), _behind(a.orelse, b.orelse)
+    elif b.condition == known.simplify(Not(a.condition)):
+        then, orelse = _behind(a.then, b.orelse), _behind(a.orelse, b.then)
+    else:
+        return None
+    assert then is not None
+    return IfThen(a.condition, then, orelse, a.span)
+
+
+def _behind(a: Stmt | None, b: Stmt | None) -> Stmt | None:
+    """Statements that may be missing, one behind the other."""
+    parts = [x for s in (a, b) if s is not None for x in (s.stmts if isinstance(s, Seq) else (s,))]
+    return (parts[0] if len(parts) == 1 else Seq(tuple(parts))) if parts else None
 
 
 def _block(s: Block, known: Analyzer) -> Stmt:

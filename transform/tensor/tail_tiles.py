@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.empty_reduction import conjuncts
+from unity.ir.marks import FITTING, TAIL
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Allocate, Block, Buffer, For, Let, Stmt, Store
+from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, Let, Stmt, Store
 from unity.ir.visit import (
     map_prim,
     map_stmt,
@@ -19,11 +20,13 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
+from ..blocks.conditions import Condition, computing, conditions_of
 from ..blocks.extents import number
 from ..blocks.tree import (
     Path,
     Values,
     all_blocks,
+    bound_in,
     conjunction,
     driven,
     renewed,
@@ -31,7 +34,6 @@ from ..blocks.tree import (
     variables,
     with_regions,
 )
-from .conditions import Condition, conditions_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class _Tail:
         count: How many of those lie inside.
         parts: The parts of predicates that say so.
         is_sum: Whether they are steps of a sum: these go one by one.
+        exact: How many lie inside where that is the same for every such tile, else None.
     """
 
     loops: frozenset[PrimVar]
@@ -51,13 +54,16 @@ class _Tail:
     count: PrimExpr
     parts: tuple[PrimExpr, ...]
     is_sum: bool
+    exact: int | None
 
 
 def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
     """The body of a loop over tiles in whose iterations only some rows lie inside.
 
-    A condition on each row of a tile would be asked at every step. Instead, four rows are done
-    together where there are so many, then two, then one.
+    A condition on each row of a tile would be asked at every step. Instead, all of them are done
+    together where their number is known, else four where there are so many, then two, then one; or
+    as many as there are, in one of a tile for each number of them, where the loop asks for that
+    (`unity.ir.marks.TAIL`).
 
     Args:
         loop: The loop.
@@ -72,13 +78,16 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
     if tail is None or registers is None:
         return None
     parts: list[Stmt] = []
-    names = {b.name for b in all_blocks(loop.body)}
-    bound: set[PrimVar] = set()
-    renewed(loop.body, set(), bound)
+    names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
     size, left = 1 << (tail.size - 1).bit_length() - 1, tail.count
     if tail.is_sum:
         size = 1
-    while size:
+    sizes = [size >> k for k in range(size.bit_length())]
+    if tail.exact and not tail.is_sum:
+        sizes = [tail.exact]
+    elif loop.attrs.get(TAIL) == FITTING and not tail.is_sum:
+        return _fitting(loop, tail, registers, names, bound)
+    for size in sizes:
         begin, nth = PrimVar("done"), PrimVar("tile")
         done = known.simplify(Binary("sub", tail.count, left))
         many = known.simplify(Binary("floordiv", left, imm(size)))
@@ -89,16 +98,28 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
         )
         parts.append(renewed(For(nth, imm(0), many, part), names, bound))
         left = known.simplify(Binary("floormod", left, imm(size)))
-        size //= 2
     return sequence(parts)
+
+
+def _fitting(
+    loop: For, tail: _Tail, registers: frozenset[Buffer], names: set[str], bound: set[PrimVar]
+) -> Stmt:
+    """One tile of as many rows as there are."""
+    result: Stmt | None = None
+    for size in reversed(range(1, tail.size)):
+        begin = PrimVar("done")
+        part = Let(begin, imm(0), _Part(tail, size, begin, registers).stmt(loop.body))
+        here = renewed(part, names, bound)
+        result = IfThen(Compare("eq", tail.count, imm(size)), here, result)
+    assert result is not None
+    return result
 
 
 def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
     """The tail that all blocks below a loop agree on."""
     conditions = [c for c in conditions_of(loop, above) if c.is_hot]
-    if not conditions or [id(c.block) for c in conditions] != [
-        id(b) for b in all_blocks(loop.body)
-    ]:
+    blocks = [id(b) for b in computing(loop.body)]
+    if not conditions or [id(c.block) for c in conditions] != blocks:
         return None
     found = [_rows(c, known) for c in conditions]
     whole = [x for x in found if x is not None]
@@ -113,7 +134,18 @@ def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
             return None
     rows = frozenset(x.var for x, _ in whole)
     is_sum = any("R" in driven(c.block, v) for c in conditions for v in rows)
-    return _Tail(rows, size, count, tuple(c.part for c in conditions), is_sum)
+    left = {_left(c.part, row, size, known) for c, (row, _) in zip(conditions, whole, strict=True)}
+    exact = left.pop() if len(left) == 1 else None
+    return _Tail(rows, size, count, tuple(c.part for c in conditions), is_sum, exact)
+
+
+def _left(part: PrimExpr, row: For, size: int, known: Analyzer) -> int | None:
+    """How many rows of a tile lie inside, if not all do: the same for tiles of one grid."""
+    assert isinstance(part, Compare)
+    limit, first = number(part.b), substitute_prim(part.a, {row.var: imm(0)})
+    if limit is None or known.simplify(Binary("floormod", first, imm(size))) != imm(0):
+        return None
+    return limit % size
 
 
 def _rows(c: Condition, known: Analyzer) -> tuple[For, PrimExpr] | None:

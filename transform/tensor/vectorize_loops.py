@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Imm
-from unity.ir.stmt import For, Let, Stmt
+from unity.ir.prim_expr import Compare, Imm, imm
+from unity.ir.stmt import For, IfThen, Let, Stmt
 from unity.ir.visit import map_stmt, stmt_exprs, walk_prim, walk_stmt
 
 from ..passes import Context, Pass, Sight
@@ -21,9 +21,10 @@ class VectorizeLoops(Pass):
     """A loop of kind ``vectorized`` with a constant extent becomes one iteration on vectors.
 
     Takes flat buffers. Each lane is one iteration: the loop's variable becomes a `Ramp`, what does
-    not depend on it stays scalar, conditions on it become masks, memory allocated in it gets a
-    place for each lane. A loop for which this can't be done (a store to one element, an inner
-    loop as long as the lane says, a call of a C function) becomes serial, which means the same.
+    not depend on it stays scalar, conditions on it become masks (or a narrower vector), memory
+    allocated in it gets a place for each lane. A loop for which this can't be done (a store to one
+    element, an inner loop as long as the lane says, a call of a C function) becomes serial, which
+    means the same.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -64,6 +65,7 @@ class VectorizeLoops(Pass):
         body = self.rewrite(s.body, inside)
         if s.kind != "vectorized":
             return s if body is s.body else replace(s, body=body)
+        s, body = _narrowed(s, body)
         match s.extent:
             case Imm(int() as lanes) if 1 < lanes <= self.max_lanes and not _has_vectors(body):
                 try:
@@ -73,6 +75,17 @@ class VectorizeLoops(Pass):
             case _:
                 pass
         return replace(s, body=body, kind="serial")
+
+
+def _narrowed(loop: For, body: Stmt) -> tuple[For, Stmt]:
+    """A loop of which only the first lanes do anything as one of these, if they fill a register."""
+    match body:
+        case IfThen(Compare("lt", lane, Imm(int(count))), then, None) if lane == loop.var:
+            if loop.begin == imm(0) and count > 0 and not count & (count - 1):
+                return replace(loop, extent=imm(count)), then
+        case _:
+            pass
+    return loop, body
 
 
 def _has_vectors(s: Stmt) -> bool:

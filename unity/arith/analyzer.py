@@ -42,8 +42,12 @@ class Analyzer:
         """Knowing ``begin <= var < begin + extent``, as inside a loop, which runs: extent >= 1."""
         known, first = self._runs(extent), self._rewriter.poly(begin)
         last = poly.add(poly.add(first, self._rewriter.poly(extent)), poly.constant(-1))
-        ranges = {**known.ranges, var: (known.poly_bounds(first)[0], known.poly_bounds(last)[1])}
+        ends = known.poly_bounds(first)[0], known.poly_bounds(last)[1]
         symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
+        limit = (first, last) if symbolic else known.limits.get(var)
+        if known is self._known and (known.ranges.get(var), known.limits.get(var)) == (ends, limit):
+            return self  # with what it has simplified
+        ranges = {**known.ranges, var: ends}
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
         return Analyzer(replace(known, ranges=ranges, limits=limits))
 
@@ -139,6 +143,8 @@ class Analyzer:
 
     def equal(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Whether two int64 expressions provably have one value."""
+        if a is b:
+            return True
         return not poly.add(self._rewriter.poly(a), self._rewriter.poly(b), -1)
 
     def prove(self, condition: PrimExpr) -> bool:

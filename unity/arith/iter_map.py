@@ -91,7 +91,7 @@ class IterMap:
             if found is None:
                 return None
             left.remove(found)
-            reach = self.known.simplify(Binary("mul", reach, found.extent))
+            reach = self._times(reach, found.extent)
         return reach
 
     def _separable(self, s: IterSum) -> bool:
@@ -103,9 +103,18 @@ class IterMap:
             if least is None or not self._le(reach, least[0]):
                 return False
             left.remove(least)
-            steps = Binary("mul", least[0], Binary("sub", least[1], imm(1)))
+            size, extent = least
+            if isinstance(reach, Imm) and isinstance(size, Imm) and isinstance(extent, Imm):
+                reach = imm(int(reach.value + size.value * (extent.value - 1)))
+                continue
+            steps = Binary("mul", size, Binary("sub", extent, imm(1)))
             reach = self.known.simplify(Binary("add", reach, steps))
         return True
+
+    def _times(self, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+        if isinstance(a, Imm) and isinstance(b, Imm):
+            return imm(int(a.value * b.value))
+        return self.known.simplify(Binary("mul", a, b))
 
     def _le(self, a: PrimExpr, b: PrimExpr) -> bool:
         if isinstance(a, Imm) and isinstance(b, Imm):
@@ -121,7 +130,7 @@ class IterMap:
             if found is None:
                 return False
             left.remove(found)
-            reach = self.known.simplify(Binary("mul", reach, found.extent))
+            reach = self._times(reach, found.extent)
         return True
 
     def _exact(self, source: PrimExpr, splits: Sequence[IterSplit]) -> bool:

@@ -29,10 +29,15 @@ def extremes(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> En
     >>> Analyzer().equal(high - low, imm(3)), Analyzer().equal(low, i * 4)
     (True, True)
     """
-    inside = known
-    for var, r in loops.items():
-        inside = inside.with_extent(var, r.begin, r.extent)
+    inside = _within(loops, known)
     return _ends(inside.simplify(e), loops, inside)
+
+
+def _within(loops: Mapping[PrimVar, Range], known: Analyzer) -> Analyzer:
+    """Knowing what loops run over."""
+    for var, r in loops.items():
+        known = known.with_extent(var, r.begin, r.extent)
+    return known
 
 
 def _ends(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Ends | None:
@@ -95,14 +100,22 @@ def relaxed(
     known: Analyzer,
 ) -> tuple[Range, ...]:
     """What ranges cover while loops run: a hull, the whole dimension where none is found."""
-    return tuple(_relaxed(r, size, loops, known) for r, size in zip(ranges, shape, strict=True))
+    inside = _within(loops, known)
+
+    def hull_of(r: Range, size: PrimExpr) -> Range:
+        return _relaxed(r, size, loops, known, inside)
+
+    return tuple(hull_of(r, size) for r, size in zip(ranges, shape, strict=True))
 
 
-def _relaxed(r: Range, size: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Range:
-    first = extremes(r.begin, loops, known)
-    last = first
+def _relaxed(
+    r: Range, size: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer, inside: Analyzer
+) -> Range:
+    """See `relaxed`; `inside` is `known` with what the loops run over."""
+    first = last = _ends(inside.simplify(r.begin), loops, inside)
     if r.extent != imm(1):
-        last = extremes(Binary("add", r.begin, Binary("sub", r.extent, imm(1))), loops, known)
+        after = Binary("add", r.begin, Binary("sub", r.extent, imm(1)))
+        last = _ends(inside.simplify(after), loops, inside)
     if first is None or last is None:
         return Range(imm(0), size)
     return Range(first[0], known.simplify(Binary("add", Binary("sub", last[1], first[0]), imm(1))))
@@ -169,24 +182,28 @@ def disjoint(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
 
 def lesser(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     """The minimum, one of the two where it is known which."""
-    if isinstance(a, Imm) and isinstance(b, Imm):
-        return a if a.value <= b.value else b
-    if known.prove(Compare("le", a, b)):
-        return known.simplify(a)
-    if known.prove(Compare("le", b, a)):
-        return known.simplify(b)
-    return known.simplify(Binary("min", a, b))
+    first = _in_order(a, b, known)
+    return known.simplify(Binary("min", a, b) if first is None else a if first else b)
 
 
 def greater(a: PrimExpr, b: PrimExpr, known: Analyzer) -> PrimExpr:
     """The maximum, one of the two where it is known which."""
-    if isinstance(a, Imm) and isinstance(b, Imm):
-        return a if a.value >= b.value else b
+    first = _in_order(a, b, known)
+    return known.simplify(Binary("max", a, b) if first is None else b if first else a)
+
+
+def _in_order(a: PrimExpr, b: PrimExpr, known: Analyzer) -> bool | None:
+    """Whether ``a <= b``, or else ``b <= a``; None where neither is known."""
+    for x, y, before in ((a, b, True), (b, a, False)):
+        if isinstance(y, Imm):  # bounds are sooner found than differences
+            low, high = known.bounds(x)
+            if high is not None and high <= y.value:
+                return before
+            if low is not None and low >= y.value:
+                return not before
     if known.prove(Compare("le", a, b)):
-        return known.simplify(b)
-    if known.prove(Compare("le", b, a)):
-        return known.simplify(a)
-    return known.simplify(Binary("max", a, b))
+        return True
+    return False if known.prove(Compare("le", b, a)) else None
 
 
 def cut_short(r: Range, known: Analyzer) -> tuple[Imm, PrimExpr] | None:

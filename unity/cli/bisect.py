@@ -13,7 +13,7 @@ from unity.compiler import compile as unity_compile
 from unity.compiler import load
 from unity.ir.module import IRModule
 from unity.transform import Context, Pass
-from unity.transform.instruments import Trace
+from unity.transform.instruments import DumpIR
 
 from .options import Options
 
@@ -41,7 +41,7 @@ def bisect_model(model: Path, tolerance: float, trace: Path | None, options: Opt
     """
     module = load(model)
     watch = watched(module, tolerance)
-    extra = () if trace is None else (Trace(trace),)
+    extra = () if trace is None else (DumpIR(trace),)
     console = Console()
     looking = (*extra, watch, Progress(console))
     unity_compile(

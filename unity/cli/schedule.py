@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from unity.compiler import compile as unity_compile
 from unity.errors import UnityError
@@ -17,14 +17,23 @@ from .options import Options
 def list_kernels(module: IRModule, options: Options) -> None:
     """Print each kernel with the rules that take its blocks."""
     executable = _compiled(module, options)
-    table = Table("kernel", "laid out by", "steps")
+    rows: list[tuple[str, list[str], str]] = []
     for name in executable.kernels:
         try:
-            rules = "\n".join(map(str, executable.rules(name)))
-            table.add_row(name, rules, str(len(executable.schedule(name).trace)))
+            rules = list(map(str, executable.rules(name)))
+            rows.append((name, rules, str(len(executable.schedule(name).trace))))
         except UnityError as error:
-            table.add_row(name, error.message, "")
-    Console(highlight=False, soft_wrap=True).print(table)
+            rows.append((name, [error.message], ""))
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a line for each, to be searched and cut
+        for name, rules, steps in rows:
+            for rule in rules:
+                print(name, rule, steps, sep="\t")
+        return
+    table = Table("kernel", Column("laid out by", overflow="fold"), "steps")
+    for name, rules, steps in rows:
+        table.add_row(name, "\n".join(rules), steps)
+    console.print(table)
 
 
 def print_schedule(module: IRModule, kernel: str, result: bool, options: Options) -> None:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 INSTRUCTION = "instruction"
 """Attribute of a loop: it and what is in it, loops around one store, are this one instruction."""
+NONTEMPORAL = "nontemporal"
+"""Attribute of a kernel: the positions of the buffers that it writes past the caches."""
+TAIL = "tail"
+"""Attribute of a loop over tiles: what is left of an extent is one tile of a `FITTING` size."""
+FITTING = "fitting"
+ACCUMULATORS = "accumulators"
+"""Attribute of a loop over steps of a sum: how many sums a tile is to have in flight at least."""
 TILES = "amx.tile"
 """Scope of buffers that are tile registers of AMX: 1 to 16 rows of 64 bytes, eight at a time."""
 SCOPES = ("global", "shared", "local", TILES)

@@ -18,21 +18,21 @@ from unity.ir.types import Type
 from .accumulate import Real, real, rounded, widened
 from .argument import axis, common_dtype, float_tensor, ranked, require_equal, tensor
 from .attribute import INT, NUMBER
-from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, ComputeRule, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _Scalar: TypeAlias = Callable[[PrimExpr, Attrs], PrimExpr]
 _Numpy: TypeAlias = Callable[[Real, Attrs], Real]
 
 
-def _float_input(site: Site) -> Type:
-    return float_tensor(site, 0)
+def _float_input(call: OpCall) -> Type:
+    return float_tensor(call, 0)
 
 
-def _number_input(site: Site) -> Type:
-    found = tensor(site, 0)
+def _number_input(call: OpCall) -> Type:
+    found = tensor(call, 0)
     if found.dtype is not None and found.dtype.kind == "bool":
-        raise site.error("a bool tensor has no order", hint='convert with astype(x, "float32")')
+        raise call.error("a bool tensor has no order", hint='convert with astype(x, "float32")')
     return found
 
 
@@ -152,15 +152,15 @@ def _relu_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 _ALPHA_SELU, _SCALE_SELU = 1.6732632423543772, 1.0507009873554805
 
 
-def _prelu_infer(site: Site) -> Type:
-    x, slope = float_tensor(site, 0), ranked(site, 1, 1)
-    common_dtype(site, (x, slope))
+def _prelu_infer(call: OpCall) -> Type:
+    x, slope = float_tensor(call, 0), ranked(call, 1, 1)
+    common_dtype(call, (x, slope))
     if x.ndim is None:
         return x
-    along = axis(site, site.attrs["axis"], x.ndim)
+    along = axis(call, call.attrs["axis"], x.ndim)
     if isinstance(x.shape, tuple) and isinstance(slope.shape, tuple):
         extent = x.shape[along] if not equal(slope.shape[0], 1) else 1
-        require_equal(site, slope.shape[0], extent, f"slopes along axis {along}")
+        require_equal(call, slope.shape[0], extent, f"slopes along axis {along}")
     return x
 
 

@@ -18,7 +18,7 @@ from unity.ir.types import TensorType, Type
 from .accumulate import real, rounded, working_dtype
 from .argument import float_tensor, ranked
 from .attribute import INTS, TEXT
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr
 from .sampling import Sampler, sample
 from .window import dims_of, per_axis
 
@@ -26,15 +26,15 @@ _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def _infer(rank: int) -> TypeRule:
-    def rule(site: Site) -> Type:
-        if site.attrs["layout"] != _LAYOUTS[rank]:
-            raise site.error(
-                f"layout must be {_LAYOUTS[rank]!r}, got {site.attrs['layout']!r}",
+    def rule(call: OpCall) -> Type:
+        if call.attrs["layout"] != _LAYOUTS[rank]:
+            raise call.error(
+                f"layout must be {_LAYOUTS[rank]!r}, got {call.attrs['layout']!r}",
                 hint="transpose with permute_dims",
             )
-        float_tensor(site, 0)
-        x = ranked(site, 0, rank + 2)
-        parts = per_axis("output_size", site.attrs["output_size"], rank, 1, site.error)
+        float_tensor(call, 0)
+        x = ranked(call, 0, rank + 2)
+        parts = per_axis("output_size", call.attrs["output_size"], rank, 1, call.error)
         if not isinstance(x.shape, tuple):
             return TensorType(rank + 2, x.dtype)
         return TensorType((*x.shape[:2], *parts), x.dtype)

@@ -7,7 +7,7 @@ changes no result but by rounding.
 from __future__ import annotations
 
 from .attribute import TEXT
-from .registry import Site, attr
+from .registry import OpCall, attr
 
 ALGORITHM = attr("algorithm", TEXT, None)
 CONVOLUTIONS = ("direct", "gemm", "winograd.2", "winograd.4")
@@ -16,15 +16,15 @@ PRODUCTS = ("packed", "unpacked")
 """By a constant laid out in panels at compile time, or as it is."""
 
 
-def check_algorithm(site: Site, known: tuple[str, ...]) -> None:
+def check_algorithm(call: OpCall, known: tuple[str, ...]) -> None:
     """Check that a call's algorithm is one of those known.
 
     Raises:
         UnityError: It is another.
     """
-    given = site.attrs.get("algorithm")
+    given = call.attrs.get("algorithm")
     if given is not None and given not in known:
-        raise site.error(
+        raise call.error(
             f"algorithm must be None or one of {', '.join(known)}, got {given!r}",
             hint="leave it out: the compiler chooses",
         )

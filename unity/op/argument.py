@@ -8,101 +8,101 @@ from unity.ir.dims import Dim, dim_text, equal
 from unity.ir.dtype import DType
 from unity.ir.types import Shape, ShapeType, TensorType, TupleType
 
-from .registry import Site
+from .registry import OpCall
 
 
-def tensor(site: Site, index: int) -> TensorType:
+def tensor(call: OpCall, index: int) -> TensorType:
     """The type of a tensor argument.
 
     Raises:
         UnityError: It is no tensor.
     """
-    found = site.args[index]
+    found = call.args[index]
     if not isinstance(found, TensorType):
-        raise site.error(f"{_name(site, index)} must be a tensor, got {found}")
+        raise call.error(f"{_name(call, index)} must be a tensor, got {found}")
     return found
 
 
-def has(site: Site, index: int) -> bool:
+def has(call: OpCall, index: int) -> bool:
     """Whether an optional argument is present."""
-    return index < len(site.args)
+    return index < len(call.args)
 
 
-def tensors(site: Site, index: int) -> tuple[TensorType, ...]:
+def tensors(call: OpCall, index: int) -> tuple[TensorType, ...]:
     """The types of an argument that is a tuple of at least one tensor.
 
     Raises:
         UnityError: It is none.
     """
-    found = site.args[index]
+    found = call.args[index]
     if not isinstance(found, TupleType) or not found.fields:
-        raise site.error(f"{_name(site, index)} must be a tuple of tensors, got {found}")
+        raise call.error(f"{_name(call, index)} must be a tuple of tensors, got {found}")
     fields: list[TensorType] = []
     for field in found.fields:
         if not isinstance(field, TensorType):
-            raise site.error(f"{_name(site, index)} must hold tensors, got {field}")
+            raise call.error(f"{_name(call, index)} must hold tensors, got {field}")
         fields.append(field)
     return tuple(fields)
 
 
-def shape(site: Site, index: int) -> ShapeType:
+def shape(call: OpCall, index: int) -> ShapeType:
     """The type of a shape argument.
 
     Raises:
         UnityError: It is no shape.
     """
-    found = site.args[index]
+    found = call.args[index]
     if not isinstance(found, ShapeType):
-        raise site.error(f"{_name(site, index)} must be a shape, got {found}")
+        raise call.error(f"{_name(call, index)} must be a shape, got {found}")
     return found
 
 
-def ranked(site: Site, index: int, *ranks: int) -> TensorType:
+def ranked(call: OpCall, index: int, *ranks: int) -> TensorType:
     """The type of a tensor argument whose rank, where known, is one of `ranks`.
 
     Raises:
         UnityError: It is no tensor or has another rank.
     """
-    found = tensor(site, index)
+    found = tensor(call, index)
     if found.ndim is not None and found.ndim not in ranks:
         wanted = " or ".join(str(r) for r in ranks)
-        raise site.error(
-            f"{_name(site, index)} must have rank {wanted}, got {type_text(found)}",
+        raise call.error(
+            f"{_name(call, index)} must have rank {wanted}, got {type_text(found)}",
         )
     return found
 
 
-def float_tensor(site: Site, index: int) -> TensorType:
+def float_tensor(call: OpCall, index: int) -> TensorType:
     """The type of a tensor argument of real numbers.
 
     Raises:
         UnityError: It is no tensor or of another dtype.
     """
-    found = tensor(site, index)
+    found = tensor(call, index)
     if found.dtype is not None and not found.dtype.is_float:
-        raise site.error(
-            f"{_name(site, index)} must be of a float dtype, got {found.dtype}",
+        raise call.error(
+            f"{_name(call, index)} must be of a float dtype, got {found.dtype}",
             hint='convert with astype(x, "float32")',
         )
     return found
 
 
-def int_tensor(site: Site, index: int) -> TensorType:
+def int_tensor(call: OpCall, index: int) -> TensorType:
     """The type of a tensor argument of integers.
 
     Raises:
         UnityError: It is no tensor or of another dtype.
     """
-    found = tensor(site, index)
+    found = tensor(call, index)
     if found.dtype is not None and not found.dtype.is_int:
-        raise site.error(
-            f"{_name(site, index)} must be of an integer dtype, got {found.dtype}",
+        raise call.error(
+            f"{_name(call, index)} must be of an integer dtype, got {found.dtype}",
             hint='convert with astype(x, "int64")',
         )
     return found
 
 
-def common_dtype(site: Site, types: Sequence[TensorType]) -> DType | None:
+def common_dtype(call: OpCall, types: Sequence[TensorType]) -> DType | None:
     """The one dtype of several tensors; None where none is known.
 
     Raises:
@@ -110,30 +110,30 @@ def common_dtype(site: Site, types: Sequence[TensorType]) -> DType | None:
     """
     found = dict.fromkeys(t.dtype for t in types if t.dtype is not None)
     if len(found) > 1:
-        raise site.error(
+        raise call.error(
             f"operands must have one dtype, got {', '.join(str(d) for d in found)}",
             hint="convert with astype",
         )
     return next(iter(found), None)
 
 
-def axis(site: Site, value: object, ndim: int, what: str = "axis") -> int:
+def axis(call: OpCall, value: object, ndim: int, what: str = "axis") -> int:
     """An axis counted from the front.
 
     Raises:
         UnityError: It is no axis of a tensor of this rank.
     """
     if not isinstance(value, int) or isinstance(value, bool):
-        raise site.error(f"{what} must be an int, got {value!r}")
+        raise call.error(f"{what} must be an int, got {value!r}")
     if not -ndim <= value < ndim:
-        raise site.error(
+        raise call.error(
             f"{what} {value} is out of range for rank {ndim}",
             hint=f"an axis is in [{-ndim}, {ndim - 1}]" if ndim else "a scalar has no axis",
         )
     return value % ndim
 
 
-def axes(site: Site, value: object, ndim: int, what: str = "axes") -> tuple[int, ...]:
+def axes(call: OpCall, value: object, ndim: int, what: str = "axes") -> tuple[int, ...]:
     """Distinct axes, each counted from the front; None means all, an int one.
 
     Raises:
@@ -142,13 +142,15 @@ def axes(site: Site, value: object, ndim: int, what: str = "axes") -> tuple[int,
     if value is None:
         return tuple(range(ndim))
     given = value if isinstance(value, tuple) else (value,)
-    found = tuple(axis(site, v, ndim, what) for v in given)
+    found = tuple(axis(call, v, ndim, what) for v in given)
     if len(set(found)) != len(found):
-        raise site.error(f"{what} {given} name an axis twice")
+        raise call.error(f"{what} {given} name an axis twice")
     return found
 
 
-def require_equal(site: Site, got: Dim, expected: Dim, what: str, hint: str | None = None) -> None:
+def require_equal(
+    call: OpCall, got: Dim, expected: Dim, what: str, hint: str | None = None
+) -> None:
     """Check that two dims are provably equal.
 
     Raises:
@@ -158,10 +160,10 @@ def require_equal(site: Site, got: Dim, expected: Dim, what: str, hint: str | No
         return
     if hint is None and not (isinstance(got, int) and isinstance(expected, int)):
         hint = "if they are equal at run time, say so with match_cast"
-    raise site.error(f"{what}: got {dim_text(got)}, expected {dim_text(expected)}", hint)
+    raise call.error(f"{what}: got {dim_text(got)}, expected {dim_text(expected)}", hint)
 
 
-def broadcast_shapes(site: Site, shapes: Sequence[Shape]) -> Shape:
+def broadcast_shapes(call: OpCall, shapes: Sequence[Shape]) -> Shape:
     """The shape that several broadcast to (numpy's rules).
 
     Raises:
@@ -179,7 +181,7 @@ def broadcast_shapes(site: Site, shapes: Sequence[Shape]) -> Shape:
                 found = s[offset]
             elif not equal(found, s[offset]):
                 shown = " and ".join(shape_text(s) for s in shapes)
-                raise site.error(
+                raise call.error(
                     f"shapes {shown} do not broadcast: "
                     f"axis {position - rank} is {dim_text(found)} and {dim_text(s[offset])}",
                     hint="dims must be equal, or one of them 1"
@@ -205,6 +207,6 @@ def type_text(value: TensorType) -> str:
     return str(value)
 
 
-def _name(site: Site, index: int) -> str:
-    params = [p.name for p in site.op.params if p.kind != "attr"]
+def _name(call: OpCall, index: int) -> str:
+    params = [p.name for p in call.op.params if p.kind != "attr"]
     return f"{params[index]!r}" if index < len(params) else f"argument {index}"

@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 from .argument import axes, ranked, tensor
 from .attribute import INT, INTS, TEXT, optional
 from .reduce import known
-from .registry import ComputeArg, ComputeRule, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, ComputeRule, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 Index: TypeAlias = tuple[PrimExpr, ...]
@@ -59,18 +59,18 @@ def _order(attrs: Attrs, ndim: int) -> tuple[int, ...]:
     return tuple(a % ndim for a in given if isinstance(a, int))
 
 
-def _permute_infer(site: Site) -> Type:
-    x = tensor(site, 0)
+def _permute_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is None:
         return x
-    given = site.attrs["axes"]
+    given = call.attrs["axes"]
     if given is not None and (not isinstance(given, tuple) or len(given) != x.ndim):
-        raise site.error(f"axes must name each of the {x.ndim} axes once, got {given!r}")
+        raise call.error(f"axes must name each of the {x.ndim} axes once, got {given!r}")
     if given is not None:
-        axes(site, given, x.ndim)
+        axes(call, given, x.ndim)
     if not isinstance(x.shape, tuple):
         return x
-    return TensorType(tuple(x.shape[a] for a in _order(site.attrs, x.ndim)), x.dtype)
+    return TensorType(tuple(x.shape[a] for a in _order(call.attrs, x.ndim)), x.dtype)
 
 
 def _permute_index(x: te.Tensor, attrs: Attrs, i: Index) -> Index:
@@ -92,10 +92,10 @@ def _permute_samples(seed: int) -> Sequence[Sample]:
 # flip
 
 
-def _flip_infer(site: Site) -> Type:
-    x = tensor(site, 0)
+def _flip_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is not None:
-        axes(site, site.attrs["axis"], x.ndim, "axis")
+        axes(call, call.attrs["axis"], x.ndim, "axis")
     return x
 
 
@@ -124,22 +124,22 @@ def _flip_samples(seed: int) -> Sequence[Sample]:
 # depth_to_space, space_to_depth
 
 
-def _block(site: Site) -> int:
-    size = site.attrs["block_size"]
+def _block(call: OpCall) -> int:
+    size = call.attrs["block_size"]
     if not isinstance(size, int) or size < 1:
-        raise site.error(f"block_size must be a positive int, got {size!r}")
+        raise call.error(f"block_size must be a positive int, got {size!r}")
     return size
 
 
-def _depth_to_space_infer(site: Site) -> Type:
-    x, size = ranked(site, 0, 4), _block(site)
-    if site.attrs["mode"] not in ("DCR", "CRD"):
-        raise site.error(f"mode must be 'DCR' or 'CRD', got {site.attrs['mode']!r}")
+def _depth_to_space_infer(call: OpCall) -> Type:
+    x, size = ranked(call, 0, 4), _block(call)
+    if call.attrs["mode"] not in ("DCR", "CRD"):
+        raise call.error(f"mode must be 'DCR' or 'CRD', got {call.attrs['mode']!r}")
     if not isinstance(x.shape, tuple):
         return TensorType(4, x.dtype)
     n, c, h, w = x.shape
     if not equal(floormod(c, size * size), 0):
-        raise site.error(f"the {dim_text(c)} channels don't provably divide by {size * size}")
+        raise call.error(f"the {dim_text(c)} channels don't provably divide by {size * size}")
     return TensorType((n, floordiv(c, size * size), h * size, w * size), x.dtype)
 
 
@@ -174,14 +174,14 @@ def _depth_to_space_samples(seed: int) -> Sequence[Sample]:
     ]
 
 
-def _space_to_depth_infer(site: Site) -> Type:
-    x, size = ranked(site, 0, 4), _block(site)
+def _space_to_depth_infer(call: OpCall) -> Type:
+    x, size = ranked(call, 0, 4), _block(call)
     if not isinstance(x.shape, tuple):
         return TensorType(4, x.dtype)
     n, c, h, w = x.shape
     for extent in (h, w):
         if not equal(floormod(extent, size), 0):
-            raise site.error(f"the extent {dim_text(extent)} doesn't provably divide by {size}")
+            raise call.error(f"the extent {dim_text(extent)} doesn't provably divide by {size}")
     return TensorType((n, c * (size * size), floordiv(h, size), floordiv(w, size)), x.dtype)
 
 

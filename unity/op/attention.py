@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, has, require_equal, tensor, type_text
 from .attribute import INT, INTS, NUMBER, SIZE, TEXTS
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 
 _PARAMS = (
@@ -51,32 +51,32 @@ def _first(attrs: Attrs) -> tuple[int, ...]:
     return tuple(n for n in found if isinstance(n, int))
 
 
-def _checked_attrs(site: Site) -> None:
-    layouts = site.attrs["layouts"]
+def _checked_attrs(call: OpCall) -> None:
+    layouts = call.attrs["layouts"]
     good = isinstance(layouts, tuple) and len(layouts) == 4
-    if not good or any(sorted(str(x)) != sorted(_AXES) for x in _layouts(site.attrs)):
-        raise site.error(
+    if not good or any(sorted(str(x)) != sorted(_AXES) for x in _layouts(call.attrs)):
+        raise call.error(
             f"'layouts' must be four orders of the letters BLHD, for q, k, v and the result, "
             f"got {layouts!r}"
         )
-    if len(site.ints("first")) != 3 or any(n < 0 for n in site.ints("first")):
-        raise site.error(f"'first' must be three heads, got {site.attrs['first']!r}")
+    if len(call.ints("first")) != 3 or any(n < 0 for n in call.ints("first")):
+        raise call.error(f"'first' must be three heads, got {call.attrs['first']!r}")
     for name in ("heads", "kv_heads"):
-        if site.attrs[name] is not None and site.integer(name) < 1:
-            raise site.error(f"{name!r} must be at least 1, got {site.attrs[name]!r}")
-    keys = site.attrs["keys"]
+        if call.attrs[name] is not None and call.integer(name) < 1:
+            raise call.error(f"{name!r} must be at least 1, got {call.attrs[name]!r}")
+    keys = call.attrs["keys"]
     if keys is not None and (isinstance(keys, bool) or not isinstance(keys, int | SymDim)):
-        raise site.error(f"'keys' must be a dim or None, got {keys!r}")
+        raise call.error(f"'keys' must be a dim or None, got {keys!r}")
 
 
-def _infer(site: Site) -> Type:
-    _checked_attrs(site)
-    operands = [tensor(site, i) for i in range(3)]
-    dtype = common_dtype(site, operands)
+def _infer(call: OpCall) -> Type:
+    _checked_attrs(call)
+    operands = [tensor(call, i) for i in range(3)]
+    dtype = common_dtype(call, operands)
     for name, t in zip("qkv", operands, strict=True):
         if t.ndim not in (None, 4):
-            raise site.error(f"{name!r} must have rank 4, got {type_text(t)}")
-    layouts = _layouts(site.attrs)
+            raise call.error(f"{name!r} must have rank 4, got {type_text(t)}")
+    layouts = _layouts(call.attrs)
     if any(not isinstance(t.shape, tuple) for t in operands):
         return TensorType(4, dtype)
     q, k, v = (
@@ -84,53 +84,53 @@ def _infer(site: Site) -> Type:
         for layout, t in zip(layouts, operands, strict=False)
         if isinstance(t.shape, tuple)
     )
-    require_equal(site, k["D"], q["D"], "the lengths of a query and a key differ")
-    require_equal(site, k["B"], q["B"], "the batches of 'q' and 'k' differ")
-    require_equal(site, v["B"], q["B"], "the batches of 'q' and 'v' differ")
-    if site.attrs["keys"] is None:
-        require_equal(site, v["L"], k["L"], "the numbers of keys and values differ")
-    heads = _counts(site.attrs, q["H"])
+    require_equal(call, k["D"], q["D"], "the lengths of a query and a key differ")
+    require_equal(call, k["B"], q["B"], "the batches of 'q' and 'k' differ")
+    require_equal(call, v["B"], q["B"], "the batches of 'q' and 'v' differ")
+    if call.attrs["keys"] is None:
+        require_equal(call, v["L"], k["L"], "the numbers of keys and values differ")
+    heads = _counts(call.attrs, q["H"])
     for name, dims, first, count in zip(
-        "qkv", (q, k, v), _first(site.attrs), (heads[0], heads[1], heads[1]), strict=True
+        "qkv", (q, k, v), _first(call.attrs), (heads[0], heads[1], heads[1]), strict=True
     ):
         there = dims["H"]
         if isinstance(there, int) and isinstance(count, int) and first + count > there:
-            raise site.error(f"{name!r} has {there} heads, not {first} + {count}")
-        if site.attrs["heads"] is None and site.attrs["kv_heads"] is None:
-            require_equal(site, there, q["H"], f"the numbers of heads of 'q' and {name!r} differ")
-    if site.attrs["kv_heads"] is not None:
+            raise call.error(f"{name!r} has {there} heads, not {first} + {count}")
+        if call.attrs["heads"] is None and call.attrs["kv_heads"] is None:
+            require_equal(call, there, q["H"], f"the numbers of heads of 'q' and {name!r} differ")
+    if call.attrs["kv_heads"] is not None:
         whole, shared = heads
         if not isinstance(whole, int) or not isinstance(shared, int) or whole % shared:
-            raise site.error(
+            raise call.error(
                 f"{dim_text(whole)} heads can't share {dim_text(shared)} heads of keys evenly"
             )
-    keys = k["L"] if site.attrs["keys"] is None else site.attrs["keys"]
+    keys = k["L"] if call.attrs["keys"] is None else call.attrs["keys"]
     assert isinstance(keys, int | SymDim)
     for name, rows in (("k", k["L"]), ("v", v["L"])):
         if not always_ge(rows, keys):
-            raise site.error(
+            raise call.error(
                 f"can't prove that {name!r} has {dim_text(keys)} rows, it has {dim_text(rows)}"
             )
     points = (q["B"], heads[0], q["L"], keys)
     for i, name in ((3, "bias"), (4, "mask")):
-        if has(site, i):
-            _check_scores(site, name, tensor(site, i), points)
-    if has(site, 4) and tensor(site, 4).dtype not in (None, BOOL):
-        raise site.error(f"'mask' must be bool, got {type_text(tensor(site, 4))}")
+        if has(call, i):
+            _check_scores(call, name, tensor(call, i), points)
+    if has(call, 4) and tensor(call, 4).dtype not in (None, BOOL):
+        raise call.error(f"'mask' must be bool, got {type_text(tensor(call, 4))}")
     sizes = {"B": q["B"], "L": q["L"], "H": heads[0], "D": v["D"]}
     return TensorType(tuple(sizes[a] for a in layouts[3]), dtype)
 
 
-def _check_scores(site: Site, name: str, t: TensorType, points: Sequence[object]) -> None:
+def _check_scores(call: OpCall, name: str, t: TensorType, points: Sequence[object]) -> None:
     """A tensor that broadcasts to the scores, (batch, heads, queries, keys)."""
     if not isinstance(t.shape, tuple):
         return
     if len(t.shape) > 4:
-        raise site.error(f"{name!r} must have at most rank 4, got {type_text(t)}")
+        raise call.error(f"{name!r} must have at most rank 4, got {type_text(t)}")
     for mine, wanted in zip(reversed(t.shape), reversed(points), strict=False):
         if not equal(mine, 1):
             assert isinstance(wanted, int | SymDim)
-            require_equal(site, mine, wanted, f"{name!r} doesn't broadcast to the scores")
+            require_equal(call, mine, wanted, f"{name!r} doesn't broadcast to the scores")
 
 
 def _counts(attrs: Attrs, axis: Dim) -> tuple[Dim, Dim]:

@@ -20,7 +20,7 @@ from .moments import (
     epsilon,
     require_channels,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _BATCH = (
@@ -34,12 +34,12 @@ _BATCH = (
 )
 
 
-def _batch_infer(site: Site) -> Type:
-    x = float_tensor(site, 0)
-    common_dtype(site, (x, float_tensor(site, 1), float_tensor(site, 2)))
+def _batch_infer(call: OpCall) -> Type:
+    x = float_tensor(call, 0)
+    common_dtype(call, (x, float_tensor(call, 1), float_tensor(call, 2)))
     if x.ndim is not None:
-        along = axis(site, site.attrs["axis"], x.ndim)
-        require_channels(site, x, along, range(1, 5))
+        along = axis(call, call.attrs["axis"], x.ndim)
+        require_channels(call, x, along, range(1, 5))
     return x
 
 

@@ -16,7 +16,7 @@ from .accumulate import exact, widened
 from .argument import common_dtype, tensor
 from .broadcast import broadcast_types, read_broadcast
 from .elementwise import Accepts, accepts_dtype
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample
 from .sampling import Sampler, sample
 
 Scalar2 = Callable[[PrimExpr, PrimExpr], PrimExpr]
@@ -37,14 +37,14 @@ _KINDS: dict[Accepts, tuple[str, ...]] = {
 }
 
 
-def _rule(accepts: Accepts) -> Callable[[Site], Type]:
-    def infer(site: Site) -> Type:
-        types = (tensor(site, 0), tensor(site, 1))
-        kind = common_dtype(site, types)
+def _rule(accepts: Accepts) -> Callable[[OpCall], Type]:
+    def infer(call: OpCall) -> Type:
+        types = (tensor(call, 0), tensor(call, 1))
+        kind = common_dtype(call, types)
         if kind is not None and not accepts_dtype(accepts, kind):
             wanted = "numbers" if accepts == "number" else f"of {accepts} dtype"
-            raise site.error(f"operands must be {wanted}, got {kind}", "convert with astype")
-        return TensorType(broadcast_types(site, types), kind)
+            raise call.error(f"operands must be {wanted}, got {kind}", "convert with astype")
+        return TensorType(broadcast_types(call, types), kind)
 
     return infer
 

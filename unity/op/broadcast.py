@@ -9,10 +9,10 @@ from unity.ir.types import Shape, TensorType
 from unity.te import Tensor
 
 from .argument import broadcast_shapes
-from .registry import Site
+from .registry import OpCall
 
 
-def broadcast_types(site: Site, types: Sequence[TensorType]) -> Shape | int | None:
+def broadcast_types(call: OpCall, types: Sequence[TensorType]) -> Shape | int | None:
     """The shape of several tensors broadcast together, or its rank, or None if unknown.
 
     Raises:
@@ -23,7 +23,7 @@ def broadcast_types(site: Site, types: Sequence[TensorType]) -> Shape | int | No
     known = [t.shape for t in types if isinstance(t.shape, tuple)]
     if len(known) < len(types):
         return max((t.ndim or 0 for t in types), default=0)
-    return broadcast_shapes(site, known)
+    return broadcast_shapes(call, known)
 
 
 def read_broadcast(tensor: Tensor, index: Sequence[PrimExpr]) -> PrimExpr:

@@ -20,7 +20,7 @@ from unity.ir.types import TensorType, Type
 from .argument import axis, common_dtype, require_equal, tensor, type_text
 from .attribute import INT, SIZE
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("cache"), Param("new"), attr("length", SIZE), attr("axis", INT, 0))
@@ -32,23 +32,23 @@ def _length(attrs: Attrs) -> Dim:
     return value
 
 
-def _infer(site: Site) -> Type:
-    cache, new = tensor(site, 0), tensor(site, 1)
-    dtype = common_dtype(site, (cache, new))
-    length = site.attrs["length"]
+def _infer(call: OpCall) -> Type:
+    cache, new = tensor(call, 0), tensor(call, 1)
+    dtype = common_dtype(call, (cache, new))
+    length = call.attrs["length"]
     if isinstance(length, bool) or not isinstance(length, int | SymDim):
-        raise site.error(f"'length' must be a dim, got {length!r}")
+        raise call.error(f"'length' must be a dim, got {length!r}")
     if not isinstance(cache.shape, tuple) or not isinstance(new.shape, tuple):
-        raise site.error(f"the shapes must be known, got {type_text(cache)} and {type_text(new)}")
+        raise call.error(f"the shapes must be known, got {type_text(cache)} and {type_text(new)}")
     if len(cache.shape) != len(new.shape):
-        raise site.error(f"the ranks differ: {type_text(cache)} and {type_text(new)}")
-    along = axis(site, site.attrs["axis"], len(cache.shape))
+        raise call.error(f"the ranks differ: {type_text(cache)} and {type_text(new)}")
+    along = axis(call, call.attrs["axis"], len(cache.shape))
     for d, (had, got) in enumerate(zip(cache.shape, new.shape, strict=True)):
         if d != along:
-            require_equal(site, got, had, f"'new' along axis {d}")
+            require_equal(call, got, had, f"'new' along axis {d}")
     end, capacity = as_dim(length + new.shape[along]), cache.shape[along]
     if not always_ge(length, 0) or not always_ge(capacity, end):
-        raise site.error(
+        raise call.error(
             f"can't prove that rows {dim_text(length)} to {dim_text(end)} lie within "
             f"{dim_text(capacity)}",
             hint="declare the cache with an axis of length + new rows + room, room a symbol",

@@ -14,17 +14,17 @@ from unity.ir.types import TensorType, Type
 from .argument import common_dtype, tensor
 from .binary import BROADCASTS, map_pairs, pair_of_arrays
 from .broadcast import broadcast_types
-from .registry import OpDef, Param, RefArg, Sample, Site
+from .registry import OpCall, OpDef, Param, RefArg, Sample
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("x1"), Param("x2"))
 
 
-def _infer(site: Site) -> Type:
-    types = (tensor(site, 0), tensor(site, 1))
-    if common_dtype(site, types) == BOOL and site.op.name not in ("equal", "not_equal"):
-        raise site.error("bools have no order", "compare with equal, or convert with astype")
-    return TensorType(broadcast_types(site, types), BOOL)
+def _infer(call: OpCall) -> Type:
+    types = (tensor(call, 0), tensor(call, 1))
+    if common_dtype(call, types) == BOOL and call.op.name not in ("equal", "not_equal"):
+        raise call.error("bools have no order", "compare with equal, or convert with astype")
+    return TensorType(broadcast_types(call, types), BOOL)
 
 
 def _op(name: str, node: CompareOp, reference: Callable[[Array, Array], Array], doc: str) -> OpDef:

@@ -19,7 +19,7 @@ from .argument import common_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, INT, TEXT
 from .deal import deal
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr, int_attr
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -52,55 +52,55 @@ def out_dtype(attrs: Attrs, operands: DType | None) -> DType | None:
     return dtype(given) if isinstance(given, str | DType) else operands
 
 
-def require_layouts(site: Site, data: str, kernel: str) -> None:
+def require_layouts(call: OpCall, data: str, kernel: str) -> None:
     """Check that the layouts are the ones there is code for.
 
     Raises:
         UnityError: They are others.
     """
     for name, only in (("data_layout", data), ("kernel_layout", kernel)):
-        if site.attrs[name] != only:
-            raise site.error(
-                f"{name} must be {only!r}, got {site.attrs[name]!r}",
+        if call.attrs[name] != only:
+            raise call.error(
+                f"{name} must be {only!r}, got {call.attrs[name]!r}",
                 hint="transpose with permute_dims",
             )
 
 
-def groups_of(site: Site, channels: Dim, outputs: Dim) -> int:
+def groups_of(call: OpCall, channels: Dim, outputs: Dim) -> int:
     """The number of groups.
 
     Raises:
         UnityError: It does not divide the channels.
     """
-    groups = site.attrs["groups"]
+    groups = call.attrs["groups"]
     if not isinstance(groups, int) or groups < 1:
-        raise site.error(f"groups must be a positive int, got {groups!r}")
+        raise call.error(f"groups must be a positive int, got {groups!r}")
     for what, count in (("input channels", channels), ("output channels", outputs)):
         if isinstance(count, int) and count % groups:
-            raise site.error(f"groups={groups} does not divide the {count} {what}")
+            raise call.error(f"groups={groups} does not divide the {count} {what}")
         if groups > 1 and not isinstance(count, int):
-            raise site.error(f"groups={groups} needs known channels, got {dim_text(count)} {what}")
+            raise call.error(f"groups={groups} needs known channels, got {dim_text(count)} {what}")
     return groups
 
 
 def _infer(rank: int) -> TypeRule:
-    def rule(site: Site) -> Type:
-        require_layouts(site, *_LAYOUTS[rank])
-        check_algorithm(site, CONVOLUTIONS)
-        x, w = ranked(site, 0, rank + 2), ranked(site, 1, rank + 2)
-        result = out_dtype(site.attrs, common_dtype(site, (x, w)))
+    def rule(call: OpCall) -> Type:
+        require_layouts(call, *_LAYOUTS[rank])
+        check_algorithm(call, CONVOLUTIONS)
+        x, w = ranked(call, 0, rank + 2), ranked(call, 1, rank + 2)
+        result = out_dtype(call.attrs, common_dtype(call, (x, w)))
         if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
             return TensorType(rank + 2, result)
-        groups = groups_of(site, x.shape[1], w.shape[0])
+        groups = groups_of(call, x.shape[1], w.shape[0])
         require_equal(
-            site,
+            call,
             w.shape[1] * groups,
             x.shape[1],
             f"the weight {type_text(w)} with groups={groups} takes another number of input "
             f"channels than {type_text(x)} has",
         )
-        windows = spatial(site.attrs, w.shape[2:], error=site.error)
-        check_steps(site, windows, x.shape[2:])
+        windows = spatial(call.attrs, w.shape[2:], error=call.error)
+        check_steps(call, windows, x.shape[2:])
         steps = [win.steps(e) for win, e in zip(windows, x.shape[2:], strict=True)]
         return TensorType((x.shape[0], w.shape[0], *steps), result)
 

@@ -19,7 +19,7 @@ from .argument import common_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, FLAG
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -41,23 +41,23 @@ _PARAMS = (
 )
 
 
-def _infer(site: Site) -> Type:
-    check_algorithm(site, CONVOLUTIONS)
-    x, w = ranked(site, 0, 5), ranked(site, 1, 6)
-    result = out_dtype(site.attrs, common_dtype(site, (x, w)))
-    depthwise = site.flag("depthwise")
+def _infer(call: OpCall) -> Type:
+    check_algorithm(call, CONVOLUTIONS)
+    x, w = ranked(call, 0, 5), ranked(call, 1, 6)
+    result = out_dtype(call.attrs, common_dtype(call, (x, w)))
+    depthwise = call.flag("depthwise")
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, result)
     taken: tuple[Dim, Dim] = (w.shape[1], w.shape[4])
     if depthwise:
         for e in taken:
-            require_equal(site, e, 1, f"a depthwise weight has one input, got {type_text(w)}")
+            require_equal(call, e, 1, f"a depthwise weight has one input, got {type_text(w)}")
         taken = (w.shape[0], w.shape[5])
     for seen, given in zip(taken, (x.shape[1], x.shape[4]), strict=True):
         message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
-        require_equal(site, seen, given, message)
-    windows = spatial(site.attrs, w.shape[2:4], error=site.error)
-    check_steps(site, windows, x.shape[2:4])
+        require_equal(call, seen, given, message)
+    windows = spatial(call.attrs, w.shape[2:4], error=call.error)
+    check_steps(call, windows, x.shape[2:4])
     steps = [win.steps(e) for win, e in zip(windows, x.shape[2:4], strict=True)]
     return TensorType((x.shape[0], w.shape[0], *steps, w.shape[5]), result)
 

@@ -20,7 +20,7 @@ from .argument import common_dtype, ranked, type_text
 from .attribute import DTYPE, INT
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 from .window import (
     Window,
@@ -78,23 +78,23 @@ def _windows(attrs: Attrs, w: Sequence[Dim]) -> tuple[Window, Window]:
     return height, width
 
 
-def _infer(site: Site) -> Type:
-    x, w = ranked(site, 0, 5), ranked(site, 1, 7)
-    out = out_dtype(site.attrs, common_dtype(site, (x, w)))
+def _infer(call: OpCall) -> Type:
+    x, w = ranked(call, 0, 5), ranked(call, 1, 7)
+    out = out_dtype(call.attrs, common_dtype(call, (x, w)))
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, out)
     if not all(isinstance(e, int) for e in (*x.shape[1:], *w.shape)):
-        raise site.error(f"all but the batch must be known, got {type_text(x)}, {type_text(w)}")
-    line = _line(site.attrs)
+        raise call.error(f"all but the batch must be known, got {type_text(x)}, {type_text(w)}")
+    line = _line(call.attrs)
     block, depth = _number(x.shape[4]), _number(w.shape[4]) * _number(w.shape[6])
     takes = depth == block if line is None else depth >= block * line and w.shape[3] == 1
     if w.shape[1] != x.shape[1] or not takes:
         message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
-        raise site.error(message)
-    windows = _windows(site.attrs, w.shape)
+        raise call.error(message)
+    windows = _windows(call.attrs, w.shape)
     if line is not None and windows[1].dilation != 1:
-        raise site.error("taps of a line that lie together are not dilated")
-    check_steps(site, windows, x.shape[2:4])
+        raise call.error("taps of a line that lie together are not dilated")
+    check_steps(call, windows, x.shape[2:4])
     steps = [win.steps(e) for win, e in zip(windows, x.shape[2:4], strict=True)]
     return TensorType((x.shape[0], w.shape[0], *steps, w.shape[5]), out)
 

@@ -20,7 +20,7 @@ from .argument import common_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, INT, INTS, TEXT
 from .conv import groups_of, out_dtype, require_layouts
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr, int_attr
 from .sampling import Sampler, sample
 from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
 from .window_sum import STEPS, operands
@@ -50,32 +50,32 @@ def _steps(window: Window, extent: Dim, extra: int) -> Dim:
 
 
 def _infer(rank: int) -> TypeRule:
-    def rule(site: Site) -> Type:
-        require_layouts(site, *_LAYOUTS[rank])
-        x, w = ranked(site, 0, rank + 2), ranked(site, 1, rank + 2)
-        result = out_dtype(site.attrs, common_dtype(site, (x, w)))
-        extra = per_axis("output_padding", site.attrs["output_padding"], rank, 0, site.error)
+    def rule(call: OpCall) -> Type:
+        require_layouts(call, *_LAYOUTS[rank])
+        x, w = ranked(call, 0, rank + 2), ranked(call, 1, rank + 2)
+        result = out_dtype(call.attrs, common_dtype(call, (x, w)))
+        extra = per_axis("output_padding", call.attrs["output_padding"], rank, 0, call.error)
         if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
             return TensorType(rank + 2, result)
-        groups = groups_of(site, x.shape[1], w.shape[0])
+        groups = groups_of(call, x.shape[1], w.shape[0])
         require_equal(
-            site,
+            call,
             w.shape[0],
             x.shape[1],
             f"the weight {type_text(w)} takes another number of input channels than "
             f"{type_text(x)} has",
         )
-        windows = spatial(site.attrs, w.shape[2:], error=site.error)
+        windows = spatial(call.attrs, w.shape[2:], error=call.error)
         dims: list[Dim] = [x.shape[0], w.shape[1] * groups]
         for window, extent, more in zip(windows, x.shape[2:], extra, strict=True):
             if more >= max(window.stride, window.dilation):
-                raise site.error(
+                raise call.error(
                     f"output_padding {more} must be less than the stride {window.stride} "
                     f"or the dilation {window.dilation}"
                 )
             dims.append(_steps(window, extent, more))
             if isinstance(dims[-1], int) and dims[-1] < 1:
-                raise site.error(f"the result would have extent {dim_text(dims[-1])}: pad less")
+                raise call.error(f"the result would have extent {dim_text(dims[-1])}: pad less")
         return TensorType(tuple(dims), result)
 
     return rule

@@ -24,7 +24,7 @@ from .argument import common_dtype, ranked, require_equal, type_text
 from .attribute import INT, INTS
 from .cook_toom import POINTS, as_array, cook_toom, input_rows, output_rows
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 from .window import Window, check_steps, dims_of, pad_reference, paddings
 from .window_sum import operands
@@ -77,26 +77,26 @@ def sampled_error(weight: Array, tile: int, seed: int = 0) -> float:
         return float((errors / np.where(largest > 0, largest, 1)).max())
 
 
-def _infer(site: Site) -> Type:
-    x, w = ranked(site, 0, 5), ranked(site, 1, 6)
-    result = common_dtype(site, (x, w))
-    tile = site.integer("tile")
+def _infer(call: OpCall) -> Type:
+    x, w = ranked(call, 0, 5), ranked(call, 1, 6)
+    result = common_dtype(call, (x, w))
+    tile = call.integer("tile")
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, result)
     size = w.shape[0]
     if not isinstance(size, int) or size not in POINTS or not 1 <= tile <= size:
         known = ", ".join(map(str, POINTS))
-        raise site.error(
+        raise call.error(
             f"no transform gives {tile} outputs from {size} values",
             hint=f"a tile and its margin are one of {known} long",
         )
-    require_equal(site, w.shape[1], size, f"transformed weights are square, got {type_text(w)}")
+    require_equal(call, w.shape[1], size, f"transformed weights are square, got {type_text(w)}")
     for seen, given in ((w.shape[3], x.shape[1]), (w.shape[4], x.shape[4])):
         message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
-        require_equal(site, seen, given, message)
-    before, after = paddings(site.attrs["padding"], 2, site.error)
+        require_equal(call, seen, given, message)
+    before, after = paddings(call.attrs["padding"], 2, call.error)
     windows = [Window(size - tile + 1, 1, b, a) for b, a in zip(before, after, strict=True)]
-    check_steps(site, windows, x.shape[2:4])
+    check_steps(call, windows, x.shape[2:4])
     steps = [win.steps(e) for win, e in zip(windows, x.shape[2:4], strict=True)]
     return TensorType((x.shape[0], w.shape[2], *steps, w.shape[5]), result)
 

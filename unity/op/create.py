@@ -18,7 +18,7 @@ from unity.ir.types import TensorType, Type
 from .argument import shape, tensor
 from .attribute import COUNTER, DTYPE, SIZE, SIZES
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, dtype_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, dtype_attr
 from .sampling import Sampler, sample
 
 _FULL = (Param("shape", "shape"), Param("fill_value"), attr("dtype", DTYPE, None))
@@ -35,25 +35,25 @@ _TRIANGLE = (Param("x"), attr("k", SIZE, 0))
 _DIMS = (attr("values", SIZES), attr("dtype", DTYPE, INT64))
 
 
-def _fill_dtype(site: Site, value: TensorType, default: DType | None) -> DType | None:
+def _fill_dtype(call: OpCall, value: TensorType, default: DType | None) -> DType | None:
     if value.ndim not in (0, None):
-        raise site.error(f"'fill_value' must be a scalar, got rank {value.ndim}")
-    return default if site.attrs["dtype"] is None else site.dtype()
+        raise call.error(f"'fill_value' must be a scalar, got rank {value.ndim}")
+    return default if call.attrs["dtype"] is None else call.dtype()
 
 
-def _infer_full(site: Site) -> Type:
-    value = tensor(site, 1)
-    return TensorType(shape(site, 0).dims, _fill_dtype(site, value, value.dtype))
+def _infer_full(call: OpCall) -> Type:
+    value = tensor(call, 1)
+    return TensorType(shape(call, 0).dims, _fill_dtype(call, value, value.dtype))
 
 
-def _infer_full_like(site: Site) -> Type:
-    x = tensor(site, 0)
-    return TensorType(x.shape, _fill_dtype(site, tensor(site, 1), x.dtype))
+def _infer_full_like(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    return TensorType(x.shape, _fill_dtype(call, tensor(call, 1), x.dtype))
 
 
-def _infer_like(site: Site) -> Type:
-    x = tensor(site, 0)
-    return TensorType(x.shape, x.dtype if site.attrs["dtype"] is None else site.dtype())
+def _infer_like(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    return TensorType(x.shape, x.dtype if call.attrs["dtype"] is None else call.dtype())
 
 
 def _compute_full(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
@@ -109,23 +109,23 @@ def _range_of(attrs: Attrs) -> tuple[Dim | float, Dim | float, Dim | float]:
     return start, end, step
 
 
-def _infer_arange(site: Site) -> Type:
+def _infer_arange(call: OpCall) -> Type:
     for name in ("start", "end", "step"):
-        value = site.attrs[name]
+        value = call.attrs[name]
         if value is None and name == "end":
             continue
         if isinstance(value, bool) or not isinstance(value, int | float | SymDim):
-            raise site.error(f"{name!r} must be a number or a dim, got {value!r}")
-    start, end, step = _range_of(site.attrs)
+            raise call.error(f"{name!r} must be a number or a dim, got {value!r}")
+    start, end, step = _range_of(call.attrs)
     whole = not any(isinstance(v, float) for v in (start, end, step))
-    kind = (INT64 if whole else FLOAT32) if site.attrs["dtype"] is None else site.dtype()
+    kind = (INT64 if whole else FLOAT32) if call.attrs["dtype"] is None else call.dtype()
     if kind.kind == "bool":
-        raise site.error("can't count in bool")
+        raise call.error("can't count in bool")
     if not isinstance(step, int | float) or step == 0:
-        raise site.error(f"'step' must be a number other than 0, got {step!r}")
+        raise call.error(f"'step' must be a number other than 0, got {step!r}")
     if isinstance(start, float) or isinstance(end, float) or isinstance(step, float):
         if isinstance(start, SymDim) or isinstance(end, SymDim):
-            raise site.error("a range of floats needs known bounds", "count in integers, then cast")
+            raise call.error("a range of floats needs known bounds", "count in integers, then cast")
         return TensorType((max(0, math.ceil((end - start) / step)),), kind)
     length = ceildiv(end - start, step) if step > 0 else ceildiv(start - end, -step)
     return TensorType((dim_max(length, 0),), kind)
@@ -155,13 +155,13 @@ def _refer_arange(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return (start + np.arange(count) * step).astype(kind.numpy)
 
 
-def _infer_triangle(site: Site) -> Type:
-    x = tensor(site, 0)
+def _infer_triangle(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is not None and x.ndim < 2:
-        raise site.error(f"'x' must have at least 2 axes, got {x.ndim}")
-    k = site.attrs["k"]
+        raise call.error(f"'x' must have at least 2 axes, got {x.ndim}")
+    k = call.attrs["k"]
     if isinstance(k, bool) or not isinstance(k, int | SymDim):
-        raise site.error(f"'k' must be an int or a dim, got {k!r}")
+        raise call.error(f"'k' must be an int or a dim, got {k!r}")
     return x
 
 
@@ -206,12 +206,12 @@ def _dim_values(attrs: Attrs) -> tuple[Dim, ...]:
     return tuple(v for v in items if isinstance(v, int | SymDim))
 
 
-def _infer_dims(site: Site) -> Type:
-    values = site.attrs["values"]
+def _infer_dims(call: OpCall) -> Type:
+    values = call.attrs["values"]
     items = values if isinstance(values, tuple) else (values,)
     if not all(isinstance(v, int | SymDim) and not isinstance(v, bool) for v in items):
-        raise site.error(f"'values' must be dims, got {values!r}")
-    return TensorType((len(items),) if isinstance(values, tuple) else (), site.dtype())
+        raise call.error(f"'values' must be dims, got {values!r}")
+    return TensorType((len(items),) if isinstance(values, tuple) else (), call.dtype())
 
 
 def _compute_dims(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
@@ -293,7 +293,7 @@ def _filled(name: str, value: int, doc: str) -> tuple[OpDef, OpDef]:
         OpDef(
             name,
             _FILLED,
-            lambda site: TensorType(shape(site, 0).dims, site.dtype()),
+            lambda call: TensorType(shape(call, 0).dims, call.dtype()),
             refer,
             doc,
             compute=compute,

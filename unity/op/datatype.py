@@ -15,7 +15,7 @@ from unity.ir.types import TensorType, Type
 from .argument import tensor
 from .attribute import DTYPE
 from .reduce import known, tensor_of
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, dtype_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, dtype_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("x"), attr("dtype", DTYPE))
@@ -27,8 +27,8 @@ _PAIRS = (
 )  # fmt: skip
 
 
-def _infer(site: Site) -> Type:
-    return TensorType(tensor(site, 0).shape, site.dtype())
+def _infer(call: OpCall) -> Type:
+    return TensorType(tensor(call, 0).shape, call.dtype())
 
 
 def _refer(args: Sequence[RefArg], attrs: Attrs) -> Array:

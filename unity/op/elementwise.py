@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 from .accumulate import unary, widened
 from .argument import tensor
 from .attribute import NUMBER
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 
 Accepts: TypeAlias = Literal["float", "number", "int", "bool"]
@@ -45,12 +45,12 @@ def accepts_dtype(accepts: Accepts, kind: DType) -> bool:
             return kind == BOOL
 
 
-def _rule(accepts: Accepts, gives: DType | None) -> Callable[[Site], Type]:
-    def infer(site: Site) -> Type:
-        x = tensor(site, 0)
+def _rule(accepts: Accepts, gives: DType | None) -> Callable[[OpCall], Type]:
+    def infer(call: OpCall) -> Type:
+        x = tensor(call, 0)
         if x.dtype is not None and not accepts_dtype(accepts, x.dtype):
             wanted = "a number" if accepts == "number" else f"of {accepts} dtype"
-            raise site.error(f"'x' must be {wanted}, got {x.dtype}", "convert with astype")
+            raise call.error(f"'x' must be {wanted}, got {x.dtype}", "convert with astype")
         return TensorType(x.shape, gives or x.dtype)
 
     return infer
@@ -145,15 +145,15 @@ def _bitwise_not(x: PrimExpr) -> PrimExpr:
     return Binary("xor", x, imm(ones, x.dtype))
 
 
-def _infer_clip(site: Site) -> Type:
-    x = tensor(site, 0)
+def _infer_clip(call: OpCall) -> Type:
+    x = tensor(call, 0)
     for name in ("min", "max"):
-        if site.attrs[name] is not None:
-            bound = site.number(name)
+        if call.attrs[name] is not None:
+            bound = call.number(name)
             if x.dtype is not None and not x.dtype.is_float and bound != int(bound):
-                raise site.error(f"{name}={bound} is no {x.dtype}")
+                raise call.error(f"{name}={bound} is no {x.dtype}")
     if x.dtype is not None and not accepts_dtype("number", x.dtype):
-        raise site.error(f"'x' must be a number, got {x.dtype}")
+        raise call.error(f"'x' must be a number, got {x.dtype}")
     return TensorType(x.shape, x.dtype)
 
 

@@ -22,7 +22,7 @@ from unity.ir.types import Shape, TensorType, Type
 from .argument import axis, broadcast_shapes, int_tensor, tensor, type_text
 from .attribute import INT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _TAKE = (Param("x"), Param("indices"), attr("axis", INT, None))
@@ -65,7 +65,7 @@ def _arrays(args: Sequence[RefArg]) -> list[Array]:
     return [a for a in args if isinstance(a, np.ndarray)]
 
 
-def _require_elements(site: Site, x: TensorType, over: Sequence[int], picked: Shape) -> None:
+def _require_elements(call: OpCall, x: TensorType, over: Sequence[int], picked: Shape) -> None:
     """Check that nothing is picked from an axis known to be empty.
 
     Raises:
@@ -75,22 +75,22 @@ def _require_elements(site: Site, x: TensorType, over: Sequence[int], picked: Sh
         return
     for d in over:
         if equal(x.shape[d], 0) and not any(equal(e, 0) for e in picked):
-            raise site.error(f"axis {d} of {type_text(x)} is empty, nothing can be picked from it")
+            raise call.error(f"axis {d} of {type_text(x)} is empty, nothing can be picked from it")
 
 
 # take
 
 
-def _take_infer(site: Site) -> Type:
-    x, indices = tensor(site, 0), int_tensor(site, 1)
+def _take_infer(call: OpCall) -> Type:
+    x, indices = tensor(call, 0), int_tensor(call, 1)
     if x.ndim is None or indices.ndim is None:
         return TensorType(None, x.dtype)
-    if site.attrs["axis"] is None and x.ndim != 1:
-        raise site.error(f"axis is needed to take from {type_text(x)}, whose rank is not 1")
-    along = axis(site, 0 if site.attrs["axis"] is None else site.attrs["axis"], x.ndim)
+    if call.attrs["axis"] is None and x.ndim != 1:
+        raise call.error(f"axis is needed to take from {type_text(x)}, whose rank is not 1")
+    along = axis(call, 0 if call.attrs["axis"] is None else call.attrs["axis"], x.ndim)
     if not isinstance(x.shape, tuple) or not isinstance(indices.shape, tuple):
         return TensorType(x.ndim - 1 + indices.ndim, x.dtype)
-    _require_elements(site, x, (along,), indices.shape)
+    _require_elements(call, x, (along,), indices.shape)
     return TensorType((*x.shape[:along], *indices.shape, *x.shape[along + 1 :]), x.dtype)
 
 
@@ -135,17 +135,17 @@ def _take_samples(seed: int) -> Sequence[Sample]:
 # gather_elements
 
 
-def _elements_infer(site: Site) -> Type:
-    x, indices = tensor(site, 0), int_tensor(site, 1)
+def _elements_infer(call: OpCall) -> Type:
+    x, indices = tensor(call, 0), int_tensor(call, 1)
     if x.ndim is not None and indices.ndim is not None and x.ndim != indices.ndim:
-        raise site.error(f"{type_text(x)} and {type_text(indices)} must have one rank")
+        raise call.error(f"{type_text(x)} and {type_text(indices)} must have one rank")
     if x.ndim is not None:
-        along = axis(site, site.attrs["axis"], x.ndim)
+        along = axis(call, call.attrs["axis"], x.ndim)
         if isinstance(x.shape, tuple) and isinstance(indices.shape, tuple):
-            _require_elements(site, x, (along,), indices.shape)
+            _require_elements(call, x, (along,), indices.shape)
             for d, (extent, taken) in enumerate(zip(x.shape, indices.shape, strict=True)):
                 if d != along and not always_ge(extent, taken):
-                    raise site.error(
+                    raise call.error(
                         f"axis {d} of the indices {type_text(indices)} must not exceed that of "
                         f"{type_text(x)}"
                     )
@@ -184,35 +184,35 @@ def _elements_samples(seed: int) -> Sequence[Sample]:
 # gather_nd
 
 
-def _nd_batch(site: Site) -> int:
-    batch = site.attrs["batch_dims"]
+def _nd_batch(call: OpCall) -> int:
+    batch = call.attrs["batch_dims"]
     if not isinstance(batch, int) or batch < 0:
-        raise site.error(f"batch_dims must be a non-negative int, got {batch!r}")
+        raise call.error(f"batch_dims must be a non-negative int, got {batch!r}")
     return batch
 
 
-def _nd_infer(site: Site) -> Type:
-    x, indices, batch = tensor(site, 0), int_tensor(site, 1), _nd_batch(site)
+def _nd_infer(call: OpCall) -> Type:
+    x, indices, batch = tensor(call, 0), int_tensor(call, 1), _nd_batch(call)
     if not isinstance(x.shape, tuple) or not isinstance(indices.shape, tuple):
         return TensorType(None, x.dtype)
     if not indices.shape:
-        raise site.error("'indices' must have rank 1 or more")
+        raise call.error("'indices' must have rank 1 or more")
     length = indices.shape[-1]
     if not isinstance(length, int) or not batch + length <= len(x.shape):
-        raise site.error(
+        raise call.error(
             f"the last axis of {type_text(indices)} gives too many indices, or an unknown number, "
             f"for {type_text(x)} with batch_dims={batch}"
         )
     if len(indices.shape) <= batch:
-        raise site.error(f"batch_dims={batch} needs more axes than {type_text(indices)} has")
-    lead = broadcast_shapes(site, (x.shape[:batch], indices.shape[:batch]))
+        raise call.error(f"batch_dims={batch} needs more axes than {type_text(indices)} has")
+    lead = broadcast_shapes(call, (x.shape[:batch], indices.shape[:batch]))
     for d, extent in enumerate(lead):
         if not equal(extent, x.shape[d]) or not equal(extent, indices.shape[d]):
-            raise site.error(
+            raise call.error(
                 f"batch axis {d} differs between {type_text(x)} and {type_text(indices)}"
             )
     picked = indices.shape[batch:-1]
-    _require_elements(site, x, range(batch, batch + length), (*lead, *picked))
+    _require_elements(call, x, range(batch, batch + length), (*lead, *picked))
     return TensorType((*lead, *picked, *x.shape[batch + length :]), x.dtype)
 
 

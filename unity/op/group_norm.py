@@ -26,7 +26,7 @@ from .moments import (
     require_channels,
     spread,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _INSTANCE = (
@@ -39,29 +39,29 @@ _INSTANCE = (
 _GROUP = (*_INSTANCE[:3], attr("num_groups", INT), *_INSTANCE[3:])
 
 
-def _instance_infer(site: Site) -> Type:
-    x = float_tensor(site, 0)
-    common_dtype(site, (x, float_tensor(site, 1), float_tensor(site, 2)))
+def _instance_infer(call: OpCall) -> Type:
+    x = float_tensor(call, 0)
+    common_dtype(call, (x, float_tensor(call, 1), float_tensor(call, 2)))
     if x.ndim is None:
         return x
     if x.ndim < 2:
-        raise site.error(f"'x' must have rank 2 or more, got {type_text(x)}")
-    along = axis(site, site.attrs["channel_axis"], x.ndim, "channel_axis")
+        raise call.error(f"'x' must have rank 2 or more, got {type_text(x)}")
+    along = axis(call, call.attrs["channel_axis"], x.ndim, "channel_axis")
     if along == 0:
-        raise site.error("channel_axis is 0, which is the batch's")
-    require_channels(site, x, along, (1, 2))
+        raise call.error("channel_axis is 0, which is the batch's")
+    require_channels(call, x, along, (1, 2))
     return x
 
 
-def _group_infer(site: Site) -> Type:
-    x = _instance_infer(site)
-    groups = site.attrs["num_groups"]
+def _group_infer(call: OpCall) -> Type:
+    x = _instance_infer(call)
+    groups = call.attrs["num_groups"]
     if not isinstance(groups, int) or groups < 1:
-        raise site.error(f"num_groups must be a positive int, got {groups!r}")
+        raise call.error(f"num_groups must be a positive int, got {groups!r}")
     if isinstance(x, TensorType) and isinstance(x.shape, tuple):
-        channels = x.shape[axis(site, site.attrs["channel_axis"], len(x.shape))]
+        channels = x.shape[axis(call, call.attrs["channel_axis"], len(x.shape))]
         if not equal(floormod(channels, groups), 0):
-            raise site.error(
+            raise call.error(
                 f"the {dim_text(channels)} channels don't provably divide into {groups} groups"
             )
     return x

@@ -47,7 +47,7 @@ from unity.ir.types import (
 )
 from unity.ir.visit import substitute_symbols_in_type, type_symbols
 
-from .registry import OpDef, Param, Site, shown_value
+from .registry import OpCall, OpDef, Param, shown_value
 from .table import OPS
 
 Fresh: TypeAlias = Callable[[str], Symbol]
@@ -147,34 +147,34 @@ def infer_call(
     Raises:
         UnityError: The arguments don't fit it.
     """
-    site = Site(row, tuple(types), attrs, span, fresh)
+    call = OpCall(row, tuple(types), attrs, span, fresh)
     params = tuple(p for p in row.params if p.kind != "attr")
     needed = sum(p.default is not None for p in params)
     if not needed <= len(types) <= len(params):
-        raise site.error(f"got {len(types)} arguments", row.usage)
+        raise call.error(f"got {len(types)} arguments", row.usage)
     for param, found in zip(params, types, strict=False):
-        _check_argument(site, param, found)
-    _check_attributes(site, [p for p in row.params if p.kind == "attr"])
-    return row.infer(site)
+        _check_argument(call, param, found)
+    _check_attributes(call, [p for p in row.params if p.kind == "attr"])
+    return row.infer(call)
 
 
-def _check_attributes(site: Site, params: Sequence[Param]) -> None:
+def _check_attributes(call: OpCall, params: Sequence[Param]) -> None:
     """Every attribute is there and holds what its type in the row says, and there is no other."""
     for param in params:
-        if param.name not in site.attrs:
-            raise site.error(f"lacks the attribute {param.name!r}", site.op.usage)
-        value = site.attrs[param.name]
+        if param.name not in call.attrs:
+            raise call.error(f"lacks the attribute {param.name!r}", call.op.usage)
+        value = call.attrs[param.name]
         if not param.takes(value):
             wanted = param.type.words if param.type is not None else ""
-            raise site.error(
-                f"{param.name!r} must be {wanted}, got {shown_value(value)}", site.op.usage
+            raise call.error(
+                f"{param.name!r} must be {wanted}, got {shown_value(value)}", call.op.usage
             )
-    if len(site.attrs) > len(params):
-        (name, *_) = sorted(set(site.attrs) - {p.name for p in params})
-        raise site.error(f"has no attribute {name!r}", site.op.usage)
+    if len(call.attrs) > len(params):
+        (name, *_) = sorted(set(call.attrs) - {p.name for p in params})
+        raise call.error(f"has no attribute {name!r}", call.op.usage)
 
 
-def _check_argument(site: Site, param: Param, found: Type) -> None:
+def _check_argument(call: OpCall, param: Param, found: Type) -> None:
     match param.kind:
         case "tensor":
             fits = isinstance(found, TensorType)
@@ -192,7 +192,7 @@ def _check_argument(site: Site, param: Param, found: Type) -> None:
             assert_never(param.kind)
     if not fits:
         kinds = {"tensor": "a tensor", "tensors": "a tuple of tensors", "shape": "a shape"}
-        raise site.error(f"{param.name!r} must be {kinds[param.kind]}, got {type_name(found)}")
+        raise call.error(f"{param.name!r} must be {kinds[param.kind]}, got {type_name(found)}")
 
 
 def type_name(found: Type) -> str:

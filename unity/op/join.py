@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, TupleType, Type
 from .argument import axis, common_dtype, require_equal, tensor, tensors, type_text
 from .attribute import INT, SIZES
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
@@ -36,27 +36,27 @@ def _all_arrays(args: Sequence[RefArg]) -> list[Array]:
     return [a for a in given if isinstance(a, np.ndarray)]
 
 
-def _rank(site: Site, fields: Sequence[TensorType]) -> int | None:
+def _rank(call: OpCall, fields: Sequence[TensorType]) -> int | None:
     ranks = {f.ndim for f in fields if f.ndim is not None}
     if len(ranks) > 1:
         shown = ", ".join(type_text(f) for f in fields)
-        raise site.error(f"the tensors must have one rank, got {shown}")
+        raise call.error(f"the tensors must have one rank, got {shown}")
     return next(iter(ranks), None)
 
 
-def _concat_infer(site: Site) -> Type:
-    fields = tensors(site, 0)
-    kind, rank = common_dtype(site, fields), _rank(site, fields)
+def _concat_infer(call: OpCall) -> Type:
+    fields = tensors(call, 0)
+    kind, rank = common_dtype(call, fields), _rank(call, fields)
     if rank is None:
         return TensorType(None, kind)
     if rank == 0:
-        raise site.error("scalars can't be concatenated", hint="use stack")
-    along = axis(site, site.attrs["axis"], rank)
+        raise call.error("scalars can't be concatenated", hint="use stack")
+    along = axis(call, call.attrs["axis"], rank)
     shapes = [f.shape for f in fields if isinstance(f.shape, tuple)]
     for n, other in enumerate(shapes):
         for d in range(rank):
             if d != along:
-                require_equal(site, other[d], shapes[0][d], f"tensor {n} along axis {d}")
+                require_equal(call, other[d], shapes[0][d], f"tensor {n} along axis {d}")
     if len(shapes) < len(fields):
         return TensorType(rank, kind)
     total: Dim = 0
@@ -84,16 +84,16 @@ def _concat_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
     return te.compute(dims, element, "concat")
 
 
-def _stack_infer(site: Site) -> Type:
-    fields = tensors(site, 0)
-    kind, rank = common_dtype(site, fields), _rank(site, fields)
+def _stack_infer(call: OpCall) -> Type:
+    fields = tensors(call, 0)
+    kind, rank = common_dtype(call, fields), _rank(call, fields)
     if rank is None:
         return TensorType(None, kind)
-    along = axis(site, site.attrs["axis"], rank + 1)
+    along = axis(call, call.attrs["axis"], rank + 1)
     shapes = [f.shape for f in fields if isinstance(f.shape, tuple)]
     for n, other in enumerate(shapes):
         for d in range(rank):
-            require_equal(site, other[d], shapes[0][d], f"tensor {n} along axis {d}")
+            require_equal(call, other[d], shapes[0][d], f"tensor {n} along axis {d}")
     if not shapes:
         return TensorType(rank + 1, kind)
     return TensorType((*shapes[0][:along], len(fields), *shapes[0][along:]), kind)
@@ -140,18 +140,18 @@ def _ends(value: object, extent: Dim) -> tuple[Dim, ...] | str:
     return (*ends, extent)
 
 
-def _split_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    given = site.attrs["indices_or_sections"]
+def _split_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    given = call.attrs["indices_or_sections"]
     if not isinstance(x.shape, tuple):
         parts = (
             given if isinstance(given, int) else len(given) + 1 if isinstance(given, tuple) else 0
         )
         return TupleType((TensorType(x.ndim, x.dtype),) * parts)
-    along = axis(site, site.attrs["axis"], len(x.shape))
+    along = axis(call, call.attrs["axis"], len(x.shape))
     ends = _ends(given, x.shape[along])
     if isinstance(ends, str):
-        raise site.error(f"{ends}, splitting {type_text(x)} along axis {along}")
+        raise call.error(f"{ends}, splitting {type_text(x)} along axis {along}")
     fields: list[TensorType] = []
     begin: Dim = 0
     for end in ends:

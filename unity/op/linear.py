@@ -17,20 +17,20 @@ from .accumulate import working_dtype
 from .algorithm import ALGORITHM, PRODUCTS, check_algorithm
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
 from .attribute import DTYPE
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("x1"), Param("x2"), attr("out_dtype", DTYPE, None), ALGORITHM)
 
 
-def _infer(site: Site) -> Type:
-    check_algorithm(site, PRODUCTS)
-    a, b = tensor(site, 0), tensor(site, 1)
-    operand_dtype = common_dtype(site, (a, b))
-    given = site.attrs["out_dtype"]
+def _infer(call: OpCall) -> Type:
+    check_algorithm(call, PRODUCTS)
+    a, b = tensor(call, 0), tensor(call, 1)
+    operand_dtype = common_dtype(call, (a, b))
+    given = call.attrs["out_dtype"]
     out_dtype = dtype(given) if isinstance(given, str | DType) else operand_dtype
     if a.ndim == 0 or b.ndim == 0:
-        raise site.error(
+        raise call.error(
             f"a scalar can't be multiplied as a matrix: {type_text(a)} and {type_text(b)}",
             hint="use multiply",
         )
@@ -39,12 +39,12 @@ def _infer(site: Site) -> Type:
             return TensorType(None, out_dtype)
         return TensorType(max(a.ndim, b.ndim, 2) - (a.ndim == 1) - (b.ndim == 1), out_dtype)
     require_equal(
-        site,
+        call,
         b.shape[max(len(b.shape) - 2, 0)],
         a.shape[-1],
         f"the inner dims of {type_text(a)} and {type_text(b)} differ",
     )
-    batch = broadcast_shapes(site, (a.shape[:-2], b.shape[:-2]))
+    batch = broadcast_shapes(call, (a.shape[:-2], b.shape[:-2]))
     rows: tuple[Dim, ...] = a.shape[-2:-1]
     columns: tuple[Dim, ...] = b.shape[-1:] if len(b.shape) > 1 else ()
     return TensorType((*batch, *rows, *columns), out_dtype)

@@ -18,7 +18,7 @@ from .attribute import INT, NUMBER
 from .moments import (
     arrays,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _LRN = (
@@ -37,13 +37,13 @@ def _float(attrs: Attrs, name: str) -> float:
     return float(value)
 
 
-def _lrn_infer(site: Site) -> Type:
-    x = float_tensor(site, 0)
-    size = site.attrs["size"]
+def _lrn_infer(call: OpCall) -> Type:
+    x = float_tensor(call, 0)
+    size = call.attrs["size"]
     if not isinstance(size, int) or size < 1:
-        raise site.error(f"size must be a positive int, got {size!r}")
+        raise call.error(f"size must be a positive int, got {size!r}")
     if x.ndim is not None:
-        axis(site, site.attrs["axis"], x.ndim)
+        axis(call, call.attrs["axis"], x.ndim)
     return x
 
 

@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 from .accumulate import narrowed, working_dtype
 from .argument import common_dtype, tensor, type_text
 from .attribute import DTYPE, INT
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (
@@ -51,30 +51,30 @@ def result_dtype(attrs: Attrs, operands: DType) -> DType:
     return dtype(given) if isinstance(given, str | DType) else operands
 
 
-def _infer(site: Site) -> Type:
-    x, weight = tensor(site, 0), tensor(site, 1)
-    columns = site.integer("columns")
-    operands = common_dtype(site, (x, weight))
+def _infer(call: OpCall) -> Type:
+    x, weight = tensor(call, 0), tensor(call, 1)
+    columns = call.integer("columns")
+    operands = common_dtype(call, (x, weight))
     assert operands is not None
-    out = result_dtype(site.attrs, operands)
+    out = result_dtype(call.attrs, operands)
     if not isinstance(weight.shape, tuple) or len(weight.shape) != 4:
-        raise site.error(f"the weight's axes must be panels, steps, columns, group, got {weight}")
+        raise call.error(f"the weight's axes must be panels, steps, columns, group, got {weight}")
     count, steps, width, group = weight.shape
     if not all(isinstance(e, int) for e in weight.shape):
-        raise site.error(f"the weight's extents must be known, got {type_text(weight)}")
+        raise call.error(f"the weight's extents must be known, got {type_text(weight)}")
     assert isinstance(count, int)
     assert isinstance(steps, int)
     assert isinstance(width, int)
     assert isinstance(group, int)
     if columns < 0 or columns > count * width:
-        raise site.error(f"{count} panels of {width} columns do not hold {columns}")
+        raise call.error(f"{count} panels of {width} columns do not hold {columns}")
     if x.ndim == 0:
-        raise site.error("a scalar can't be multiplied as a matrix", hint="use multiply")
+        raise call.error("a scalar can't be multiplied as a matrix", hint="use multiply")
     if not isinstance(x.shape, tuple):
         return TensorType(x.ndim, out)
     depth = x.shape[-1]
     if not isinstance(depth, int) or depth > steps * group:
-        raise site.error(
+        raise call.error(
             f"the columns of {type_text(x)} must be at most the {steps * group} rows of the weight"
         )
     return TensorType((*x.shape[:-1], columns), out)

@@ -18,7 +18,7 @@ from .accumulate import narrowed, working_dtype
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
 from .attribute import DTYPE, INT
 from .linear import batch_index
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (
@@ -61,34 +61,34 @@ def matrix(packed: Array, columns: int, chunks: int = 1) -> Array:
     return joined[..., :columns]
 
 
-def _infer(site: Site) -> Type:
-    x, weight = tensor(site, 0), tensor(site, 1)
-    operand_dtype = common_dtype(site, (x, weight))
-    given = site.attrs["out_dtype"]
+def _infer(call: OpCall) -> Type:
+    x, weight = tensor(call, 0), tensor(call, 1)
+    operand_dtype = common_dtype(call, (x, weight))
+    given = call.attrs["out_dtype"]
     out_dtype = dtype(given) if isinstance(given, str | DType) else operand_dtype
-    columns = site.integer("columns")
+    columns = call.integer("columns")
     if weight.ndim is not None and weight.ndim < 3:
-        raise site.error(f"the weight's axes must be panels, k, columns, got {type_text(weight)}")
+        raise call.error(f"the weight's axes must be panels, k, columns, got {type_text(weight)}")
     if x.ndim == 0:
-        raise site.error("a scalar can't be multiplied as a matrix", hint="use multiply")
+        raise call.error("a scalar can't be multiplied as a matrix", hint="use multiply")
     if not isinstance(x.shape, tuple) or not isinstance(weight.shape, tuple):
         known = None if x.ndim is None or weight.ndim is None else max(x.ndim, weight.ndim - 1)
         return TensorType(known, out_dtype)
     *batch, count, k, width = weight.shape
     if not isinstance(count, int) or not isinstance(width, int):
-        raise site.error(f"number and width of panels must be known, got {type_text(weight)}")
+        raise call.error(f"number and width of panels must be known, got {type_text(weight)}")
     if columns < 0 or columns > count * width:
-        raise site.error(f"{count} panels of {width} columns do not hold {columns}")
-    chunks = site.integer("chunks")
+        raise call.error(f"{count} panels of {width} columns do not hold {columns}")
+    chunks = call.integer("chunks")
     if chunks < 1 or columns % chunks or width % chunks:
-        raise site.error(f"{columns} columns in panels of {width} are no {chunks} equal chunks")
+        raise call.error(f"{columns} columns in panels of {width} are no {chunks} equal chunks")
     message = f"the inner dims of {type_text(x)} and {type_text(weight)} differ"
-    require_equal(site, k, x.shape[-1], message)
+    require_equal(call, k, x.shape[-1], message)
     if batch and len(x.shape) == 1:
-        raise site.error(f"a vector takes one matrix, got {type_text(weight)}")
+        raise call.error(f"a vector takes one matrix, got {type_text(weight)}")
     if not batch:
         return TensorType((*x.shape[:-1], columns), out_dtype)
-    joined: tuple[Dim, ...] = broadcast_shapes(site, (x.shape[:-2], tuple(batch)))
+    joined: tuple[Dim, ...] = broadcast_shapes(call, (x.shape[:-2], tuple(batch)))
     return TensorType((*joined, x.shape[-2], columns), out_dtype)
 
 

@@ -10,7 +10,7 @@ from unity.ir.types import ObjectType, ShapeType, TensorType, TupleType, Type
 
 from .argument import shape, tensor
 from .attribute import DTYPE
-from .registry import OpDef, Param, Site, attr
+from .registry import OpCall, OpDef, Param, attr
 
 _ARENA = (Param("shape", "shape"),)
 _VIEW = (
@@ -24,29 +24,29 @@ _KERNEL = (Param("kernel", "value"), Param("args", "tensors"), Param("sizes", "s
 _RESHAPE = (Param("x"), Param("shape", "shape"))
 
 
-def _infer_arena(site: Site) -> Type:
-    _one(site, 0, "shape")
+def _infer_arena(call: OpCall) -> Type:
+    _one(call, 0, "shape")
     return ObjectType()
 
 
-def _infer_view(site: Site) -> Type:
-    _one(site, 1, "offset")
-    return TensorType(shape(site, 2).dims, site.dtype())
+def _infer_view(call: OpCall) -> Type:
+    _one(call, 1, "offset")
+    return TensorType(shape(call, 2).dims, call.dtype())
 
 
-def _infer_kernel(site: Site) -> Type:
-    if not isinstance(site.args[1], TupleType) or not isinstance(site.args[2], ShapeType):
-        raise site.error("takes a prim func, a tuple of tensors and a shape of sizes")
+def _infer_kernel(call: OpCall) -> Type:
+    if not isinstance(call.args[1], TupleType) or not isinstance(call.args[2], ShapeType):
+        raise call.error("takes a prim func, a tuple of tensors and a shape of sizes")
     return TupleType(())
 
 
-def _infer_reshape(site: Site) -> Type:
-    return TensorType(shape(site, 1).dims, tensor(site, 0).dtype)
+def _infer_reshape(call: OpCall) -> Type:
+    return TensorType(shape(call, 1).dims, tensor(call, 0).dtype)
 
 
-def _one(site: Site, index: int, name: str) -> None:
-    if shape(site, index).ndim != 1:
-        raise site.error(f"{name!r} must be one number of bytes")
+def _one(call: OpCall, index: int, name: str) -> None:
+    if shape(call, index).ndim != 1:
+        raise call.error(f"{name!r} must be one number of bytes")
 
 
 def _op(name: str, params: tuple[Param, ...], doc: str) -> OpDef:
@@ -56,7 +56,7 @@ def _op(name: str, params: tuple[Param, ...], doc: str) -> OpDef:
 _RULES = {
     "alloc_arena": _infer_arena,
     "view": _infer_view,
-    "alloc_tensor": lambda site: TensorType(shape(site, 0).dims, site.dtype()),
+    "alloc_tensor": lambda call: TensorType(shape(call, 0).dims, call.dtype()),
     "call_kernel": _infer_kernel,
     "reshape_view": _infer_reshape,
 }

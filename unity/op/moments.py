@@ -18,7 +18,7 @@ from unity.ir.types import TensorType
 
 from .accumulate import Real, real, widened, working_dtype
 from .argument import float_tensor, require_equal, type_text
-from .registry import ComputeArg, RefArg, Site
+from .registry import ComputeArg, OpCall, RefArg
 from .window import dims_of
 
 Index: TypeAlias = tuple[PrimExpr, ...]
@@ -31,20 +31,20 @@ def epsilon(attrs: Attrs) -> float:
     return float(value)
 
 
-def require_channels(site: Site, x: TensorType, along: int, which: Sequence[int]) -> None:
+def require_channels(call: OpCall, x: TensorType, along: int, which: Sequence[int]) -> None:
     """Check that the arguments `which` are vectors over an axis of x.
 
     Raises:
         UnityError: One is not.
     """
     for index in which:
-        v = float_tensor(site, index)
+        v = float_tensor(call, index)
         if v.ndim not in (1, None):
-            name = site.op.params[index].name
-            raise site.error(f"{name!r} must have rank 1, got {type_text(v)}")
+            name = call.op.params[index].name
+            raise call.error(f"{name!r} must have rank 1, got {type_text(v)}")
         if isinstance(v.shape, tuple) and isinstance(x.shape, tuple):
-            name = site.op.params[index].name
-            require_equal(site, v.shape[0], x.shape[along], f"{name!r} along axis {along}")
+            name = call.op.params[index].name
+            require_equal(call, v.shape[0], x.shape[along], f"{name!r} along axis {along}")
 
 
 def arrays(args: Sequence[RefArg]) -> list[Array]:

@@ -21,7 +21,7 @@ from .moments import (
     parts_over,
     spread,
 )
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, ints_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, ints_attr
 from .sampling import Sampler, sample
 
 _LAYER = (
@@ -34,23 +34,23 @@ _LAYER = (
 _RMS = (Param("x"), Param("weight"), attr("axes", INTS, -1), attr("epsilon", NUMBER, 1e-5))
 
 
-def _layer_infer(site: Site) -> Type:
-    x = float_tensor(site, 0)
-    affine = [float_tensor(site, i) for i in range(1, len(site.args))]
-    common_dtype(site, (x, *affine))
+def _layer_infer(call: OpCall) -> Type:
+    x = float_tensor(call, 0)
+    affine = [float_tensor(call, i) for i in range(1, len(call.args))]
+    common_dtype(call, (x, *affine))
     if x.ndim is None:
         return x
-    over = axes(site, site.attrs["axes"], x.ndim)
+    over = axes(call, call.attrs["axes"], x.ndim)
     for i, v in enumerate(affine, 1):
-        name = site.op.params[i].name
+        name = call.op.params[i].name
         if v.ndim is not None and v.ndim != len(over):
-            raise site.error(
+            raise call.error(
                 f"{name!r} must have rank {len(over)}, one for each of the axes {over}, "
                 f"got {type_text(v)}"
             )
         if isinstance(v.shape, tuple) and isinstance(x.shape, tuple):
             for d, extent in zip(over, v.shape, strict=True):
-                require_equal(site, extent, x.shape[d], f"{name!r} along axis {d}")
+                require_equal(call, extent, x.shape[d], f"{name!r} along axis {d}")
     return x
 
 

@@ -15,7 +15,7 @@ from unity.ir.types import TensorType, Type
 from .argument import axis, common_dtype, int_tensor, tensor, type_text
 from .attribute import INT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _ONE_HOT = (
@@ -27,18 +27,18 @@ _ONE_HOT = (
 )
 
 
-def _one_hot_infer(site: Site) -> Type:
-    indices, on, off = int_tensor(site, 0), tensor(site, 1), tensor(site, 2)
+def _one_hot_infer(call: OpCall) -> Type:
+    indices, on, off = int_tensor(call, 0), tensor(call, 1), tensor(call, 2)
     for value in (on, off):
         if value.ndim not in (0, None):
-            raise site.error(f"on_value and off_value must be scalars, got {type_text(value)}")
-    kind = common_dtype(site, (on, off))
-    depth = site.attrs["depth"]
+            raise call.error(f"on_value and off_value must be scalars, got {type_text(value)}")
+    kind = common_dtype(call, (on, off))
+    depth = call.attrs["depth"]
     if not isinstance(depth, int) or depth < 1:
-        raise site.error(f"depth must be a positive int, got {depth!r}")
+        raise call.error(f"depth must be a positive int, got {depth!r}")
     if indices.ndim is None:
         return TensorType(None, kind)
-    along = axis(site, site.attrs["axis"], indices.ndim + 1)
+    along = axis(call, call.attrs["axis"], indices.ndim + 1)
     if not isinstance(indices.shape, tuple):
         return TensorType(indices.ndim + 1, kind)
     return TensorType((*indices.shape[:along], depth, *indices.shape[along:]), kind)

@@ -18,7 +18,7 @@ from unity.ir.types import TensorType, Type
 from .argument import tensor, type_text
 from .attribute import NUMBER, SIZES, TEXT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
@@ -42,35 +42,35 @@ def _widths(attrs: Attrs, ndim: int) -> list[tuple[Dim, Dim]] | None:
     return [(found[2 * d], found[2 * d + 1]) for d in range(ndim)]
 
 
-def _infer(site: Site) -> Type:
-    x = tensor(site, 0)
+def _infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is None:
         return x
-    widths = _widths(site.attrs, x.ndim)
+    widths = _widths(call.attrs, x.ndim)
     if widths is None:
-        raise site.error(
-            f"pad_width must be {2 * x.ndim} dims, got {site.attrs['pad_width']!r}",
+        raise call.error(
+            f"pad_width must be {2 * x.ndim} dims, got {call.attrs['pad_width']!r}",
             hint="for each axis: how many before, how many after",
         )
-    mode = site.attrs["pad_mode"]
+    mode = call.attrs["pad_mode"]
     if mode not in _MODES:
-        raise site.error(f"pad_mode must be one of {', '.join(_MODES)}, got {mode!r}")
-    if not isinstance(site.attrs["pad_value"], int | float):
-        raise site.error(f"pad_value must be a number, got {site.attrs['pad_value']!r}")
+        raise call.error(f"pad_mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if not isinstance(call.attrs["pad_value"], int | float):
+        raise call.error(f"pad_value must be a number, got {call.attrs['pad_value']!r}")
     if not isinstance(x.shape, tuple):
         return x
     dims: list[Dim] = []
     for d, (extent, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
         total = as_dim(extent + before + after)
         if isinstance(total, int) and total < 0:
-            raise site.error(f"axis {d} of {type_text(x)} can't lose {-before - after} elements")
+            raise call.error(f"axis {d} of {type_text(x)} can't lose {-before - after} elements")
         for width in (before, after):
             if equal(width, 0):
                 continue
             least = {"constant": None, "edge": 0, "reflect": width, "wrap": width - 1}[str(mode)]
             # Reading past the far end, or from an empty axis, has no meaning.
             if least is not None and not always_ge(extent, as_dim(least + 1)):
-                raise site.error(
+                raise call.error(
                     f"{mode} padding by {dim_text(width)} needs an extent of at least "
                     f"{dim_text(as_dim(least + 1))}, axis {d} of {type_text(x)} may have less"
                 )

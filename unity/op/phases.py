@@ -16,24 +16,24 @@ from unity.ir.types import TensorType, Type
 from .argument import tensor
 from .arrange import array_of, moved
 from .attribute import INTS
-from .registry import OpDef, Param, RefArg, Sample, Site, attr, ints_attr
+from .registry import OpCall, OpDef, Param, RefArg, Sample, attr, ints_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("x"), attr("strides", INTS))
 
 
-def _infer(site: Site) -> Type:
-    x, strides = tensor(site, 0), site.attrs["strides"]
+def _infer(call: OpCall) -> Type:
+    x, strides = tensor(call, 0), call.attrs["strides"]
     if not isinstance(strides, tuple) or not all(isinstance(s, int) and s > 0 for s in strides):
-        raise site.error(f"strides must be positive ints, got {strides!r}")
+        raise call.error(f"strides must be positive ints, got {strides!r}")
     if x.ndim is not None and x.ndim != len(strides) + 2:
-        raise site.error(f"strides must be {x.ndim - 2} ints, one for each spatial axis: {strides}")
+        raise call.error(f"strides must be {x.ndim - 2} ints, one for each spatial axis: {strides}")
     if not isinstance(x.shape, tuple):
         return TensorType(x.ndim, x.dtype)
-    steps = ints_attr(site.attrs, "strides")
+    steps = ints_attr(call.attrs, "strides")
     n, c, *extents = x.shape
     if not equal(floormod(c, prod(steps)), 0):
-        raise site.error(f"the {dim_text(c)} channels don't provably divide by {prod(steps)}")
+        raise call.error(f"the {dim_text(c)} channels don't provably divide by {prod(steps)}")
     made = (as_dim(e * s) for e, s in zip(extents, steps, strict=True))
     return TensorType((n, floordiv(c, prod(steps)), *made), x.dtype)
 

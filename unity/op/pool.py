@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 from .accumulate import real, rounded, working_dtype
 from .argument import float_tensor, ranked
 from .attribute import FLAG, INTS, TEXT
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, TypeRule, attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr
 from .sampling import Sampler, sample
 from .window import (
     Window,
@@ -49,40 +49,40 @@ def _params(rank: int, *more: Param) -> tuple[Param, ...]:
     )
 
 
-def _windows(site_or_attrs: Site | Attrs, rank: int) -> tuple[Window, ...]:
-    if isinstance(site_or_attrs, Site):
-        attrs, error = site_or_attrs.attrs, site_or_attrs.error
+def _windows(call_or_attrs: OpCall | Attrs, rank: int) -> tuple[Window, ...]:
+    if isinstance(call_or_attrs, OpCall):
+        attrs, error = call_or_attrs.attrs, call_or_attrs.error
         kernel = per_axis("pool_size", attrs["pool_size"], rank, 1, error)
         return spatial(attrs, kernel, ceil=attrs["ceil_mode"] is True, error=error)
-    kernel = per_axis("pool_size", site_or_attrs["pool_size"], rank, 1)
-    return spatial(site_or_attrs, kernel, ceil=site_or_attrs["ceil_mode"] is True)
+    kernel = per_axis("pool_size", call_or_attrs["pool_size"], rank, 1)
+    return spatial(call_or_attrs, kernel, ceil=call_or_attrs["ceil_mode"] is True)
 
 
-def _require_layout(site: Site, rank: int) -> None:
-    if site.attrs["layout"] != _LAYOUTS[rank]:
-        raise site.error(
-            f"layout must be {_LAYOUTS[rank]!r}, got {site.attrs['layout']!r}",
+def _require_layout(call: OpCall, rank: int) -> None:
+    if call.attrs["layout"] != _LAYOUTS[rank]:
+        raise call.error(
+            f"layout must be {_LAYOUTS[rank]!r}, got {call.attrs['layout']!r}",
             hint="transpose with permute_dims",
         )
 
 
 def _infer(rank: int, *, floats: bool) -> TypeRule:
-    def rule(site: Site) -> Type:
-        _require_layout(site, rank)
+    def rule(call: OpCall) -> Type:
+        _require_layout(call, rank)
         if floats:
-            float_tensor(site, 0)
-        x = ranked(site, 0, rank + 2)
-        windows = _windows(site, rank)
+            float_tensor(call, 0)
+        x = ranked(call, 0, rank + 2)
+        windows = _windows(call, rank)
         for window in windows:
             padding = max(window.before, window.after)
             if always_ge(padding, window.reach):
-                raise site.error(
+                raise call.error(
                     f"padding {padding} makes windows of padding alone",
                     hint=f"it must be less than the window, which reaches over {window.reach}",
                 )
         if not isinstance(x.shape, tuple):
             return TensorType(rank + 2, x.dtype)
-        check_steps(site, windows, x.shape[2:])
+        check_steps(call, windows, x.shape[2:])
         steps = [w.steps(e) for w, e in zip(windows, x.shape[2:], strict=True)]
         return TensorType((*x.shape[:2], *steps), x.dtype)
 

@@ -16,7 +16,7 @@ from .accumulate import exact, widened, working_dtype
 from .argument import axes, tensor
 from .attribute import FLAG, INTS
 from .elementwise import Accepts, accepts_dtype
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, axes_attr, flag_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, axes_attr, flag_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("x"), attr("axis", INTS, None), attr("keepdims", FLAG, False))
@@ -40,12 +40,12 @@ def reduced_shape(shape: Shape, over: Sequence[int], keepdims: bool) -> Shape:
     return tuple(d for i, d in enumerate(shape) if i not in over)
 
 
-def infer_reduced(site: Site, x: TensorType, kind: DType | None) -> Type:
+def infer_reduced(call: OpCall, x: TensorType, kind: DType | None) -> Type:
     """The type of `x` with the axes of the attribute ``axis`` reduced."""
-    keepdims = site.flag("keepdims")
+    keepdims = call.flag("keepdims")
     if x.ndim is None:
         return TensorType(None, kind)
-    over = axes(site, site.attrs["axis"], x.ndim, "axis")
+    over = axes(call, call.attrs["axis"], x.ndim, "axis")
     if not isinstance(x.shape, tuple):
         return TensorType(x.ndim if keepdims else x.ndim - len(over), kind)
     return TensorType(reduced_shape(x.shape, over, keepdims), kind)
@@ -111,13 +111,13 @@ def known(result: Type) -> tuple[Shape, DType]:
     return result.shape, result.dtype
 
 
-def _rule(accepts: Accepts) -> Callable[[Site], Type]:
-    def infer(site: Site) -> Type:
-        x = tensor(site, 0)
+def _rule(accepts: Accepts) -> Callable[[OpCall], Type]:
+    def infer(call: OpCall) -> Type:
+        x = tensor(call, 0)
         if x.dtype is not None and not accepts_dtype(accepts, x.dtype):
             wanted = "numbers" if accepts == "number" else f"of {accepts} dtype"
-            raise site.error(f"'x' must be {wanted}, got {x.dtype}", "convert with astype")
-        return infer_reduced(site, x, x.dtype)
+            raise call.error(f"'x' must be {wanted}, got {x.dtype}", "convert with astype")
+        return infer_reduced(call, x, x.dtype)
 
     return infer
 

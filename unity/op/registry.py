@@ -54,7 +54,7 @@ def attr(name: str, type: AttrType, default: object = REQUIRED) -> Param:
 
 
 @dataclass(slots=True)
-class Site:
+class OpCall:
     """A call as a type rule sees it: the types of the arguments and the attributes.
 
     A shape argument has a `ShapeType` (with dims where they are known), a tuple of tensors a
@@ -108,7 +108,7 @@ class Site:
         return value
 
 
-TypeRule: TypeAlias = Callable[[Site], Type]
+TypeRule: TypeAlias = Callable[[OpCall], Type]
 ComputeArg: TypeAlias = "Tensor | tuple[Tensor, ...]"
 ComputeRule: TypeAlias = Callable[
     [Sequence[ComputeArg], Attrs, Type], "Tensor | tuple[Tensor, ...]"

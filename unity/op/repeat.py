@@ -20,7 +20,7 @@ from .attribute import INT, SIZES
 from .broadcast import read_broadcast
 from .gather import safe_read
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
@@ -29,26 +29,26 @@ _REPEAT = (Param("x"), attr("repeats", SIZES), attr("axis", INT, None))
 _BROADCAST = (Param("x"), Param("shape", "shape"))
 
 
-def _dim_list(site: Site, name: str) -> Shape:
+def _dim_list(call: OpCall, name: str) -> Shape:
     """An attribute that is a tuple of dims.
 
     Raises:
         UnityError: It is none, or holds a negative number.
     """
-    given = site.attrs[name]
+    given = call.attrs[name]
     many = given if isinstance(given, tuple) else (given,)
     found: list[Dim] = []
     for value in many:
         if isinstance(value, bool) or not isinstance(value, int | SymDim):
-            raise site.error(f"{name} must be dims, got {given!r}")
+            raise call.error(f"{name} must be dims, got {given!r}")
         if isinstance(value, int) and value < 0:
-            raise site.error(f"{name} must not be negative, got {value}")
+            raise call.error(f"{name} must not be negative, got {value}")
         found.append(value)
     return tuple(found)
 
 
-def _tile_infer(site: Site) -> Type:
-    x, repeats = tensor(site, 0), _dim_list(site, "repeats")
+def _tile_infer(call: OpCall) -> Type:
+    x, repeats = tensor(call, 0), _dim_list(call, "repeats")
     if x.ndim is None:
         return TensorType(None, x.dtype)
     rank = max(x.ndim, len(repeats))
@@ -81,18 +81,18 @@ def _tile_samples(seed: int) -> Sequence[Sample]:
     ]
 
 
-def _repeat_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    (times, *more) = _dim_list(site, "repeats")
+def _repeat_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    (times, *more) = _dim_list(call, "repeats")
     if more:
-        raise site.error("repeats must be one dim", hint="use concat for uneven repeats")
-    if site.attrs["axis"] is None:
+        raise call.error("repeats must be one dim", hint="use concat for uneven repeats")
+    if call.attrs["axis"] is None:
         if not isinstance(x.shape, tuple):
             return TensorType(1, x.dtype)
         return TensorType((as_dim(product(x.shape) * times),), x.dtype)
     if x.ndim is None:
         return TensorType(None, x.dtype)
-    along = axis(site, site.attrs["axis"], x.ndim)
+    along = axis(call, call.attrs["axis"], x.ndim)
     if not isinstance(x.shape, tuple):
         return x
     return TensorType(
@@ -134,8 +134,8 @@ def _repeat_samples(seed: int) -> Sequence[Sample]:
     ]
 
 
-def _broadcast_infer(site: Site) -> Type:
-    x, wanted = tensor(site, 0), shape(site, 1)
+def _broadcast_infer(call: OpCall) -> Type:
+    x, wanted = tensor(call, 0), shape(call, 1)
     if not isinstance(wanted.dims, tuple) or not isinstance(x.shape, tuple):
         return TensorType(wanted.dims, x.dtype)
     tail = wanted.dims[len(wanted.dims) - len(x.shape) :]
@@ -143,7 +143,7 @@ def _broadcast_infer(site: Site) -> Type:
         equal(have, 1) or equal(have, want) for have, want in zip(x.shape, tail, strict=True)
     )
     if not fits:
-        raise site.error(
+        raise call.error(
             f"{type_text(x)} does not broadcast to {shape_text(wanted.dims)}",
             hint="each dim must be 1 or equal the one it goes to, counted from the end",
         )
@@ -176,10 +176,10 @@ def _broadcast_samples(seed: int) -> Sequence[Sample]:
     ]
 
 
-def _stretch_infer(site: Site) -> Type:
-    x, wanted = tensor(site, 0), shape(site, 1)
+def _stretch_infer(call: OpCall) -> Type:
+    x, wanted = tensor(call, 0), shape(call, 1)
     if x.ndim is not None and wanted.ndim not in (x.ndim, None):
-        raise site.error(f"{type_text(x)} can't be stretched to {shape_text(wanted.dims)}")
+        raise call.error(f"{type_text(x)} can't be stretched to {shape_text(wanted.dims)}")
     return TensorType(wanted.dims, x.dtype)
 
 

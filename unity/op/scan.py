@@ -18,7 +18,7 @@ from .accumulate import narrowed, working_dtype
 from .argument import axis, tensor
 from .attribute import DTYPE, FLAG, INT
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 from .view import reshaped
 
@@ -43,13 +43,13 @@ def _dtype(attrs: Attrs, of: DType) -> DType:
     return INT64 if of.kind == "bool" else of
 
 
-def _infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    kind = None if x.dtype is None else _dtype(site.attrs, x.dtype)
-    if site.attrs["axis"] is None:
+def _infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    kind = None if x.dtype is None else _dtype(call.attrs, x.dtype)
+    if call.attrs["axis"] is None:
         return TensorType((product(x.shape),) if isinstance(x.shape, tuple) else 1, kind)
     if x.ndim is not None:
-        axis(site, site.attrs["axis"], x.ndim)
+        axis(call, call.attrs["axis"], x.ndim)
     return TensorType(x.shape, kind)
 
 

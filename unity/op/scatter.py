@@ -23,7 +23,7 @@ from unity.ir.types import TensorType, Type
 
 from .argument import axis, common_dtype, int_tensor, require_equal, tensor, type_text
 from .attribute import INT, TEXT
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _ELEMENTS = (
@@ -50,12 +50,12 @@ _NUMPY: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _check(site: Site) -> tuple[TensorType, TensorType, TensorType]:
-    x, indices, updates = tensor(site, 0), int_tensor(site, 1), tensor(site, 2)
-    common_dtype(site, (x, updates))
-    if site.attrs["reduction"] not in _JOINS:
-        raise site.error(
-            f"reduction must be one of {', '.join(_JOINS)}, got {site.attrs['reduction']!r}"
+def _check(call: OpCall) -> tuple[TensorType, TensorType, TensorType]:
+    x, indices, updates = tensor(call, 0), int_tensor(call, 1), tensor(call, 2)
+    common_dtype(call, (x, updates))
+    if call.attrs["reduction"] not in _JOINS:
+        raise call.error(
+            f"reduction must be one of {', '.join(_JOINS)}, got {call.attrs['reduction']!r}"
         )
     return x, indices, updates
 
@@ -108,21 +108,21 @@ def _arrays(args: Sequence[RefArg]) -> list[Array]:
 # scatter_elements
 
 
-def _elements_infer(site: Site) -> Type:
-    x, indices, updates = _check(site)
+def _elements_infer(call: OpCall) -> Type:
+    x, indices, updates = _check(call)
     if x.ndim is None:
         return x
-    along = axis(site, site.attrs["axis"], x.ndim)
+    along = axis(call, call.attrs["axis"], x.ndim)
     for other in (indices, updates):
         if other.ndim not in (x.ndim, None):
-            raise site.error(f"{type_text(other)} must have the rank of {type_text(x)}")
+            raise call.error(f"{type_text(other)} must have the rank of {type_text(x)}")
     if isinstance(indices.shape, tuple) and isinstance(updates.shape, tuple):
         for d, (a, b) in enumerate(zip(updates.shape, indices.shape, strict=True)):
-            require_equal(site, a, b, f"'updates' along axis {d}")
+            require_equal(call, a, b, f"'updates' along axis {d}")
     if isinstance(indices.shape, tuple) and isinstance(x.shape, tuple):
         for d, (extent, taken) in enumerate(zip(x.shape, indices.shape, strict=True)):
             if d != along and not always_ge(extent, taken):
-                raise site.error(
+                raise call.error(
                     f"axis {d} of the indices {type_text(indices)} must not exceed that of "
                     f"{type_text(x)}"
                 )
@@ -184,22 +184,22 @@ def _elements_samples(seed: int) -> Sequence[Sample]:
 # scatter_nd
 
 
-def _nd_infer(site: Site) -> Type:
-    x, indices, updates = _check(site)
+def _nd_infer(call: OpCall) -> Type:
+    x, indices, updates = _check(call)
     if not isinstance(x.shape, tuple) or not isinstance(indices.shape, tuple):
         return x
     length = indices.shape[-1] if indices.shape else None
     if not isinstance(length, int) or length > len(x.shape):
-        raise site.error(
+        raise call.error(
             f"the last axis of {type_text(indices)} gives too many indices, or an unknown number, "
             f"for {type_text(x)}"
         )
     if isinstance(updates.shape, tuple):
         wanted = (*indices.shape[:-1], *x.shape[length:])
         if len(wanted) != len(updates.shape):
-            raise site.error(f"'updates' must have rank {len(wanted)}, got {type_text(updates)}")
+            raise call.error(f"'updates' must have rank {len(wanted)}, got {type_text(updates)}")
         for d, (a, b) in enumerate(zip(updates.shape, wanted, strict=True)):
-            require_equal(site, a, b, f"'updates' along axis {d}")
+            require_equal(call, a, b, f"'updates' along axis {d}")
     return x
 
 

@@ -18,7 +18,7 @@ from .broadcast import broadcast_types, read_broadcast
 from .elementwise import accepts_dtype
 from .position import BLOCK, LEAST, Extreme, first_position
 from .reduce import Reduction, infer_reduced, known, tensor_of
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, flag_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, flag_attr
 from .sampling import Sampler, sample
 
 _WHERE = (Param("condition"), Param("x1"), Param("x2"))
@@ -26,11 +26,11 @@ _ARG = (Param("x"), attr("axis", INT, None), attr("keepdims", FLAG, False))
 _X = (Param("x"),)
 
 
-def _infer_where(site: Site) -> Type:
-    condition, a, b = tensor(site, 0), tensor(site, 1), tensor(site, 2)
+def _infer_where(call: OpCall) -> Type:
+    condition, a, b = tensor(call, 0), tensor(call, 1), tensor(call, 2)
     if condition.dtype not in (None, BOOL):
-        raise site.error(f"'condition' must be bool, got {condition.dtype}", "compare first")
-    return TensorType(broadcast_types(site, (condition, a, b)), common_dtype(site, (a, b)))
+        raise call.error(f"'condition' must be bool, got {condition.dtype}", "compare first")
+    return TensorType(broadcast_types(call, (condition, a, b)), common_dtype(call, (a, b)))
 
 
 def _compute_where(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
@@ -52,13 +52,13 @@ def _refer_where(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return np.where(condition.astype(np.bool_), a, b).astype(a.dtype)
 
 
-def _infer_arg(site: Site) -> Type:
-    x, axis = tensor(site, 0), site.attrs["axis"]
+def _infer_arg(call: OpCall) -> Type:
+    x, axis = tensor(call, 0), call.attrs["axis"]
     if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
-        raise site.error(f"'axis' must be an int or None, got {axis!r}")
+        raise call.error(f"'axis' must be an int or None, got {axis!r}")
     if x.dtype is not None and not accepts_dtype("number", x.dtype):
-        raise site.error(f"'x' must be numbers, got {x.dtype}")
-    return infer_reduced(site, x, INT64)
+        raise call.error(f"'x' must be numbers, got {x.dtype}")
+    return infer_reduced(call, x, INT64)
 
 
 def _arg(
@@ -124,11 +124,11 @@ def _long_samples(s: Sampler) -> list[Sample]:
     return [sample(_ARG, (x,), axis=-1, keepdims=x.ndim == 2) for x in (ties, late, holes)]
 
 
-def _infer_nonzero(site: Site) -> Type:
-    x = tensor(site, 0)
+def _infer_nonzero(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is None:
         return TensorType(2, INT64)
-    return TensorType((x.ndim, site.fresh("nonzero")), INT64)
+    return TensorType((x.ndim, call.fresh("nonzero")), INT64)
 
 
 def _refer_nonzero(args: Sequence[RefArg], attrs: Attrs) -> Array:

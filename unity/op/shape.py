@@ -11,15 +11,15 @@ from unity.ir.dtype import INT64, Array
 from unity.ir.types import ShapeType, TensorType, Type
 
 from .argument import ranked, shape, tensor
-from .registry import OpDef, Param, RefArg, Sample, Site
+from .registry import OpCall, OpDef, Param, RefArg, Sample
 from .sampling import Sampler, sample
 
 _X = (Param("x"),)
 _SHAPE = (Param("shape", "shape"),)
 
 
-def _infer_shape_of(site: Site) -> Type:
-    return ShapeType(tensor(site, 0).shape)
+def _infer_shape_of(call: OpCall) -> Type:
+    return ShapeType(tensor(call, 0).shape)
 
 
 def _refer_shape_of(args: Sequence[RefArg], attrs: Attrs) -> tuple[int, ...]:
@@ -28,10 +28,10 @@ def _refer_shape_of(args: Sequence[RefArg], attrs: Attrs) -> tuple[int, ...]:
     return tuple(x.shape)
 
 
-def _infer_tensor_to_shape(site: Site) -> Type:
-    x = ranked(site, 0, 1)
+def _infer_tensor_to_shape(call: OpCall) -> Type:
+    x = ranked(call, 0, 1)
     if x.dtype not in (None, INT64):
-        raise site.error(f"'x' must be int64, got {x.dtype}", "convert with astype")
+        raise call.error(f"'x' must be int64, got {x.dtype}", "convert with astype")
     length = x.shape[0] if isinstance(x.shape, tuple) else None
     return ShapeType(length if isinstance(length, int) else None)
 
@@ -42,8 +42,8 @@ def _refer_tensor_to_shape(args: Sequence[RefArg], attrs: Attrs) -> tuple[int, .
     return tuple(int(n) for n in x.astype(np.int64))
 
 
-def _infer_shape_to_tensor(site: Site) -> Type:
-    count = shape(site, 0).ndim
+def _infer_shape_to_tensor(call: OpCall) -> Type:
+    count = shape(call, 0).ndim
     return TensorType(1 if count is None else (count,), INT64)
 
 

@@ -26,7 +26,7 @@ from unity.ir.types import Shape, TensorType, Type
 from .argument import axes, axis, common_dtype, require_equal, tensor
 from .attribute import BOUNDS, INT, INTS, SIZE, optional
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr, ints_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr, ints_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
@@ -116,17 +116,17 @@ def _bounds(attrs: Attrs, over: Sequence[int], shape: Shape) -> list[tuple[Dim, 
     return found
 
 
-def _infer(site: Site) -> Type:
-    x = tensor(site, 0)
+def _infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is None:
         return x
-    over = axes(site, site.attrs["axes"], x.ndim)
+    over = axes(call, call.attrs["axes"], x.ndim)
     for name in ("begin", "end", "strides"):
-        value = site.attrs[name]
+        value = call.attrs[name]
         if name == "strides" and value is None:
             continue
         if not isinstance(value, tuple) or len(value) != len(over):
-            raise site.error(f"{name} must be a tuple, one for each of the axes {over}: {value!r}")
+            raise call.error(f"{name} must be a tuple, one for each of the axes {over}: {value!r}")
         for v in value:
             fits = isinstance(v, int) and not isinstance(v, bool)
             if name == "strides":
@@ -135,11 +135,11 @@ def _infer(site: Site) -> Type:
                 fits = True
             if not fits:
                 kind = "an int other than 0" if name == "strides" else "a dim or None"
-                raise site.error(f"each of {name} must be {kind}, got {v!r}")
+                raise call.error(f"each of {name} must be {kind}, got {v!r}")
     if not isinstance(x.shape, tuple):
         return x
     dims = list(x.shape)
-    for d, (_, length, _) in zip(over, _bounds(site.attrs, over, x.shape), strict=True):
+    for d, (_, length, _) in zip(over, _bounds(call.attrs, over, x.shape), strict=True):
         dims[d] = length
     return TensorType(tuple(dims), x.dtype)
 
@@ -215,26 +215,26 @@ def _samples(seed: int) -> Sequence[Sample]:
 # slice_scatter
 
 
-def _scatter_infer(site: Site) -> Type:
-    x, update = tensor(site, 0), tensor(site, 1)
-    common_dtype(site, (x, update))
+def _scatter_infer(call: OpCall) -> Type:
+    x, update = tensor(call, 0), tensor(call, 1)
+    common_dtype(call, (x, update))
     for name in ("begin", "end"):
-        v = site.attrs[name]
+        v = call.attrs[name]
         if v is not None and (isinstance(v, bool) or not isinstance(v, int | SymDim)):
-            raise site.error(f"{name} must be a dim or None, got {v!r}")
-    stride = site.attrs["stride"]
+            raise call.error(f"{name} must be a dim or None, got {v!r}")
+    stride = call.attrs["stride"]
     if not isinstance(stride, int) or stride < 1:
-        raise site.error(f"stride must be a positive int, got {stride!r}")
+        raise call.error(f"stride must be a positive int, got {stride!r}")
     if not isinstance(x.shape, tuple):
         return x
-    along = axis(site, site.attrs["axis"], len(x.shape))
+    along = axis(call, call.attrs["axis"], len(x.shape))
     if update.ndim not in (None, len(x.shape)):
-        raise site.error(f"'update' must have rank {len(x.shape)}, got {update.ndim}")
+        raise call.error(f"'update' must have rank {len(x.shape)}, got {update.ndim}")
     if isinstance(update.shape, tuple):
-        _, length = _scatter_bounds(site.attrs, x.shape[along])
+        _, length = _scatter_bounds(call.attrs, x.shape[along])
         for d, extent in enumerate(update.shape):
             wanted = length if d == along else x.shape[d]
-            require_equal(site, extent, wanted, f"'update' along axis {d}")
+            require_equal(call, extent, wanted, f"'update' along axis {d}")
     return x
 
 

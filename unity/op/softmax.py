@@ -15,16 +15,16 @@ from unity.ir.types import Type
 from .accumulate import real, rounded, widened
 from .argument import axis, float_tensor
 from .attribute import INT
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
 
 _PARAMS = (Param("x"), attr("axis", INT, -1))
 
 
-def _infer(site: Site) -> Type:
-    x = float_tensor(site, 0)
+def _infer(call: OpCall) -> Type:
+    x = float_tensor(call, 0)
     if x.ndim is not None:
-        axis(site, site.attrs["axis"], x.ndim)
+        axis(call, call.attrs["axis"], x.ndim)
     return x
 
 

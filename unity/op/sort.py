@@ -26,7 +26,7 @@ from .attribute import DTYPE, FLAG, INT, SIZE
 from .position import first_position
 from .radix import has_keys, ordered
 from .reduce import Reduction, known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, dtype_attr, int_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, dtype_attr, int_attr
 from .sampling import Sampler, sample
 from .selection import MOST, selected
 
@@ -43,41 +43,41 @@ _PASSES = 62
 """Doublings that any int64 length needs at most."""
 
 
-def _along(site: Site, x: TensorType) -> int:
+def _along(call: OpCall, x: TensorType) -> int:
     if x.dtype is not None and x.dtype.kind == "bool":
-        raise site.error("a bool tensor can't be sorted", 'convert with astype(x, "int8")')
-    return 0 if x.ndim is None else axis(site, site.attrs["axis"], x.ndim)
+        raise call.error("a bool tensor can't be sorted", 'convert with astype(x, "int8")')
+    return 0 if x.ndim is None else axis(call, call.attrs["axis"], x.ndim)
 
 
-def _index_dtype(site: Site) -> DType:
-    found = site.dtype()
+def _index_dtype(call: OpCall) -> DType:
+    found = call.dtype()
     if found not in (INT32, INT64):
-        raise site.error(f"'dtype' must be int32 or int64, got {found}")
+        raise call.error(f"'dtype' must be int32 or int64, got {found}")
     return found
 
 
-def _sort_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    _along(site, x)
+def _sort_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    _along(call, x)
     return x
 
 
-def _argsort_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    _along(site, x)
-    return TensorType(x.shape, _index_dtype(site))
+def _argsort_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    _along(call, x)
+    return TensorType(x.shape, _index_dtype(call))
 
 
-def _topk_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    along, kind = _along(site, x), _index_dtype(site)
-    k = site.attrs["k"]
+def _topk_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    along, kind = _along(call, x), _index_dtype(call)
+    k = call.attrs["k"]
     if not isinstance(k, int | SymDim) or isinstance(k, bool) or not always_ge(k, 0):
-        raise site.error(f"k must be a dim that isn't negative, got {k!r}")
+        raise call.error(f"k must be a dim that isn't negative, got {k!r}")
     if not isinstance(x.shape, tuple):
         return TupleType((TensorType(x.ndim, x.dtype), TensorType(x.ndim, kind)))
     if not always_ge(x.shape[along], k):
-        raise site.error(
+        raise call.error(
             f"k={dim_text(k)} may exceed the {dim_text(x.shape[along])} elements of "
             f"{type_text(x)} along axis {along}",
             None if isinstance(x.shape[along], int) else f'say dim("n", min={dim_text(k)})',

@@ -20,7 +20,7 @@ from unity.ir.types import Shape, TensorType, Type
 from .argument import axes, shape, shape_text, tensor, type_text
 from .attribute import INTS
 from .reduce import known
-from .registry import ComputeArg, OpDef, Param, RefArg, Sample, Site, attr, ints_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, ints_attr
 from .sampling import Sampler, sample
 from .window import dims_of
 
@@ -30,21 +30,21 @@ _EXPAND = (Param("x"), attr("axis", INTS))
 _SQUEEZE = (Param("x"), attr("axis", INTS, None))
 
 
-def _reshape_infer(site: Site) -> Type:
-    x, wanted = tensor(site, 0), shape(site, 1)
+def _reshape_infer(call: OpCall) -> Type:
+    x, wanted = tensor(call, 0), shape(call, 1)
     if not isinstance(wanted.dims, tuple):
         return TensorType(wanted.dims, x.dtype)
     if sum(d == -1 for d in wanted.dims) > 1:
-        raise site.error(f"at most one dim may be -1, got {shape_text(wanted.dims)}")
+        raise call.error(f"at most one dim may be -1, got {shape_text(wanted.dims)}")
     if any(isinstance(d, int) and d < -1 for d in wanted.dims):
-        raise site.error(f"a dim is negative in {shape_text(wanted.dims)}")
+        raise call.error(f"a dim is negative in {shape_text(wanted.dims)}")
     if not isinstance(x.shape, tuple):
         open_end = any(d == -1 for d in wanted.dims)
         return TensorType(len(wanted.dims) if open_end else wanted.dims, x.dtype)
-    return TensorType(_resolved(site, x, x.shape, wanted.dims), x.dtype)
+    return TensorType(_resolved(call, x, x.shape, wanted.dims), x.dtype)
 
 
-def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
+def _resolved(call: OpCall, x: TensorType, old: Shape, wanted: Shape) -> Shape:
     """The wanted shape with -1 worked out.
 
     Raises:
@@ -54,17 +54,17 @@ def _resolved(site: Site, x: TensorType, old: Shape, wanted: Shape) -> Shape:
     rest = product(left)
     if any(d == -1 for d in wanted):
         if any(d == 0 for d in right):
-            raise site.error(f"-1 beside 0 in {shape_text(wanted)} can be any number")
+            raise call.error(f"-1 beside 0 in {shape_text(wanted)} can be any number")
         free = quotient(rest, right)
         if free is None:
-            raise site.error(
+            raise call.error(
                 f"the {dim_text(product(old))} elements of {type_text(x)} don't provably divide "
                 f"into {shape_text(wanted)}",
                 hint=_facts_hint(product(old)),
             )
         return tuple(free if d == -1 else d for d in wanted)
     if not equal(rest, product(right)):
-        raise site.error(
+        raise call.error(
             f"{type_text(x)} has {dim_text(product(old))} elements, "
             f"{shape_text(wanted)} {dim_text(product(wanted))}",
             hint=_facts_hint(product(old), product(wanted)),
@@ -172,8 +172,8 @@ def _reshape_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return x.reshape([int(n) for n in wanted if isinstance(n, int)])
 
 
-def _flatten_infer(site: Site) -> Type:
-    x = tensor(site, 0)
+def _flatten_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if not isinstance(x.shape, tuple):
         return TensorType(1, x.dtype)
     return TensorType((as_dim(product(x.shape)),), x.dtype)
@@ -185,17 +185,17 @@ def _flatten_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return x.reshape(-1)
 
 
-def _new_axes(site: Site, ndim: int) -> tuple[int, ...]:
-    given = site.attrs["axis"]
+def _new_axes(call: OpCall, ndim: int) -> tuple[int, ...]:
+    given = call.attrs["axis"]
     count = len(given) if isinstance(given, tuple) else 1
-    return axes(site, given, ndim + count, "axis")
+    return axes(call, given, ndim + count, "axis")
 
 
-def _expand_infer(site: Site) -> Type:
-    x = tensor(site, 0)
+def _expand_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
     if x.ndim is None:
         return TensorType(None, x.dtype)
-    added = _new_axes(site, x.ndim)
+    added = _new_axes(call, x.ndim)
     if not isinstance(x.shape, tuple):
         return TensorType(x.ndim + len(added), x.dtype)
     old = iter(x.shape)
@@ -226,13 +226,13 @@ def _expand_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return np.expand_dims(x, _axis_list(attrs))
 
 
-def _squeeze_infer(site: Site) -> Type:
-    x = tensor(site, 0)
-    given = site.attrs["axis"]
+def _squeeze_infer(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    given = call.attrs["axis"]
     if x.ndim is None or (given is None and not isinstance(x.shape, tuple)):
         return TensorType(None, x.dtype)
     if given is not None:
-        dropped = axes(site, given, x.ndim, "axis")
+        dropped = axes(call, given, x.ndim, "axis")
     else:
         assert isinstance(x.shape, tuple)
         dropped = tuple(d for d, e in enumerate(x.shape) if equal(e, 1))
@@ -240,7 +240,7 @@ def _squeeze_infer(site: Site) -> Type:
         return TensorType(x.ndim - len(dropped), x.dtype)
     for d in dropped:
         if not equal(x.shape[d], 1):
-            raise site.error(
+            raise call.error(
                 f"axis {d} of {type_text(x)} has extent {dim_text(x.shape[d])}, not 1",
                 hint=None if isinstance(x.shape[d], int) else "say that it is 1 with match_cast",
             )

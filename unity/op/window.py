@@ -17,7 +17,7 @@ from unity.ir.dims import Dim, always_ge, ceildiv, dim_min, floordiv
 from unity.ir.dtype import Array
 from unity.ir.prim_expr import Imm, PrimExpr
 
-from .registry import Site
+from .registry import OpCall
 
 ErrorMaker: TypeAlias = Callable[[str, str | None], UnityError]
 
@@ -70,7 +70,7 @@ def spatial(
         attrs: Where those are.
         kernel: The kernel's spatial extents.
         ceil: Whether a last window may stick out at the end.
-        error: Makes an error of a message and a hint; a type rule gives `Site.error`.
+        error: Makes an error of a message and a hint; a type rule gives `OpCall.error`.
 
     Raises:
         UnityError: One of them has the wrong length or a value out of range.
@@ -123,7 +123,7 @@ def paddings(
     return numbers[:rank], numbers[rank:]
 
 
-def check_steps(site: Site, windows: Sequence[Window], extents: Sequence[Dim]) -> None:
+def check_steps(call: OpCall, windows: Sequence[Window], extents: Sequence[Dim]) -> None:
     """Check that at least one window fits where that is known.
 
     Raises:
@@ -132,11 +132,11 @@ def check_steps(site: Site, windows: Sequence[Window], extents: Sequence[Dim]) -
     for window, extent in zip(windows, extents, strict=True):
         room = extent + window.before + window.after
         if isinstance(window.kernel, int) and window.kernel < 1:
-            raise site.error(f"the kernel has extent {window.kernel}")
+            raise call.error(f"the kernel has extent {window.kernel}")
         # A last window that sticks out may be the first, if it begins inside.
         least = window.reach - (window.stride - 1 if window.ceil else 0)
         if isinstance(room, int) and isinstance(least, int) and room < least:
-            raise site.error(
+            raise call.error(
                 f"the kernel reaches over {window.reach} elements, the padded input has {room}",
                 hint="pad more, or use a smaller kernel or dilation",
             )

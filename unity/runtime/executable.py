@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from unity.annotated import DECISIONS
 from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
@@ -47,7 +48,7 @@ from unity.version import VERSION
 
 if TYPE_CHECKING:  # what only the compiler has, told to type checkers alone
     from unity.ir.stmt import PrimFunc
-    from unity.transform.rules.default import AppliedRule
+    from unity.transform.rules.decisions import AppliedRule
     from unity.transform.schedule.schedule import Schedule
 
 PROFILED_CALLS = 20
@@ -77,7 +78,7 @@ class Parts:
     unfit: UnityError | None = None
 
 
-@public_class
+@partial(public_class, kinds={"Changes": DECISIONS})
 class Executable:
     """A compiled module; call it with arrays.
 

@@ -10,7 +10,7 @@ from unity.runtime.image import Image
 
 if TYPE_CHECKING:  # what only the compiler has, told to type checkers alone
     from unity.ir.stmt import PrimFunc
-    from unity.transform.rules.default import AppliedRule
+    from unity.transform.rules.decisions import AppliedRule
     from unity.transform.schedule.schedule import Schedule
 
 Changes: TypeAlias = Mapping[str, Mapping[str, int | bool]]

@@ -38,7 +38,7 @@ class Event:
     values: tuple[Value, ...]
 
 
-Trace: TypeAlias = Callable[[Event], None]
+OnEvent: TypeAlias = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class VM:
     kernels: Sequence[Kernel]
     constants: Sequence[Array] = ()
     hosts: Sequence[Host] = ()
-    trace: Trace | None = field(default=None)
+    trace: OnEvent | None = field(default=None)
 
     def run(self, name: str, args: Sequence[Value]) -> Value:
         """Call a function by name on plain arrays, numbers, shapes and tuples of them.

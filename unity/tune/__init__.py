@@ -1,8 +1,8 @@
 """Choosing by measurement on this machine: segments, plans, and what was measured before."""
 
 from .database import Database
+from .measured_program import MeasuredProgram
 from .plan import measured_resolution
-from .program import Program
 from .timing import assignments
 
-__all__ = ["Database", "Program", "assignments", "measured_resolution"]
+__all__ = ["Database", "MeasuredProgram", "assignments", "measured_resolution"]

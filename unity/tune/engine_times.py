@@ -17,7 +17,7 @@ from unity.transform.graph.symbols import tensor_fields
 
 from .clock import Clock
 from .database import Database, key_of
-from .program import Program
+from .measured_program import MeasuredProgram
 from .segments import Segment
 from .timing import array_of, inputs_for, sizes_for
 from .versions import versions
@@ -29,7 +29,7 @@ _PAUSE = 2e-3
 
 
 def engine_seconds(
-    name: str, segment: Segment, program: Program, database: Database
+    name: str, segment: Segment, program: MeasuredProgram, database: Database
 ) -> float | None:
     """The fastest run of a segment by an engine; None where it can't have it.
 

@@ -11,14 +11,14 @@ from unity.ir.representative import representative
 from unity.ir.types import TensorType
 from unity.machine.machine import Machine
 from unity.runtime.explanation import time_text
-from unity.transform.graph.resolve import Site
-from unity.transform.graph.resolve.site import ENGINE, TIR, is_ours
+from unity.transform.graph.resolve import CallSite
+from unity.transform.graph.resolve.call_site import ENGINE, TIR, is_ours
 
 from .chain import cheapest, savings
 from .database import Database
 from .engine_times import engine_seconds
 from .kernel_times import KernelTimes
-from .program import Program
+from .measured_program import MeasuredProgram
 from .segments import Segment, segments_of
 
 _PROMISING = 2.5
@@ -48,7 +48,7 @@ class Mixture:
     measured: Mapping[str, Mapping[str, float]]
 
 
-def probes(sites: Sequence[Site], free: Collection[str]) -> dict[str, list[tuple[str, str]]]:
+def probes(sites: Sequence[CallSite], free: Collection[str]) -> dict[str, list[tuple[str, str]]]:
     """Programs to learn from what other forms of our kernels take: the i-th has the i-th forms.
 
     Args:
@@ -68,7 +68,7 @@ def probes(sites: Sequence[Site], free: Collection[str]) -> dict[str, list[tuple
 
 
 def mixture(
-    program: Program,
+    program: MeasuredProgram,
     database: Database,
     ways: Mapping[str, Mapping[str, str]],
     kernels: Mapping[str, KernelTimes],
@@ -116,7 +116,7 @@ class _Parts:
         self,
         ways: Mapping[str, Mapping[str, str]],
         kernels: Mapping[str, KernelTimes],
-        by_var: Mapping[Var, Site],
+        by_var: Mapping[Var, CallSite],
         free: Collection[str],
     ) -> None:
         self.ours = kernels[TIR]
@@ -141,7 +141,7 @@ class _Parts:
 
     def note(
         self,
-        sites: Sequence[Site],
+        sites: Sequence[CallSite],
         times: Mapping[str, float],
         ways: Mapping[str, Mapping[str, str]],
         first: str,
@@ -170,7 +170,7 @@ def _extra(
 
 
 def _segments(
-    program: Program,
+    program: MeasuredProgram,
     database: Database,
     parts: _Parts,
     engines: Mapping[str, float],
@@ -196,7 +196,7 @@ def _segments(
 
 
 def _takes(
-    engine: str, segment: Segment, by_var: Mapping[Var, Site], free: Collection[str]
+    engine: str, segment: Segment, by_var: Mapping[Var, CallSite], free: Collection[str]
 ) -> bool:
     """Whether an engine can have all sites of a segment."""
     sites = [s for v in segment.members if (s := by_var.get(v)) is not None and not s.glue]

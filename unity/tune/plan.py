@@ -20,12 +20,12 @@ from dataclasses import replace
 from unity.errors import UnityError
 from unity.runtime.explanation import RoadRow
 from unity.transform.graph.resolve import ENGINES, Resolve, sites_of
-from unity.transform.graph.resolve.site import ENGINE, TIR, is_ours
+from unity.transform.graph.resolve.call_site import ENGINE, TIR, is_ours
 
 from .database import Database, key_of
 from .decision import MIXED, WITHOUT, Decision, decoded, encoded
+from .measured_program import MeasuredProgram, Said
 from .mixture import Mixture, mixture, probes
-from .program import Program, Said
 from .timing import check_sizes, sizes_for
 from .versions import versions
 
@@ -38,7 +38,7 @@ _FIRST_SECONDS, _LAST_SECONDS = 0.25, 1.0
 """How long each road is run at first, and those that are left at last."""
 
 
-def measured_resolution(program: Program, database: Database, passes: str = "") -> Resolve:
+def measured_resolution(program: MeasuredProgram, database: Database, passes: str = "") -> Resolve:
     """How the sites of a program are resolved fastest on this machine.
 
     Args:
@@ -70,7 +70,7 @@ def measured_resolution(program: Program, database: Database, passes: str = "") 
     )
 
 
-def _holds(program: Program, decision: Decision) -> bool:
+def _holds(program: MeasuredProgram, decision: Decision) -> bool:
     """Whether each site may still become what was decided."""
     sites = {s.name: s for s in program.sites}
     for name, implementation in decision.overrides:
@@ -81,7 +81,7 @@ def _holds(program: Program, decision: Decision) -> bool:
     return True
 
 
-def _decided(program: Program, database: Database) -> Decision:
+def _decided(program: MeasuredProgram, database: Database) -> Decision:
     roads = _roads(program)
     taken: dict[str, dict[str, str]] = {}
     for road, said in roads.items():
@@ -131,7 +131,7 @@ def _again(first: Mapping[str, float], last: Mapping[str, float]) -> dict[str, f
     return {**{n: t * slower for n, t in first.items()}, **last}
 
 
-def _sizes_text(program: Program) -> str:
+def _sizes_text(program: MeasuredProgram) -> str:
     """At what sizes it was tried, if it has any."""
     assigned = [sizes_for(program.function, given) for given in program.sizes]
     told = "; ".join(", ".join(f"{s.name}={n}" for s, n in a.items()) for a in assigned if a)
@@ -144,7 +144,7 @@ def _best(times: Mapping[str, float], mixtures: Collection[str]) -> str:
 
 
 def _mixed(
-    program: Program,
+    program: MeasuredProgram,
     database: Database,
     taken: dict[str, dict[str, str]],
     times: Mapping[str, float],
@@ -167,7 +167,7 @@ def _has_engine(choices: Mapping[str, str]) -> bool:
     return any(c.startswith(ENGINE) for c in choices.values())
 
 
-def _roads(program: Program) -> dict[str, list[Said]]:
+def _roads(program: MeasuredProgram) -> dict[str, list[Said]]:
     """Ours, and every other implementation that some site may have; a library as a whole."""
     found: dict[str, list[Said]] = {TIR: []}
     for site in program.sites:
@@ -179,7 +179,7 @@ def _roads(program: Program) -> dict[str, list[Said]]:
     return found
 
 
-def _key(program: Program, passes: str) -> str:
+def _key(program: MeasuredProgram, passes: str) -> str:
     """What a decision depends on besides what `key_of` knows: overrides, sizes, all versions."""
     sizes = [(f"{name}/{i}", n) for i, s in enumerate(program.sizes) for name, n in s.items()]
     said = "".join(f" {key!r}={value}" for key, value in program.base.overrides)

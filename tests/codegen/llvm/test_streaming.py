@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from tests.codegen.llvm.run_kernel import HOST, build
+from tests.transform.schedule.printed import run_printed
+from unity.codegen.llvm.streaming import streamed_of
+from unity.errors import UnityError
 from unity.ir.dtype import Array
+from unity.ir.module import IRModule
 from unity.ir.stmt import PrimFunc
 from unity.script import parse
+from unity.transform import Context
+from unity.transform.schedule import Schedule, ScheduleDefault, default_schedule
 from unity.transform.tactics.streaming_stores import past_caches
 
 SOURCE = """
@@ -22,6 +28,16 @@ def main(x: f32[Buffer, 200], y: f32[Buffer, 200], z: f32[Buffer, 200]) -> None:
     for i in range(192, 200):
         y[i] = x[i] + 1.0
 """
+
+ADDED = """
+@script.prim_func
+def main(x: f32[Buffer, {rows}, 2048], y: f32[Buffer, {rows}, 2048]) -> None:
+    for i, j in T.grid({rows}, 2048):
+        with T.block("add"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = x[vi, vj] + 1.0
+"""
+TWICE = f"{ADDED}            y[vi, vj] = y[vi, vj] * 2.0\n"
 
 
 def kernel(which: str) -> PrimFunc:
@@ -55,16 +71,36 @@ def test_whole_registers_at_multiples_of_their_size() -> None:
 
 @pytest.mark.parametrize(("rows", "past"), [(100, ()), (8192, (1,))])
 def test_large_results_that_nobody_reads(rows: int, past: tuple[int, ...]) -> None:
-    source = f"""
-    @script.prim_func
-    def main(x: f32[Buffer, {rows}, 2048], y: f32[Buffer, {rows}, 2048]) -> None:
-        for i, j in T.grid({rows}, 2048):
-            y[i, j] = x[i, j] + 1.0
-    """
-    func = parse("\n".join(line[4:] for line in source.splitlines())).prim_funcs()["main"]
+    func = parse(ADDED.format(rows=rows)).prim_funcs()["main"]
     assert past_caches(func, HOST) == past
-    again = source.replace("x[i, j] + 1.0", "x[i, j] + 1.0\n            y[i, j] = y[i, j] * 2.0")
-    func = parse("\n".join(line[4:] for line in again.splitlines())).prim_funcs()["main"]
+    func = parse(TWICE.format(rows=rows)).prim_funcs()["main"]
     assert past_caches(func, HOST) == ()
-    small = replace(HOST, l3_bytes=1 << 20)
-    assert past_caches(kernel("()"), small) == ()
+    few = replace(HOST, l3_bytes=1 << 20)
+    assert past_caches(kernel("()"), few) == ()
+
+
+def test_the_default_schedule_says_so_by_a_step() -> None:
+    machine = replace(HOST, l3_bytes=1 << 20)
+    func = parse(ADDED.format(rows=256)).prim_funcs()["main"]
+    sch = default_schedule(func, machine)
+    assert [step.args for step in sch.trace if step.name == "stream_stores"] == [(1,)]
+    assert run_printed(sch).func.attrs == sch.func.attrs
+    compiled = ScheduleDefault()(IRModule({"main": func}), Context(machine)).prim_funcs()["main"]
+    assert compiled.attrs == sch.kernel().attrs
+
+
+def test_what_a_later_step_reads_again_is_not_written_so() -> None:
+    """Threads see such stores in order only behind the kernel."""
+    sch = Schedule(parse(ADDED.format(rows=4)).prim_funcs()["main"])
+    sch.stream_stores("y")
+    assert streamed_of(sch.func) == {sch.func.buffers[1]}
+    again = parse(TWICE.format(rows=4)).prim_funcs()["main"]
+    assert streamed_of(replace(again, attrs=sch.func.attrs)) == frozenset()
+    refused = "stream_stores, argument 1 'parameter': the kernel "
+    with pytest.raises(UnityError, match=f"{refused}reads 'y' as well"):
+        Schedule(again).stream_stores("y")
+    for parameter, why in (("x", "stores nothing to 'x'"), (2, "has 2 buffers, got 2")):
+        with pytest.raises(UnityError, match=refused + why):
+            sch.stream_stores(parameter)
+    with pytest.raises(UnityError, match="there is no buffer 'z'"):
+        sch.stream_stores("z")

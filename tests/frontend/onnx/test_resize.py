@@ -10,7 +10,7 @@ import pytest
 import unity
 from unity.errors import UnityError
 from unity.frontend.onnx import from_onnx
-from unity.frontend.onnx.resize_positions import COORDINATES, NEAREST
+from unity.frontend.resize_positions import COORDINATES, NEAREST
 from unity.interpreter import interpret
 
 from .programs import check, imported, model, ops_of, result_shape, run

@@ -10,7 +10,7 @@ import numpy as np
 from unity.ir.dtype import dtype
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
-from unity.op.registry import ComputeArg, RefArg, Site
+from unity.op.registry import ComputeArg, OpCall, RefArg
 from unity.op.table import OPS
 from unity.te import Tensor, create_prim_func, placeholder
 
@@ -27,7 +27,7 @@ def kernels_of(name: str, count: int) -> Iterator[PrimFunc]:
             kind, made = _input(arg, f"x{i}")
             types.append(kind)
             inputs += [] if made is None else [made]
-        result = row.infer(Site(row, tuple(types), sample.attrs))
+        result = row.infer(OpCall(row, tuple(types), sample.attrs))
         outputs = row.compute(inputs, sample.attrs, result)
         flat = [t for group in (*inputs, outputs) for t in _tensors(group)]
         yield create_prim_func(flat)

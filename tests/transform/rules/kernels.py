@@ -18,6 +18,7 @@ from unity.machine.target import Target
 from unity.op.infer import infer_type
 from unity.op.registry import attr_value
 from unity.op.table import OPS
+from unity.script import parse
 from unity.transform import Context
 from unity.transform.graph.lower.legalize import make_kernel
 from unity.transform.tensor import lowering
@@ -56,3 +57,34 @@ def accumulators(func: PrimFunc) -> list[int]:
             assert isinstance(extent, Imm)
             found.append(int(extent.value))
     return found
+
+
+CELL = """
+{dim}@script.prim_func
+def main(
+    x: f32[Buffer, {m}, 12], w: f32[Buffer, {p}, 12, 8], c: f32[Buffer, {m}, {u}],
+    s: f32[Buffer, {m}, {u}], h: f32[Buffer, {m}, {u}]
+) -> None:
+    t = T.alloc(({m}, {two}), "float32")
+    for i, j, k in T.grid({m}, {two}, 12):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            with T.init():
+                t[vi, vj] = 0.0
+            t[vi, vj] += x[vi, vk] * w[vj % {u} // 4, vk, vj // {u} * 4 + vj % {u} % 4]
+    for i, j in T.grid({m}, {u}):
+        with T.block("state"):
+            vi, vj = T.axis.remap("SS", i, j)
+            s[vi, vj] = c[vi, vj] * T.sigmoid(t[vi, vj]) + t[vi, vj + {u}]
+    for i, j in T.grid({m}, {u}):
+        with T.block("output"):
+            vi, vj = T.axis.remap("SS", i, j)
+            h[vi, vj] = T.tanh(s[vi, vj]) * t[vi, vj]
+"""
+
+
+def cell(rows: int | str, units: int) -> PrimFunc:
+    """A product by columns in two chunks of units, for four lanes, and two readers of it."""
+    symbol = "" if isinstance(rows, int) else f'{rows} = dim("{rows}")\n\n'
+    text = CELL.format(dim=symbol, m=rows, u=units, two=2 * units, p=-(-units // 4))
+    return parse(text).prim_funcs()["main"]

@@ -92,13 +92,9 @@ def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPat
 
 
 AT_ONCE = {
-    "transpose": {"crosswise"},
-    "conv": {"padded"},
-    "strided_conv": {"padded"},
     "column_max": {"streamed"},
     "whole_sum": {"split_reduction"},
-    "argmax": {"fallback"},
-    "softmax": {"rows"},
+    "softmax": {"long_rows"},
 }
 """The rules that write a kernel's loops at once; every other kernel is laid out by steps alone."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unity.ir.attrs import Attrs
 from unity.ir.equality import first_difference
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Seq, Stmt, Store
@@ -34,7 +33,8 @@ def difference(a: PrimFunc, b: PrimFunc) -> str | None:
 
 
 def _as_loops(func: PrimFunc) -> PrimFunc:
-    module, ctx = IRModule({"main": replace(func, attrs=Attrs())}), Context()
+    attrs = func.attrs.without("scheduled") if "scheduled" in func.attrs else func.attrs
+    module, ctx = IRModule({"main": replace(func, attrs=attrs)}), Context()
     done = SimplifyTir()(LowerBlocks()(module, ctx), ctx).prim_funcs()["main"]
     bare, buffers = _without_allocations(done.body)
     used: list[Buffer] = []

@@ -82,6 +82,10 @@ def _peel(sch: Schedule, random: Random, block: str) -> None:
     sch.peel(some_loop(sch, random, block), random.randrange(3), random.randrange(2))
 
 
+def _unswitch(sch: Schedule, random: Random, block: str) -> None:
+    sch.unswitch(some_loop(sch, random, block))
+
+
 def _siblings(sch: Schedule, random: Random, block: str) -> None:
     """Outermost loops of blocks in a row, those before and this one."""
     names = [b.name for b in all_blocks(sch.func.body)]
@@ -109,7 +113,9 @@ def _move(sch: Schedule, random: Random, block: str) -> None:
     others = [b.name for b in all_blocks(sch.func.body) if b.name != block]
     blocks = others or [block]
     loop = some_loop(sch, random, random.choice(blocks))
-    match random.randrange(4):
+    match random.randrange(5):
+        case 3:
+            sch.store_in(block, 0, random.choice(blocks), 0)
         case 0:
             sch.compute_at(block, loop)
         case 1:
@@ -292,7 +298,7 @@ def _sample(sch: Schedule, random: Random, block: str) -> None:
 
 LOOPS: tuple[Step, ...] = (
     *(_split, _split, _fuse, _reorder, _reorder, _tile),
-    *(_partition, _peel, _siblings, _mark, _fetch, _versions),
+    *(_partition, _peel, _unswitch, _siblings, _mark, _fetch, _versions),
 )
 KINDS: tuple[Step, ...] = (_kind,)
 REDUCTIONS: tuple[Step, ...] = (
@@ -312,7 +318,7 @@ REDUCTIONS: tuple[Step, ...] = (
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
     *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill, _roll, _region),
-    *(_fetch, _split, _reorder, _versions, _siblings, _siblings),
+    *(_fetch, _split, _reorder, _versions, _siblings, _siblings, _unswitch),
 )
 
 

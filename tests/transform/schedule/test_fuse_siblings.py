@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tests.codegen.llvm.run_kernel import build
 from tests.transform.tensor.kernels import after, assert_same
+from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.stmt import For, PrimFunc
 from unity.script import parse
@@ -125,3 +127,68 @@ def main(x: f32[Buffer, 9], y: f32[Buffer, 9]) -> None:
     sch = Schedule(before)
     sch.fuse_siblings(sch.get_loops("made")[0], sch.get_loops("window")[0])
     assert_same(before, sch.func, {})
+
+
+def test_others_between_and_temporaries_around_some() -> None:
+    """Partial sums have a temporary around their loop, and what joins them behind it."""
+    before = parsed("""
+@script.prim_func
+def main(x: f32[Buffer, 3, 8], s: f32[Buffer, 3], m: f32[Buffer, 3], y: f32[Buffer, 3, 8]) -> None:
+    for i in range(3):
+        for j in range(8):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", i, j)
+                with T.init():
+                    s[vi] = 0.0
+                s[vi] += x[vi, vj]
+        for j in range(8):
+            with T.block("largest"):
+                vi, vj = T.axis.remap("SR", i, j)
+                with T.init():
+                    m[vi] = 0.0
+                m[vi] = T.max(m[vi], x[vi, vj])
+        for j in range(8):
+            with T.block("copy"):
+                vi, vj = T.axis.remap("SS", i, j)
+                y[vi, vj] = x[vi, 7 - vj] + s[vi]
+""")
+    sch = Schedule(before)
+    row = sch.get_loops("sum")[0]
+    parts = []
+    for name in ("sum", "largest", "copy"):
+        _, lane = sch.split(sch.get_loops(name)[1], [None, 4])
+        parts.append(sch.rfactor(lane, 0, row) if name != "copy" else sch.get_block(name))
+    steps = [sch.get_loops(part)[1] for part in parts]
+    step = sch.fuse_siblings(*steps[:2])
+    assert sch.get_loops(parts[1])[1] is step
+    assert_same(before, sch.func, {})
+    with pytest.raises(UnityError, match="what stands before 'j_0' and it both touch s"):
+        sch.fuse_siblings(step, steps[2])
+
+
+def test_loops_of_one_iteration() -> None:
+    """No later one needs what an earlier one makes."""
+    before = parsed("""
+@script.prim_func
+def main(x: f32[Buffer, 8], y: f32[Buffer, 8]) -> None:
+    t = T.alloc((8,), "float32")
+    for o, i in T.grid(1, 8):
+        with T.block("first"):
+            vi = T.axis.spatial(8, i)
+            t[vi] = x[vi]
+    for o, i in T.grid(1, 8):
+        with T.block("second"):
+            vi = T.axis.spatial(8, i)
+            y[vi] = t[7 - vi]
+""")
+    sch = Schedule(before)
+    sch.fuse_siblings(*(sch.get_loops(name)[0] for name in ("first", "second")))
+    assert_same(before, sch.func, {})
+
+
+def test_loops_in_one_another_are_refused() -> None:
+    sch = Schedule(parsed(SOFTMAX))
+    row, column = sch.get_loops("exp")
+    for pair in ((row, column), (column, row)):
+        with pytest.raises(UnityError, match="they do not stand one behind another"):
+            sch.fuse_siblings(*pair)

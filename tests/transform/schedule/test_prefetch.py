@@ -120,6 +120,36 @@ def test_it_is_printed_replayed_and_moved_around() -> None:
     assert_same(product(12, 70, 5), after(sch.func, *lowering()), {})
 
 
+def test_a_loop_beside_the_block_asks() -> None:
+    """What one stage reads of the next row is asked for while another works on this one."""
+    before = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 8, 64], c: f32[Buffer, 8, 64]) -> None:
+    t = T.alloc((64,), "float32")
+    for i in range(8):
+        for j in range(64):
+            with T.block("copy"):
+                vi, vj = T.axis.remap("SS", i, j)
+                t[vj] = a[vi, vj]
+        for j in range(64):
+            with T.block("power"):
+                vi, vj = T.axis.remap("SS", i, j)
+                c[vi, vj] = T.exp(t[vj])
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    row, column = sch.get_loops("power")
+    step, _ = sch.split(column, [4, None])
+    with pytest.raises(UnityError, match="it is not around the block"):
+        sch.prefetch("copy", 0, row, step)
+    lines = sch.prefetch("copy", 0, row, step, step)
+    assert sch.get_loops(lines)[:2] == (row, step)
+    asked = [s.value for s in walk_stmt(sch.func.body) if isinstance(s, Evaluate)]
+    assert len(asked) == 1  # a line of each four
+    assert "a[vi, vj]" in str(sch.func)
+    assert "vi = T.axis.spatial(8, T.min(7, i + 1))" in str(sch.func)
+    assert_same(before, after(sch.func, *lowering()), {})
+
+
 def asks(
     index: int, loop: int, at: int, shared_by: int | None = None, distance: int = 1
 ) -> Callable[[Schedule], object]:

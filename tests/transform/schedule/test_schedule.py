@@ -149,6 +149,31 @@ def test_results_of_a_block() -> None:
     assert [b.name for b in sch.get_output_blocks()] == ["rows"]
 
 
+def test_a_reader_of_two_is_done_in_the_later_one() -> None:
+    before = parse("""
+@script.prim_func
+def main(x: f32[Buffer, 4], y: f32[Buffer, 4]) -> None:
+    t = T.alloc((4,), "float32")
+    u = T.alloc((4,), "float32")
+    for i in range(4):
+        with T.block("first"):
+            vi = T.axis.spatial(4, i)
+            t[vi] = x[vi] * 2.0
+    for i in range(4):
+        with T.block("second"):
+            vi = T.axis.spatial(4, i)
+            u[vi] = x[vi] + 1.0
+    for i in range(4):
+        with T.block("both"):
+            vi = T.axis.spatial(4, i)
+            y[vi] = t[vi] * u[vi]
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    sch.reverse_compute_inline("both")
+    assert [b.name for b in sch.get_producers("second")] == ["first"]
+    assert_same(before, sch.func, {})
+
+
 def test_decisions_are_replayed_and_may_be_changed() -> None:
     sch = Schedule(program(), seed=3)
     loop = sch.get_loops("rows")[1]

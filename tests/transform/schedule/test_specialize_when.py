@@ -10,6 +10,7 @@ from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Compare, SizeVar, imm
 from unity.ir.stmt import IfThen
 from unity.ir.visit import walk_stmt
+from unity.script import parse
 from unity.transform.schedule import Schedule, Trace
 
 STRETCHED = Program(
@@ -116,3 +117,25 @@ def test_refused(program: Program, fact: str | Compare, message: str) -> None:
     with pytest.raises(UnityError) as caught:
         sch.specialize_when(fact, sch.get_blocks()[0])
     assert message in str(caught.value)
+
+
+def test_a_size_may_be_called_as_the_language() -> None:
+    func = parse(
+        """
+t = dim("T")
+
+@script.prim_func
+def main(a: f32[Buffer, t], c: f32[Buffer, t]) -> None:
+    for i in range(t):
+        with T.block("copy"):
+            vi = T.axis.spatial(t, i)
+            c[vi] = a[vi]
+"""
+    ).prim_funcs()["main"]
+    sch = Schedule(func)
+    sch.specialize_when("T.min(8, T_) >= 4")
+    again = Schedule(func).replay(Trace.from_json(sch.trace.to_json()))
+    assert first_difference(again.func, sch.func) is None
+    same = Schedule(func)
+    same.specialize_when("T >= 4")
+    assert sum(isinstance(s, IfThen) for s in walk_stmt(same.func.body)) == 1

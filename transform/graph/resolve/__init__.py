@@ -2,6 +2,7 @@
 
 from unity.runtime.engine import Compiled
 
+from .call_site import CallSite, Candidate, sites_of
 from .engine import ENGINES, Engine, OpSite, engine_of, register_engine
 from .library import (
     LIBRARY_FUNCTIONS,
@@ -18,12 +19,12 @@ from .policy import Choice, Policy, policy_of
 from .policy import Resolve as ResolveOption
 from .resolve import EXPLANATION, Resolve
 from .seal_engines import SealEngines
-from .site import Candidate, Site, sites_of
 
 __all__ = [
     "ENGINES",
     "EXPLANATION",
     "LIBRARY_FUNCTIONS",
+    "CallSite",
     "Candidate",
     "Choice",
     "Compiled",
@@ -36,7 +37,6 @@ __all__ = [
     "Resolve",
     "ResolveOption",
     "SealEngines",
-    "Site",
     "engine_of",
     "fixed_kernel",
     "library_function",

@@ -30,7 +30,7 @@ from unity.ir.visit_graph import free_vars, substitute_vars
 from ...pattern import Graph
 from ..names import Names
 from ..symbols import is_concrete, plain_symbols
-from .site import Candidate
+from .call_site import Candidate
 
 
 def inputs_of(members: Sequence[Var], graph: Graph) -> list[Var]:

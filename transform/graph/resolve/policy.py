@@ -13,12 +13,12 @@ from unity.errors import UnityError
 from unity.op.table import OPS
 
 from ...pattern import Graph, Pattern, match_at
+from .call_site import ENGINE, LIBRARY, OURS, CallSite, Candidate, is_ours
 from .engine import engine_of
 from .forms import FORMS, known_form
 from .library import LIBRARY_FUNCTIONS
-from .site import ENGINE, LIBRARY, OURS, Candidate, Site, is_ours
 
-Chooser: TypeAlias = Callable[[Site, Sequence[Candidate]], "Candidate | str"]
+Chooser: TypeAlias = Callable[[CallSite, Sequence[Candidate]], "Candidate | str"]
 """A user's choice: the site and the candidates that can be taken -> one, or its name."""
 Base: TypeAlias = Literal["tir", "static", "measure"]
 Override: TypeAlias = "tuple[str | Pattern, str]"
@@ -48,8 +48,8 @@ class Policy:
 
     Attributes:
         base: What decides where nothing else does.
-        overrides: Site names (with ``*``), op names or patterns, each with an implementation; the
-            first that fits counts.
+        overrides: Names of sites (with ``*``) or ops, or patterns, each with an implementation;
+            the first that fits counts.
         chooser: A user's function, asked before `base`.
     """
 
@@ -68,7 +68,7 @@ class Policy:
         named = [said for _, said in self.overrides]
         return any(implementation == n or implementation.startswith(f"{n}.") for n in named)
 
-    def choose(self, site: Site, graph: Graph) -> Choice:
+    def choose(self, site: CallSite, graph: Graph) -> Choice:
         """The choice of a site.
 
         Raises:
@@ -96,7 +96,7 @@ class Policy:
             return self.estimated(site)
         return Choice(first, "our own kernel is the default")
 
-    def _chosen(self, site: Site, legal: Sequence[Candidate]) -> object:
+    def _chosen(self, site: CallSite, legal: Sequence[Candidate]) -> object:
         """What a user's function gives for a site.
 
         Raises:
@@ -112,7 +112,7 @@ class Policy:
                 hint="it is called as choose(site, candidates)",
             ) from error
 
-    def estimated(self, site: Site, refused: Collection[str] = ()) -> Choice:
+    def estimated(self, site: CallSite, refused: Collection[str] = ()) -> Choice:
         """The choice by estimate.
 
         Args:
@@ -123,7 +123,7 @@ class Policy:
         best = min(left, key=lambda c: c.row.seconds or 0.0)
         return Choice(best, ESTIMATED if not refused else f"{ESTIMATED} of what can be here")
 
-    def unfulfilled(self, sites: Sequence[tuple[Site, Graph]]) -> list[str]:
+    def unfulfilled(self, sites: Sequence[tuple[CallSite, Graph]]) -> list[str]:
         """What overrides of many sites found none to fit or none to take, in words.
 
         Args:
@@ -144,7 +144,7 @@ class Policy:
             found.append(f"override {what}: {implementation!r} is taken nowhere: {why}")
         return found
 
-    def said(self, site: Site, graph: Graph) -> Choice | None:
+    def said(self, site: CallSite, graph: Graph) -> Choice | None:
         """What the overrides say of a site; None if nothing.
 
         Raises:
@@ -157,7 +157,7 @@ class Policy:
                     return found
         return None
 
-    def check(self, sites: Sequence[Site]) -> None:
+    def check(self, sites: Sequence[CallSite]) -> None:
         """Refuse overrides that name a site which a program has not; ops and ``*`` may fit none.
 
         Args:
@@ -179,7 +179,7 @@ class Policy:
                 )
 
 
-def _why_not(site: Site, implementation: str) -> str:
+def _why_not(site: CallSite, implementation: str) -> str:
     found = site.candidate(implementation)
     if found is None:
         return f"it is no candidate for {site.op_name}"
@@ -260,18 +260,18 @@ def _check_library(name: str) -> None:
         raise UnityError(f"the library {name!r} can't be used: {reasons[0]}")
 
 
-def _fits(key: str | Pattern, site: Site, graph: Graph) -> bool:
+def _fits(key: str | Pattern, site: CallSite, graph: Graph) -> bool:
     if not isinstance(key, str):
         return match_at(key, graph, site.var) is not None
     return key == site.op_name or _is_named(key, site)
 
 
-def _is_named(key: str, site: Site) -> bool:
+def _is_named(key: str, site: CallSite) -> bool:
     names = (site.name, *site.origins)
     return any(fnmatchcase(n, key) or fnmatchcase(n.rpartition("/")[2], key) for n in names)
 
 
-def _override(key: str | Pattern, implementation: str, site: Site) -> Choice | None:
+def _override(key: str | Pattern, implementation: str, site: CallSite) -> Choice | None:
     """The choice that an override makes; None where it speaks of many and this one can't."""
     said = f"override {key!r}" if isinstance(key, str) else "override by pattern"
     found = site.candidate(implementation)

@@ -17,12 +17,12 @@ from ...passes import Context, Pass
 from ...pattern import Graph
 from ..layout.convert_layout import standing_alone
 from ..names import Names
+from .call_site import ENGINE, HOST, LIBRARY, OURS, TIR, CallSite, everything, sites_of
 from .cost import CALL_SECONDS
 from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
 from .regions import regions
-from .site import ENGINE, HOST, LIBRARY, OURS, TIR, Site, everything, sites_of
 
 EXPLANATION = "resolution"
 """Name of the report: the `Explanation`, as JSON."""
@@ -210,7 +210,7 @@ class _Resolver:
         self.explain(inside)
         return function.body
 
-    def chosen(self, site: Site) -> Choice:
+    def chosen(self, site: CallSite) -> Choice:
         """What the policy chooses for a site, and what can't be had there."""
         choice = self.step.policy.choose(site, self.graph)
         if choice.candidate.implementation == HOST:
@@ -305,7 +305,7 @@ class _Resolver:
                     self.choices[var] = self.instead(self.by_var[var], why)
         return kept, changed
 
-    def instead(self, site: Site, why: str) -> Choice:
+    def instead(self, site: CallSite, why: str) -> Choice:
         """What a site becomes whose region is declined."""
         refused = self.refused.setdefault(site.var, set())
         refused.add(self.choices[site.var].candidate.implementation)
@@ -358,7 +358,7 @@ class _Resolver:
         )
         return replace(function, body=replace(function.body, blocks=blocks))
 
-    def candidates(self, site: Site) -> tuple[CandidateRow, ...]:
+    def candidates(self, site: CallSite) -> tuple[CandidateRow, ...]:
         """The rows of a site's candidates, with what was measured of them."""
         known = self.step.measured.get(site.name, {})
         return tuple(_known_seconds(c.row, known) for c in site.candidates)
@@ -389,6 +389,6 @@ def _known_seconds(row: CandidateRow, known: Mapping[str, float]) -> CandidateRo
     return row if seconds is None else replace(row, seconds=seconds, measured=True)
 
 
-def _seconds(site: Site, implementation: str) -> float:
+def _seconds(site: CallSite, implementation: str) -> float:
     found = site.candidate(implementation)
     return 0.0 if found is None or found.row.seconds is None else found.row.seconds

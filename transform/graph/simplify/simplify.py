@@ -72,7 +72,7 @@ class _Simplifier(BodyRewriter):
             value = self.part(value)
         while isinstance(value, Call) and isinstance(value.callee, Op):
             rule = RULES.get(value.callee.name)
-            instead = None if rule is None else rule(Match(value, var.type, self.values))
+            instead = None if rule is None else rule(RuleCall(value, var.type, self.values))
             if instead is None and value.callee.name in _VIEWS:
                 instead = self.stretch_of_view(value, var.type)
             if instead is None:
@@ -108,7 +108,7 @@ class _Simplifier(BodyRewriter):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class RuleCall:
     """A call as a rule sees it: its result's type and what variables are bound to."""
 
     call: Call
@@ -133,7 +133,7 @@ class Match:
         return x if atom_type(x) == self.type else None
 
 
-Rule: TypeAlias = Callable[[Match], Expr | None]
+SimplifyRule: TypeAlias = Callable[[RuleCall], Expr | None]
 _VIEWS = ("reshape", "flatten", "expand_dims", "squeeze")
 
 
@@ -141,11 +141,11 @@ def _shape(t: Type | None) -> Shape | None:
     return t.shape if isinstance(t, TensorType) and isinstance(t.shape, tuple) else None
 
 
-def _same_type(m: Match) -> Expr | None:
+def _same_type(m: RuleCall) -> Expr | None:
     return m.same_type()
 
 
-def _view(m: Match) -> Expr | None:
+def _view(m: RuleCall) -> Expr | None:
     """reshape(reshape(x)) -> reshape(x); reshape(x) to its own shape -> x."""
     if m.shape is None:
         return None
@@ -164,7 +164,7 @@ def _reshape(x: Expr, shape: Shape, call: Call) -> Call:
     return Call(Op("reshape"), (x, ShapeValue(shape)), span=call.span)
 
 
-def _transpose(m: Match) -> Expr | None:
+def _transpose(m: RuleCall) -> Expr | None:
     """permute(permute(x)) -> permute(x); by identity -> x; of axes of extent 1 -> reshape."""
     x = m.call.args[0]
     dims = _shape(atom_type(x))
@@ -192,20 +192,20 @@ def _axes(call: Call, ndim: int) -> tuple[int, ...]:
     return tuple(a % ndim for a in given if isinstance(a, int))
 
 
-def _alone(m: Match) -> Expr | None:
+def _alone(m: RuleCall) -> Expr | None:
     """concat((x,)) -> x."""
     tensors = m.call.args[0]
     return tensors.fields[0] if isinstance(tensors, Tuple) and len(tensors.fields) == 1 else None
 
 
-def _slice(m: Match) -> Expr | None:
+def _slice(m: RuleCall) -> Expr | None:
     """A slice of everything, in order -> x."""
     strides = m.call.attrs["strides"]
     forward = strides is None or all(s == 1 for s in _items(strides))
     return m.same_type() if forward else None
 
 
-def _pad(m: Match) -> Expr | None:
+def _pad(m: RuleCall) -> Expr | None:
     """A pad by nothing -> x."""
     nothing = all(w == 0 for w in _items(m.call.attrs["pad_width"]))
     return m.same_type() if nothing else None
@@ -225,7 +225,7 @@ def _number(e: Expr) -> float | None:
     return float(values[0]) if values.size == 1 else None
 
 
-def _subtract(m: Match) -> Expr | None:
+def _subtract(m: RuleCall) -> Expr | None:
     """X - 0 -> x; not of -0.0, which makes a 0.0 of -0.0, as adding 0.0 does."""
     by = m.call.args[1]
     if _number(by) != 0.0 or not isinstance(by, Constant) or np.signbit(by.data).any():
@@ -233,7 +233,7 @@ def _subtract(m: Match) -> Expr | None:
     return m.same_type()
 
 
-def _multiply(m: Match) -> Expr | None:
+def _multiply(m: RuleCall) -> Expr | None:
     """X * 1 -> x and 1 * x -> x."""
     a, b = m.call.args
     if _number(b) == 1.0 and atom_type(a) == m.type:
@@ -241,7 +241,7 @@ def _multiply(m: Match) -> Expr | None:
     return b if _number(a) == 1.0 and atom_type(b) == m.type else None
 
 
-def _divide(m: Match) -> Expr | None:
+def _divide(m: RuleCall) -> Expr | None:
     """X / 2**k -> x * 2**-k, which is exact where the dtype has 2**-k as a normal number."""
     x, by = m.call.args
     value = _number(by)
@@ -258,7 +258,7 @@ def _divide(m: Match) -> Expr | None:
     return Call(Op("multiply"), (x, Constant(inverse)), span=m.call.span)
 
 
-def _power(m: Match) -> Expr | None:
+def _power(m: RuleCall) -> Expr | None:
     """power(x, 2) -> square(x), power(x, 1) -> x."""
     x, by = m.call.args
     if _number(by) == 1.0:
@@ -268,7 +268,7 @@ def _power(m: Match) -> Expr | None:
     return None
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, SimplifyRule] = {
     "astype": _same_type,
     "broadcast_to": _same_type,
     "concat": _alone,

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith.polynomial import Poly
-from unity.errors import UnityError
 from unity.ir.prim_expr import Binary, PrimExpr, imm
-from unity.ir.stmt import Stmt
 from unity.machine.machine import MACHINE
 from unity.machine.target import Target
 
@@ -29,21 +27,21 @@ from ...blocks.access import (
 )
 from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Axis, Nest
-from ...blocks.stage import stage_of
 from ...roles.lanes import lanes_for
 from ...roles.reduction import lanes_along
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
-from ...tactics.result import with_result
 from ...tactics.threads import share
 from ...tactics.tile_sizes import row_tiers
+from ..rule import Legal, Neighbourhood, by_steps, worth
 
 CHAINS = MACHINE.fma_in_flight
 """Vectors of partial sums that are added to in turn."""
 MOST_LANES = 128
 """Partial sums of one sum, at most: `VectorizeLoops` makes no longer vectors."""
-
+MOST_ROWS = 4
+"""Rows of a tile, at most."""
 
 TASKS = 8
 """Tasks for each thread, so that none has much more to do than another."""
@@ -51,110 +49,125 @@ TASKS = 8
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """Which axis is which, and how large a tile is.
+    """A reduction whose reads move along memory, or stand still, along the last reduced axis.
 
     Attributes:
+        written: It as it was written.
+        shaped: It over the axes that it is laid out over, parted and joined.
         outer: The axes of neither columns nor rows.
-        column: Some reads move along it that stand still along the rows, and how many are taken
-            together; None where there is none.
+        column: Some reads move along it that stand still along the rows; None where there is none.
         row: Others move along it, likewise.
-        lanes: How many partial sums a sum has.
+        lanes: How many elements, or partial sums, a vector has.
     """
 
+    written: Nest
+    shaped: Reshaped
     outer: tuple[Axis, ...]
-    column: tuple[Axis, int] | None
-    row: tuple[Axis, int] | None
+    column: Axis | None
+    row: Axis | None
     lanes: int
+
+    @property
+    def depth(self) -> Axis:
+        """The axis of the lanes."""
+        assert self.shaped.nest.reduction is not None
+        return self.shaped.nest.reduction.axes[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class DotTile:
+    """The decisions.
+
+    Attributes:
+        columns: Columns of a register tile.
+        rows: Its rows.
+        lanes: Partial sums of each of its sums.
+        grain: Multiply-adds that are worth waking a thread for.
+    """
+
+    columns: int
+    rows: int
+    lanes: int
+    grain: int
 
 
 def dots_of(nest: Nest, target: Target) -> Dots | None:
     """Roles for the axes; None unless reads are contiguous, or still, along the last reduced one.
 
     Args:
-        nest: The stage, its axes joined where they can be.
+        nest: The stage as it was written.
         target: The machine.
     """
-    reduction = nest.reduction
-    if reduction is None or may_trap(reduction.value):
+    if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    known = known_of(all_axes(nest))
+    shaped = collapse(part(as_written(nest)))
+    axes, reduction = shaped.nest.axes, shaped.nest.reduction
+    assert reduction is not None
+    known = known_of(all_axes(shaped.nest))
     if not lanes_along(reduction, known):
         return None
-    column, row = _shared_axes(nest, [place(x, known) for x in reduction.loads()])
-    largest = 4 if target.vector_registers >= 32 else 2
-    columns = None if column is None else (column, _tile(column, largest))
-    rows = None if row is None else (row, _tile(row, 4))
-    last = reduction.axes[-1]
+    column, row = _shared_axes(shaped.nest, [place(x, known) for x in reduction.loads()])
     bits = max(x.buffer.dtype.bits for x in reduction.loads())
-    lanes = lanes_for(max(bits, reduction.value.dtype.bits), target.vector_bits, last.extent)
-    sums = (1 if columns is None else columns[1]) * (1 if rows is None else rows[1])
-    chains, steps = max(1, CHAINS // sums), number(last.extent)
+    extent = reduction.axes[-1].extent
+    lanes = lanes_for(max(bits, reduction.value.dtype.bits), target.vector_bits, extent)
+    outer = tuple(a for a in axes if a is not column and a is not row)
+    return Dots(nest, shaped, outer, column, row, lanes)
+
+
+def tile_of(dots: Dots, target: Target) -> DotTile:
+    """A tile whose sums keep the multipliers busy."""
+    columns = _tile(dots.column, 4 if target.vector_registers >= 32 else 2)
+    rows = _tile(dots.row, MOST_ROWS)
+    chains, steps = max(1, CHAINS // (columns * rows)), number(dots.depth.extent)
     while chains > 1 and (
-        chains * lanes > MOST_LANES or (steps is not None and steps // lanes < 2 * chains)
+        chains * dots.lanes > MOST_LANES or (steps is not None and steps // dots.lanes < 2 * chains)
     ):
         chains //= 2
-    outer = tuple(a for a in nest.axes if a is not column and a is not row)
-    return Dots(outer, columns, rows, lanes * chains)
+    return DotTile(columns, rows, chains * dots.lanes, target.machine.grain("multiply_adds"))
 
 
-def _tile(axis: Axis, largest: int) -> int:
+def _tile(axis: Axis | None, largest: int) -> int:
     """How many columns or rows are taken together.
 
     One of those that are joined axes of unknown lengths: which points the last tile has is then
     not known well enough to write them back from it.
     """
-    if isinstance(axis.extent, Binary):
+    if axis is None or isinstance(axis.extent, Binary):
         return 1
     return row_tiers(axis.extent, largest)[0].size
 
 
-def matched(nest: Nest, target: Target) -> tuple[Reshaped, Dots] | None:
-    """A stage over the axes that it is laid out over, and their roles; None if not for the rule."""
-    if nest.reduction is None:
-        return None
-    shaped = collapse(part(as_written(nest)))
-    dots = dots_of(shaped.nest, target)
-    return None if dots is None else (shaped, dots)
+def _legal(dots: Dots, how: DotTile, target: Target) -> Neighbourhood:
+    steps = number(dots.depth.extent)
+    lanes = [n for n in (1 << k for k in range(1, 8)) if steps is None or n < 2 * steps]
+    return {
+        "columns": _fitting(dots.column, how.rows, target),
+        "rows": _fitting(dots.row, how.columns, target),
+        "lanes": Legal(lanes, f"a sum has {'so many' if steps is None else steps} steps"),
+        "grain": worth("multiply-adds"),
+    }
 
 
-def dot_products(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where every read is contiguous, or still, along the innermost reduced axis."""
-    found = matched(nest, target)
-    if found is None:
-        return None
-    shaped, dots = found
-    stage = stage_of(shaped.nest, named=True)
-    sch = Schedule(stage.func, target)
-    try:
-        schedule_dots(sch, shaped.nest, dots, f"{nest.name}_result")
-    except UnityError:
-        return None
-    return stage.around(sch.func.body)
+def _fitting(axis: Axis | None, others: int, target: Target) -> Legal:
+    """How many of an axis a tile may have, which has so many of the other one."""
+    if axis is None:
+        return Legal((1,), "there is no such axis")
+    if isinstance(axis.extent, Binary):
+        return Legal((1,), "the axis is joined of some of unknown lengths")
+    registers = target.vector_registers
+    most = max(1, min(number(axis.extent) or registers, registers // others))
+    return Legal(range(1, most + 1), f"{registers} registers hold the sums")
 
 
-def steps_of_dots(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
-    """Lay out a block as it was written, and those behind it that transform its result.
-
-    Args:
-        sch: A schedule for a target.
-        nest: The stage that they are.
-        behind: The names of the blocks behind.
-
-    Raises:
-        UnityError: A step is not known to be legal.
-    """
-    assert sch.target is not None
-    found = matched(nest, sch.target)
-    assert found is not None
-    shaped, dots = found
-    result = with_result(sch, nest.name, behind)
-    reshape(sch, nest, shaped, result)
-    schedule_dots(sch, shaped.nest, dots, result)
-
-
-def schedule_dots(sch: Schedule, nest: Nest, dots: Dots, result: str) -> None:
+def schedule_dots(sch: Schedule, dots: Dots, how: DotTile, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
-    reduction, sums = nest.reduction, nest.name
+    reshape(sch, dots.written, dots.shaped, result)
+    tile_dots(sch, dots, how, dots.written.name, result)
+
+
+def tile_dots(sch: Schedule, dots: Dots, how: DotTile, sums: str, result: str) -> None:
+    """The same where the blocks are over the axes that they are laid out over."""
+    nest, reduction = dots.shaped.nest, dots.shaped.nest.reduction
     assert reduction is not None
     assert sch.target is not None
     at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
@@ -162,14 +175,16 @@ def schedule_dots(sch: Schedule, nest: Nest, dots: Dots, result: str) -> None:
     counts = [a.extent for a in dots.outer]
     tile: list[LoopRef] = []
     work = product([a.extent for a in reduction.axes])
-    for axis, size in (x for x in (dots.column, dots.row) if x is not None):
+    for axis, size in ((dots.column, how.columns), (dots.row, how.rows)):
+        if axis is None:
+            continue
         several, few = sch.split(at[axis], [None, size])
         tasks.append(several)
         tile.insert(0, few)
         counts.append(ceildiv(axis.extent, imm(size)))
         work = product([work, imm(size)])
     *others, last = reduction.axes
-    step, lane = sch.split(at[last], [None, dots.lanes])
+    step, lane = sch.split(at[last], [None, how.lanes])
     steps = [*(at[a] for a in others), step]
     sch.reorder(*tasks, *steps, *tile, lane)
     if tasks:
@@ -182,12 +197,12 @@ def schedule_dots(sch: Schedule, nest: Nest, dots: Dots, result: str) -> None:
     for loop in tile:
         sch.unroll(loop)
     extent = number(last.extent)
-    if extent is None or extent % dots.lanes:
+    if extent is None or extent % how.lanes:
         sch.peel(step, 0, 1)
     if tasks:
         some = _enough(counts, sch.target.threads)
         work = product([work, *counts[some:]])
-        share(sch, tasks[:some], product(counts[:some]), work, "multiply_adds")
+        share(sch, tasks[:some], product(counts[:some]), work, how.grain)
 
 
 def _enough(counts: Sequence[PrimExpr], threads: int) -> int:
@@ -216,3 +231,8 @@ def _shared_axes(nest: Nest, reads: Sequence[Poly]) -> tuple[Axis | None, Axis |
             if row is not column and moves(row) - moves(column) and moves(column) - moves(row):
                 return column, row
     return None, (long[-1] if long else None)
+
+
+DOT_PRODUCTS = by_steps(
+    "dot_products", dots_of, tile_of, _legal, nest=lambda dots: dots.written, steps=schedule_dots
+)

@@ -1,12 +1,17 @@
-"""Products of known rows with weights packed at compile time, by steps of a schedule.
+"""Products with weights packed at compile time, by steps of a schedule.
 
 A task takes a panel and some rows: the panel stays in the second cache while tiles of rows pass
 over it, each tile reading it once from its first step to its last, and asking for a share of what
-the next panel has. A tile of few sums has each of them several times, for every so many-th step:
-they wait for one another less, and are added up at the end.
+the next panel has; of a long panel a run of steps stays, and sums are kept between runs. What is
+left of the rows is one tile of its size. A tile of few sums has each of them several times, for
+every so many-th step: they wait for one another less, and are added up at the end.
 
-What `panels` does for the rest (rows of unknown number or such as fit no even tiles, columns in
-chunks, steps taken in runs) it writes as loops.
+Columns may be chunks that lie side by side in the panels (the gates of a cell): a tile then ends
+with all chunks of some units, and stages that read these point by point stand behind it.
+
+Weights of a large model come from memory at each call, and only the first tile of rows over a panel
+would ask for it: the others would find it and ask for nothing. 128 rows by 768 x 3072 floats take
+4.2 ms where nothing is asked for ahead, and 3.5 ms where all tiles do (Zen 3, one thread).
 """
 
 from __future__ import annotations
@@ -15,28 +20,51 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from unity.arith import bounds
+from unity.ir.marks import ACCUMULATORS, FITTING, TAIL
+from unity.ir.prim_expr import Compare, imm
+from unity.ir.representative import LENGTH, representative_extent
+from unity.ir.stmt import Buffer
+from unity.ir.visit import substitute_prim
 from unity.machine.target import Target
 
-from ...blocks.access import Reshaped, as_written, collapse, may_trap
+from ...blocks.access import Reshaped, as_written, collapse, may_trap, parted_at
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest
-from ...blocks.tree import block_path
-from ...roles.chunked_columns import chunked_columns
+from ...blocks.tree import Values, block_path
+from ...roles.chunked_columns import ChunkedColumns, chunked_columns, with_readers
 from ...roles.panels import PanelLayout, panel_layout
 from ...roles.reduction import rows_of
+from ...schedule.index_map import IndexMap
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
-from ...tactics.panel_prefetch import LEAST_ROWS, STREAM
-from ...tactics.panel_tile import IN_FLIGHT
 from ...tactics.reshaping import reshape
 from ...tactics.row_blocks import MOST, row_blocks
 from ...tactics.tile_sizes import tile_tiers
 from ...tactics.unrolling import UNROLL
-from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
-from .panels import MOST_ROWS, MOST_RUNS, runs_of
+from ..rule import (
+    EITHER,
+    GroupSteps,
+    Legal,
+    Neighbourhood,
+    Results,
+    by_steps,
+    group_by_steps,
+    worth,
+)
+from ..stages import Stages
 
+MOST_ROWS = 14
+"""Rows of a tile, at most."""
 MOST_STEPS = 16
 """Steps in a row, at most."""
+MOST_RUNS = 64
+"""Runs of steps, at most."""
+LEAST_ROWS = 4
+"""Rows for which weights are asked for: fewer do so little that the memory's own prefetching keeps
+up, and asking before each step would cost a twentieth of it."""
+STREAM = 8 << 10
+"""Bytes between what is read and what is asked for where each panel is read only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +73,17 @@ class Product:
 
     Attributes:
         written: The stage as it was written.
-        shaped: It with its axes joined.
+        shaped: It with its axes joined, and the columns as chunks and units where they are.
         layout: The roles of the axes.
-        rows: How many rows there are.
-        depth: How many steps.
+        readers: Stages that read its result, or each other's, point by point, as written.
+        between: What they leave each other, and none else touches.
     """
 
     written: Nest
     shaped: Reshaped
     layout: PanelLayout
-    rows: int
-    depth: int
+    readers: tuple[Nest, ...] = ()
+    between: tuple[Buffer, ...] = ()
 
     @property
     def column(self) -> Axis:
@@ -64,14 +92,29 @@ class Product:
 
     @property
     def vectors(self) -> int:
-        """Vectors of a panel."""
-        return self.layout.width // self.layout.lanes
+        """Vectors of a panel, of all chunks."""
+        return self.layout.stride // self.layout.lanes
 
     @property
     def panels(self) -> int:
         """How many panels there are, of all matrices."""
-        outer = math.prod(number(a.extent) or 1 for a in self.layout.outer)
+        outer = math.prod(representative_extent(a.extent) or LENGTH for a in self.layout.outer)
         return outer * -(-self.layout.columns // self.layout.width)
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known."""
+        return 1 if self.layout.row is None else number(self.layout.row.extent)
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows there are at most, where that is known."""
+        return 1 if self.layout.row is None else bounds(self.layout.row.extent)[1]
+
+    @property
+    def depth(self) -> int | None:
+        """How many steps of the innermost sum there are, where that is known."""
+        return number(self.layout.depth.extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +125,7 @@ class PackedTiles:
         rows: Rows of a register tile.
         tiles: Tiles of rows that a task takes.
         steps: Steps of the sum in a row.
-        sums: How many times each sum is had, each for every so many-th step.
+        accumulators: How many sums a tile has at least: each has several copies where it has fewer.
         runs: How many runs the steps are taken in, sums being kept between them.
         ahead: Whether the next panel is asked for.
         grain: Multiply-adds from which on threads share the tasks.
@@ -91,157 +134,236 @@ class PackedTiles:
     rows: int
     tiles: int
     steps: int
-    sums: int
+    accumulators: int
     runs: int
     ahead: bool
     grain: int
 
 
 def _match(nest: Nest, target: Target) -> Product | None:
-    """A product of known rows over panels, where tiles of rows are even."""
+    """A product one operand of which, the one that moves along the columns, lies in panels."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    chunked = chunked_columns(nest)
-    if chunked.chunk is not None:
+    return _product(nest, chunked_columns(nest), target)
+
+
+def _match_read(stages: Stages, target: Target) -> Product | None:
+    """The same, with all stages behind it, where these read its result point by point."""
+    nests = [s for s in stages.rest if isinstance(s, Nest)]
+    if len(nests) < len(stages.rest) or len(nests) < 2:
         return None
-    shaped = collapse(as_written(nest))
+    nest, *readers = nests
+    if nest.reduction is None or may_trap(nest.reduction.value):
+        return None
+    private = stages.private(len(nests))
+    joined = with_readers(nest, readers, private)
+    found = None if joined is None else _product(nest, joined, target)
+    if found is None:
+        return None
+    between = tuple(n.output for n in nests if n.output in private)
+    return replace(found, readers=tuple(readers), between=between)
+
+
+def _product(nest: Nest, chunked: ChunkedColumns, target: Target) -> Product | None:
+    shaped, chunk = as_written(nest), chunked.chunk
+    if chunk is not None:
+        units, count = number(chunked.nest.axes[-1].extent) or 1, number(chunk.extent) or 1
+        shaped = parted_at(shaped, len(nest.axes) - 1, units, count)
+    shaped = collapse(Reshaped(chunked.nest, shaped.places))
+    if chunk is not None:
+        *_, at, column = shaped.nest.axes
+        if at.extent != chunk.extent or column.extent != chunked.nest.axes[-1].extent:
+            return None
+        chunked = replace(chunked, chunk=at)
     reduction = shaped.nest.reduction
     assert reduction is not None
     layout = panel_layout(replace(chunked, nest=shaped.nest), reduction, target)
-    if layout is None or layout.sums:
-        return None
-    rows = 1 if layout.row is None else number(layout.row.extent)
-    depth = number(layout.depth.extent)
-    if not rows or not depth or any(not number(a.extent) for a in layout.outer):
-        return None
-    product = Product(nest, shaped, layout, rows, depth)
-    how = _decide(product, target)
-    rest = rows % how.rows
-    few = rest and rest * product.vectors < IN_FLIGHT and rows < 8 * how.rows
-    return None if few else product
+    return None if layout is None else Product(nest, shaped, layout)
 
 
 def _most_rows(product: Product, target: Target) -> int:
-    return max(1, min(rows_of(product.vectors, target), MOST_ROWS, product.rows))
+    most = min(rows_of(product.vectors, target), MOST_ROWS, product.most_rows or MOST_ROWS)
+    return max(1, most)
 
 
 def _decide(product: Product, target: Target) -> PackedTiles:
-    most, layout = _most_rows(product, target), product.layout
-    rows = 1
+    layout, rows, tiles = product.layout, 1, 1
     if layout.row is not None:
-        rows = tile_tiers(layout.row.extent, most, product.vectors, target.machine)[0].size
-    tiles = 1
-    if layout.row is not None:
+        rows = _most_rows(product, target)
+        if product.rows is not None:
+            rows = tile_tiers(layout.row.extent, rows, product.vectors, target.machine)[0].size
         tiles = row_blocks(layout.row.extent, rows, product.panels, target.threads).tiles
-    sums = max(1, min(UNROLL, IN_FLIGHT // (rows * product.vectors)))
-    sums = sums if product.depth % sums == 0 else 1
-    shape = [number(e) for e in layout.load.buffer.shape]
-    size = math.prod(e or 1 for e in shape) * layout.load.dtype.bytes
-    ahead = size > target.l2_bytes // 2 and product.panels > 1 and product.rows >= LEAST_ROWS
-    steps = min(UNROLL, product.depth)
-    panel = product.depth * layout.stride * layout.load.dtype.bytes
-    far = 2 * panel > target.l2_bytes and sums == 1 and product.rows > rows
-    runs = runs_of(layout, target) if far else 1  # else this panel and the next one stay in it
-    grain = target.machine.grain("multiply_adds")
-    return PackedTiles(rows, tiles, steps, sums, runs, ahead, grain)
+        if product.most_rows is not None:
+            tiles = min(tiles, max(1, -(-product.most_rows // rows)))
+    return PackedTiles(
+        rows,
+        tiles,
+        steps=min(UNROLL, product.depth or UNROLL),
+        accumulators=target.machine.fma_in_flight,
+        runs=_runs(product, rows, target),
+        ahead=_is_worth_asking(product, target),
+        grain=target.machine.grain("multiply_adds"),
+    )
+
+
+def _runs(product: Product, rows: int, target: Target) -> int:
+    """Equal runs, of which one stays in the second cache while rows pass through it.
+
+    One run where this panel and the next one stay there, or are read once.
+    """
+    layout, steps, runs = product.layout, product.depth, 1
+    if steps is None or layout.sums:
+        return 1
+    panel = steps * layout.stride * layout.load.dtype.bytes
+    if panel > target.l2_bytes // 8:
+        least = -(-panel // (target.l2_bytes // 16))
+        fitting = (n for n in range(least, 2 * least) if steps % (n * UNROLL) == 0)
+        runs = next(fitting, 1)
+    if product.rows is None:
+        return runs
+    return runs if 2 * panel > target.l2_bytes and product.rows > rows else 1
+
+
+def _may_ask(product: Product) -> bool:
+    """Whether something follows, of which it is known how much it is."""
+    layout = product.layout
+    return product.panels > 1 and layout.row is not None and not layout.sums
+
+
+def _is_worth_asking(product: Product, target: Target) -> bool:
+    """Whether weights are too many to be in the cache, and rows enough to ask for them."""
+    shape = [number(e) for e in product.layout.load.buffer.shape]
+    if None in shape or not _may_ask(product) or product.depth is None:
+        return False
+    size = math.prod(e or 1 for e in shape) * product.layout.load.dtype.bytes
+    enough = product.rows is None or product.rows >= LEAST_ROWS
+    return enough and size > target.l2_bytes // 2
 
 
 def _legal(product: Product, how: PackedTiles, target: Target) -> Neighbourhood:
     why = f"a row's sums take {product.vectors} of {target.vector_registers} registers"
     one = Legal((False,), "there is no next panel, or no row")
-    each = product.depth // how.runs
-    row = range(how.sums, min(each, MOST_STEPS) + 1, how.sums)
-    steps = [n for n in row if how.runs == 1 or each % n == 0]
-    sums, runs = [1], [1]
-    if how.runs == 1:
-        dividing = (n for n in range(1, UNROLL + 1) if product.depth % n == 0)
-        sums = [n for n in dividing if how.steps % n == 0]
-    if how.sums == 1 and product.layout.row is not None:
-        even = (n for n in range(2, MOST_RUNS + 1) if product.depth % (n * how.steps) == 0)
+    depth, runs = product.depth, [1]
+    each = MOST_STEPS if depth is None else depth // how.runs
+    row = range(1, min(each, MOST_STEPS) + 1)
+    if depth is not None and product.layout.row is not None and not product.layout.sums:
+        even = (n for n in range(2, MOST_RUNS + 1) if depth % (n * how.steps) == 0)
         runs = [1, *even]
     return {
         "rows": Legal(range(1, _most_rows(product, target) + 1), why),
         "tiles": Legal(range(1, MOST + 1), f"a task takes at most {MOST} tiles"),
-        "steps": Legal(steps, f"of {each} steps of a run, {how.sums} at a time"),
-        "sums": Legal(sums, f"{product.depth} steps, {how.steps} in a row, divide evenly"),
-        "runs": Legal(
-            runs, f"{product.depth} steps in equal runs, {how.steps} in a row, each sum had once"
+        "steps": Legal(
+            [n for n in row if how.runs == 1 or each % n == 0], f"of {each} steps of a run"
         ),
-        "ahead": EITHER
-        if product.panels > 1 and product.layout.row is not None and how.sums == 1
-        else one,
+        "accumulators": Legal(
+            range(1, target.vector_registers + 1), f"there are {target.vector_registers} registers"
+        ),
+        "runs": Legal(runs, f"{depth or 'unknown'} steps in equal runs, {how.steps} in a row"),
+        "ahead": EITHER if _may_ask(product) else one,
         "grain": worth("multiply-adds"),
     }
 
 
 def schedule_packed(sch: Schedule, product: Product, how: PackedTiles, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
-    layout, total = product.layout, product.written.name
+    schedule_read(sch, product, how, {product.written.name: result})
+
+
+def schedule_read(sch: Schedule, product: Product, how: PackedTiles, results: Results) -> None:
+    """Lay out these, and blocks that read what is taken, by steps of a schedule."""
+    result, readers = results[product.written.name], [nest.name for nest in product.readers]
+    layout, sums, nest = product.layout, product.written.name, product.shaped.nest
     reshape(sch, product.written, product.shaped, result)
-    sums, each = total, None
-    if how.sums > 1:
-        _, each = sch.split(sch.get_loops(total)[-1], [None, how.sums])
-        sums = sch.rfactor(each).name
-    at = dict(zip(product.shaped.nest.axes, sch.get_loops(total), strict=False))
-    panel, vector, lane = sch.split(at[product.column], [None, product.vectors, layout.lanes])
+    _reshape_readers(sch, product, result, readers)
+    assert nest.reduction is not None
+    at = dict(zip([*nest.axes, *nest.reduction.axes], sch.get_loops(sums), strict=True))
+    each = layout.width // layout.lanes
+    panel, vector, lane = sch.split(at[product.column], [None, each, layout.lanes])
     tasks = [*(at[a] for a in layout.outer), panel]
     tiles: list[LoopRef] = []
-    inner: list[LoopRef] = []
+    inner: list[LoopRef] = [] if layout.chunk is None else [at[layout.chunk]]
     if layout.row is not None:
         block, tile, row = sch.split(at[layout.row], [None, how.tiles, how.rows])
-        tasks, tiles, inner = [*tasks, block], [tile], [row]
-    place = [*tasks, *tiles][-1]
-    *_, step = sch.get_loops(total)
-    if each is not None:
-        each, step = step, each
-        sch.reorder(*tasks, *tiles, *inner, vector, each, lane)
-        sch.reverse_compute_at(result, place)
-        sch.compute_at(sums, place)
-        _joined(sch, total, (*inner, vector, each), lane)
-        sch.store_at(sums, 0, place)
-        sch.set_scope(sums, 0, "local")
-        *inner, column, each, step = sch.get_loops(sums)[len(tasks) + len(tiles) :]
-        vector, lane = sch.split(column, [None, layout.lanes])
-        inner.insert(0, each)
-        outside = list[LoopRef]()
-    else:
-        outside = [*tasks, *tiles]
+        tasks, tiles, inner = [*tasks, block], [tile], [row, *inner]
+        if product.rows is None:
+            sch.annotate(tile, TAIL, FITTING)
+    others, step = [at[a] for a in layout.sums], at[layout.depth]
+    outside, place, following = [*tasks, *tiles], [*tasks, *tiles][-1], panel
     if how.runs > 1:
         run, step = sch.split(step, [how.runs, None])
         outside = [*tasks, run, *tiles]
-        place, panel = tasks[-1], run  # what follows is the next run
-    if how.steps > how.sums:
-        step, several = sch.split(step, [None, how.steps // how.sums])
+        place, following = tasks[-1], run
+    sch.reorder(*outside, *others, step, *inner, vector, lane)
+    for name in (result, *readers):
+        sch.reverse_compute_at(name, place)
+    _kept_there(sch, product, (sums, result, *readers), place)
+    if product.depth is None:  # while all steps of the loop are there
+        _begun(sch, sums, next(iter(others), step))
+    if how.steps > 1:
+        step, several = sch.split(step, [None, how.steps])
+        sch.annotate(several, ACCUMULATORS, how.accumulators)
         inner.insert(0, several)
-    sch.reorder(*outside, step, *inner, vector, lane)
-    if how.sums == 1:
-        sch.reverse_compute_at(result, place)
     if how.ahead and tiles:
-        step = _ahead(sch, product, how, sums, (panel, tiles[0], step))
-    sch.store_at(total, 0, place)
+        step = _ahead(sch, product, how, (following, tiles[0], step))
     if how.runs > 1:
-        kept = sch.cache_write(total, 0, "local", tiles[0])
+        kept = sch.cache_write(sums, 0, "local", tiles[0])
         loaded, *_ = sch.get_child_blocks(tiles[0])
         for copy in (loaded, kept):
             _wide(sch, copy.name, layout.lanes)
-    init = sch.decompose_reduction(sums, step)
-    sch.vectorize(sch.get_loops(init)[-1])
-    _wide(sch, result, layout.lanes)
+    if product.depth is not None:
+        _begun(sch, sums, next(iter(others), step))
+    for name in (result, *readers):
+        _wide(sch, name, layout.lanes)
     sch.vectorize(lane)
     for loop in (*inner, vector):
         sch.unroll(loop)
-    work = product.rows * product.depth * product.panels * layout.width
-    if work > how.grain:
+    if _work(product) > how.grain:
         sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
 
 
-def _joined(sch: Schedule, total: str, loops: Sequence[LoopRef], lane: LoopRef) -> None:
-    """The partial sums of a tile added up in registers; the last of the loops goes over them."""
-    init = sch.decompose_reduction(total, loops[-1])
-    for one in (sch.get_loops(init)[-1], lane):
-        sch.vectorize(one)
-    for loop in loops:
-        sch.unroll(loop)
+def _work(product: Product) -> int:
+    """Multiply-adds of all, where rows are as many as is usual if that is not known."""
+    layout = product.layout
+    steps = (*layout.sums, layout.depth, *(() if layout.row is None else (layout.row,)))
+    each = math.prod(representative_extent(a.extent) or LENGTH for a in steps)
+    return each * product.panels * layout.width
+
+
+def _reshape_readers(sch: Schedule, product: Product, result: str, readers: Sequence[str]) -> None:
+    """Lay readers out over the product's rows, and what they read by chunks and units."""
+    if not readers:
+        return
+    written, places = product.written.axes, product.shaped.places
+    count = len(product.shaped.nest.axes)
+    rows = places[: count - (1 if product.layout.chunk is None else 2)]
+    points = tuple(a.var for a in written)
+    spatial = IndexMap(points, places[:count])
+    if spatial.outputs != points:
+        sch.transform_layout(result, 0, spatial)
+    for name, reader in zip(readers, product.readers, strict=True):
+        own = tuple(a.var for a in reader.axes)
+        values: Values = dict(zip(points, own, strict=True))
+        m = IndexMap(own, (*(substitute_prim(e, values) for e in rows), own[-1]))
+        if m.outputs != own:
+            sch.transform_block_layout(name, m)
+            if reader.output in product.between:
+                sch.transform_layout(name, 0, m)
+
+
+def _kept_there(sch: Schedule, product: Product, blocks: Sequence[str], place: LoopRef) -> None:
+    """What blocks leave each other, in registers or nearly so."""
+    sums, *others = blocks
+    sch.store_at(sums, 0, place)
+    for name, nest in zip(others, (product.written, *product.readers), strict=False):
+        if nest.output in product.between:
+            sch.set_scope(name, 0, "local")
+            sch.store_at(name, 0, place)
+
+
+def _begun(sch: Schedule, sums: str, step: LoopRef) -> None:
+    """The sums begun before a loop over steps."""
+    init = sch.decompose_reduction(sums, step)
+    sch.vectorize(sch.get_loops(init)[-1])
 
 
 def _wide(sch: Schedule, copy: str, lanes: int) -> None:
@@ -251,11 +373,7 @@ def _wide(sch: Schedule, copy: str, lanes: int) -> None:
 
 
 def _ahead(
-    sch: Schedule,
-    product: Product,
-    how: PackedTiles,
-    sums: str,
-    at: tuple[LoopRef, LoopRef, LoopRef],
+    sch: Schedule, product: Product, how: PackedTiles, at: tuple[LoopRef, LoopRef, LoopRef]
 ) -> LoopRef:
     """What follows is asked for by all tiles that pass over a panel; by one, what it reads soon.
 
@@ -263,19 +381,22 @@ def _ahead(
         sch: The schedule.
         product: What is computed.
         how: The tiles.
-        sums: The block that reads panels.
         at: The loops over what follows (panels, or runs of steps), tiles of rows, and steps.
 
     Returns:
         The loop over steps.
     """
     following, tile, step = at
-    layout = product.layout
+    layout, sums = product.layout, product.written.name
+    assert layout.row is not None
     _, block = block_path(sch.func, sums)
     index = next(k for k, r in enumerate(block.reads) if r.buffer is layout.load.buffer)
+    if product.rows is None or product.depth is None:
+        enough = Compare("ge", layout.row.extent, imm(LEAST_ROWS))
+        sch.prefetch(sums, index, following, step, tile, when=enough)
+        return step
     each = how.steps * layout.stride * layout.load.dtype.bytes
-    count = min(how.tiles, -(-product.rows // how.rows))
-    if count == 1:
+    if min(how.tiles, -(-product.rows // how.rows)) == 1:
         lines = sch.prefetch(sums, index, step, step, None, max(1, STREAM // each))
     else:  # each tile a stretch of its own, in the order in which it lies
         lines = sch.prefetch(sums, index, following, tile, tile)
@@ -286,6 +407,17 @@ def _ahead(
     return step
 
 
+PACKED_READ = group_by_steps(
+    "packed_read",
+    _match_read,
+    _decide,
+    _legal,
+    GroupSteps(
+        nests=lambda product: (product.written, *product.readers),
+        private=lambda product: product.between,
+        take=schedule_read,
+    ),
+)
 PACKED = by_steps(
     "packed", _match, _decide, _legal, nest=lambda product: product.written, steps=schedule_packed
 )

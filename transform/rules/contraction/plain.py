@@ -3,51 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from unity.errors import UnityError
 from unity.ir.prim_expr import Imm, SizeVar
-from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
-from ...blocks.access import as_written, part
+from ...blocks.access import Reshaped, as_written, part
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest
-from ...blocks.stage import stage_of
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
-from ...tactics.result import with_result
 from ...tactics.threads import share
+from ..rule import by_steps, worth
 
 
-def plain(nest: Nest, target: Target) -> Stmt | None:
-    """Applies to every reduction."""
-    if nest.reduction is None:
-        return None
-    stage = stage_of(nest)
-    sch = Schedule(stage.func, target)
-    try:
-        schedule_plain(sch, nest, f"{nest.name}_result")
-    except UnityError:
-        return stage.around(stage.func.body)  # slow, but right: a step is not known to be legal
-    return stage.around(sch.func.body)
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A reduction.
 
-
-def steps_of_plain(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
-    """Lay out a block as it was written, and those behind it that transform its result.
-
-    Args:
-        sch: A schedule for a target.
-        nest: The stage that they are.
-        behind: The names of the blocks behind.
+    Attributes:
+        written: It as it was written.
+        shaped: It with axes that are divided inside reads parted.
     """
-    schedule_plain(sch, nest, with_result(sch, nest.name, behind))
+
+    written: Nest
+    shaped: Reshaped
 
 
-def schedule_plain(sch: Schedule, written: Nest, result: str) -> None:
+@dataclass(frozen=True, slots=True)
+class PointLoops:
+    """The decisions.
+
+    Attributes:
+        grain: Statements that are worth waking a thread for.
+    """
+
+    grain: int
+
+
+def _match(nest: Nest, _target: Target) -> Sums | None:
+    """Any reduction."""
+    return None if nest.reduction is None else Sums(nest, part(as_written(nest)))
+
+
+def schedule_plain(sch: Schedule, sums: Sums, how: PointLoops, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
-    shaped = part(as_written(written))
-    reshape(sch, written, shaped, result)
-    nest, reduction = shaped.nest, shaped.nest.reduction
+    reshape(sch, sums.written, sums.shaped, result)
+    nest, reduction = sums.shaped.nest, sums.shaped.nest.reduction
     assert reduction is not None
     loops = sch.get_loops(nest.name)
     points, steps = loops[: len(nest.axes)], loops[len(nest.axes) :]
@@ -59,7 +61,7 @@ def schedule_plain(sch: Schedule, written: Nest, result: str) -> None:
         begin, end = _fusible(nest.axes)
         inside = (*nest.axes[end:], *reduction.axes)
         count = product([a.extent for a in nest.axes[begin:end]])
-        share(sch, points[begin:end], count, product([a.extent for a in inside]), "statements")
+        share(sch, points[begin:end], count, product([a.extent for a in inside]), how.grain)
 
 
 def _fusible(axes: Sequence[Axis]) -> tuple[int, int]:
@@ -74,3 +76,13 @@ def _fusible(axes: Sequence[Axis]) -> tuple[int, int]:
     while end < len(axes) and isinstance(axes[end].extent, Imm | SizeVar):
         end += 1
     return begin, end
+
+
+PLAIN = by_steps(
+    "plain",
+    _match,
+    decide=lambda _, target: PointLoops(target.machine.grain("statements")),
+    legal=lambda *_: {"grain": worth("statements")},
+    nest=lambda sums: sums.written,
+    steps=schedule_plain,
+)

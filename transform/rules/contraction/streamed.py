@@ -21,7 +21,7 @@ from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, may_trap
+from ...blocks.access import collapsed, may_trap, parted
 from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
@@ -43,7 +43,7 @@ def streamed(nest: Nest, target: Target) -> Stmt | None:
     """Applies where nothing is shared by two sums and the columns fill several tiles."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    nest = collapsed(nest)
+    nest = collapsed(parted(nest))
     reduction = nest.reduction
     assert reduction is not None
     layout = layout_of(nest, reduction, target)

@@ -14,16 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import bounds
-from unity.errors import UnityError
 from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
-from unity.ir.stmt import IfThen, Stmt
 from unity.machine.target import Target
-from unity.script.printer import text
 
 from ...blocks.access import Reshaped, as_written, collapse, may_trap, part
 from ...blocks.extents import number, product
 from ...blocks.nest import Nest, Reduction
-from ...blocks.stage import stage_of
 from ...blocks.tree import block_path
 from ...roles.reduction import Layout, layout_of
 from ...schedule.index_map import IndexMap
@@ -31,10 +27,14 @@ from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.packing import Packing, packing_of
 from ...tactics.reshaping import reshape
-from ...tactics.result import with_result
 from ...tactics.tiling import Tiling, tiling_of
-from .dot_products import dot_products
+from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
+from .dot_products import Dots, dots_of, tile_dots, tile_of
 
+MOST_STEPS = 8
+"""Steps in a row, at most."""
+MOST_PIECE = 1 << 16
+"""Tiles of rows that a piece has, at most."""
 ON_STACK = 128 << 10
 """Bytes of a panel up to which it lies on the stack where columns may end within a register.
 
@@ -51,8 +51,9 @@ class Contraction:
         written: It as it was written.
         shaped: It over the axes that it is laid out over, parted and joined.
         layout: Their roles.
-        packing: The columns that are copied; None where that would not pay.
+        packing: The columns that may be copied; None where that would not pay.
         is_plain: Whether lanes need no copy of the columns.
+        dots: The sums along lanes, of few rows of which columns would have to be copied.
     """
 
     written: Nest
@@ -60,18 +61,35 @@ class Contraction:
     layout: Layout
     packing: Packing | None
     is_plain: bool
+    dots: Dots | None
+
+    @property
+    def reduction(self) -> Reduction:
+        """What is summed."""
+        assert self.shaped.nest.reduction is not None
+        return self.shaped.nest.reduction
+
+    @property
+    def copied_by_tile(self) -> bool:
+        """Whether the first tile of rows copies columns while it reads them."""
+        row, packing = self.layout.row, self.packing
+        if row is None or packing is None or packing.transposed:
+            return False
+        return number(row.extent) is not None
 
     @property
     def enough_rows(self) -> PrimExpr | None:
-        """When a copy pays, where that is known at run time only."""
+        """When a copy pays, where that is known at run time only, and there is another way."""
         row = self.layout.row
         if self.packing is None or row is None or (bounds(row.extent)[0] or 0) >= self.packing.rows:
+            return None
+        if not self.is_plain and self.dots is None:
             return None
         return Compare("ge", row.extent, imm(self.packing.rows))
 
 
-def matched(nest: Nest, target: Target) -> Contraction | None:
-    """The roles of a stage's axes; None where the rule does not apply."""
+def _match(nest: Nest, target: Target) -> Contraction | None:
+    """A reduction whose innermost spatial axis is contiguous in the output and in what is read."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
     shaped = collapse(part(as_written(nest)))
@@ -87,79 +105,79 @@ def matched(nest: Nest, target: Target) -> Contraction | None:
     is_plain = layout_of(shaped.nest, reduction, target) is not None
     if packing is None and not is_plain:
         return None
-    return Contraction(nest, shaped, layout, packing, is_plain)
+    dots = None if is_plain else dots_of(nest, target)
+    return Contraction(nest, shaped, layout, packing, is_plain, dots)
 
 
-def contraction(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where the innermost spatial axis is contiguous in the output and in what is read."""
-    found = matched(nest, target)
-    if found is None:
-        return None
-    few = replace(found, packing=None)
-    enough = found.enough_rows
-    if found.is_plain:
-        done = _laid_out(found, target)
-        return _laid_out(few, target) if done is None and found.packing is not None else done
-    done = _laid_out(found, target)
-    if enough is None:
-        return done
-    otherwise = dot_products(found.shaped.nest, target)
-    if done is None or otherwise is None:
-        return done or otherwise
-    return IfThen(enough, done, otherwise)
+def _decide(found: Contraction, target: Target) -> Tiling:
+    return tiling_of(found.layout, found.reduction, target, found.packing)
 
 
-def _laid_out(found: Contraction, target: Target) -> Stmt | None:
-    """The stage by steps of a schedule; None where one of them is not known to be legal."""
-    stage = stage_of(found.written)
-    sch = Schedule(stage.func, target)
-    try:
-        schedule_contraction(sch, found, f"{found.written.name}_result")
-    except UnityError:
-        return None
-    return stage.around(sch.func.body)
+def _legal(found: Contraction, how: Tiling, target: Target) -> Neighbourhood:
+    layout, registers = found.layout, target.vector_registers
+    columns, row = number(layout.column.extent), layout.row
+    vectors = registers if columns is None else -(-columns // layout.lanes)
+    rows = 1 if row is None else number(row.extent)
+    beside = 1 if layout.beside is None else number(layout.beside.extent)
+    steps = number(found.reduction.axes[-1].extent) or MOST_STEPS
+    pieces = MOST_PIECE if rows is None else min(MOST_PIECE, -(-rows // how.rows) - 1)
+
+    def upto(extent: int | None, others: int) -> Legal:
+        most = min(registers // others, registers if extent is None else extent)
+        return Legal(range(1, max(1, most) + 1), f"{registers} registers hold the sums")
+
+    ahead = Legal((False,), "no strip of columns is copied behind another one")
+    if how.copied and found.copied_by_tile and vectors > how.vectors:
+        ahead = EITHER
+    return {
+        "rows": upto(rows, how.vectors * how.beside),
+        "beside": upto(beside, how.vectors * how.rows),
+        "vectors": upto(vectors, how.rows * how.beside),
+        "steps": Legal(range(1, max(1, min(steps, MOST_STEPS)) + 1), f"{MOST_STEPS} at most"),
+        "piece": Legal(range(pieces + 1), "a task has some of the tiles of rows, or, of 0, all"),
+        "ahead": ahead,
+        "copied": _copies(found),
+        "grain": worth("multiply-adds"),
+    }
 
 
-def steps_of_contraction(sch: Schedule, nest: Nest, behind: Sequence[str]) -> None:
-    """Lay out a block as it was written, and those behind it that transform its result.
-
-    Args:
-        sch: A schedule for a target.
-        nest: The stage that they are.
-        behind: The names of the blocks behind.
-
-    Raises:
-        UnityError: There are two versions, of which one is of no steps.
-    """
-    target = sch.target
-    assert target is not None
-    found = matched(nest, target)
-    assert found is not None
-    if found.enough_rows is not None and not found.is_plain:
-        raise UnityError(f"where {text(found.enough_rows)} does not hold, it sums along lanes")
-    schedule_contraction(sch, found, with_result(sch, nest.name, behind))
+def _copies(found: Contraction) -> Legal:
+    if found.packing is None:
+        return Legal((False,), "no copy of columns would be used again")
+    return EITHER if found.is_plain else Legal((True,), "columns lie far apart")
 
 
-def schedule_contraction(sch: Schedule, found: Contraction, result: str) -> None:
+def schedule_contraction(sch: Schedule, found: Contraction, how: Tiling, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule.
 
     Where it is known at run time only whether there are rows enough to copy columns, both ways.
     """
-    sums = found.written.name
-    reshape(sch, found.written, found.shaped, result)
-    if found.enough_rows is not None and found.is_plain:
-        few, few_result = sch.specialize_when(found.enough_rows, sums, result)
-        _tiled(sch, replace(found, packing=None), few.name, few_result.name)
-    _tiled(sch, found, sums, result)
-
-
-def _tiled(sch: Schedule, found: Contraction, sums: str, result: str) -> None:
-    """The blocks of one version."""
-    nest, layout, packing = found.shaped.nest, found.layout, found.packing
-    target, reduction = sch.target, nest.reduction
+    sums, target = found.written.name, sch.target
     assert target is not None
-    assert reduction is not None
-    tiling = tiling_of(layout, reduction, target, packing)
+    reshape(sch, found.written, found.shaped, result)
+    bare = replace(found, packing=None)
+    if not how.copied:
+        _tiled(sch, bare, how, sums, result)
+        return
+    if found.enough_rows is not None:
+        few, few_result = sch.specialize_when(found.enough_rows, sums, result)
+        if found.dots is None:
+            tiling = tiling_of(found.layout, found.reduction, target, None)
+            _tiled(sch, bare, tiling, few.name, few_result.name)
+        else:
+            tile = tile_of(found.dots, target)
+            tile_dots(sch, found.dots, tile, few.name, few_result.name)
+    _tiled(sch, found, how, sums, result)
+
+
+def _tiled(sch: Schedule, found: Contraction, tiling: Tiling, sums: str, result: str) -> None:
+    """The blocks of one version."""
+    nest, layout, packing, reduction = (
+        found.shaped.nest,
+        found.layout,
+        found.packing,
+        found.reduction,
+    )
     at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
     inner: list[LoopRef] = []
     tasks: list[LoopRef] = [at[a] for a in layout.outer]
@@ -171,7 +189,7 @@ def _tiled(sch: Schedule, found: Contraction, sums: str, result: str) -> None:
         inner.append(line)
     tiles: list[LoopRef] = []
     if layout.row is not None:
-        piece = [] if tiling.piece is None else [tiling.piece]
+        piece = [tiling.piece] if tiling.piece else []
         *outside, tile, row = sch.split(at[layout.row], [None, *piece, tiling.rows])
         tasks += outside
         tiles = [tile]
@@ -189,8 +207,8 @@ def _tiled(sch: Schedule, found: Contraction, sums: str, result: str) -> None:
     sch.vectorize(sch.get_loops(init)[-1])
     if packing is not None:
         width = tiling.vectors * layout.lanes
-        panel = _packed(sch, sums, packing, (tasks[-1], tiles[0], each), layout, width)
-        if tiling.ahead and not packing.transposed:
+        panel = _packed(sch, found, packing, (tasks[-1], tiles[0], each), width)
+        if tiling.ahead:
             lines = sch.prefetch(panel, 0, strip, each, tiles[0])
             sch.unroll(sch.get_loops(lines)[-1])
     _, wide = sch.split(sch.get_loops(result)[-1], [None, layout.lanes])
@@ -198,31 +216,27 @@ def _tiled(sch: Schedule, found: Contraction, sums: str, result: str) -> None:
         sch.vectorize(loop)
     for loop in (*inner, vector):
         sch.unroll(loop)
-    _on_threads(sch, tasks, layout, tiling, reduction)
+    _on_threads(sch, tasks, layout, tiling.grain, reduction)
 
 
 def _packed(
     sch: Schedule,
-    sums: str,
+    found: Contraction,
     packing: Packing,
     at: tuple[LoopRef, LoopRef, LoopRef],
-    layout: Layout,
     width: int,
 ) -> BlockRef:
     """The columns of a task in a panel, in the order of steps; gives the block that copies them.
 
     Args:
         sch: The schedule.
-        sums: The block that reads them.
+        found: What reads them.
         packing: What they are.
         at: The loops over tasks, tiles of rows, and steps.
-        layout: The roles of the axes.
         width: The columns of a task.
     """
     task, tile, steps = at
-    fused = (
-        not packing.transposed and layout.row is not None and number(layout.row.extent) is not None
-    )
+    layout, sums = found.layout, found.written.name
     lanes = layout.lanes
     _, block = block_path(sch.func, sums)
     index = next(i for i, r in enumerate(block.reads) if r.buffer is packing.load.buffer)
@@ -236,7 +250,7 @@ def _packed(
         sch.set_scope(panel, 0, "local")
     elif all(known) and (number(layout.column.extent) or 0) <= width:  # whole registers in a row
         sch.storage_align(panel, 0, len(axes) - 2, lanes, 0)
-    if fused:  # the first tile leaves what it reads in the panel
+    if found.copied_by_tile:  # the first tile leaves what it reads in the panel
         sch.compute_at(panel, steps, tile)
     else:
         sch.compute_at(panel, task)
@@ -257,14 +271,22 @@ def _packed(
 
 
 def _on_threads(
-    sch: Schedule, tasks: Sequence[LoopRef], layout: Layout, tiling: Tiling, reduction: Reduction
+    sch: Schedule, tasks: Sequence[LoopRef], layout: Layout, grain: int, reduction: Reduction
 ) -> None:
     """Tasks shared among the threads where there is more than a grain of work."""
-    assert sch.target is not None
     every = (*layout.outer, *layout.columns, *reduction.axes)
     work = number(product([a.extent for a in every]))
     rows = 1 if layout.row is None else number(layout.row.extent)
-    grain = sch.target.machine.grain("multiply_adds")
     if work is not None and rows is not None and work * rows <= grain:
         return
     sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
+
+
+CONTRACTION = by_steps(
+    "contraction",
+    _match,
+    _decide,
+    _legal,
+    nest=lambda found: found.written,
+    steps=schedule_contraction,
+)

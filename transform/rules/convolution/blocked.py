@@ -1,37 +1,35 @@
-"""Convolution and pooling over blocked channels: lanes are a block of outputs, rows are pixels.
+"""Convolution and pooling over blocked channels, by steps of a schedule.
 
-What is added up is walked by loops that stay loops: a tap's pixels are not kept for the next tap,
-so that all registers hold accumulators. A few steps of the innermost loop stand in a row.
+Lanes are a block of outputs, rows of a tile are pixels, columns are blocks of outputs. What is
+added up is walked by loops that stay loops: a tap's pixels are not kept for the next tap, so that
+all registers hold accumulators. A few steps of the innermost loop stand in a row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from unity.ir.aligned import LINE
-from unity.ir.prim_expr import Binary, Intrinsic, PrimExpr, PrimVar, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, Evaluate, For, Seq, Stmt
-from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.ir.dtype import FLOAT32
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, may_trap
+from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap, parted_at
 from ...blocks.extents import number
-from ...blocks.nest import Axis, Nest, Reduction
-from ...blocks.tree import sequence
+from ...blocks.nest import Axis, Nest
+from ...blocks.tree import block_path
 from ...roles.blocked import Roles, length_of, roles_of
-from ...roles.padding import unpadded, without_padding
-from ...tactics.register_tile import Tile, Values, accumulate, fill, write_back
-from ...tactics.result import with_init
-from ...tactics.wide_lanes import in_wide_lanes
-from ..rule import EITHER, Legal, Neighbourhood, Rule, worth
+from ...roles.padding import Edge, unpadded, without_padding
+from ...schedule.refs import LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.reshaping import reshape
+from ...tactics.threads import is_fair
+from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 from ..stages import Stages, pair_of
-from .gathered import Gathering, gathered, gathering_of, pays
-from .parts import UNKNOWN, Part, cut, legal_tiles, parts_of, tile_size, unknown_parts
-from .share import Coordinate, shared
-from .taps import Ahead, Seen, Taps
+from .parts import legal_tiles, tile_size
+
+MOST_STREAMS = 16
+"""Blocks of outputs that are stored to in turn, at most: a line of each, far from one another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +37,18 @@ class Blocked:
     """What a blocked stage is.
 
     Attributes:
-        padded: The stage as it reads what is padded.
-        nest: The stage without padding, over whole registers.
-        reduction: Its reduction.
-        roles: The roles of its axes.
-        taps: What it sums over, and where pixels see it.
-        gathering: How the pixels of unknown lines may be gathered; None where that can't be.
-        stages: How many stages that are.
+        written: The stage as it was written.
+        shaped: It with its axes joined.
+        roles: The roles of the axes.
+        edges: Where there are elements; padding elsewhere.
+        threads: How many share the work.
     """
 
-    padded: Nest
-    nest: Nest
-    reduction: Reduction
+    written: Nest
+    shaped: Reshaped
     roles: Roles
-    taps: Taps
-    gathering: Gathering | None
-    stages: int
+    edges: tuple[Edge, ...]
+    threads: int
 
     @property
     def blocks(self) -> int:
@@ -62,10 +56,43 @@ class Blocked:
         return 1 if self.roles.block is None else length_of(self.roles.block)
 
     @property
-    def pixels(self) -> int | None:
-        """Pixels of a line, or lines where a tile has whole ones."""
-        roles = self.roles
-        return number((roles.pixel if roles.line is None else roles.line).extent)
+    def along(self) -> Axis:
+        """The axis that tiles are cut from: pixels, or lines where a tile has whole ones."""
+        return self.roles.pixel if self.roles.line is None else self.roles.line
+
+    @property
+    def has_border(self) -> bool:
+        """Whether tiles at the ends of a line see padding."""
+        inside = {a.var for a in self.roles.inside}
+        return any(e.axis in inside for e in self.edges)
+
+    def cut(self, grain: int) -> Axis | None:
+        """The axis of which each thread has a run of its own, the same one at every stage.
+
+        A stage mostly reads what the one before it wrote. Where threads took tiles as they came,
+        half of what each reads would have to come from another core's cache. None where no axis
+        can be cut fairly.
+
+        Args:
+            grain: Multiply-adds that a thread has at least.
+        """
+        roles, threads = self.roles, self.threads
+        if threads == 1 or self.work < grain * threads:
+            return None
+        lines = [a for a in reversed((*roles.slow, *roles.fast)) if number(a.extent) != 1]
+        tiled = [a for a in (self.along, roles.block) if a is not None]
+        tiled = tiled[1:] if self.has_border else tiled
+        tiled = tiled[::-1] if roles.weight is not None else tiled
+        for axis in (*lines[:1], *tiled, *lines[1:]):
+            length = number(axis.extent)
+            if length and (length % threads == 0 if axis in tiled else is_fair(length, threads)):
+                return axis
+        return None
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of the stage; of one image, where their number is not known."""
+        return math.prod(number(a.extent) or 1 for a in all_axes(self.shaped.nest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,261 +102,190 @@ class BlockedTiles:
     Attributes:
         columns: Blocks of output channels in a register tile.
         rows: Pixels in a register tile, or lines of them where lines are short.
-        gather: Whether pixels of several lines are gathered for a tile.
+        steps: Steps of the sum in a row.
+        columns_last: Whether all blocks follow at each tile of pixels, so that an image that fits
+            no cache is read once; else all pixels at each tile of blocks.
         ahead: Whether the next blocks' weights are fetched while these are in use.
         grain: Multiply-adds that a task has at least.
     """
 
     columns: int
     rows: int
-    gather: bool
+    steps: int
+    columns_last: bool
     ahead: bool
     grain: int
 
 
 def _match(nest: Nest, target: Target) -> Blocked | None:
     """A stage whose lanes lie innermost, just as many as a register holds; pixels are known."""
-    return _blocked(nest, 1, target)
+    return _blocked(nest, target)
 
 
 def _match_unpadded(stages: Stages, target: Target) -> Blocked | None:
     """The same, read through the stage before that pads its image."""
     pair = pair_of(stages)
     joined = None if pair is None else unpadded(*pair)
-    return None if joined is None else _blocked(joined, 2, target)
+    return None if joined is None else _blocked(joined, target)
 
 
-def _blocked(nest: Nest, stages: int, target: Target) -> Blocked | None:
+def _blocked(nest: Nest, target: Target) -> Blocked | None:
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    padded = collapsed(nest)
-    bare = without_padding(padded)
-    if bare is None:
+    shaped = _whole_registers(collapse(as_written(nest)), target)
+    bare = None if shaped is None else without_padding(shaped.nest)
+    if shaped is None or bare is None:
         return None
-    nest, edges = bare
-    nest = in_wide_lanes(nest, target)
-    reduction = nest.reduction
+    inside, edges = bare
+    assert inside.reduction is not None
+    roles = roles_of(inside, inside.reduction, edges, target)
+    if roles is None:
+        return None
+    found = Blocked(nest, shaped, roles, edges, target.threads)
+    whole = [a.var for a in (roles.lane, roles.block) if a is not None]
+    if number(found.along.extent) is None or any(e.axis in whole for e in edges):
+        return None
+    return None if any(number(e.rest) is None for e in edges) else found
+
+
+def _whole_registers(shaped: Reshaped, target: Target) -> Reshaped | None:
+    """The stage with lanes of one register: a block of narrow floats fills two as it is summed.
+
+    None where what is narrow stays so in the sum: no machine has all operations on it.
+    """
+    reduction = shaped.nest.reduction
     assert reduction is not None
-    roles = roles_of(nest, reduction, edges, target)
-    if roles is None or any(e.axis in (roles.lane.var, _var(roles.block)) for e in edges):
+    value, *others = (x.dtype for x in (reduction.value, *reduction.loads()))
+    if not any(t.is_float and t.bits < FLOAT32.bits for t in (value, *others)):
+        return shaped
+    if value.bits < FLOAT32.bits:
         return None
-    taps = Taps(roles.steps, edges, frozenset(a.var for a in roles.inside), roles.most)
-    found = Blocked(padded, nest, reduction, roles, taps, None, stages)
-    if found.pixels is None:
-        return replace(found, gathering=gathering_of(padded, target))
-    if any(number(e.rest) is None for e in edges if e.axis in taps.inside):
-        return None
-    return found
+    axes, lanes = shaped.nest.axes, target.vector_bits // value.bits
+    if number(axes[-1].extent) != 2 * lanes:
+        return shaped
+    return parted_at(shaped, len(axes) - 1, lanes, 2)
 
 
 def _decide(found: Blocked, target: Target) -> BlockedTiles:
-    columns, rows = tile_size(found.blocks, found.pixels or UNKNOWN, found.roles, target)
-    gather = False
-    if found.gathering is not None:
-        parts = unknown_parts(found.roles, rows, found.taps.edges)
-        gather = pays(found.gathering, parts, columns, rows, target.machine)
-    grain = target.machine.grain("multiply_adds")
-    return BlockedTiles(columns, rows, gather, ahead=True, grain=grain)
+    roles, grain = found.roles, target.machine.grain("multiply_adds")
+    cut, pixels, blocks = found.cut(grain), length_of(found.along), found.blocks
+    pixels //= found.threads if cut is found.along else 1
+    blocks //= found.threads if cut is not None and cut is roles.block else 1
+    columns, rows = tile_size(blocks, pixels, roles, target)
+    ahead = roles.weight is not None and roles.block is not None
+    last = roles.columns_last and found.blocks <= MOST_STREAMS and not found.has_border
+    return BlockedTiles(columns, rows, max(_steps(roles)), last, ahead, grain)
 
 
-def _legal(found: Blocked, decisions: BlockedTiles, target: Target) -> Neighbourhood:
-    sizes = legal_tiles(found.blocks, found.pixels or UNKNOWN, found.roles, target)
+def _steps(roles: Roles) -> list[int]:
+    """How many steps of the innermost loop may stand in a row."""
+    length = length_of(roles.steps[-1])
+    return [n for n in range(1, roles.most + 1) if length % n == 0]
+
+
+def _legal(found: Blocked, how: BlockedTiles, target: Target) -> Neighbourhood:
+    sizes = legal_tiles(found.blocks, length_of(found.along), found.roles, target)
     registers = f"{target.vector_registers} registers hold the sums and what they are made of"
-    columns = sorted({c for c, r in sizes if r == decisions.rows} | {decisions.columns})
-    rows = sorted({r for c, r in sizes if c == decisions.columns} | {decisions.rows})
-    never = Legal((False,), "only images of unknown width are gathered")
+    columns = sorted({c for c, r in sizes if r == how.rows} | {how.columns})
+    rows = sorted({r for c, r in sizes if c == how.columns} | {how.rows})
+    few = found.roles.weight is None or found.roles.block is None
     return {
         "columns": Legal(columns, registers),
         "rows": Legal(rows, registers),
-        "gather": never if found.gathering is None else EITHER,
-        "ahead": EITHER,
+        "steps": Legal(_steps(found.roles), "they divide the innermost axis, and share no pixel"),
+        "columns_last": Legal((how.columns_last,), "there is one block, or a border")
+        if found.roles.block is None or found.has_border
+        else EITHER,
+        "ahead": Legal((False,), "weights are few") if few else EITHER,
         "grain": worth("multiply-adds"),
     }
 
 
-def _write(found: Blocked, how: BlockedTiles, target: Target) -> Stmt:
-    roles, taps, pixels = found.roles, found.taps, found.pixels
-    if how.gather and found.gathering is not None:
-        return gathered(found.padded, found.gathering, (how.columns, how.rows), target)
-    if pixels is None:
-        parts = unknown_parts(roles, how.rows, taps.edges)
-        longest = next(i for i, part in enumerate(parts) if part.size == how.rows)
-        apart = [[parts[longest]], parts[:longest] + parts[longest + 1 :]]
-    else:
-        parts = cut(parts_of(pixels, how.rows), roles, taps)
-        apart = [[part] for part in parts]
-    stmts: list[Stmt] = []
-    for column in parts_of(found.blocks, how.columns):
-        outer = math.prod(number(a.extent) or 99 for a in roles.slow + roles.fast)
-        together = [parts] if (column.tiles or 0) * outer >= 4 * target.threads else apart
-        for some in filter(None, together):
-            stmts.append(_tiles(found, how, column, some, target))
-    return sequence(stmts)
+def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    roles, sums = found.roles, found.written.name
+    cut = found.cut(how.grain)
+    at, thread = _run_of_threads(sch, found, cut, result)
+    across, row = sch.split(at[found.along], [None, how.rows])
+    tile = [row] if roles.line is None else [row, at[roles.pixel]]
+    column: list[LoopRef] = []
+    if roles.block is not None:
+        *column, block = sch.split(at[roles.block], [None, how.columns])
+        tile = [block, *tile] if how.rows * roles.width < how.columns else [*tile, block]
+    *steps, step = (at[a] for a in roles.steps)
+    if how.steps > 1:
+        step, several = sch.split(step, [None, how.steps])
+        tile = [several, *tile]
+    slow, fast = ([at[a] for a in some] for some in (roles.slow, roles.fast))
+    inner = [across, *column, *fast] if how.columns_last else [*column, *fast, across]
+    tasks = [*thread, *slow, *inner]
+    sch.reorder(*tasks, *steps, step, *tile, at[roles.lane])
+    sch.reverse_compute_at(result, tasks[-1])
+    sch.store_at(sums, 0, tasks[-1])
+    if how.ahead and found.blocks > how.columns:
+        turns = {at[a]: length_of(a) for a in roles.fast}
+        turns[across] = length_of(found.along) // how.rows
+        _ahead(sch, found, (*column, max(turns, key=turns.__getitem__), step))
+    init = sch.decompose_reduction(sums, (*steps, step)[0])
+    if found.edges:
+        sch.skip_padding(sums)
+    for lane in (sch.get_loops(init)[-1], sch.get_loops(result)[-1], at[roles.lane]):
+        sch.vectorize(lane)
+    for loop in tile:
+        sch.unroll(loop)
+    if thread:
+        sch.parallel(thread[0])
+    elif found.work > how.grain:
+        if found.has_border:
+            tasks = tasks[:-1]  # which tiles see what is known where these are a loop
+        sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
 
 
-BLOCKED = Rule("blocked", _match, _decide, _legal, _write)
-BLOCKED_UNPADDED = Rule(
-    "blocked_unpadded", _match_unpadded, _decide, _legal, _write, count=lambda found: found.stages
+def _run_of_threads(
+    sch: Schedule, found: Blocked, cut: Axis | None, result: str
+) -> tuple[dict[Axis, LoopRef], list[LoopRef]]:
+    """The loop of each axis, and the one over threads, where each has a run of an axis.
+
+    The part of a thread is an axis of its own where tiles are cut from it: what is left of it is
+    no matter of the others' then.
+    """
+    shaped, threads = found.shaped, found.threads
+    axes = all_axes(shaped.nest)
+    even = cut is not None and length_of(cut) % threads == 0
+    if cut is not None and even:
+        shaped = parted_at(shaped, axes.index(cut), length_of(cut) // threads, threads)
+    reshape(sch, found.written, shaped, result)
+    loops = list(sch.get_loops(found.written.name))
+    thread = [loops.pop(axes.index(cut))] if cut is not None and even else []
+    at = dict(zip(axes, loops, strict=True))
+    if cut is not None and not even:
+        *thread, at[cut] = sch.split(at[cut], [threads, None])
+    return at, thread
+
+
+def _ahead(sch: Schedule, found: Blocked, at: Sequence[LoopRef]) -> None:
+    """The next blocks' weights asked for while these are in use, a part at each line.
+
+    Those that come from memory once a call would be waited for at the first tile of each block.
+    """
+    weight, name = found.roles.weight, found.written.name
+    assert weight is not None
+    _, block = block_path(sch.func, name)
+    index = next(k for k, r in enumerate(block.reads) if r.buffer is weight.buffer)
+    column, turn, step = at
+    lines = sch.prefetch(name, index, column, step, turn)
+    sch.unroll(sch.get_loops(lines)[-1])
+
+
+BLOCKED = by_steps(
+    "blocked", _match, _decide, _legal, nest=lambda found: found.written, steps=schedule_blocked
 )
-
-
-def _tiles(
-    found: Blocked, how: BlockedTiles, column: Part, rows: Sequence[Part], target: Target
-) -> Stmt:
-    """All tiles of some blocks; rows of one size are shared among threads, others go in a row."""
-    nest, reduction, roles, taps = found.nest, found.reduction, found.roles, found.taps
-    row_axis = Axis(PrimVar("row"), rows[0].count if len(rows) == 1 else imm(1))
-    column_axis = Axis(PrimVar("column"), column.count)
-    here = () if column.tiles == 1 else (column_axis,)
-    across = () if number(row_axis.extent) == 1 else (row_axis,)
-    inner = across + here + roles.fast if roles.columns_last else here + roles.fast + across
-    tiles = sum(row.tiles or 0 for row in rows)
-
-    def body(at: Mapping[PrimVar, Coordinate]) -> Stmt:
-        outer: Values = {a.var: at[a.var].value for a in roles.slow + roles.fast}
-        block = at[column_axis.var].value if here else imm(0)
-        turn: PrimExpr = imm(0)
-        turns = 1
-        for axis in roles.fast:
-            most = at[axis.var].turns
-            assert most is not None
-            turn, turns = add(multiply(turn, imm(most)), at[axis.var].turn), turns * most
-
-        def tile(row: Part, place: Coordinate, before: int) -> Stmt:
-            tile = _tile(roles, _values(column, block), _values(row, place.value))
-            most = place.turns or tiles
-            now = add(add(multiply(turn, imm(most)), place.turn), imm(before))
-            ahead = None
-            if how.ahead:
-                ahead = _ahead(roles, column, block, now, turns * most, outer)
-            return _micro_kernel(
-                nest, reduction, tile, _seeing(row, tile, roles, taps), outer, ahead
-            )
-
-        if len(rows) == 1:
-            return tile(rows[0], at[row_axis.var] if across else Coordinate(imm(0), imm(0), 1), 0)
-        parts: list[Stmt] = []
-        before = 0
-        for row in rows:
-            place = PrimVar("row")
-            kernel = tile(row, Coordinate(place, place, None), before)
-            parts.append(For(place, imm(0), row.count, kernel))
-            before += row.tiles or 0
-        return sequence(parts)
-
-    steps = math.prod(length_of(a) for a in reduction.axes)
-    if across:
-        pixels = rows[0].size * roles.width
-    elif number(roles.pixel.extent) is None:
-        pixels = UNKNOWN
-    else:
-        pixels = sum((row.tiles or 0) * row.size for row in rows) * roles.width
-    work = steps * column.size * pixels * length_of(roles.lane)
-    # The last of the outer axes are lines of pixels, which the next stage goes along, too.
-    lines = [a for a in reversed(roles.slow + roles.fast) if number(a.extent) != 1]
-    preferred = (*lines[:1], *across, *here, *lines[1:])
-    # The first axis counts images, of which there may be a single one.
-    long = [a for a in (*lines[:1], *across) if number(a.extent) is None and a is not nest.axes[0]]
-    return shared(roles.slow + inner, preferred, work, how.grain, target, body, long)
-
-
-def _ahead(
-    roles: Roles, column: Part, here: PrimExpr, turn: PrimExpr, turns: int, outer: Values
-) -> Ahead | None:
-    """Fetching the weights of the next blocks while these are in use, a part at each tile.
-
-    Weights that come from memory once a call would be waited for at the first tile of each block.
-    """
-    weight = roles.weight
-    if weight is None or roles.block is None or turns < 2 or (column.tiles or 0) < 2:
-        return None
-    block, last = roles.block.var, roles.steps[-1].var
-    following = Binary("min", add(here, imm(1)), Binary("sub", column.count, imm(1)))
-    line = max(1, 8 * LINE // (weight.dtype.bits * length_of(roles.lane)))
-
-    def ahead(taps: Values, count: int) -> Stmt:
-        lines = -(-count // line)
-        each = -(-lines // turns)
-        fetches: list[Stmt] = []
-        for i in range(each):
-            nth = Binary("floormod", add(multiply(turn, imm(each)), imm(i)), imm(lines))
-            place = add(taps[last], multiply(nth, imm(line)))
-            for value in _values(column, following):
-                at = {**outer, **taps, block: value, last: place, roles.lane.var: imm(0)}
-                fetched = substitute_prim(weight, at)
-                fetches.append(Evaluate(Intrinsic("prefetch", (fetched,), weight.dtype)))
-        return sequence(fetches)
-
-    return ahead
-
-
-def _values(part: Part, at: PrimExpr) -> tuple[PrimExpr, ...]:
-    first = add(part.begin, multiply(at, imm(part.size)))
-    return tuple(add(first, imm(i)) for i in range(part.size))
-
-
-def _tile(roles: Roles, blocks: tuple[PrimExpr, ...], rows: tuple[PrimExpr, ...]) -> Tile:
-    whole = [imm(i) for i in range(roles.width)]
-    # The tile's rows are loaded first and stay: weights, so that pixels come one at a time.
-    return Tile(
-        row=None if roles.block is None else roles.block.var,
-        rows=blocks,
-        column=tuple(a.var for a in roles.inside),
-        columns=tuple((r,) if roles.line is None else (r, p) for r in rows for p in whole),
-        lane=PrimVar("lane"),
-        lanes=length_of(roles.lane),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Seeing:
-    """What a tile sees of the taps.
-
-    Attributes:
-        taps: The taps, with the edges that are not certain.
-        seen: Which pixels see what.
-        at: The pixel, where loops over taps depend on it.
-    """
-
-    taps: Taps
-    seen: Seen
-    at: Values
-
-
-def _seeing(part: Part, tile: Tile, roles: Roles, taps: Taps) -> Seeing:
-    if part.seen is None:
-        ((pixel,),) = tile.columns
-        at_border = replace(taps, inside=frozenset())
-        return Seeing(at_border, frozenset({0}), {roles.pixel.var: pixel})
-    if number(roles.pixel.extent) is None:  # parts are such that all is seen
-        outside = tuple(e for e in taps.edges if e.axis not in taps.inside)
-        taps = replace(taps, edges=outside)
-    return Seeing(taps, part.seen, {})
-
-
-def _micro_kernel(
-    nest: Nest,
-    reduction: Reduction,
-    tile: Tile,
-    seeing: Seeing,
-    outer: Values,
-    ahead: Ahead | None,
-) -> Stmt:
-    outer = {**outer, **seeing.at}
-    here = {**outer, nest.axes[-1].var: tile.lane}
-    size = len(tile.rows) * len(tile.columns) * tile.lanes
-    buffer = Buffer("acc", (imm(size),), reduction.value.dtype, scope="local")
-    value = substitute_prim(reduction.value, here)
-
-    def step(at: Values, some: frozenset[int]) -> Stmt:
-        return accumulate(tile, reduction, substitute_prim(value, at), buffer, only=some)
-
-    start = fill(tile, reduction.identity, buffer)
-    finish = substitute_stmt(with_init(reduction, nest.finish), here)
-    done = write_back(tile, reduction, finish, buffer)
-    steps = seeing.taps.loops(seeing.seen, outer, step, ahead)
-    return Allocate(buffer, Seq((start, steps, done)))
-
-
-def _var(axis: Axis | None) -> PrimVar | None:
-    return None if axis is None else axis.var
+BLOCKED_UNPADDED = by_steps(
+    "blocked_unpadded",
+    _match_unpadded,
+    _decide,
+    _legal,
+    nest=lambda found: found.written,
+    steps=schedule_blocked,
+    count=2,
+)

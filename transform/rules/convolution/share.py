@@ -17,10 +17,7 @@ from unity.machine.target import Target
 
 from ...blocks.extents import number
 from ...blocks.nest import Axis
-from ...tactics.threads import parallel
-
-UNEVEN = 1.1
-"""How many times its fair part the thread that has most may have."""
+from ...tactics.threads import is_fair, parallel
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def shared(
             representative_extent(axis.extent, IMAGE) if axis in unknown else number(axis.extent)
         )
         points *= known or 1
-    cut = next((a for a in preferred if a in unknown or _is_fair(a, threads)), None)
+    cut = next((a for a in preferred if a in unknown or is_fair(number(a.extent), threads)), None)
     if cut is None or threads == 1 or points < grain * threads:
         named = [(_name(a), a.extent) for a in domain]
 
@@ -99,8 +96,3 @@ def _name(axis: Axis) -> str:
 
 def _anywhere(axis: Axis, place: PrimExpr) -> Coordinate:
     return Coordinate(place, place, number(axis.extent))
-
-
-def _is_fair(axis: Axis, threads: int) -> bool:
-    length = number(axis.extent)
-    return length is not None and -(-length // threads) * threads <= UNEVEN * length

@@ -20,7 +20,7 @@ from unity.machine.target import Target
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest, Reduction
 from ...roles.row_group import RowGroup, few_long_rows, row_group, substituted
-from ..contraction.plain import plain
+from ..contraction.plain import PLAIN
 from ..contraction.split_reduction import unit_of
 from ..rule import Legal, Neighbourhood, Rule, worth
 from ..stages import Stages
@@ -67,8 +67,8 @@ def _write(found: Rows, how: RowSteps, target: Target) -> Stmt:
     return IfThen(long, _shared(group, private, how, target), whole)
 
 
-ROWS = Rule(
-    "rows",
+LONG_ROWS = Rule(
+    "long_rows",
     _match,
     decide=lambda found, target: row_steps(found.group, target),
     legal=_legal,
@@ -178,6 +178,6 @@ def _total(stage: Nest, partial: Buffer, pieces: int, target: Target) -> Stmt:
     slot = Axis(PrimVar("slot"), imm(pieces + 1))
     value = Load(partial, (slot.var,))
     whole = Reduction(reduction.op, (slot,), value, reduction.init, reduction.result)
-    result = plain(replace(stage, axes=(), reduction=whole), target)
-    assert result is not None
-    return result
+    found = PLAIN.on(replace(stage, axes=(), reduction=whole), target)
+    assert found is not None
+    return found.stmt()

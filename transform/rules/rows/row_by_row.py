@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import multiply
 from unity.ir.stmt import Allocate, Buffer, Stmt
-from unity.ir.visit import stmt_exprs, substitute_stmt, walk_stmt
+from unity.ir.visit import substitute_stmt
 from unity.machine.target import Target
 
-from ...blocks.access import known_of, place, step
 from ...blocks.extents import number, product
 from ...blocks.nest import Nest
 from ...blocks.tree import sequence
@@ -25,12 +24,21 @@ from ...roles.lanes import lanes_for
 from ...roles.row_group import LONG, RowGroup
 from ...tactics.row_storage import stored_in_rows
 from ...tactics.threads import parallel
-from ..elementwise import costly
+from .passes import (
+    COSTLY_VECTORS,
+    DIRECT,
+    VECTORS,
+    bits_of,
+    cost_of,
+    is_costly,
+    read_in_one_pass,
+    steps_of,
+)
 from .prefetch import ahead, busiest
-from .row_pass import DIRECT, RowPass
+from .row_pass import RowPass
 
-COSTLY_VECTORS, VECTORS, VECTORS_UNKNOWN = 2, 8, 4
-"""Vectors in a step: where they take many instructions, else, and where rows may be short."""
+VECTORS_UNKNOWN = 4
+"""Vectors in a step where rows may be short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +87,12 @@ class Walk:
     def unroll(self, stages: Sequence[Nest], extent: PrimExpr) -> int:
         """Vectors in a step of a pass over so many elements."""
         length = number(extent)
-        unroll = self.how.costly_vectors if self._costly(stages) else self.how.vectors
+        unroll = self.how.costly_vectors if is_costly(stages) else self.how.vectors
         return unroll if length is None else max(1, min(unroll, -(-length // self.lanes)))
 
     def cost(self, stages: Sequence[Nest]) -> int:
         """Simple operations for each element."""
-        return sum(1 + 8 * costly(_exprs(s)) for s in stages)
-
-    def _costly(self, stages: Sequence[Nest]) -> bool:
-        return any(costly(_exprs(s)) for s in stages)
+        return cost_of(stages)
 
 
 def walk_of(
@@ -103,12 +108,12 @@ def walk_of(
         room: Whether there may be buffers of whole rows.
     """
     last = group.inner[-1].extent
-    lanes = lanes_for(_bits(group), target.vector_bits, last)
-    silent = private & _read_in_one_pass(group)
+    lanes = lanes_for(bits_of(group), target.vector_bits, last)
+    silent = private & read_in_one_pass(group)
     length = number(last)
     short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
     group, local = stored_in_rows(group, private, silent, lanes, short, room)
-    return Walk(group, tuple(_steps(group)), how, lanes, tuple(local), frozenset(silent))
+    return Walk(group, tuple(steps_of(group)), how, lanes, tuple(local), frozenset(silent))
 
 
 def rows(group: RowGroup, private: set[Buffer], how: RowSteps, target: Target) -> Stmt:
@@ -147,60 +152,3 @@ def rows(group: RowGroup, private: set[Buffer], how: RowSteps, target: Target) -
     cost = walk.cost([s for s in group.stages if not group.is_scalar(s)])
     work = multiply(product([a.extent for a in group.inner]), imm(cost))
     return parallel(domain, work, how.grain, at_row)
-
-
-def _steps(group: RowGroup) -> list[Nest | tuple[Nest, ...]]:
-    """Passes over the row, and stages between them that work on one number.
-
-    A stage joins the pass before it unless it needs the result of a reduction there.
-    """
-    steps: list[Nest | tuple[Nest, ...]] = []
-    pending: set[Buffer] = set()
-    for stage in group.stages:
-        if group.is_scalar(stage):
-            steps.append(stage)
-            continue
-        last = steps[-1] if steps else None
-        if isinstance(last, tuple) and not any(x.buffer in pending for x in stage.loads()):
-            steps[-1] = (*last, stage)
-        else:
-            steps.append((stage,))
-            pending = set()
-        if stage.reduction is not None:
-            pending |= {s.buffer for s in stage.stores()}
-    return steps
-
-
-def _read_in_one_pass(group: RowGroup) -> set[Buffer]:
-    """The buffers of elements that are not read after the pass that writes them."""
-    found: set[Buffer] = set()
-    steps = [s if isinstance(s, tuple) else (s,) for s in _steps(group)]
-    for at, step_ in enumerate(steps):
-        later = {x.buffer for s in steps[at + 1 :] for each in s for x in each.loads()}
-        for stage in step_:
-            if stage.reduction is None and not group.is_scalar(stage):
-                found |= {s.buffer for s in stage.stores()} - later
-    return found
-
-
-def _exprs(stage: Nest) -> list[PrimExpr]:
-    """What is computed for each element."""
-    if stage.reduction is not None:
-        return [stage.reduction.value]
-    return [e for s in walk_stmt(stage.finish) for e in stmt_exprs(s)]
-
-
-def _bits(group: RowGroup) -> int:
-    """The widest element that moves along a row, or is summed there."""
-    known, var = known_of((*group.rows, *group.inner)), group.inner[-1].var
-    widths: list[int] = []
-    for stage in group.stages:
-        if group.is_scalar(stage):
-            continue
-        if stage.reduction is not None:
-            widths.append(stage.reduction.value.dtype.bits)
-        else:
-            widths += [s.buffer.dtype.bits for s in stage.stores()]
-        moving = [x for x in stage.loads() if step(place(x, known), var) != 0]
-        widths += [x.buffer.dtype.bits for x in moving]
-    return max(widths)

@@ -28,9 +28,7 @@ from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
 from ...tactics.register_tile import Values, finished, joined, loops
 from ...tactics.result import with_init
-
-DIRECT = 8
-"""Vectors up to which a row is written out without a loop."""
+from .passes import DIRECT
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,13 @@ from .loops.reorder import reorder
 from .loops.split import split
 from .loops.tile import tile
 from .loops.unroll import unroll
+from .loops.unswitch import unswitch
 from .loops.vectorize import vectorize
 from .reduction.decompose_reduction import decompose_reduction
 from .reduction.fuse_reduction_epilogue import fuse_reduction_epilogue
 from .reduction.merge_reduction import merge_reduction
 from .reduction.rfactor import rfactor
+from .reduction.skip_padding import skip_padding
 from .sampling.sample_categorical import check_decision, sample_categorical
 from .sampling.sample_compute_location import compute_locations
 from .sampling.sample_partitioned_tile import check_partitioned_tile, sample_partitioned_tile
@@ -54,6 +56,8 @@ from .storage.set_axis_separator import set_axis_separator
 from .storage.set_scope import set_scope
 from .storage.storage_align import storage_align
 from .storage.store_at import store_at
+from .storage.store_in import store_in
+from .storage.stream_stores import stream_stores
 from .storage.transform_layout import transform_layout
 from .storage.write_at import write_at
 
@@ -103,17 +107,21 @@ __all__ = [
     "sample_perfect_tile",
     "set_axis_separator",
     "set_scope",
+    "skip_padding",
     "specialize",
     "specialize_when",
     "split",
     "storage_align",
     "store_at",
+    "store_in",
+    "stream_stores",
     "tensorize",
     "tile",
     "transform_block_layout",
     "transform_layout",
     "unannotate",
     "unroll",
+    "unswitch",
     "vectorize",
     "write_at",
 ]

@@ -73,6 +73,11 @@ class LoopSteps(State):
         return self._loops("peel", (loop, first, last), done)
 
     @step
+    def unswitch(self, loop: LoopRef) -> tuple[LoopRef, ...]:
+        """A choice that a loop does not change is made before it; gives the loops of both ways."""
+        return self._loops("unswitch", (loop,), p.unswitch(self.func, self._var(loop)))
+
+    @step
     def fuse_siblings(self, *loops: LoopRef) -> LoopRef:
         """Loops that stand one behind another become one, which does what all of them did."""
         return self._loop("fuse_siblings", loops, p.fuse_siblings(self.func, self._vars(loops)))

@@ -36,3 +36,8 @@ class ReductionSteps(State):
         done = p.rfactor(self.func, self._var(loop), factor_axis, place)
         given = () if at is None else (at,)
         return self._block("rfactor", (loop, factor_axis, *given), done)
+
+    @step
+    def skip_padding(self, block: AnyBlock) -> None:
+        """Steps of a reduction that read padding are not done: the choice becomes a predicate."""
+        self._do("skip_padding", (as_ref(block),), p.skip_padding(self.func, name_of(block)))

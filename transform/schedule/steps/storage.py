@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.script.printer import text
+
 from .. import primitives as p
 from ..arguments import step
+from ..condition import Condition, condition_of
 from ..index_map import AnyMap, as_map
 from ..refs import AnyBlock, BlockRef, LoopRef, Memory
 from ..state import State, as_ref, name_of
@@ -77,14 +80,20 @@ class StorageSteps(State):
 
     @step
     def reindex_cache_read(
-        self, block: AnyBlock, index: int | str, scope: Memory, index_map: AnyMap
+        self,
+        block: AnyBlock,
+        index: int | str,
+        scope: Memory,
+        index_map: AnyMap,
+        place: int | None = None,
     ) -> BlockRef:
         """A block reads a copy laid out by a map of its axes; gives the block that copies."""
         self._require_scope("reindex_cache_read", scope)
         m = as_map(index_map)
         name, k = self._at_access("reindex_cache_read", block, index, "read")
-        done = p.reindex_cache_read(self.func, name, k, scope, m)
-        return self._block("reindex_cache_read", (as_ref(block), index, scope, m), done)
+        done = p.reindex_cache_read(self.func, name, k, scope, m, place)
+        given = () if place is None else (place,)
+        return self._block("reindex_cache_read", (as_ref(block), index, scope, m, *given), done)
 
     @step
     def reindex_cache_write(
@@ -137,6 +146,21 @@ class StorageSteps(State):
         self._do("store_at", (as_ref(block), index, loop), done)
 
     @step
+    def store_in(
+        self, block: AnyBlock, index: int | str, other: AnyBlock, place: int | str
+    ) -> None:
+        """A temporary that a block writes lies where another block writes later."""
+        name, k = self._at_access("store_in", block, index, "write")
+        host, at = self._at_access("store_in", other, place, "write")
+        done = p.store_in(self.func, name, k, host, at)
+        self._do("store_in", (as_ref(block), index, as_ref(other), place), done)
+
+    @step
+    def stream_stores(self, parameter: int | str) -> None:
+        """What is stored to a parameter, by its name or place, goes past the caches."""
+        self._do("stream_stores", (parameter,), p.stream_stores(self.func, parameter))
+
+    @step
     def rolling_buffer(self, block: AnyBlock, index: int | str, loop: LoopRef) -> None:
         """Iterations of a loop leave to the next what it needs of a temporary, too."""
         name, k = self._at_access("rolling_buffer", block, index, "write")
@@ -152,13 +176,16 @@ class StorageSteps(State):
         at: LoopRef,
         shared_by: LoopRef | None = None,
         distance: int = 1,
+        when: Condition | None = None,
     ) -> BlockRef:
         """What a block reads in a later iteration of a loop is asked for; gives what asks."""
         shared = None if shared_by is None else self._var(shared_by)
         ahead, here = self._var(loop), self._var(at)
         name, k = self._at_access("prefetch", block, index, "read")
-        done = p.prefetch(self.func, name, k, ahead, here, shared, distance)
-        args = (as_ref(block), index, loop, at, shared_by, distance)
+        fact = None if when is None else condition_of(when, self.func)
+        done = p.prefetch(self.func, name, k, ahead, here, shared, distance, fact)
+        said = None if fact is None else text(fact)
+        args = (as_ref(block), index, loop, at, shared_by, distance, said)
         return self._block("prefetch", args, done)
 
     @step

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import reduce
 
 from unity.errors import UnityError
+from unity.frontend.broadcasting import broadcast
+from unity.frontend.sizes import ARITHMETIC, COMPARISONS, LOGIC, choose, combine, exact_divide
 from unity.ir.dtype import BOOL, FLOAT64, dtype
 from unity.ir.graph import Expr
 
-from .broadcasting import broadcast
 from .node import Converter, Node, Value
-from .sizes import ARITHMETIC, COMPARISONS, LOGIC, choose, combine, exact_divide
 
 _BINARY = {
     "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "And": "logical_and",

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from unity.frontend.emission import Gap
 from unity.ir.dims import Dim
 from unity.ir.graph import Expr
 
-from .node import Gap, Node
+from .node import Node
 
 Function: TypeAlias = "Callable[[Node, Expr], Expr]"
 """An activation."""

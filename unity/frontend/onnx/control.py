@@ -5,10 +5,10 @@ from __future__ import annotations
 import onnx
 
 from unity.errors import UnityError
+from unity.frontend.sizes import Sizes
 from unity.ir.graph import Body, Expr, If, Tuple
 
 from .node import Converter, Node, Value
-from .sizes import Sizes
 
 
 def _if(node: Node) -> list[Value]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from unity.frontend.emission import FOLDED
 from unity.ir.dims import Dim, SymDim
 from unity.ir.dtype import INT64, dtype
 from unity.ir.graph import Constant
 
-from .node import FOLDED, Converter, Node, Value
+from .node import Converter, Node, Value
 from .tensors import dtype_of
 
 

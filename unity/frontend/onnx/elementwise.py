@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from unity.frontend.sizes import Sizes
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from unity.ir.graph import Constant, Expr
 
 from .node import Converter, Node, Value
-from .sizes import Sizes
 from .tensors import dtype_of
 
 _UNARY = {

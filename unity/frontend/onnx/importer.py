@@ -14,6 +14,9 @@ import numpy as np
 import onnx
 
 from unity.errors import InternalError, UnityError, UnsupportedError
+from unity.frontend.broadcasting import Broadcasts
+from unity.frontend.emission import Gap
+from unity.frontend.sizes import Sizes
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, dim, equal
 from unity.ir.dtype import Array
@@ -24,13 +27,11 @@ from unity.ir.types import TensorType, Type
 from unity.op.builder import GraphBuilder, identifier, plain_identifier
 from unity.op.infer import infer_type
 
-from .broadcasting import Broadcasts
 from .expand import expand, node_types
 from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
-from .node import Gap, Node, Value
-from .sizes import Sizes
+from .node import Node, Value
 from .table import converter_of
 from .tensors import array_of, check_declared, dtype_of
 

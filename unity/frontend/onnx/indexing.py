@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity.errors import UnityError
+from unity.frontend.sizes import Sizes
 from unity.ir.dims import Dim, always_ge, dim
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
-from .sizes import Sizes
 
 
 def _gather(node: Node) -> Value:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.errors import UnityError
+from unity.frontend.sizes import is_symbolic
 from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, floordiv
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
-from .sizes import is_symbolic
 
 
 def per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:

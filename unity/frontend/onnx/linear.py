@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, equal
-from unity.ir.graph import Expr
+from unity.frontend.products import matmul
 
-from .broadcasting import broadcast
 from .node import Converter, Node, Value
-from .sizes import is_symbolic
 
 
 def _matmul(node: Node) -> Value:
     return matmul(node, node.tensor(0), node.tensor(1))
-
-
-def matmul(node: Node, a: Expr, b: Expr) -> Expr:
-    """The product; symbolic dims that must be equal are asserted to be."""
-    a, b = broadcast(node, (a, b), inner=2)
-    return node.op("matmul", a, _inner_aligned(node, a, b))
-
-
-def _inner_aligned(node: Node, a: Expr, b: Expr) -> Expr:
-    """`b` with its inner dim asserted to be that of `a`, where they are symbols."""
-    left, right = node.shape_of(a), node.shape_of(b)
-    wanted = list(right)
-    inner = -2 if len(right) > 1 else -1
-    if left and right and _may_differ(left[-1], right[inner]):
-        wanted[inner] = left[-1]
-    return b if tuple(wanted) == right else node.assert_shape(b, tuple(wanted))
-
-
-def _may_differ(a: Dim, b: Dim) -> bool:
-    return not equal(a, b) and (is_symbolic(a) or is_symbolic(b))
 
 
 def _gemm(node: Node) -> Value:

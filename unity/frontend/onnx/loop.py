@@ -17,15 +17,16 @@ import numpy as np
 import onnx
 
 from unity.errors import UnityError
+from unity.frontend.emission import Gap
+from unity.frontend.sizes import Sizes
 from unity.ir.dims import Dim, as_dim, bounds, dim_max, equal
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
 from unity.ir.types import TensorType
 from unity.op.argument import shape_text
 
-from .node import Converter, Gap, Node, Value
+from .node import Converter, Node, Value
 from .scan import kept
-from .sizes import Sizes
 from .tensors import array_of, check_declared
 
 if TYPE_CHECKING:

@@ -7,24 +7,18 @@ with `Node.gap`; an attribute that it never read counts as such.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import onnx
 
 from unity.errors import Span, UnityError
-from unity.ir.dims import Dim, Symbol, equal, symbols_of
-from unity.ir.dtype import BOOL, Array, DType, dtype
-from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
-from unity.ir.types import Shape, ShapeType, TensorType
-from unity.op.call import call_op
-from unity.op.infer import infer_type
-from unity.op.registry import RefArg
-from unity.op.table import OPS
+from unity.frontend.emission import Emission
+from unity.frontend.sizes import Sizes, sizes_of_array
+from unity.ir.dims import Dim
+from unity.ir.dtype import BOOL, Array, dtype
+from unity.ir.graph import Constant, Expr
 
-from .broadcasting import broadcast
-from .sizes import Sizes, is_symbolic, sizes_of_array
 from .tensors import array_of
 
 if TYPE_CHECKING:
@@ -32,15 +26,9 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = "Expr | Sizes"
 Converter: TypeAlias = "Callable[[Node], Value | list[Value] | tuple[Value, ...]]"
-FOLDED = 1 << 16
-"""Calls on constants are folded if the result has at most so many elements; passes do the rest."""
 
 
-class Gap(Exception):  # noqa: N818  (it is collected, not an error yet)
-    """Something a converter does not implement."""
-
-
-class Node:
+class Node(Emission):
     """A node and the graph it stands in."""
 
     def __init__(self, proto: onnx.NodeProto, graph: GraphImporter, version: int) -> None:
@@ -49,16 +37,9 @@ class Node:
         self.version = version
         self.attributes = {a.name: a for a in proto.attribute}
         self.unread = set(self.attributes)
-        self.span = Span.of_node(graph.model.name, f"{self.label} ({proto.op_type})")
-
-    def gap(self, what: str) -> Gap:
-        """That something is not implemented; to be raised."""
-        return Gap(what)
-
-    def symbolic_gap(self, what: str, *sizes: Dim) -> Gap:
-        """That something is not implemented while sizes are unknown, and how to fix them."""
-        names = ", ".join(f'"{n}": ...' for n in sorted(s.name for s in symbols_of(*sizes)))
-        return Gap(f"{what}; compile with sizes: dynamic={{{names}}}" if names else what)
+        label = proto.name or next((o for o in proto.output if o), proto.op_type)
+        span = Span.of_node(graph.model.name, f"{label} ({proto.op_type})")
+        super().__init__(graph.builder, graph.broadcasts, label, span)
 
     # Inputs.
 
@@ -85,16 +66,6 @@ class Node:
     def optional(self, index: int) -> Expr | None:
         """An input as a tensor, if it is given."""
         return self.tensor(index) if self.has(index) else None
-
-    def materialize(self, sizes: Sizes) -> Expr:
-        """A tensor of sizes."""
-        known = sizes.constant()
-        if known is not None:
-            return Constant(known)
-        if sizes.dims.ndim == 0:
-            return self.op("dims", sizes.flat[0], dtype=sizes.dtype)
-        vector = self.op("dims", sizes.flat, dtype=sizes.dtype)
-        return vector if sizes.dims.ndim == 1 else self.op("reshape", vector, sizes.dims.shape)
 
     def sizes(self, index: int) -> Sizes | None:
         """An input whose elements are known: sizes, or a small constant of whole numbers."""
@@ -143,28 +114,6 @@ class Node:
 
     # Types.
 
-    def type_of(self, value: Expr) -> TensorType:
-        """The type of a tensor."""
-        found = infer_type(value, self.graph.builder.signatures)
-        if not isinstance(found, TensorType):
-            raise UnityError("takes a tensor")
-        return found
-
-    def shape_of(self, value: Expr) -> Shape:
-        """The shape of a tensor."""
-        found = self.type_of(value)
-        if not isinstance(found.shape, tuple):
-            raise self.gap(
-                "an input of unknown rank; fix sizes it follows from with `dynamic={...}`"
-            )
-        return found.shape
-
-    def dtype_of(self, value: Expr) -> DType:
-        """The dtype of a tensor."""
-        found = self.type_of(value).dtype
-        assert found is not None
-        return found
-
     def rank(self, index: int) -> int:
         """The rank of an input."""
         return len(self.shape_of(self.tensor(index)))
@@ -174,12 +123,6 @@ class Node:
         kind = self.dtype_of(self.tensor(index))
         if kind != BOOL:
             raise UnityError(f"its condition must be bool, got {kind}")
-
-    def axis(self, value: int, rank: int) -> int:
-        """An axis counted from the front."""
-        if not -rank <= value < max(rank, 1):
-            raise UnityError(f"axis {value} is out of range for rank {rank}")
-        return value % rank if rank else 0
 
     # Attributes.
 
@@ -242,95 +185,3 @@ class Node:
             wanted = onnx.AttributeProto.AttributeType.Name(kind)
             raise UnityError(f"the attribute {name!r} must be of type {wanted}")
         return found
-
-    # Emission.
-
-    @property
-    def label(self) -> str:
-        """What bindings made for this node are called."""
-        return self.proto.name or next((o for o in self.proto.output if o), self.proto.op_type)
-
-    def op(self, name: str, *args: object, **attrs: object) -> Expr:
-        """The result of an operator: bound to a variable; folded if it is constant and small."""
-        known = self.graph.builder.signatures
-        call = call_op(name, *args, span=self.span, signatures=known, **attrs)
-        return fold(call) or self.graph.builder.emit(call, self.label)
-
-    def field(self, value: Expr, index: int) -> Expr:
-        """One field of a tuple."""
-        return self.graph.builder.emit(TupleGet(value, index), f"{self.label}_{index}", self.span)
-
-    def number(self, value: float, like: Expr) -> Constant:
-        """A scalar constant of another tensor's dtype."""
-        return Constant(np.asarray(value).astype(self.dtype_of(like).numpy))
-
-    def cast(self, value: Expr, to: DType) -> Expr:
-        """A tensor as another dtype; itself if it has it."""
-        return value if self.dtype_of(value) == to else self.op("astype", value, dtype=to)
-
-    def binary(self, name: str, a: Expr, b: Expr) -> Expr:
-        """A broadcasting operator; which unknown dims are 1 shows at run time."""
-        return self.op(name, *broadcast(self, (a, b)))
-
-    def assert_shape(self, value: Expr, shape: Shape) -> Expr:
-        """A tensor whose shape is checked at run time."""
-        kind = TensorType(shape, self.dtype_of(value))
-        return self.graph.builder.match_cast(value, kind, f"{self.label}_checked", self.span)
-
-    def require(self, size: Dim, expected: Dim, what: str) -> None:
-        """Check at run time that two sizes are equal, where that is not known.
-
-        `what` is said of the node if they are not: "reads_nothing".
-        """
-        if not equal(size, expected):
-            kind, name = ShapeType((expected,)), f"{self.label}_{what}"
-            self.graph.builder.match_cast(ShapeValue((size,)), kind, name, self.span)
-
-    def sized(self, size: Dim, name: str) -> Symbol:
-        """A new symbol that has the value of a size at run time."""
-        symbol = self.graph.builder.fresh(name)
-        self.graph.builder.match_cast(
-            ShapeValue((size,)), ShapeType((symbol,)), f"{self.label}_size", self.span
-        )
-        return symbol
-
-
-def fold(call: Call) -> Constant | None:
-    """The constant that a call on constants gives, if it is small."""
-    args: list[RefArg] = []
-    for arg in call.args:
-        known = _known(arg)
-        if known is None:
-            return None
-        args.append(known)
-    row = OPS[getattr(call.callee, "name", "")]
-    result = infer_type(call, {})
-    if row.reference is None or not isinstance(result, TensorType):
-        return None
-    if not isinstance(result.shape, tuple) or any(is_symbolic(d) for d in result.shape):
-        return None
-    if any(_mentions_symbol(v) for v in call.attrs.values()):
-        return None
-    if prod(d for d in result.shape if isinstance(d, int)) > FOLDED:
-        return None
-    value = row.reference(args, call.attrs)
-    return Constant(np.array(value, order="C")) if isinstance(value, np.ndarray) else None
-
-
-def _mentions_symbol(value: object) -> bool:
-    if isinstance(value, tuple):
-        return any(_mentions_symbol(v) for v in value)
-    return not isinstance(value, DType | str | int | float | None)
-
-
-def _known(arg: Expr) -> RefArg | None:
-    match arg:
-        case Constant(data):
-            return data
-        case ShapeValue(dims) if not any(is_symbolic(d) for d in dims):
-            return tuple(int(d) for d in dims if isinstance(d, int))
-        case Tuple(fields):
-            arrays = [f.data for f in fields if isinstance(f, Constant)]
-            return tuple(arrays) if len(arrays) == len(fields) else None
-        case _:
-            return None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.errors import UnityError
+from unity.frontend.sizes import is_symbolic
 from unity.ir.dims import Dim, equal
 from unity.ir.dtype import INT64
 from unity.ir.graph import Expr, Scan, Tuple
@@ -18,7 +19,6 @@ from unity.ir.types import Shape, TensorType
 
 from .cells import Cell, Function, Step, activations, gru, lstm, rnn
 from .node import Converter, Node, Value
-from .sizes import is_symbolic
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

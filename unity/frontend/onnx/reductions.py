@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unity.frontend.sizes import sizes_of
 from unity.ir.dims import product
 from unity.ir.dtype import BOOL, FLOAT64
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
-from .sizes import sizes_of
 
 Reducer = Callable[["Reduction", Expr], Expr]
 _SINCE_INPUT = {"ReduceSum": 13}

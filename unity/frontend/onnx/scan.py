@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.errors import UnityError, UnsupportedError
+from unity.frontend.sizes import Sizes
 from unity.ir.dims import equal
 from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import TensorType
 
 from .node import Converter, Node, Value
-from .sizes import Sizes
 from .tensors import check_declared
 
 

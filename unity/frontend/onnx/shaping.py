@@ -8,13 +8,13 @@ from math import prod
 import numpy as np
 
 from unity.errors import UnityError
+from unity.frontend.broadcasting import broadcast_shapes
+from unity.frontend.sizes import MOST, Sizes, sizes_of
 from unity.ir.dims import Dim, bounds, dim, equal, product
 from unity.ir.graph import Expr
 from unity.ir.types import Shape
 
-from .broadcasting import broadcast_shapes
 from .node import Converter, Node, Value
-from .sizes import MOST, Sizes, sizes_of
 
 
 def _shape(node: Node) -> Value:

@@ -5,15 +5,33 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.transform.tensor.kernels import assert_same
+from tests.transform.tensor.kernels import after, assert_same
+from unity.ir.dims import Dim, dim
 from unity.ir.equality import first_difference
+from unity.ir.prim_expr import imm
+from unity.ir.stmt import Allocate, For, IfThen, PrimFunc
+from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.script import parse
+from unity.transform.passes import Context
+from unity.transform.rules.default import schedule
 from unity.transform.schedule import AppliedRule, Schedule, default_rules, default_schedule
+from unity.transform.tensor import lowering
 
-from ..kernels import unscheduled
-from .test_panels import SHORT, SHORTEST, TARGETS, WIDE, kernel
+from ..kernels import cell, unscheduled
+
+WIDE = replace(Context().target, vector_bits=512, vector_registers=32)
+SHORT = replace(WIDE, vector_bits=256, vector_registers=16)
+SHORTEST = replace(WIDE, vector_bits=128, vector_registers=16)
+TARGETS = [WIDE, SHORT, SHORTEST]
+
+
+def kernel(x: tuple[Dim, ...], w: tuple[Dim, ...], columns: int) -> PrimFunc:
+    """The unscheduled kernel of matmul_packed."""
+    return unscheduled("matmul_packed", (x, w), {"columns": columns})[0]
 
 
 def packed(rows: int, target: Target, depth: int = 64, panels: int = 4) -> AppliedRule:
@@ -30,9 +48,8 @@ def packed(rows: int, target: Target, depth: int = 64, panels: int = 4) -> Appli
 def test_sums_fit_the_registers_and_keep_them_busy(target: Target, rows: int) -> None:
     vectors = 4 if target.vector_registers == 32 else 2
     how = packed(rows, target).decisions
-    held = how["rows"] * vectors * how["sums"]
-    assert held + vectors + 1 <= target.vector_registers
-    assert held >= 8 or how["rows"] * vectors > 4
+    assert how["rows"] * vectors + vectors + 1 <= target.vector_registers
+    assert how["accumulators"] == 8
     if rows == 128:
         assert how["rows"] == (target.vector_registers - 1 - vectors) // vectors
 
@@ -86,14 +103,120 @@ def test_a_product_with_an_epilogue_is_a_program(rows: int) -> None:
     assert_same(func, sch.func, {})
 
 
+ROWS, DEPTH = dim("rows"), dim("depth")
+
+
+@pytest.mark.rotated(1)
+@settings(max_examples=3)
+@given(
+    rows=st.integers(0, 16),
+    known=st.booleans(),
+    depth=st.sampled_from([3, 6, 12]),
+    count=st.integers(1, 2),
+    missing=st.integers(0, 15),
+    target=st.sampled_from([SHORT, SHORTEST]),
+    threads=st.integers(1, 3),
+    near=st.booleans(),
+    lowers=st.booleans(),
+)
+def test_laid_out_it_computes_the_same(
+    rows: int,
+    known: bool,
+    depth: int,
+    count: int,
+    missing: int,
+    target: Target,
+    threads: int,
+    near: bool,
+    lowers: bool,
+) -> None:
+    width = target.vector_bits // 32
+    columns = max(1, count * width - missing)
+    func = kernel((rows if known else ROWS, depth), (-(-columns // width), depth, width), columns)
+    far = target.l2_bytes if near else depth * width * 4 * 6
+    here = replace(target, threads=threads, l2_bytes=far)
+    done = schedule(func, here)
+    assert_same(func, after(done, *lowering()) if lowers else done, {"rows": rows})
+
+
+def test_depth_may_be_unknown() -> None:
+    func = kernel((ROWS, DEPTH), (2, DEPTH, 8), 13)
+    sch = default_schedule(func, SHORTEST)
+    assert "lay_out" not in {step.name for step in sch.trace}
+    low = after(sch.kernel(), *lowering())
+    for sizes in ({"rows": 7, "depth": 6}, {"rows": 1, "depth": 1}):
+        assert_same(func, low, sizes)
+
+
+@pytest.mark.parametrize("rows", [13, ROWS])
+def test_what_is_left_of_rows_is_one_tile(rows: Dim) -> None:
+    func = kernel((rows, 8), (1, 8, 16), 16)
+    done = after(default_schedule(func, SHORT).kernel(), *lowering()[:3])
+    tiles = [s.body for s in walk_stmt(done.body) if isinstance(s, For) and s.kind == "serial"]
+    heights = {s.extent for t in tiles for s in walk_stmt(t) if isinstance(s, For)}
+    left = {s.condition for s in walk_stmt(done.body) if isinstance(s, IfThen)}
+    assert heights >= {imm(n) for n in ((5, 3) if rows == 13 else (6, 5, 4, 3))}
+    assert len(left) == (0 if rows == 13 else 5)
+
+
+def test_tiles_of_few_sums_have_them_several_times() -> None:
+    func = kernel((ROWS, 64), (1, 64, 16), 16)
+    done = after(default_schedule(func, SHORT).kernel(), *lowering()[:4])
+    tails = [s.then for s in walk_stmt(done.body) if isinstance(s, IfThen)]
+    held = [sum(isinstance(x, Allocate) for x in walk_stmt(t)) for t in tails]
+    assert held == [4, 2, 2, 1, 1]  # of 2, 4, 6, 8 and 10 registers
+
+
+def test_of_unknown_rows_few_ask_for_nothing() -> None:
+    func = kernel((ROWS, 64), (3, 64, 64), 192)
+    sch = default_schedule(func, replace(WIDE, l2_bytes=64 << 10))
+    assert [step.args[-1] for step in sch.trace if step.name == "prefetch"] == ["rows >= 4"]
+
+
+@pytest.mark.parametrize(("depth", "runs"), [(64, 1), (256, 1), (512, 4), (509, 1)])
+def test_unknown_rows_take_long_panels_in_runs(depth: int, runs: int) -> None:
+    func = kernel((ROWS, depth), (3, depth, 16), 48)
+    (rule,) = default_rules(func, replace(SHORT, l2_bytes=128 << 10))
+    assert rule.decisions["runs"] == runs
+
+
+def test_no_rows_are_no_work_for_several_threads() -> None:
+    func = kernel((0, 3), (2, 3, 64), 100)
+    assert_same(func, schedule(func, replace(WIDE, threads=2)), {})
+
+
 @pytest.mark.parametrize(
     ("x", "w"),
-    [((2, 3, 5), (2, 2, 5, 8)), ((1, 1, 8), (2, 8, 8)), ((1, 4, 8), (2, 8, 8))],
-    ids=["a batch", "one row of rank 3", "one matrix of a batch"],
+    [
+        ((2, 3, 5), (2, 2, 5, 8)),
+        ((1, 1, 8), (2, 8, 8)),
+        ((1, 4, 8), (2, 8, 8)),
+        ((2, ROWS, 5), (2, 2, 5, 8)),
+    ],
+    ids=["a batch", "one row of rank 3", "one matrix of a batch", "a batch of unknown rows"],
 )
-def test_axes_of_one_point_and_batches(x: tuple[int, ...], w: tuple[int, ...]) -> None:
+def test_axes_of_one_point_and_batches(x: tuple[Dim, ...], w: tuple[int, ...]) -> None:
     func, _ = unscheduled("matmul_packed", (x, w), {"columns": 13})
     sch = default_schedule(func, SHORTEST)
     assert default_rules(func, SHORTEST)[0].rule == "packed"
     assert "lay_out" not in {step.name for step in sch.trace}
-    assert_same(func, sch.func, {})
+    assert_same(func, sch.func, {"rows": 3})
+
+
+@pytest.mark.parametrize(("rows", "units"), [(1, 8), (5, 6), ("n", 4)])
+def test_what_reads_chunks_point_by_point_stands_in_their_tile(rows: int | str, units: int) -> None:
+    func = cell(rows, units)
+    (rule,) = default_rules(func, SHORTEST)
+    assert rule.rule == "packed_read"
+    sch = default_schedule(func, SHORTEST)
+    assert "lay_out" not in {step.name for step in sch.trace}
+    held = [s.buffer.scope for s in walk_stmt(sch.func.body) if isinstance(s, Allocate)]
+    assert held == ["local", "local"]  # no chunk goes through memory
+    assert_same(func, after(sch.kernel(), *lowering()), {"n": 5})
+
+
+def test_chunks_that_nothing_reads_are_stored_where_they_belong() -> None:
+    func, _ = unscheduled("matmul_packed", ((ROWS, 6), (2, 6, 8)), {"columns": 12, "chunks": 2})
+    sch = default_schedule(func, SHORTEST)
+    assert default_rules(func, SHORTEST)[0].rule == "packed"
+    assert_same(func, after(sch.kernel(), *lowering()), {"rows": 3})

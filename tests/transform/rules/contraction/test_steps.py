@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.transform.rules.kernels import lowered
+from tests.transform.schedule.printed import difference
 from tests.transform.tensor.kernels import CPU, assert_same
 from unity import te
 from unity.ir.dims import dim
@@ -61,6 +62,25 @@ def test_few_and_many_rows_are_versions(monkeypatch: pytest.MonkeyPatch) -> None
         low = lowered(done, CPU)
         for n in (0, 1, 3, 4, 11):
             assert_same(before, low, {"n": n})
+
+
+def test_few_rows_of_columns_that_lie_across_are_dots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "TRANSPOSED_ROWS", 3)
+    a, b = te.placeholder((N, 9), "float32", "a"), te.placeholder((11, 9), "float32", "b")
+    k = te.reduce_axis(9, "k")
+    y = te.compute((N, 11), lambda i, j: te.sum(a[i, k] * b[j, k], [k]), "y")
+    z = te.compute((N, 11), lambda i, j: te.max_(y[i, j], 0.0), "z")
+    before = te.create_prim_func([a, b, z])
+    (rule,) = default_rules(before, CPU)
+    assert (rule.rule, rule.decisions["copied"]) == ("contraction", True)
+    sch = default_schedule(before, CPU)
+    steps = [step.name for step in sch.trace]
+    assert "specialize_when" in steps
+    assert "peel" in steps  # of what is summed, where there are few rows
+    assert "lay_out" not in steps
+    assert difference(sch.func, schedule(before, CPU)) is None
+    for n in (0, 2, 5):
+        assert_same(before, sch.func, {"n": n})
 
 
 def test_a_sum_that_may_trap_is_parted_by_steps() -> None:

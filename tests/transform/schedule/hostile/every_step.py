@@ -45,11 +45,12 @@ def next_steps(sch: Schedule) -> list[Step]:
         found += _of_both(block, loops)
         found += [("merge_reduction", (block, other)) for other in blocks]
         found += [("fuse_reduction_epilogue", (block, other)) for other in blocks]
+        found += [("store_in", (block, 0, other, 0)) for other in blocks]
     return found
 
 
 def _of_loop(loop: LoopRef) -> list[Step]:
-    names = ("parallel", "vectorize", "unroll", "add_unit_loop", "blockize")
+    names = ("parallel", "vectorize", "unroll", "unswitch", "add_unit_loop", "blockize")
     return [
         *((name, (loop,)) for name in names),
         *(("split", (loop, factors)) for factors in FACTORS),
@@ -71,11 +72,13 @@ def _of_nest(loops: Sequence[LoopRef]) -> list[Step]:
 
 def _of_block(block: str, axes: int) -> list[Step]:
     inner: list[Step] = [
-        (name, (block,)) for name in ("compute_inline", "reverse_compute_inline", "add_unit_loop")
+        (name, (block,))
+        for name in ("compute_inline", "reverse_compute_inline", "add_unit_loop", "skip_padding")
     ]
     for k in (0, 1):
         inner += [
             ("cache_read", (block, k, "local")),
+            ("stream_stores", (k,)),
             ("cache_write", (block, k, "local")),
             ("reindex", (block, "read", k)),
             ("reindex", (block, "write", k)),

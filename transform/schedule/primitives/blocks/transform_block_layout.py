@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unity.arith import Analyzer
 from unity.arith.iter_map import detect, inverse
-from unity.ir.prim_expr import PrimExpr, PrimVar, imm
-from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range
-from unity.ir.visit import substitute_stmt
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range, Stmt
+from unity.ir.visit import rewrite_stmt, substitute_stmt, walk_prim
 
 from ....blocks.legality import breach, commutes, keeps_order, late_init
 from ....blocks.site import Site
@@ -103,11 +104,22 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         raise illegal(where, "its inverse is not found")
     values: Values = dict(back.items())
     values |= {e: a.var for e, a in zip(outputs, axes, strict=True) if isinstance(e, PrimVar)}
+    known = Analyzer()
+    for axis in axes:
+        known = known.with_extent(axis.var, imm(0), axis.domain.extent)
+
+    def undivided(e: PrimExpr) -> PrimExpr | None:
+        divides = isinstance(e, Binary) and e.op in ("floordiv", "floormod")
+        return known.simplify(e) if divides and not _loads(e) else None
+
+    def over(s: Stmt) -> Stmt:
+        return rewrite_stmt(substitute_stmt(s, values), None, undivided)
+
     new = replace(
         block,
         axes=tuple(axes),
-        body=substitute_stmt(block.body, values),
-        init=None if block.init is None else substitute_stmt(block.init, values),
+        body=over(block.body),
+        init=None if block.init is None else over(block.init),
     )
     return Outcome(replaced(func, [(loops[0], around(made, with_regions(new)))]))
 
@@ -117,3 +129,7 @@ def _kind(where: str, block: Block, e: PrimExpr) -> AxisKind:
     if "S" in used and "R" in used:
         raise illegal(where, "an axis of it joins spatial and reduce axes")
     return used[0] if used else "S"
+
+
+def _loads(e: PrimExpr) -> bool:
+    return any(isinstance(x, Load) for x in walk_prim(e))

@@ -40,11 +40,12 @@ from .compute_at import made_by, nest_over, refuse_scope
 
 
 def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
-    """In each iteration of a loop, a block takes what was made of its source there.
+    """In each iteration of a loop, a block takes what was made of its sources there.
 
     Args:
         func: The prim func.
-        name: A block that reads one buffer made in the loop, at its axes.
+        name: A block that reads buffers made in the loop at its axes; dimensions that none of
+            them stands at (chunks side by side, say) must be made in one iteration.
         var: A loop before the block's nest.
 
     Raises:
@@ -100,35 +101,31 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     ):
         raise illegal(where, f"{output.name!r}, which it makes, is touched before it")
     inside = sites(loop.body, target)
-    maker, buffer = _source(where, func, block, inside)
-    for each in loops_of(scope_path(target)):
-        if driven(maker.block, each.var) - {"S"}:
-            raise illegal(where, f"{buffer.name!r} is complete only after {each.var.name!r}")
-    for other in loaded(block) - {buffer, output}:
+    sources = _sources(where, func, block, inside)
+    for maker, buffer in sources:
+        for each in loops_of(scope_path(target)):
+            if driven(maker.block, each.var) - {"S"}:
+                raise illegal(where, f"{buffer.name!r} is complete only after {each.var.name!r}")
+    for other in loaded(block) - {buffer for _, buffer in sources} - {output}:
         for access in accesses(func, other, path)[0]:
             shared = [s for s in loops_of(access.path) if any(s is x for x in target)]
             if access.order > first or shared:
                 raise illegal(where, f"{other.name!r}, which it reads, is made too late")
-    site = site_of(path)
-    region = next(r for r in block.reads if r.buffer is buffer)
-    axes = axes_of_index([r.begin for r in region.ranges], block)
-    if axes is None or any(r.extent != imm(1) for r in region.ranges):
-        raise illegal(where, f"it reads {buffer.name!r} elsewhere than at its axes")
-    if any(a.kind != "S" for a in axes):
-        raise illegal(where, f"it reduces over what it reads of {buffer.name!r}")
-    if not spans(axes, buffer.shape, site.known) or not site.covers_domain():
-        raise illegal(where, f"it is not known to run over all of {buffer.name!r}")
-    box = maker.fills(buffer)
-    maker_path, _ = block_path(func, maker.block.name)
-    whole = site_of(maker_path).fills(buffer)
-    full = [Range(imm(0), n) for n in buffer.shape]
-    if box is None or whole is None or not covers(whole, full, site.known):
-        raise illegal(where, f"what {maker.block.name!r} makes in an iteration is no known box")
+    site, ranges = site_of(path), dict[PrimVar, Range]()
+    if not site.covers_domain():
+        raise illegal(where, f"its loops are not known to run over all of {output.name!r}")
+    for maker, buffer in sources:
+        for axis, r in _taken(where, func, site, maker, buffer).items():
+            given = ranges.setdefault(axis, r)
+            same = site.known.equal(given.begin, r.begin) and site.known.equal(
+                given.extent, r.extent
+            )
+            if not same:
+                raise illegal(where, f"of {buffer.name!r} an iteration makes other points")
     refuse_moved(where, func, path, target)
     why = may_skip(scope_path(target))
     if why is not None:
         raise illegal(where, why)
-    ranges = dict(zip([a.var for a in axes], box, strict=True))
     ranges |= _kept(where, block, path, target, ranges)
     nest = nest_over(func, block, ranges, known_at(target))
     inner = replace(loop, body=sequence([loop.body, nest]))
@@ -152,9 +149,47 @@ def _kept(
     return found
 
 
-def _source(where: str, func: PrimFunc, block: Block, inside: list[Site]) -> tuple[Site, Buffer]:
-    """The one block in the loop that makes what a block reads."""
+def _sources(
+    where: str, func: PrimFunc, block: Block, inside: list[Site]
+) -> list[tuple[Site, Buffer]]:
+    """The blocks in the loop that make what a block reads, one for each buffer."""
     found = [(s, r.buffer) for s in inside for r in s.block.writes if r.buffer in loaded(block)]
-    if len(found) != 1 or not sole_store(found[0][0].block, found[0][1], func):
-        raise illegal(where, "not one block in the loop makes one buffer that it reads")
-    return found[0]
+    once = len({id(buffer) for _, buffer in found}) == len(found)
+    if not found or not once or not all(sole_store(s.block, b, func) for s, b in found):
+        raise illegal(where, "not one block in the loop makes each buffer that it reads")
+    return found
+
+
+def _taken(
+    where: str, func: PrimFunc, site: Site, maker: Site, buffer: Buffer
+) -> dict[PrimVar, Range]:
+    """Which points of its axes a block takes, of what is made of a buffer in an iteration.
+
+    A dimension that it reads at an axis tells them; of others, all that it reads must be made.
+    """
+    block = site.block
+    region = next(r for r in block.reads if r.buffer is buffer)
+    fixed = [
+        k
+        for k, r in enumerate(region.ranges)
+        if not (variables(r.begin) | variables(r.extent)) and buffer.shape[k] != imm(1)
+    ]
+    moving = [k for k in range(len(region.ranges)) if k not in fixed]
+    axes = axes_of_index([region.ranges[k].begin for k in moving], block)
+    if axes is None or any(region.ranges[k].extent != imm(1) for k in moving):
+        raise illegal(where, f"it reads {buffer.name!r} elsewhere than at its axes")
+    if any(a.kind != "S" for a in axes):
+        raise illegal(where, f"it reduces over what it reads of {buffer.name!r}")
+    if not spans(axes, [buffer.shape[k] for k in moving], site.known):
+        raise illegal(where, f"it is not known to run over all of {buffer.name!r}")
+    box = maker.fills(buffer)
+    maker_path, _ = block_path(func, maker.block.name)
+    whole = site_of(maker_path).fills(buffer)
+    full = [Range(imm(0), n) for n in buffer.shape]
+    if box is None or whole is None or not covers(whole, full, site.known):
+        raise illegal(where, f"what {maker.block.name!r} makes in an iteration is no known box")
+    made, read = [box[k] for k in fixed], [region.ranges[k] for k in fixed]
+    if not covers(made, read, site.known):
+        why = f"an iteration does not make all that it reads of {buffer.name!r}"
+        raise illegal(where, why)
+    return {axis.var: box[k] for axis, k in zip(axes, moving, strict=True)}

@@ -85,13 +85,11 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> Outcome:
         raise illegal(where, f"{name!r} is more than the store of one formula")
     reads = [x for s in walk_stmt(block.body) for e in stmt_exprs(s) for x in prim_loads(e)]
     inner = [b for b in dict.fromkeys(e.buffer for e in reads) if not is_param(func, b)]
-    maker = None
-    for buffer in inner:
-        maker = _maker(func, block, buffer)
-        if maker is not None:
-            break
-    if maker is None:
+    makers = [maker for b in inner if (maker := _maker(func, block, b)) is not None]
+    if not makers:
         raise illegal(where, "no block without a reduction makes what it alone reads")
+    order = [b.name for b in all_blocks(func.body)]
+    maker = max(makers, key=lambda b: order.index(b.name))  # what it reads else is made before
     made = maker.body
     assert isinstance(made, Store)
     indices = [e.indices for e in reads if e.buffer is made.buffer]

@@ -9,10 +9,10 @@ from itertools import combinations
 from unity.arith import Analyzer
 from unity.arith.region import end
 from unity.ir.prim_expr import Binary, Compare, Load, PrimVar, imm
-from unity.ir.stmt import Buffer, For, PrimFunc, Range, Region, Seq, Stmt
+from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Region, Seq, Stmt
 from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
 
-from ....blocks.dataflow import checked, stored
+from ....blocks.dataflow import checked, loaded, stored
 from ....blocks.dependence import loose_statement
 from ....blocks.legality import INTRINSIC, calls_foreign
 from ....blocks.motion import may_skip
@@ -22,6 +22,7 @@ from ....blocks.tree import (
     Outcome,
     Path,
     Values,
+    all_blocks,
     illegal,
     known_above,
     loop_path,
@@ -41,13 +42,15 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
 
     Args:
         func: The prim func.
-        loops: Two or more of one extent, in the order in which they stand, nothing between.
+        loops: Two or more of one extent, in the order in which they stand. What stands between
+            them comes behind the one loop; temporaries around some of them are then around all.
 
     Returns:
         The loop, which is the first one.
 
     Raises:
-        UnityError: They are no such loops; iterations of one need several of another.
+        UnityError: They are no such loops; iterations of one need several of another; a later one
+            needs what stands between.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -83,7 +86,7 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
                     vi, vj = T.axis.remap("SS", i, j)
                     c[vi, vj] = a[vi, vj] / t[vi]
     """
-    paths, found = _siblings(func, loops)
+    func, paths, found = _siblings(func, loops)
     first, path = found[0], paths[0]
     known = known_above(path)
     inside = {b for x in found for b in stored(x.body)}
@@ -106,7 +109,8 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
     bodies = [substitute_stmt(x.body, {x.var: first.var}) for x in found[1:]]
     parts = [replace(first, body=b) for b in (first.body, *bodies)]
     groups = [sites(part.body, (*path[:-1], part)) for part in parts]
-    for earlier, later in combinations(groups, 2):
+    once = known.prove(Compare("le", first.extent, imm(1)))
+    for earlier, later in () if once else combinations(groups, 2):
         for a in earlier:
             for b in later:
                 _refuse_conflict(a, b, first)
@@ -115,17 +119,67 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
     return Outcome(checked(replaced(func, changes), WHERE), (first.var,))
 
 
-def _siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> tuple[list[Path], list[For]]:
-    """The ways to neighbours in a sequence, and these."""
+def _siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> tuple[PrimFunc, list[Path], list[For]]:
+    """The prim func with loops in one sequence, the ways to them, and these."""
     if len(loops) < 2 or len(set(loops)) < len(loops):
         raise illegal(WHERE, "there must be two at least, each given once")
+    func = _in_one_sequence(func, loops)
     paths, found = zip(*(loop_path(func, var) for var in loops), strict=True)
     parent = paths[0][-2] if len(paths[0]) > 1 else None
     if isinstance(parent, Seq):
         places = [next((k for k, s in enumerate(parent.stmts) if s is x), -1) for x in found]
-        if places[0] >= 0 and places == list(range(places[0], places[0] + len(places))):
-            return list(paths), list(found)
-    raise illegal(WHERE, "they do not stand directly one behind another")
+        if places[0] >= 0 and places == sorted(places):
+            _refuse_between(parent.stmts[places[0] : places[-1]], found)
+            return func, list(paths), list(found)
+    raise illegal(WHERE, "they do not stand one behind another")
+
+
+def _in_one_sequence(func: PrimFunc, loops: Sequence[PrimVar]) -> PrimFunc:
+    """The prim func, temporaries around some of the loops allocated around all of them."""
+    paths = [loop_path(func, var)[0] for var in loops]
+    depth = next(
+        (k for k, s in enumerate(paths[0]) if any(k >= len(p) or p[k] is not s for p in paths[1:])),
+        0,  # one is around the others
+    )
+    parent = paths[0][depth - 1] if depth else None
+    if not isinstance(parent, Seq):
+        return func
+    hoisted: list[Buffer] = []
+
+    def flat(s: Stmt) -> list[Stmt]:
+        if not any(s is x for p in paths for x in p[:-1]):
+            return [s]
+        match s:
+            case Allocate():
+                hoisted.append(s.buffer)
+                return flat(s.body)
+            case Seq():
+                return [x for each in s.stmts for x in flat(each)]
+            case _:
+                return [s]
+
+    whole: Stmt = Seq(tuple(x for each in parent.stmts for x in flat(each)))
+    for buffer in reversed(hoisted):
+        whole = Allocate(buffer, whole)
+    return replaced(func, [(parent, whole)]) if hoisted else func
+
+
+def _refuse_between(stmts: Sequence[Stmt], loops: Sequence[For]) -> None:
+    """Refuse where a later loop needs what stands before it, but is no such loop, or makes it."""
+    for k, s in enumerate(stmts):
+        if any(s is x for x in loops):
+            continue
+        behind = [x for x in loops if not any(x is y for y in stmts[:k])]
+        for loop in behind:
+            here, there = stored(s) | loaded(s), stored(loop) | loaded(loop)
+            shared = (stored(s) & there) | (stored(loop) & here)
+            if shared:
+                names = ", ".join(sorted(b.name for b in shared))
+                raise illegal(
+                    WHERE, f"what stands before {loop.var.name!r} and it both touch {names}"
+                )
+            for block in (*all_blocks(s), *all_blocks(loop)):
+                _refuse_foreign(block)
 
 
 def _refuse_conflict(a: Site, b: Site, loop: For) -> None:
@@ -137,9 +191,7 @@ def _refuse_conflict(a: Site, b: Site, loop: For) -> None:
         loop: The fused loop.
     """
     for site in (a, b):
-        why = None if INTRINSIC in site.block.attrs else calls_foreign(site.block)
-        if why is not None:
-            raise illegal(WHERE, why)
+        _refuse_foreign(site.block)
     further = PrimVar("further")
     known = b.known.with_extent(further, imm(0), loop.extent)
     to_come: Values = {loop.var: Binary("add", Binary("add", loop.var, imm(1)), further)}
@@ -154,6 +206,12 @@ def _refuse_conflict(a: Site, b: Site, loop: For) -> None:
                 f"block {b.block.name!r} may touch of {buffer.name!r} what block "
                 f"{a.block.name!r} touches in later iterations",
             )
+
+
+def _refuse_foreign(block: Block) -> None:
+    why = None if INTRINSIC in block.attrs else calls_foreign(block)
+    if why is not None:
+        raise illegal(WHERE, why)
 
 
 def _pairs(a: Site, b: Site) -> Iterator[tuple[Buffer, Sequence[Range], Sequence[Range]]]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith.region import lesser
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Load, Not, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, rewrite_stmt, walk_prim
@@ -17,6 +18,7 @@ from ....blocks.tree import (
     Outcome,
     Path,
     bound_to,
+    conjunction,
     copied,
     driven,
     illegal,
@@ -32,7 +34,8 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
     """Loops over consecutive stretches of a loop; the last takes what is left.
 
     The first keeps the blocks' names and loop variables, the others have copies. Choices that are
-    the same in all of a stretch (`T.select`) are made.
+    the same in all of a stretch (`T.select`) are made, of conditions that are joined the parts that
+    hold left out.
 
     Args:
         func: The prim func.
@@ -149,10 +152,13 @@ def _chosen(site: Site) -> Block:
     def on_expr(e: PrimExpr) -> PrimExpr | None:
         if not isinstance(e, Select) or any(isinstance(x, Load) for x in walk_prim(e.condition)):
             return None
-        condition = bound_to(e.condition, site.block.axes)
-        if site.known.prove(condition):
+        parts = {part: bound_to(part, site.block.axes) for part in conjuncts(e.condition)}
+        if any(site.known.prove(Not(bound)) for bound in parts.values()):
+            return e.orelse
+        rest = conjunction([x for x, bound in parts.items() if not site.known.prove(bound)])
+        if rest is None:
             return e.then
-        return e.orelse if site.known.prove(Not(condition)) else None
+        return None if rest == e.condition else replace(e, condition=rest)
 
     body = rewrite_stmt(site.block.body, None, on_expr)
     return site.block if body is site.block.body else with_regions(replace(site.block, body=body))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Block, BlockAxis, Evaluate, For, PrimFunc, Range, Region, Stmt
+from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Allocate, Block, BlockAxis, Evaluate, For, PrimFunc, Range, Region, Stmt
 from unity.ir.visit import substitute_prim
+from unity.script.printer import text
 
+from ....blocks.conditions import iterations
 from ....blocks.dataflow import is_param
 from ....blocks.lines import Lines, lines_of
 from ....blocks.site import sites
@@ -21,7 +24,10 @@ from ....blocks.tree import (
     illegal,
     known_at,
     loop_path,
+    loops_of,
+    over_sizes,
     replaced,
+    scope_path,
     sequence,
     unique,
     variables,
@@ -36,6 +42,7 @@ def prefetch(
     at: PrimVar,
     shared_by: PrimVar | None = None,
     distance: int = 1,
+    when: PrimExpr | None = None,
 ) -> Outcome:
     """In each iteration of `at`, lines are asked for that the block reads there later.
 
@@ -47,9 +54,12 @@ def prefetch(
         name: A block.
         index: Which of its reads: of a parameter.
         var: The loop whose later iteration reads what is asked for now.
-        at: A loop inside of it (or itself), around the block.
+        at: A loop inside of it (or itself), around the block; or one beside the block, whose
+            iterations share what an iteration of `var` reads.
         shared_by: A loop between the two whose iterations all read the same: each asks for a part.
+            It is `at` where that is not around the block.
         distance: How many iterations of `var` later.
+        when: A fact about sizes; where it does not hold, nothing is asked for.
 
     Returns:
         The block that asks, in a loop over lines.
@@ -90,9 +100,12 @@ def prefetch(
     buffer = read.buffer
     if distance < 1:
         raise illegal("prefetch, argument 6 'distance'", f"it must be positive, got {distance}")
-    (_, ahead), (here, loop) = loop_path(func, var), loop_path(func, at)
-    _refuse_scope(path, ahead, here)
-    lines = _lines(block, read, loop, here)
+    if when is not None and not over_sizes(when):
+        raise illegal("prefetch, argument 7 'when'", f"{text(when)} is no fact about sizes")
+    (above, ahead), (here, loop) = loop_path(func, var), loop_path(func, at)
+    beside = not any(s is loop for s in path) and shared_by is at
+    _refuse_scope(path, above, here, beside=beside)
+    lines = _lines(block, read, above if beside else here)
     places = [substitute_prim(i, {x.var: x.value for x in lines.axes}) for i in lines.indices]
     if not any(var in variables(p) for p in places):
         why = f"each iteration of {var.name!r} reads the same of {buffer.name!r}"
@@ -102,23 +115,40 @@ def prefetch(
         why = f"what is read of {buffer.name!r} is not the same in each of its iterations"
         raise illegal("prefetch, argument 5 'shared_by'", why)
     line, known = PrimVar("line"), known_at(here)
-    nth, each, predicate = _part(line, lines.count, share, known)
+    sharers = share if share is None or beside else _sharers(share, here, block)
+    nth, each, predicate = _part(line, lines.count, sharers, known)
     known = known.with_extent(line, imm(0), each)
-    later: Values = {**lines.at(nth), var: Binary("add", var, imm(distance))}
+    around = [x for x in loops_of(scope_path(path)) if any(x.var in variables(p) for p in places)]
+    outside = [] if loop is ahead else _outside(ahead, around)  # asked once, not with each line
+    then = _later(ahead, distance, next(iter(outside), None), known)
+    which = PrimVar("which")
+    later: Values = {**lines.at(which), **then}
+    counted = known.with_extent(which, imm(0), imm(lines.count))
     axes: list[BlockAxis] = []
     own_axes: Values = {}
     for axis in lines.axes:
-        place = known.simplify(substitute_prim(axis.value, later))
+        place = counted.simplify(substitute_prim(axis.value, later))
+        place = _clamped(place, axis.domain, counted)
         fresh = replace(axis, var=PrimVar(axis.var.name), kind="S")
-        axes.append(replace(fresh, value=_clamped(place, axis.domain, known)))
+        axes.append(replace(fresh, value=known.simplify(substitute_prim(place, {which: nth}))))
         own_axes[axis.var] = fresh.var
     load = Load(buffer, tuple(substitute_prim(i, own_axes) for i in lines.indices))
     own = unique(f"{buffer.name}_ahead", {b.name for b in all_blocks(func.body)})
     body = Evaluate(Intrinsic("prefetch", (load,), load.dtype))
     asking = Block(own, tuple(axes), (), (), body, predicate=predicate)
-    nest: Stmt = For(line, imm(0), each, asking)
-    inner = replace(loop, body=sequence([nest, loop.body]))
+    count = each
+    if when is not None:  # what divides is computed in any case, so that loops need not wait for it
+        count = Binary("min", each, Select(when, imm(lines.count), imm(0)))
+    nest: Stmt = For(line, imm(0), count, asking)
+    inner = replace(loop, body=_begun_by(nest, loop.body))
     return Outcome(replaced(func, [(loop, inner)]), blocks=(own,))
+
+
+def _begun_by(nest: Stmt, body: Stmt) -> Stmt:
+    """A statement before others, beside the first of them: where their temporaries are there."""
+    if isinstance(body, Allocate):
+        return replace(body, body=_begun_by(nest, body.body))
+    return sequence([nest, body])
 
 
 def _read(func: PrimFunc, block: Block, index: int) -> Region:
@@ -132,19 +162,24 @@ def _read(func: PrimFunc, block: Block, index: int) -> Region:
     return block.reads[index]
 
 
-def _refuse_scope(path: Path, ahead: For, here: Path) -> None:
+def _refuse_scope(path: Path, ahead: Path, here: Path, *, beside: bool) -> None:
     """Refuse loops that do not stand around the block, the first outside the second."""
-    places = [k for s in (here[-1], ahead) for k, x in enumerate(path) if x is s]
-    if len(places) < 1 or not any(s is here[-1] for s in path):
-        raise illegal("prefetch, argument 4 'at'", "it is not around the block")
-    if len(places) < 2 or places[1] > places[0]:
+    if not beside and not any(s is here[-1] for s in path):
+        why = "it is not around the block"
+        hint = "beside it, its iterations share what is read: it is argument 5, too"
+        raise illegal("prefetch, argument 4 'at'", why, hint)
+    loop = ahead[-1]
+    if not any(s is loop for s in here) or not any(s is loop for s in path):
         raise illegal("prefetch, argument 3 'loop'", "it is not around 'at'")
-    if any(isinstance(s, Block) for s in path[places[1] : -1]):
+    inner = path[next(k for k, s in enumerate(path) if s is loop) : -1]
+    if any(isinstance(s, Block) for s in inner):
         raise illegal("prefetch, argument 3 'loop'", "it is in another scope than the block")
 
 
-def _lines(block: Block, read: Region, loop: For, here: Path) -> Lines:
-    (site,) = (s for s in sites(loop.body, here) if s.block is block)
+def _lines(block: Block, read: Region, path: Path) -> Lines:
+    loop = path[-1]
+    assert isinstance(loop, For)
+    (site,) = (s for s in sites(loop.body, path) if s.block is block)
     found = lines_of(site, read)
     if found is None:
         raise illegal(
@@ -153,6 +188,33 @@ def _lines(block: Block, read: Region, loop: For, here: Path) -> Lines:
             "a loop further in reads less",
         )
     return found
+
+
+def _outside(loop: For, around: Sequence[For]) -> Sequence[For]:
+    """The loops around a loop, innermost first."""
+    return around[: next(k for k, x in enumerate(around) if x is loop)][::-1]
+
+
+def _later(loop: For, distance: int, around: For | None, known: Analyzer) -> Values:
+    """What loops stand at so many iterations later: behind a loop's last, those of the next round.
+
+    Args:
+        loop: The loop.
+        distance: How many.
+        around: The loop whose next iteration begins it anew.
+        known: What is known of them.
+    """
+    there = Binary("add", Binary("sub", loop.var, loop.begin), imm(distance))
+    if around is None or not isinstance(loop.extent, Imm):
+        last = known.simplify(Binary("min", there, Binary("sub", loop.extent, imm(1))))
+        return {loop.var: known.simplify(Binary("add", loop.begin, last))}
+    again = Binary("floormod", there, loop.extent)
+    round_ = Binary("add", around.var, Binary("floordiv", there, loop.extent))
+    last = Binary("sub", Binary("add", around.begin, around.extent), imm(1))
+    return {
+        loop.var: known.simplify(Binary("add", loop.begin, again)),
+        around.var: known.simplify(Binary("min", round_, last)),
+    }
 
 
 def _share(func: PrimFunc, here: Path, ahead: For, var: PrimVar) -> For:
@@ -172,6 +234,15 @@ def _clamped(e: PrimExpr, domain: Range, known: Analyzer) -> PrimExpr:
     return e if known.prove(Compare("le", e, last)) else known.simplify(Binary("min", e, last))
 
 
+def _sharers(share: For, here: Path, block: Block) -> For:
+    """The loop over those that share, without iterations in which the block does not run."""
+    above = here[: next(k for k, s in enumerate(here) if s is share)]
+    count, known = iterations(share, above, block), known_at(above)
+    if not known.prove(Compare("ge", count, imm(1))):
+        count = Binary("max", count, imm(1))
+    return replace(share, extent=known.simplify(count))
+
+
 def _part(
     line: PrimVar, total: int, share: For | None, known: Analyzer
 ) -> tuple[PrimExpr, PrimExpr, PrimExpr | None]:
@@ -182,9 +253,12 @@ def _part(
         Binary("floordiv", Binary("add", imm(total - 1), share.extent), share.extent)
     )
     sharer = Binary("sub", share.var, share.begin)
-    nth = Binary("add", Binary("mul", sharer, each), line)
+    last = Binary("sub", imm(total), each)
+    nth = Binary("add", Binary("min", Binary("mul", sharer, each), last), line)
+    clamped = known.with_extent(line, imm(0), each).simplify(nth)
+    if not isinstance(share.extent, Imm):
+        return clamped, each, None  # what is asked for twice costs less than a condition
     sharers = Binary("floordiv", Binary("add", imm(total - 1), each), each)
     busy = known.simplify(Binary("add", share.begin, sharers))
     all_are = known.prove(Compare("lt", share.var, busy))
-    clamped = known.with_extent(line, imm(0), each).simplify(Binary("min", nth, imm(total - 1)))
     return clamped, each, None if all_are else Compare("lt", share.var, busy)

@@ -94,7 +94,14 @@ class ByAxes:
 
 
 def by_axes(
-    where: str, func: PrimFunc, name: str, kind: str, index: int, suffix: str, scope: str
+    where: str,
+    func: PrimFunc,
+    name: str,
+    kind: str,
+    index: int,
+    suffix: str,
+    scope: str,
+    which: int | None = None,
 ) -> ByAxes:
     """The same, to a buffer of a name and scope.
 
@@ -106,13 +113,14 @@ def by_axes(
         index: Which of its reads or writes.
         suffix: What the new buffer's name ends in.
         scope: Of the new buffer.
+        which: Of several places in the buffer, in their order; None where there is to be one.
     """
     path, block = block_path(func, name)
     regions = block.reads if kind == "read" else block.writes
     if not 0 <= index < len(regions):
         raise illegal(where, f"{name!r} has {len(regions)} {kind}s, got {index}")
     buffer = regions[index].buffer
-    place = _place(where, func, block, buffer)
+    place = _place(where, func, block, buffer, which)
     axes = [a for a in block.axes if any(a.var in variables(i) for i in place)]
     top = top_of(path)
     refuse_shifting(where, func, path)
@@ -137,7 +145,7 @@ def by_axes(
         return tuple(known_above(path).simplify(substitute_prim(i, values)) for i in place)
 
     copy = unique(new.name, {b.name for b in all_blocks(func.body)})
-    changed = with_regions(_moved(block, buffer, new, at))
+    changed = with_regions(_moved(block, buffer, place, new, at))
     inner = replaced(replace(func, body=top), [(block, changed)]).body
     if kind == "read":
         parts = (copy_nest(copy, new, buffer, extents, True, there), inner)
@@ -148,7 +156,9 @@ def by_axes(
     return ByAxes(done, new, tuple(axes))
 
 
-def _place(where: str, func: PrimFunc, block: Block, buffer: Buffer) -> tuple[PrimExpr, ...]:
+def _place(
+    where: str, func: PrimFunc, block: Block, buffer: Buffer, which: int | None
+) -> tuple[PrimExpr, ...]:
     found: dict[tuple[PrimExpr, ...], None] = {}
     for s in walk_stmt(block):
         if isinstance(s, Store) and s.buffer is buffer:
@@ -163,6 +173,11 @@ def _place(where: str, func: PrimFunc, block: Block, buffer: Buffer) -> tuple[Pr
             )
     known = {a.var for a in block.axes} | {p for p in func.params if isinstance(p, PrimVar)}
     places = list(found)
+    if which is not None:
+        if not 0 <= which < len(places):
+            why = f"{block.name!r} accesses {buffer.name!r} at {len(places)} places, got {which}"
+            raise illegal(where.replace("2 'index'", "5 'place'"), why)
+        places = [places[which]]
     if len(places) != 1 or any(variables(i) - known for i in places[0]):
         raise illegal(where, f"{buffer.name!r} is not accessed at one place over the axes")
     return places[0]
@@ -206,14 +221,21 @@ def _refuse_write(
         raise illegal(where, f"{block.name!r} is not known to store at each point of its domain")
 
 
-def _moved(block: Block, buffer: Buffer, new: Buffer, at: tuple[PrimExpr, ...]) -> Block:
+def _moved(
+    block: Block,
+    buffer: Buffer,
+    place: Sequence[PrimExpr],
+    new: Buffer,
+    at: tuple[PrimExpr, ...],
+) -> Block:
     def on_stmt(s: Stmt) -> Stmt | None:
-        if isinstance(s, Store) and s.buffer is buffer:
+        if isinstance(s, Store) and s.buffer is buffer and s.indices == place:
             return Store(new, at, s.value, s.predicate)
         return None
 
     def on_expr(e: PrimExpr) -> PrimExpr | None:
-        return Load(new, at) if isinstance(e, Load) and e.buffer is buffer else None
+        here = isinstance(e, Load) and e.buffer is buffer and e.indices == place
+        return Load(new, at) if here else None
 
     result = rewrite_stmt(block, on_stmt, on_expr)
     assert isinstance(result, Block)

@@ -11,17 +11,24 @@ from .transform_layout import relaid
 
 
 def reindex_cache_read(
-    func: PrimFunc, name: str, index: int, scope: str, index_map: IndexMap
+    func: PrimFunc,
+    name: str,
+    index: int,
+    scope: str,
+    index_map: IndexMap,
+    place: int | None = None,
 ) -> Outcome:
     """A copy of what the block reads is made before its nest, laid out as a map of its axes says.
 
     Args:
         func: The prim func.
-        name: The block; it accesses the buffer at one place.
+        name: The block.
         index: Which of its reads.
         scope: Of the copy: ``shared``, ``local`` ...
         index_map: The indices in the copy in terms of the block's axes, counted from their begins;
             only of those that index the access.
+        place: Which of several places where the block reads the buffer, in their order; the others
+            stay. None where there is one.
 
     Returns:
         The block that copies, over these axes in their order.
@@ -54,11 +61,18 @@ def reindex_cache_read(
                 vi, vk = T.axis.remap("SS", i, k)
                 c[vi, vk] = a_local[vk, vi]
     """
-    return cached_by_map("reindex_cache_read", func, name, "read", index, scope, index_map)
+    return cached_by_map("reindex_cache_read", func, name, "read", index, scope, index_map, place)
 
 
 def cached_by_map(
-    step: str, func: PrimFunc, name: str, kind: str, index: int, scope: str, index_map: IndexMap
+    step: str,
+    func: PrimFunc,
+    name: str,
+    kind: str,
+    index: int,
+    scope: str,
+    index_map: IndexMap,
+    place: int | None = None,
 ) -> Outcome:
     """An access through a copy over the axes that index it, laid out by a map."""
     where = f"{step}, argument 4 'index_map'"
@@ -67,7 +81,7 @@ def cached_by_map(
         why = f"it takes {len(index_map.inputs)} axes, {name!r} has {len(block.axes)}"
         raise illegal(where, why)
     suffix = scope.replace(".", "_")
-    done = by_axes(f"{step}, argument 2 'index'", func, name, kind, index, suffix, scope)
+    done = by_axes(f"{step}, argument 2 'index'", func, name, kind, index, suffix, scope, place)
     by_axis = dict(zip(block.axes, index_map.inputs, strict=True))
     own = tuple(by_axis[a] for a in done.axes)
     for axis, v in by_axis.items():

@@ -9,6 +9,7 @@ from unity.ir.stmt import Allocate, Block, PrimFunc
 
 from ....blocks.private import is_private
 from ....blocks.tree import Outcome, buffers_in, illegal, loop_path, replaced
+from ....blocks.trust import is_trusted
 from .set_scope import written
 
 
@@ -74,7 +75,7 @@ def store_at(func: PrimFunc, name: str, index: int, var: PrimVar) -> Outcome:
     uses = [sum(b is buffer for b in buffers_in(s)) for s in (allocation.body, loop)]
     if uses[0] != uses[1]:
         raise illegal(where, f"{buffer.name!r} is used outside of it")
-    if not is_private(path, buffer):
+    if not is_trusted() and not is_private(path, buffer):
         why = f"an iteration is not known to make all that it reads of {buffer.name!r}"
         raise illegal(where, why)
     inner = replace(loop, body=Allocate(buffer, loop.body))

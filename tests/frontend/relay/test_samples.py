@@ -1,0 +1,100 @@
+"""Relay files of others (Calyx's, with data): all load, and give what numpy says by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.frontend.relay.numpy_layers import convolution, pooling
+from unity.compiler import load
+from unity.interpreter import interpret
+from unity.ir.graph import Function
+from unity.ir.types import TensorType
+from unity.ir.verify import verify
+
+FOLDER = Path(__file__).parents[3] / "shared" / "relay" / "calyx"
+if not FOLDER.is_dir():
+    FOLDER = Path(__file__).parents[4] / "shared" / "relay" / "calyx"
+Tensor = npt.NDArray[Any]
+TWO, ONE, NONE = (2, 2), (1, 1), (0, 0, 0, 0)
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples are not here")
+
+
+def _flat(x: Tensor) -> Tensor:
+    return x.reshape(len(x), -1)
+
+
+def _mean(x: Tensor) -> Tensor:
+    return np.asarray(np.trunc(x.mean(-1)))
+
+
+def _lrn(x: Tensor) -> Tensor:
+    """Over five channels, of which there are but three."""
+    return np.asarray(x / (1 + 1e-4 / 5 * (x**2).sum(1, keepdims=True)) ** 0.75)
+
+
+def _softmax(x: Tensor) -> Tensor:
+    return np.asarray(np.exp(x) / np.exp(x).sum(-1, keepdims=True))
+
+
+EXPECTED: dict[str, Callable[..., Tensor]] = {
+    "avg_pool2d": lambda x: pooling(x, TWO, TWO, NONE, ONE, _mean),
+    "batch_flatten": _flat,
+    "batch_flatten-same-dimensions": _flat,
+    "batch_matmul": lambda a, b: a @ b.transpose(0, 2, 1),
+    "bias_add": np.add,
+    "broadcast": np.add,
+    "clip": lambda x: np.clip(x, 2, 6),
+    "concatenate": lambda x, y: np.concatenate([x, y], 2),
+    "constant-multiply": lambda x: x * 3,
+    "constant-multiply-fixed-point": lambda x: x * 2.5,
+    "conv2d": lambda x, w: convolution(x, w, ONE, NONE, ONE),
+    "conv2d_new_padding": lambda x, w: convolution(x, w, TWO, (2, 2, 2, 2), ONE),
+    "conv2d_padding": lambda x, w: convolution(x, w, ONE, (1, 1, 1, 1), ONE),
+    "dense": lambda x, w: x @ w.T,
+    "global_avg_pool2d": lambda x: np.trunc(x.mean((2, 3), keepdims=True)),
+    "lrn": _lrn,
+    "max_pool2d": lambda x: pooling(x, TWO, TWO, NONE, ONE, lambda w: w.max(-1)),
+    "negative": np.negative,
+    "relu": lambda x: np.maximum(x, 0),
+    "reshape": lambda x: x.reshape(1, 8),
+    "reshape-no-infer": lambda x: x.reshape(2, 4),
+    "softmax": _softmax,
+    "sqrt": lambda x: np.floor(np.sqrt(x)),
+    "tensor_add": np.add,
+}
+
+
+def test_all_samples_load() -> None:
+    files = sorted(FOLDER.glob("*.relay"))
+    assert files
+    for file in files:
+        verify(load(file))
+
+
+def test_samples_with_data_give_the_right_values() -> None:
+    prefix = "tests_correctness_relay_"
+    for data in sorted(FOLDER.glob(f"{prefix}*.relay.data")):
+        module = load(data.with_suffix(""))
+        main = module["main"]
+        assert isinstance(main, Function)
+        given = json.loads(data.read_text())
+        inputs: list[Tensor] = []
+        for param in main.params:
+            assert isinstance(param.type, TensorType)
+            assert param.type.dtype is not None
+            values = np.asarray(given[param.name]["data"], param.type.dtype.numpy)
+            assert isinstance(param.type.shape, tuple)
+            inputs.append(values.reshape([int(d) for d in param.type.shape if isinstance(d, int)]))
+        wanted = EXPECTED[data.name.removeprefix(prefix).removesuffix(".relay.data")](*inputs)
+        found = interpret(module, "main", inputs)
+        assert isinstance(found, np.ndarray)
+        assert found.shape == wanted.shape, data.name
+        np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-6, err_msg=data.name)

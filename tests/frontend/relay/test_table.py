@@ -1,0 +1,27 @@
+"""Every operator of Relay is either translated or refused by name, with the reason."""
+
+from __future__ import annotations
+
+from unity.frontend.relay.operators.refused import REFUSED
+from unity.frontend.relay.operators.table import CONVERTERS, FAMILIES
+from unity.frontend.relay.schema import names
+
+
+def test_every_operator_is_translated_or_refused_with_a_reason() -> None:
+    assert sorted([*CONVERTERS, *REFUSED]) == sorted(names())
+    assert len(CONVERTERS) >= 237
+    assert all(REFUSED.values())
+
+
+def test_no_operator_has_two_converters() -> None:
+    assert sum(len(family) for family in FAMILIES) == len(CONVERTERS)
+
+
+def test_the_operators_of_real_models_are_translated() -> None:
+    """Those of the published files: classifiers, detectors, a transformer, an LSTM."""
+    real = """add reshape multiply nn.conv2d transpose nn.relu nn.batch_norm nn.dense sigmoid
+        expand_dims concatenate tanh divide sqrt nn.bias_add mean split nn.batch_matmul power
+        negative subtract squeeze nn.leaky_relu strided_slice nn.dropout maximum minimum nn.softmax
+        nn.layer_norm nn.global_avg_pool2d nn.max_pool2d nn.batch_flatten take nn.pad less where
+        nn.avg_pool2d nn.upsampling stack copy nn.lrn clip nn.log_softmax nn.conv1d erf"""
+    assert set(real.split()) <= set(CONVERTERS)

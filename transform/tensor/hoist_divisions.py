@@ -1,0 +1,121 @@
+"""HoistDivisions: what loops divide anew in each iteration, though it is always the same, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Block, For, Let, Stmt
+from unity.ir.visit import (
+    map_stmt,
+    prim_children,
+    rewrite_stmt,
+    stmt_children,
+    stmt_exprs,
+    walk_prim,
+)
+
+from ..blocks.tree import Path, bound_in, known_at, variables
+from ..passes import Context, Pass, Sight
+from .functions import map_prim_funcs, with_body
+
+
+@dataclass(frozen=True, slots=True)
+class HoistDivisions(Pass):
+    """Divisions by what is no constant are done before the outermost loop that leaves them alone.
+
+    LLVM does so only with divisions that happen in every iteration: it doesn't know that nothing
+    divides by zero. A division takes as long as a row of multiplications.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... n = dim("n")
+    ...
+    ... @script.prim_func
+    ... def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+    ...     for i in range(n):
+    ...         if i < 7 // T.max(1, n - 3):
+    ...             c[i] = a[i]
+    ... ''')
+    >>> print(print_module(HoistDivisions()(before, Context())), end="")
+    n = dim("n")
+    <BLANKLINE>
+    <BLANKLINE>
+    @script.prim_func
+    def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+        quotient = T.let(7 // T.max(1, n - 3))
+        for i in range(n):
+            if i < quotient:
+                c[i] = a[i]
+    """
+
+    sees: ClassVar[Sight] = "kernel"
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each prim func by itself."""
+        return map_prim_funcs(module, lambda f: with_body(f, _hoisted(f.body, (), _below(f.body))))
+
+
+Below = Mapping[int, Sequence[Binary]]
+"""Divisions in statements and below them, by the statements' ids; of those without, nothing."""
+
+
+def _below(s: Stmt) -> Below:
+    found: dict[int, Sequence[Binary]] = {}
+
+    def go(x: Stmt) -> Sequence[Binary]:
+        here = dict.fromkeys(_divisions(x))
+        for child in stmt_children(x):
+            here |= dict.fromkeys(go(child))
+        if here:
+            found[id(x)] = tuple(here)
+        return tuple(here)
+
+    go(s)
+    return found
+
+
+def _hoisted(s: Stmt, above: Path, below: Below) -> Stmt:
+    if isinstance(s, Block) or id(s) not in below:
+        return s
+    if not isinstance(s, For) or s.kind != "serial":
+        return map_stmt(s, lambda x: _hoisted(x, (*above, s), below), lambda e: e)
+    known, bound = known_at(above), bound_in(s)
+    found: dict[Binary, PrimVar] = {}
+    for each in below.get(id(s.body), ()):
+        if not variables(each) & bound and known.prove(Compare("ge", each.b, imm(1))):
+            found[each] = PrimVar("quotient", each.dtype)
+    result = s
+    if found:
+        moved = rewrite_stmt(s, None, lambda e: found.get(e) if isinstance(e, Binary) else None)
+        assert isinstance(moved, For)
+        result, below = moved, _below(moved)
+    inside: Path = above
+    for division, var in found.items():
+        inside = (*inside, Let(var, division, result))
+    inner = (*inside, result)
+    whole: Stmt = map_stmt(result, lambda x: _hoisted(x, inner, below), lambda e: e)
+    for division, var in reversed(found.items()):
+        whole = Let(var, division, whole)
+    return whole
+
+
+def _divisions(s: Stmt) -> Iterator[Binary]:
+    """The outermost divisions of scalars in a statement whose divisors are no constants."""
+    todo: list[PrimExpr] = list(stmt_exprs(s))
+    while todo:
+        e = todo.pop()
+        divides = isinstance(e, Binary) and e.op in ("floordiv", "floormod")
+        if isinstance(e, Binary) and divides and _is_scalar(e):
+            yield e
+        else:
+            todo += prim_children(e)
+
+
+def _is_scalar(e: Binary) -> bool:
+    if isinstance(e.b, Imm) or e.dtype.lanes != 1 or e.dtype.kind not in ("int", "uint"):
+        return False
+    return not any(isinstance(x, Load) for x in walk_prim(e))

@@ -1,0 +1,118 @@
+"""Einsum of one or two operands as a transpose, a matrix product and a transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unity.errors import UnityError
+from unity.ir.dims import Dim, product
+from unity.ir.graph import Expr
+
+from .einsum_order import best_order, is_flipped, plain_order
+from .emission import Emission
+from .products import matmul
+
+_SPARE = "".join(chr(0x3B1 + i) for i in range(24))
+"""Letters for the axes of an ellipsis, counted from the last; an equation has Latin ones."""
+
+
+def einsum(node: Emission, equation: str, tensors: Sequence[Expr]) -> Expr:
+    """The sum of products that an equation says, of one or two operands."""
+    equation = equation.replace(" ", "")
+    if len(tensors) > 2:
+        raise node.gap(f"{len(tensors)} operands")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(tensors):
+        raise UnityError(f"{equation!r} has {len(terms)} operands, got {len(tensors)}")
+    named = [_spell(t, len(node.shape_of(x))) for t, x in zip(terms, tensors, strict=True)]
+    free = max((sum(c in _SPARE for c in n) for n in named), default=0)
+    out = _spell(right, len(right.replace("...", "")) + free) if arrow else _implicit(named, free)
+    for name in (*named, out):
+        if len(set(name)) != len(name):
+            raise node.gap(f"a repeated letter in {equation!r}")
+    if any(letter not in "".join(named) for letter in out):
+        raise UnityError(f"{equation!r} gives a letter that no operand has")
+    summed: list[tuple[Expr, str]] = []
+    for i, (x, name) in enumerate(zip(tensors, named, strict=True)):
+        others = "".join(n for j, n in enumerate(named) if j != i)
+        summed.append(_sum_out(node, x, name, {*out, *others}))
+    if len(summed) == 1:
+        x, name = summed[0]
+        return _transposed(node, x, name, out)
+    return _product(node, *summed[0], *summed[1], out)
+
+
+def _spell(term: str, rank: int) -> str:
+    if "..." not in term:
+        if len(term) != rank:
+            raise UnityError(f"{term!r} names {len(term)} axes of a tensor of rank {rank}")
+        return term
+    before, _, after = term.partition("...")
+    count = rank - len(before) - len(after)
+    if count < 0:
+        raise UnityError(f"{term!r} names more axes than the rank {rank}")
+    return before + "".join(reversed(_SPARE[:count])) + after
+
+
+def _implicit(named: Sequence[str], free: int) -> str:
+    """Without an arrow: the ellipsis, then the letters that stand once, sorted."""
+    text = "".join(named)
+    ellipsis = "".join(reversed(_SPARE[:free]))
+    once = sorted(c for c in set(text) if text.count(c) == 1 and c not in ellipsis)
+    return ellipsis + "".join(once)
+
+
+def _sum_out(node: Emission, x: Expr, name: str, keep: set[str]) -> tuple[Expr, str]:
+    """The operand with the axes that nothing else names summed."""
+    gone = tuple(i for i, c in enumerate(name) if c not in keep)
+    if not gone:
+        return x, name
+    kept = "".join(c for c in name if c in keep)
+    return node.op("sum", x, axis=gone, keepdims=False), kept
+
+
+def _transposed(node: Emission, x: Expr, name: str, wanted: str) -> Expr:
+    order = tuple(name.index(c) for c in wanted)
+    return x if order == tuple(range(len(name))) else node.op("permute_dims", x, axes=order)
+
+
+def _product(node: Emission, a: Expr, an: str, b: Expr, bn: str, out: str) -> Expr:
+    """Batch axes, free axes and summed axes of the two grouped, so that one matmul does it."""
+    extents: dict[str, Dim] = {}
+    for name, x in ((bn, b), (an, a)):
+        for letter, d in zip(name, node.shape_of(x), strict=True):
+            if extents.get(letter, d) != d and 1 in (extents[letter], d):
+                raise node.gap("operands that broadcast")
+            extents[letter] = d
+    sizes = {c: d for c, d in extents.items() if isinstance(d, int)}
+    known = len(sizes) == len(extents)
+    order = best_order(an, bn, out, sizes) if known else plain_order(an, bn, out)
+    (x, xn), (y, yn) = ((b, bn), (a, an)) if order.swapped else ((a, an), (b, bn))
+    left = _matrix(node, x, xn, (order.batch, order.rows, order.inner), extents)
+    right = _matrix(node, y, yn, (order.batch, order.inner, order.columns), extents)
+    found = matmul(node, left, right)
+    shaped = node.op("reshape", found, tuple(extents[c] for c in order.result))
+    return _transposed(node, shaped, order.result, out)
+
+
+def _matrix(
+    node: Emission, x: Expr, name: str, groups: tuple[str, str, str], extents: dict[str, Dim]
+) -> Expr:
+    """An operand with one axis for each of two groups, behind the batch axes.
+
+    Where they lie the other way round, they are joined first: a kernel reads a matrix either way.
+    """
+    batch, first, second = groups
+    head = tuple(extents[c] for c in batch)
+
+    def size(letters: str) -> Dim:
+        return product(extents[c] for c in letters)
+
+    known = all(isinstance(extents[c], int) for c in name)
+    if known and is_flipped(name, batch, first, second) and first and second:
+        joined = node.op("reshape", x, (*head, size(second), size(first)))
+        rank = len(head)
+        return node.op("permute_dims", joined, axes=(*range(rank), rank + 1, rank))
+    moved = _transposed(node, x, name, batch + first + second)
+    return node.op("reshape", moved, (*head, size(first), size(second)))

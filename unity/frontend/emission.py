@@ -1,0 +1,187 @@
+"""Emitting what one node of a foreign model becomes: types asked, operators bound, sizes checked.
+
+An importer's view of a node derives from `Emission` and adds what its format says of operands and
+attributes. What it does not implement it says with `Emission.gap`, to be collected.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from unity.errors import Span, UnityError
+from unity.ir.dims import Dim, Symbol, equal, symbols_of
+from unity.ir.dtype import DType
+from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
+from unity.ir.types import Shape, ShapeType, TensorType
+from unity.op.builder import GraphBuilder
+from unity.op.call import call_op
+from unity.op.infer import infer_type
+from unity.op.registry import RefArg
+from unity.op.table import OPS
+
+from .broadcasting import Broadcasts, broadcast
+from .sizes import Sizes, is_symbolic
+
+FOLDED = 1 << 16
+"""Calls on constants are folded if the result has at most so many elements; passes do the rest."""
+
+
+class Gap(Exception):  # noqa: N818  (it is collected, not an error yet)
+    """Something a converter does not implement."""
+
+
+class Emission:
+    """What one node's code is emitted with.
+
+    Attributes:
+        builder: Of the body that it becomes part of.
+        broadcasts: What unknown dims broadcast to in that graph.
+        label: What bindings made for this node are called.
+        span: Where errors are.
+    """
+
+    def __init__(
+        self, builder: GraphBuilder, broadcasts: Broadcasts, label: str, span: Span | None
+    ) -> None:
+        self.builder = builder
+        self.broadcasts = broadcasts
+        self.label = label
+        self.span = span
+
+    def gap(self, what: str) -> Gap:
+        """That something is not implemented; to be raised."""
+        return Gap(what)
+
+    def symbolic_gap(self, what: str, *sizes: Dim) -> Gap:
+        """That something is not implemented while sizes are unknown, and how to fix them."""
+        names = ", ".join(f'"{n}": ...' for n in sorted(s.name for s in symbols_of(*sizes)))
+        return Gap(f"{what}; compile with sizes: dynamic={{{names}}}" if names else what)
+
+    # Types.
+
+    def type_of(self, value: Expr) -> TensorType:
+        """The type of a tensor."""
+        found = infer_type(value, self.builder.signatures)
+        if not isinstance(found, TensorType):
+            raise UnityError("takes a tensor")
+        return found
+
+    def shape_of(self, value: Expr) -> Shape:
+        """The shape of a tensor."""
+        found = self.type_of(value)
+        if not isinstance(found.shape, tuple):
+            raise self.gap(
+                "an input of unknown rank; fix sizes it follows from with `dynamic={...}`"
+            )
+        return found.shape
+
+    def dtype_of(self, value: Expr) -> DType:
+        """The dtype of a tensor."""
+        found = self.type_of(value).dtype
+        assert found is not None
+        return found
+
+    def axis(self, value: int, rank: int) -> int:
+        """An axis counted from the front."""
+        if not -rank <= value < max(rank, 1):
+            raise UnityError(f"axis {value} is out of range for rank {rank}")
+        return value % rank if rank else 0
+
+    def materialize(self, sizes: Sizes) -> Expr:
+        """A tensor of sizes."""
+        known = sizes.constant()
+        if known is not None:
+            return Constant(known)
+        if sizes.dims.ndim == 0:
+            return self.op("dims", sizes.flat[0], dtype=sizes.dtype)
+        vector = self.op("dims", sizes.flat, dtype=sizes.dtype)
+        return vector if sizes.dims.ndim == 1 else self.op("reshape", vector, sizes.dims.shape)
+
+    # Emission.
+
+    def op(self, name: str, *args: object, **attrs: object) -> Expr:
+        """The result of an operator: bound to a variable; folded if it is constant and small."""
+        known = self.builder.signatures
+        call = call_op(name, *args, span=self.span, signatures=known, **attrs)
+        return fold(call) or self.builder.emit(call, self.label)
+
+    def field(self, value: Expr, index: int) -> Expr:
+        """One field of a tuple."""
+        return self.builder.emit(TupleGet(value, index), f"{self.label}_{index}", self.span)
+
+    def number(self, value: float, like: Expr) -> Constant:
+        """A scalar constant of another tensor's dtype."""
+        return Constant(np.asarray(value).astype(self.dtype_of(like).numpy))
+
+    def cast(self, value: Expr, to: DType) -> Expr:
+        """A tensor as another dtype; itself if it has it."""
+        return value if self.dtype_of(value) == to else self.op("astype", value, dtype=to)
+
+    def binary(self, name: str, a: Expr, b: Expr) -> Expr:
+        """A broadcasting operator; which unknown dims are 1 shows at run time."""
+        return self.op(name, *broadcast(self, (a, b)))
+
+    def assert_shape(self, value: Expr, shape: Shape) -> Expr:
+        """A tensor whose shape is checked at run time."""
+        kind = TensorType(shape, self.dtype_of(value))
+        return self.builder.match_cast(value, kind, f"{self.label}_checked", self.span)
+
+    def require(self, size: Dim, expected: Dim, what: str) -> None:
+        """Check at run time that two sizes are equal, where that is not known.
+
+        `what` is said of the node if they are not: "reads_nothing".
+        """
+        if not equal(size, expected):
+            kind, name = ShapeType((expected,)), f"{self.label}_{what}"
+            self.builder.match_cast(ShapeValue((size,)), kind, name, self.span)
+
+    def sized(self, size: Dim, name: str) -> Symbol:
+        """A new symbol that has the value of a size at run time."""
+        symbol = self.builder.fresh(name)
+        self.builder.match_cast(
+            ShapeValue((size,)), ShapeType((symbol,)), f"{self.label}_size", self.span
+        )
+        return symbol
+
+
+def fold(call: Call) -> Constant | None:
+    """The constant that a call on constants gives, if it is small."""
+    args: list[RefArg] = []
+    for arg in call.args:
+        known = _known(arg)
+        if known is None:
+            return None
+        args.append(known)
+    row = OPS[getattr(call.callee, "name", "")]
+    result = infer_type(call, {})
+    if row.reference is None or not isinstance(result, TensorType):
+        return None
+    if not isinstance(result.shape, tuple) or any(is_symbolic(d) for d in result.shape):
+        return None
+    if any(_mentions_symbol(v) for v in call.attrs.values()):
+        return None
+    if prod(d for d in result.shape if isinstance(d, int)) > FOLDED:
+        return None
+    value = row.reference(args, call.attrs)
+    return Constant(np.array(value, order="C")) if isinstance(value, np.ndarray) else None
+
+
+def _mentions_symbol(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(_mentions_symbol(v) for v in value)
+    return not isinstance(value, DType | str | int | float | None)
+
+
+def _known(arg: Expr) -> RefArg | None:
+    match arg:
+        case Constant(data):
+            return data
+        case ShapeValue(dims) if not any(is_symbolic(d) for d in dims):
+            return tuple(int(d) for d in dims if isinstance(d, int))
+        case Tuple(fields):
+            arrays = [f.data for f in fields if isinstance(f, Constant)]
+            return tuple(arrays) if len(arrays) == len(fields) else None
+        case _:
+            return None

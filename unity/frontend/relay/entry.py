@@ -1,0 +1,63 @@
+"""Relay files into modules in one call: `from_relay`; and telling them from others: `is_relay`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from unity.ir.dtype import Array
+from unity.ir.input_dims import Dynamic
+from unity.ir.module import IRModule
+
+from .read import read_relay
+from .saved.archive import is_archive
+from .translator import translate
+
+SUFFIXES = (".relay", ".rly")
+"""What files of Relay are called, whatever is in them."""
+_ELSEWHERE = (".json", ".tar", ".txt")
+"""What they are called as well; then what is in them tells."""
+_HEADERS = (b"#[version", b"v0.0.4", b"v0.0.5")
+_LOOKED_AT = 4096
+
+
+def is_relay(path: Path) -> bool:
+    """Whether a path is that of a Relay model: by its suffix, or by its first bytes."""
+    suffix = path.suffix.lower()
+    if suffix in SUFFIXES:
+        return True
+    if suffix not in _ELSEWHERE or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(_LOOKED_AT)
+    if is_archive(start) or start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_HEADERS):
+        return True
+    return start.lstrip()[:1] == b"{" and (b'"nodes"' in start or b'"root"' in start)
+
+
+def from_relay(
+    source: str | Path | bytes,
+    params: str | Path | Mapping[str, Array] | None = None,
+    *,
+    dynamic: Dynamic | None = None,
+    constants: Sequence[Array] = (),
+) -> IRModule:
+    """The module of a Relay model.
+
+    Args:
+        source: The path of a file: text, JSON of ``tvm.ir.save_json``, or a Model Library Format
+            archive; or such a file's bytes; or text itself, if it has several lines.
+        params: Values for parameters of `main`: the path of a parameter dictionary, or arrays.
+            Parameters without a value are inputs.
+        dynamic: Dims of inputs to change, as in `unity.compile`: ``{"x": {0: "n"}}``.
+        constants: What ``meta[relay.Constant][i]`` stands for in a text without its metadata.
+
+    Returns:
+        A module with the graph function ``main``, and with those that call themselves. Its
+        attribute ``input_names`` has the model's own names.
+
+    Raises:
+        UnityError: The file is damaged, or the model is ill-formed; the place is told.
+        UnsupportedError: It uses what is refused; everything is listed, with place and reason.
+    """
+    return translate(read_relay(source, params, constants=constants), dynamic=dynamic)

@@ -1,0 +1,93 @@
+"""Operators that are refused, each with the reason."""
+
+from __future__ import annotations
+
+_TRAINING = "a gradient, which inference does not need"
+_RANDOM = "its bits are those of TVM's own generator"
+_LOWERED = "made by TVM's lowering: save the module before relay.build"
+_BACKEND = "made for one backend by a pass: save the module before it"
+_WINOGRAD = "half of a convolution that a pass took apart: save the module before it"
+_SPARSE = "products with sparse weights"
+_BITS = "products of packed bits"
+
+REFUSED: dict[str, str] = {
+    "nn.max_pool2d_grad": _TRAINING,
+    "nn.avg_pool2d_grad": _TRAINING,
+    "nn.conv2d_backward_weight": _TRAINING,
+    "nn.nll_loss": "a loss, which inference does not need",
+    "random.threefry_generate": _RANDOM,
+    "random.threefry_split": _RANDOM,
+    "random.uniform": _RANDOM,
+    "random.normal": _RANDOM,
+    "random.multinomial": _RANDOM,
+    "call_lowered": _LOWERED,
+    "vm.invoke_tvm_op": _LOWERED,
+    "vm.reshape_tensor": _LOWERED,
+    "memory.alloc_storage": _LOWERED,
+    "memory.alloc_tensor": _LOWERED,
+    "memory.kill": _LOWERED,
+    "auto_scheduler_layout_transform": _BACKEND,
+    "meta_schedule_layout_transform": _BACKEND,
+    **{
+        f"contrib.ethosu.{name}": "made for Arm's Ethos-U alone"
+        for name in (
+            "binary_elementwise",
+            "conv2d",
+            "depthwise_conv2d",
+            "identity",
+            "pooling",
+            "unary_elementwise",
+        )
+    },
+    "nn.contrib_conv2d_winograd_without_weight_transform": _WINOGRAD,
+    "nn.contrib_conv2d_winograd_weight_transform": _WINOGRAD,
+    "nn.contrib_conv3d_winograd_without_weight_transform": _WINOGRAD,
+    "nn.contrib_conv3d_winograd_weight_transform": _WINOGRAD,
+    "nn.contrib_conv2d_winograd_nnpack_weight_transform": _WINOGRAD,
+    "nn.contrib_conv2d_gemm_without_weight_transform": _WINOGRAD,
+    "nn.contrib_conv2d_gemm_weight_transform": _WINOGRAD,
+    "nn.sparse_dense": _SPARSE,
+    "nn.internal.sparse_dense_padded": _SPARSE,
+    "nn.sparse_transpose": _SPARSE,
+    "nn.sparse_add": _SPARSE,
+    "nn.sparse_conv2d": _SPARSE,
+    "sparse_fill_empty_rows": "its result's size depends on data",
+    "sparse_reshape": "indices of sparse tensors",
+    "nn.bitpack": _BITS,
+    "nn.bitserial_conv2d": _BITS,
+    "nn.bitserial_dense": _BITS,
+    "annotation.bitpack_start": _BITS,
+    "annotation.bitpack_end": _BITS,
+    "nn.correlation": "no operator of ours gives it",
+    "nn.deformable_conv2d": "no operator of ours gives it",
+    "nn.fifo_buffer": "it keeps state from call to call",
+    "reinterpret": "bits read as another dtype",
+    "unique": "its results' size depends on data",
+    "cumprod": "no operator of ours gives it",
+    "stft": "no operator of ours gives it",
+    "strided_set": "no operator of ours gives it at strides",
+    "torch_op": "a Python function of torch, which no file holds",
+    "debug": "a breakpoint, which no file holds",
+    "relay.op.annotation.simulated_quantize": "quantization that was not realized: "
+    "save the module after relay.quantize.quantize",
+    "qnn.simulated_quantize": "quantization that was not realized",
+    "qnn.simulated_dequantize": "quantization that was not realized",
+    "qnn.contrib_dense_pack": _BACKEND,
+    "image.crop_and_resize": "boxes known only at run time",
+    "image.grid_sample": "no operator of ours gives it",
+    "image.dilation2d": "no operator of ours gives it",
+    "vision.get_valid_counts": "boxes moved to the front, of which there are as many as data say",
+    "vision.non_max_suppression": "its loop over boxes",
+    "vision.all_class_non_max_suppression": "its loop over boxes",
+    "vision.regular_non_max_suppression": "its loop over boxes",
+    "vision.roi_align": "regions known only at run time",
+    "vision.roi_pool": "regions known only at run time",
+    "vision.proposal": "its loop over boxes",
+    "vision.multibox_transform_loc": "boxes moved to the front, of which there are as many as "
+    "data say",
+    "vision.yolo_reorg": "no operator of ours gives its order of elements",
+    "memory.shape_func": _LOWERED,
+    "vm.shape_func": _LOWERED,
+    "dyn.nn.upsampling3d": "scales known only at run time",
+}
+"""By name. An operator in neither this table nor that of converters is not Relay's, or unknown."""

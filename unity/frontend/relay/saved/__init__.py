@@ -1,0 +1,1 @@
+"""What TVM saves besides text: JSON of objects, parameters, archives."""

@@ -1,0 +1,395 @@
+"""From Relay's syntax to a module of ours: `translate`.
+
+Expressions are walked with a stack of generators, as chains of them are thousands deep: each step
+asks for the values of the expressions that it needs. A node that several hold is translated once
+in each body that it stands in. Functions are put in place where they are called, but for those
+that call themselves (`lifting.py`), so that closures and functions of functions need no run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from unity.errors import InternalError, UnityError, UnsupportedError
+from unity.frontend.emission import Gap
+from unity.ir import graph
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import Array
+from unity.ir.input_dims import Dynamic, changed_inputs, check_form
+from unity.ir.module import IRModule
+from unity.ir.types import Type
+from unity.op.builder import GraphBuilder, identifier
+from unity.op.infer import infer_type
+
+from . import syntax
+from .lifting import Lifted, call_lifted, lift
+from .operators.refused import REFUSED
+from .operators.table import CONVERTERS
+from .recursion import mentioned, recursive_globals
+from .relay_call import RelayCall
+from .types import contradiction, is_first_order, refined, type_of
+from .values import Closure, Fields, Frame, Lacking, Scope, Value
+
+Steps: TypeAlias = "Generator[tuple[syntax.Expr, Scope], Value, Value]"
+"""What an expression takes: it asks for others' values, and returns its own."""
+_OF_NUMBERS = (ValueError, IndexError, OverflowError)
+
+
+def translate(
+    module: syntax.Module,
+    *,
+    params: Mapping[str, Array] | None = None,
+    dynamic: Dynamic | None = None,
+    name: str = "main",
+) -> IRModule:
+    """The module of a Relay module.
+
+    Args:
+        module: What a reader gave.
+        params: Values for parameters of the entry, by name, beside those that the module has.
+        dynamic: Dims of inputs to change before anything is translated, as in `unity.compile`.
+        name: The entry: the function that is translated, with those that it calls.
+
+    Returns:
+        A module with the entry as ``main``, and with its functions that call themselves.
+
+    Raises:
+        UnityError: The module is ill-formed.
+        UnsupportedError: It uses what is refused; everything is listed.
+        InternalError: Something of Unity's own broke; the message names the operator.
+    """
+    if name not in module.functions:
+        known = ", ".join(f"@{n}" for n in module.functions)
+        raise UnityError(f"{module.file} has no function @{name}", hint=f"it has {known or 'none'}")
+    return Translator(module).module(name, {**module.params, **(params or {})}, dynamic)
+
+
+class Translator:
+    """Translates one module.
+
+    Attributes:
+        source: Relay's module.
+        functions: Functions of ours that were made beside the entry.
+        gaps: What was found missing.
+    """
+
+    def __init__(self, source: syntax.Module) -> None:
+        self.source = source
+        self.functions: dict[str, graph.Function] = {}
+        self.signatures: dict[str, Type] = {}
+        self.gaps: list[str] = []
+        self.recursive = recursive_globals(source)
+        self._globals: dict[str, Closure] = {}
+        self.lifted: dict[syntax.Function, Lifted] = {}
+        self._mentioned: dict[syntax.Function, list[syntax.Var]] = {}
+
+    # Functions.
+
+    def builder(self) -> GraphBuilder:
+        """A builder that sees the functions made so far, and those to come."""
+        found = GraphBuilder()
+        found.signatures = self.signatures
+        return found
+
+    def module(self, name: str, params: Mapping[str, Array], dynamic: Dynamic | None) -> IRModule:
+        """The module of an entry, with values for some of its parameters."""
+        function = self.source.functions[name]
+        builder = self.builder()
+        scope = Scope(builder, Frame(name))
+        unknown = params.keys() - {p.name for p in function.params}
+        if unknown:
+            raise UnityError(
+                f"@{name} has no parameter {', '.join(sorted(map(repr, unknown)))}",
+                function.span,
+                f"its parameters are {', '.join(p.name for p in function.params)}",
+            )
+        kinds: dict[str, Type] = {}
+        for param in function.params:
+            if param.name in params:
+                scope.vars[param] = self._bound(param, params[param.name])
+            else:
+                kinds[param.name] = self._param_type(param, builder)
+        for param, kind in zip(
+            (p for p in function.params if p.name in kinds),
+            _changed(kinds, dynamic).values(),
+            strict=True,
+        ):
+            scope.vars[param] = builder.param(param.name, kind, param.span)
+        value = self.value(function.body, scope)
+        if self.gaps:
+            gaps = list(dict.fromkeys(self.gaps))
+            raise UnsupportedError(f"{self.source.file} needs what Unity does not implement", gaps)
+        if function.result is not None:
+            value = self.declared(value, function.result, f"the result of @{name}", scope)
+        result = self._result(value, name, function)
+        attrs = Attrs(source=self.source.file, input_names=tuple(kinds))
+        made = builder.finish(result, attrs=attrs, span=function.span)
+        return IRModule({"main": made, **self.functions})
+
+    def _bound(self, param: syntax.Var, array: Array) -> graph.Constant:
+        value = np.ascontiguousarray(array)
+        constant = graph.Constant(value, param.name)
+        if param.type is not None:
+            wrong = contradiction(param.type, infer_type(constant, {}))
+            if wrong is not None:
+                raise UnityError(f"the parameter {param.name!r} is {wrong}", param.span)
+        return constant
+
+    def _param_type(self, param: syntax.Var, builder: GraphBuilder) -> Type:
+        if not is_first_order(param.type):
+            raise UnityError(
+                f"the parameter {param.name!r} of the entry is declared with no type of tensors",
+                param.span,
+                "write its type: Tensor[(1, 3), float32]",
+            )
+        assert param.type is not None
+        return type_of(param.type, identifier(param.name), builder.fresh)
+
+    def _result(self, value: Value, name: str, function: syntax.Function) -> graph.Expr:
+        if isinstance(value, Closure | Fields | Lacking):
+            raise UnityError(f"@{name} gives a function", function.span)
+        if isinstance(value, graph.Tuple) and not value.fields:
+            raise UnityError(f"@{name} gives nothing", function.span)
+        return value
+
+    # Expressions.
+
+    def value(self, expr: syntax.Expr, scope: Scope) -> Value:
+        """What an expression stands for in a scope."""
+        stack: list[tuple[syntax.Expr, Scope, Steps]] = []
+        wanted: tuple[syntax.Expr, Scope] | None = (expr, scope)
+        found: Value | None = None
+        while True:
+            if wanted is not None:
+                inner, where = wanted
+                found = where.find(inner)
+                if found is None:
+                    stack.append((inner, where, self._steps(inner, where)))
+                wanted = None
+            if not stack:
+                assert found is not None
+                return found
+            inner, where, steps = stack[-1]
+            try:
+                wanted = next(steps) if found is None else steps.send(found)
+                found = None
+            except StopIteration as stop:
+                found = stop.value
+                assert found is not None
+                where.values[inner] = found
+                stack.pop()
+
+    def _steps(self, expr: syntax.Expr, scope: Scope) -> Steps:
+        match expr:
+            case syntax.Var():
+                raise UnityError(f"the variable %{expr.name} is bound nowhere", expr.span)
+            case syntax.Constant():
+                return graph.Constant(expr.value, None, expr.span)
+            case syntax.GlobalVar():
+                return self._global(expr)
+            case syntax.Function():
+                return Closure(expr, scope, "fn")
+            case syntax.Tuple():
+                fields: list[Value] = []
+                for f in expr.fields:
+                    fields.append((yield f, scope))
+                return _tuple(fields)
+            case syntax.TupleGetItem():
+                value = yield expr.tuple, scope
+                return self._field(value, expr, scope)
+            case syntax.Let():
+                yield from self._let(expr, scope)
+                return (yield expr.body, scope)
+            case syntax.If():
+                return (yield from self._if(expr, scope))
+            case syntax.Call():
+                return (yield from self._call(expr, scope))
+            case syntax.Op():
+                return self.lacking(f"the operator {expr.name} as a value", expr)
+            case syntax.Constructor() | syntax.Match():
+                return self.lacking("a value of a declared type", expr)
+            case syntax.RefCreate() | syntax.RefRead() | syntax.RefWrite():
+                return self.lacking("a reference, whose value changes", expr)
+
+    def lacking(self, what: str, expr: syntax.Expr) -> Lacking:
+        """Note that something is missing, and where; what stands for its value."""
+        place = f"{expr.span}: " if expr.span is not None else ""
+        self.gaps.append(f"{place}{what}")
+        return Lacking()
+
+    def _global(self, var: syntax.GlobalVar) -> Closure:
+        if var.name not in self.source.functions:
+            raise UnityError(f"the module has no function @{var.name}", var.span)
+        if var.name not in self._globals:
+            scope = Scope(self.builder(), Frame(var.name))
+            self._globals[var.name] = Closure(self.source.functions[var.name], scope, var.name)
+        return self._globals[var.name]
+
+    def _field(self, value: Value, expr: syntax.TupleGetItem, scope: Scope) -> Value:
+        match value:
+            case Lacking():
+                return value
+            case graph.Tuple(fields) | Fields(fields):
+                if not 0 <= expr.index < len(fields):
+                    raise UnityError(f"a tuple of {len(fields)} has no .{expr.index}", expr.span)
+                return fields[expr.index]
+            case Closure():
+                raise UnityError("a function has no fields", expr.span)
+            case _:
+                return scope.builder.emit(graph.TupleGet(value, expr.index, expr.span))
+
+    def _let(self, expr: syntax.Let, scope: Scope) -> Steps:
+        value: Value
+        if isinstance(expr.value, syntax.Function):
+            value = Closure(expr.value, scope, expr.var.name)
+        else:
+            value = yield expr.value, scope
+        if expr.var.type is not None:
+            value = self.declared(value, expr.var.type, f"%{expr.var.name}", scope)
+        scope.vars[expr.var] = value
+        return value
+
+    def declared(self, value: Value, kind: syntax.Type, what: str, scope: Scope) -> Value:
+        """A value that the source declares a type for: what is unknown of its shape is checked."""
+        if isinstance(value, Closure | Fields | Lacking):
+            return value
+        found = infer_type(value, self.signatures)
+        wrong = contradiction(kind, found)
+        if wrong is not None:
+            raise UnityError(f"{what} is {wrong}", kind.span)
+        more = refined(kind, found)
+        return value if more is None else scope.builder.match_cast(value, more, None, kind.span)
+
+    def _if(self, expr: syntax.If, scope: Scope) -> Steps:
+        condition = yield expr.condition, scope
+        if isinstance(condition, Lacking):
+            return condition
+        if isinstance(condition, Closure | Fields):
+            raise UnityError("a condition is a function", expr.span)
+        if isinstance(condition, graph.Constant):
+            holds = bool(np.asarray(condition.data).reshape(-1)[0])
+            return (yield expr.then if holds else expr.otherwise, scope)
+        then, otherwise = scope.body(), scope.body()
+        left = yield expr.then, then
+        right = yield expr.otherwise, otherwise
+        for value in (left, right):
+            if isinstance(value, Lacking):
+                return value
+            if isinstance(value, Closure | Fields):
+                return self.lacking("a function chosen when the program runs", expr)
+        assert not isinstance(left, Closure | Fields | Lacking)
+        assert not isinstance(right, Closure | Fields | Lacking)
+        bodies = then.builder.body(left), otherwise.builder.body(right)
+        return scope.builder.emit(graph.If(condition, *bodies, expr.span), "chosen", expr.span)
+
+    # Calls.
+
+    def _call(self, expr: syntax.Call, scope: Scope) -> Steps:
+        values: list[Value] = []
+        if isinstance(expr.callee, syntax.Op):
+            for a in expr.arguments:
+                values.append((yield a, scope))
+            return self._operator(expr, expr.callee.name, values, scope)
+        if isinstance(expr.callee, syntax.Constructor):
+            return self.lacking("a value of a declared type", expr)
+        callee = yield expr.callee, scope
+        for a in expr.arguments:
+            values.append((yield a, scope))
+        match callee:
+            case Lacking():
+                return callee
+            case Closure():
+                return (yield from self._apply(callee, values, expr, scope))
+            case _:
+                raise UnityError("calls what is no function", expr.span)
+
+    def _operator(self, expr: syntax.Call, name: str, values: list[Value], scope: Scope) -> Value:
+        operands: list[graph.Expr] = []
+        for value in values:
+            if isinstance(value, Lacking):
+                return value
+            if isinstance(value, Closure | Fields):
+                raise UnityError(f"{name} takes no function", expr.span)
+            operands.append(value)
+        converter = CONVERTERS.get(name)
+        if converter is None:
+            reason = REFUSED.get(name, "no operator of Relay that is known")
+            return self.lacking(f"{name} ({reason})", expr)
+        call = RelayCall(expr, name, operands, scope.builder, scope.broadcasts)
+        try:
+            found = converter(call)
+        except Gap as gap:
+            return self.lacking(f"{name}: {gap}", expr)
+        except (UnsupportedError, InternalError, OSError, MemoryError):
+            raise
+        except UnityError as error:
+            own = error.message.removeprefix(f"{name}: ")
+            raise UnityError(f"{name}: {own}", expr.span, error.hint) from error
+        except _OF_NUMBERS as error:
+            raise UnityError(f"{name}: its operands don't fit: {error}", expr.span) from error
+        except Exception as error:
+            raise InternalError(
+                f"a bug of Unity, which should have told what is wrong: {name}: "
+                f"{type(error).__name__}: {error}",
+                expr.span,
+                "please report it, with the model",
+            ) from error
+        if call.unread:
+            names = ", ".join(sorted(call.unread))
+            return self.lacking(f"{name}: the attribute {names}", expr)
+        return found
+
+    def _apply(
+        self, callee: Closure, values: list[Value], expr: syntax.Call, scope: Scope
+    ) -> Steps:
+        function = callee.function
+        if len(values) != len(function.params):
+            raise UnityError(
+                f"{callee.name} takes {len(function.params)} arguments, got {len(values)}",
+                expr.span,
+            )
+        lifted = self.lifted.get(function)
+        if lifted is None and self._calls_itself(callee):
+            found = lift(self, callee)
+            if isinstance(found, str):
+                return self.lacking(found, expr)
+            lifted = found
+        if lifted is not None:
+            return call_lifted(self, lifted, values, expr, scope)
+        inner = Scope(scope.builder, scope.frame, callee.scope, scope.broadcasts)
+        for param, value in zip(function.params, values, strict=True):
+            if param.type is not None and is_first_order(param.type):
+                value = self.declared(value, param.type, f"%{param.name}", scope)
+            inner.vars[param] = value
+        return (yield function.body, inner)
+
+    def _calls_itself(self, callee: Closure) -> bool:
+        if self._globals.get(callee.name) is callee:
+            return callee.name in self.recursive
+        if callee.function not in self._mentioned:
+            found = mentioned(callee.function)
+            self._mentioned[callee.function] = [v for v in found if isinstance(v, syntax.Var)]
+        return any(self._stands_for(v, callee) for v in self._mentioned[callee.function])
+
+    def _stands_for(self, var: syntax.Var, callee: Closure) -> bool:
+        found = callee.scope.find(var)
+        return isinstance(found, Closure) and found.function is callee.function
+
+
+def _tuple(fields: list[Value]) -> Value:
+    exprs = [f for f in fields if not isinstance(f, Closure | Fields | Lacking)]
+    if len(exprs) == len(fields):
+        return graph.Tuple(tuple(exprs))
+    return next((f for f in fields if isinstance(f, Lacking)), Fields(tuple(fields)))
+
+
+def _changed(kinds: dict[str, Type], dynamic: Dynamic | None) -> Mapping[str, Type]:
+    if dynamic is None:
+        return kinds
+    check_form(dynamic)
+    own = {identifier(n): n for n in reversed(kinds)}  # parameters are called by identifiers
+    wanted = {n if n in kinds else own.get(n, n): change for n, change in dynamic.items()}
+    return changed_inputs(kinds, wanted)

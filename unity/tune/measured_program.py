@@ -1,0 +1,121 @@
+"""A program to be measured: compiled in several ways, and run by turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from unity.errors import UnityError
+from unity.ir.module import IRModule
+from unity.machine.target import Target
+from unity.runtime.executable import Executable
+from unity.transform.graph.resolve import CallSite, Policy, Resolve, sites_of
+from unity.transform.graph.resolve.call_site import TIR
+from unity.transform.pattern import Graph
+
+from .agreement import NARROW_TOLERANCE, copied, disagreement, tolerance_of
+from .kernel_times import KernelTimes, kernel_times
+from .timing import inputs_for, interleaved, sizes_for
+
+Build = Callable[[IRModule, Resolve], Executable]
+"""Compiles a program with its sites resolved so."""
+Said = tuple[str, str]
+"""A site by name, or ``*``, and its implementation."""
+
+
+class MeasuredProgram:
+    """Carries what was compiled of a program, and why some was not.
+
+    Args:
+        module: The program as `Resolve` will see it.
+        name: Its function.
+        target: This machine.
+        build: Compiles it.
+        step: How its sites are resolved, but for the policy.
+        base: What the user said besides ``"measure"``.
+        sizes: Values of symbols to measure at; times are added up.
+        narrow: Whether products round their operands to 16 bits, so that results may differ more.
+    """
+
+    def __init__(
+        self,
+        module: IRModule,
+        name: str,
+        target: Target,
+        build: Build,
+        step: Resolve,
+        base: Policy,
+        sizes: Sequence[Mapping[str, int]],
+        narrow: bool = False,
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.target = target
+        self.base = base
+        self.sizes = sizes
+        self._build = build
+        self._step = step
+        self.function = module.graph_functions()[name]
+        self.graph = Graph.of(self.function)
+        self.sites = sites_of(name, self.function, target, step.forms)
+        self.free = {s.name for s in self.sites if self._is_free(s)}
+        self.compiled: dict[str, Executable] = {}
+        self.closed: dict[str, str] = {}
+        self._tolerance = NARROW_TOLERANCE if narrow else tolerance_of(self.function)
+        self._expected: Sequence[object] | None = None
+
+    @cached_property
+    def inputs(self) -> list[list[object]]:
+        """Arguments to run on, for each assignment of sizes."""
+        return [inputs_for(self.function, sizes_for(self.function, s)) for s in self.sizes]
+
+    def _is_free(self, site: CallSite) -> bool:
+        """Whether nobody said what a site is to be."""
+        given = not site.glue and bool(site.candidates) and self.base.chooser is None
+        return given and self.base.said(site, self.graph) is None
+
+    def resolved(self, overrides: Sequence[Said]) -> Resolve:
+        """The step by some overrides, besides what the user said."""
+        policy = Policy("tir", (*self.base.overrides, *overrides), self.base.chooser)
+        return replace(self._step, policy=policy, partial=True)
+
+    def choices(self, overrides: Sequence[Said]) -> dict[str, str]:
+        """What each site becomes by some overrides."""
+        policy = self.resolved(overrides).policy
+        return {
+            s.name: policy.choose(s, self.graph).candidate.implementation
+            for s in self.sites
+            if s.candidates and not s.glue
+        }
+
+    def compile(self, name: str, overrides: Sequence[Said]) -> bool:
+        """Compile it one way and run it once; if that fails or differs from ours, note why."""
+        try:
+            made = self._build(self.module, self.resolved(overrides))
+            results = [copied(made(*args)) for args in self.inputs]
+        except UnityError as error:
+            self.closed[name] = error.message
+            return False
+        if self._expected is not None:
+            why = disagreement(results, self._expected, self._tolerance)
+            if why is not None:
+                self.closed[name] = why
+                return False
+        elif name == TIR:
+            self._expected = results
+        self.compiled[name] = made
+        return True
+
+    def times(self, names: Sequence[str], seconds: float) -> dict[str, float]:
+        """The fastest runs of some of what was compiled, all in turns."""
+        totals = dict.fromkeys(names, 0.0)
+        for args in self.inputs:
+            measured = interleaved([self.compiled[n] for n in names], args, seconds)
+            for name, time in zip(names, measured, strict=True):
+                totals[name] += time
+        return totals
+
+    def kernels(self, name: str) -> KernelTimes:
+        """What each kernel takes one way."""
+        return kernel_times(self.compiled[name], self.graph, self.inputs)
