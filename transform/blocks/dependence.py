@@ -51,6 +51,8 @@ def shares_iterations(body: Stmt, path: Path, *, apart: bool = False) -> str | N
             makers = [s for s in before if s.names(buffer, writes_only=True)]
             if not makers and not any(s.names(buffer, writes_only=True) for s in found[k:]):
                 continue
+            if apart and _in_slices(found, buffer, path):
+                continue
             need = later.touched(buffer)
             assert need is not None
             boxes = [m.fills(buffer) for m in makers]
@@ -76,6 +78,23 @@ def shares_iterations(body: Stmt, path: Path, *, apart: bool = False) -> str | N
                     f"{after[0].block.name!r} writes later"
                 )
     return None
+
+
+def _in_slices(found: Sequence[Site], buffer: Buffer, path: Path) -> bool:
+    """Whether each iteration of the loop that a path ends with touches a slice of its own."""
+    loop = path[-1]
+    if not isinstance(loop, For) or any(buffer in s.decides_by() for s in found):
+        return False
+    touching = [s for s in found if s.names(buffer)]
+    places = [place for site in touching for place in site.places(buffer)]
+    same = touching[0].known.equal
+    slices = [
+        first
+        for first, *others in zip(*places, strict=True)
+        if first is not None and all(x is not None and same(x, first) for x in others)
+    ]
+    m = iteration_map(slices, [loop], touching[0].known)
+    return m is not None and m.is_injective()
 
 
 def _covered(reader: Site, writer: Site, buffer: Buffer) -> bool:

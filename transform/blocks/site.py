@@ -71,6 +71,21 @@ class Site:
             found = ranges
         return found
 
+    def places(self, buffer: Buffer) -> list[tuple[PrimExpr | None, ...]]:
+        """For each region of a buffer the indices that no loop moves; None for others and ranges."""
+        moving = {x.var for x in self.loops}
+        regions = (r for r in (*self.block.reads, *self.block.writes) if r.buffer is buffer)
+        found: list[tuple[PrimExpr | None, ...]] = []
+        for region in regions:
+            outside = [self._outside(r) for r in region.ranges]
+            found.append(
+                tuple(
+                    r.begin if r.extent == imm(1) and not variables(r.begin) & moving else None
+                    for r in outside
+                )
+            )
+        return found
+
     def reached(self, region: Region) -> tuple[Range, ...]:
         """A rectangle that holds a region of the block while the loops run, past the end too."""
         ranges = tuple(self._outside(r) for r in region.ranges)
