@@ -72,7 +72,7 @@ class Site:
         return found
 
     def places(self, buffer: Buffer) -> list[tuple[PrimExpr | None, ...]]:
-        """For each region of a buffer the indices that no loop moves; None for others and ranges."""
+        """For each region of a buffer the indices that no loop moves; None for the others."""
         moving = {x.var for x in self.loops}
         regions = (r for r in (*self.block.reads, *self.block.writes) if r.buffer is buffer)
         found: list[tuple[PrimExpr | None, ...]] = []
