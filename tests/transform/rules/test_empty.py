@@ -9,7 +9,9 @@ import unity
 from tests.transform.cases import floats
 from tests.transform.rules.kernels import lowered
 from tests.transform.tensor.kernels import CPU, assert_same
+from unity import te
 from unity.interpreter import interpret
+from unity.ir.dims import dim
 from unity.ir.types import TensorType
 from unity.script import parse
 from unity.transform.rules.default import default_schedule, schedule
@@ -108,3 +110,12 @@ def test_a_program_of_steps_gives_the_init(shape: tuple[int, int]) -> None:
     for done in (sch.func, schedule(before, CPU)):
         assert_same(before, done, {})
         assert_same(before, lowered(done, CPU), {})
+
+
+def test_narrow_sums_that_leave_one_point() -> None:
+    n, m = dim("n"), dim("m")
+    x = te.placeholder((n, m), "float16", "x")
+    p, q = te.reduce_axis(n, "p"), te.reduce_axis(m, "q")
+    y = te.compute((), lambda: te.sum(te.cast(x[p, q], "float32"), [p, q]), "y")
+    before = te.create_prim_func([x, y])
+    assert_same(before, schedule(before, CPU), {"n": 2, "m": 3})

@@ -103,6 +103,11 @@ REFUSED: dict[str, tuple[PrimFunc, Callable[[Schedule], object], str]] = {
         lambda s: s.store_in("first", 0, "last", 0),
         "'z' is no other buffer like 't'",
     ),
+    "what is read where the output was": (
+        stages(nest("first", "t[vi, vj] = x[vi, vj]") + nest("last", "y[vi, vj] *= t[vi, vj]")),
+        lambda s: s.store_in("first", 0, "last", 0),
+        "'last' reads both 't' and 'y'",
+    ),
     "an output in an input's place": (
         stages(
             nest("first", "t[vi, vj] = x[vi, vj]") + nest("last", "y[vi, vj] = t[vi, vj]"),

@@ -161,7 +161,7 @@ def _whole_registers(shaped: Reshaped, target: Target) -> Reshaped | None:
     if value.bits < FLOAT32.bits:
         return None
     axes, lanes = shaped.nest.axes, target.vector_bits // value.bits
-    if number(axes[-1].extent) != 2 * lanes:
+    if not axes or number(axes[-1].extent) != 2 * lanes:
         return shaped
     return parted_at(shaped, len(axes) - 1, lanes, 2)
 

@@ -139,6 +139,8 @@ def _refuse_apart(path: Path, buffer: Buffer, host: Buffer) -> None:
     block = path[-1]
     assert isinstance(block, Block)
     regions = [r for r in (*block.reads, *block.writes) if r.buffer is buffer or r.buffer is host]
+    if {buffer, host} <= {r.buffer for r in block.reads}:
+        raise illegal(OTHER, f"{block.name!r} reads both {buffer.name!r} and {host.name!r}")
     points = all(x.extent == imm(1) for r in regions for x in r.ranges)
     same = len({r.ranges for r in regions}) == 1
     plain = block.init is None and not block.allocations and is_formula(block.body)
