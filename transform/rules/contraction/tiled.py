@@ -77,13 +77,15 @@ class Contraction:
             return False
         return number(row.extent) is not None
 
-    @property
-    def enough_rows(self) -> PrimExpr | None:
-        """When a copy pays, where that is known at run time only, and there is another way."""
+    def enough_rows(self, tile: int) -> PrimExpr | None:
+        """When a copy pays, where that is known at run time only, and there is another way.
+
+        None where it pays for a single tile of so many rows: fewer are the tail of one.
+        """
         row = self.layout.row
         if self.packing is None or row is None or (bounds(row.extent)[0] or 0) >= self.packing.rows:
             return None
-        if not self.is_plain and self.dots is None:
+        if self.dots is None and (self.packing.rows <= tile or not self.is_plain):
             return None
         return Compare("ge", row.extent, imm(self.packing.rows))
 
@@ -159,8 +161,9 @@ def schedule_contraction(sch: Schedule, found: Contraction, how: Tiling, result:
     if not how.copied:
         _tiled(sch, bare, how, sums, result)
         return
-    if found.enough_rows is not None:
-        few, few_result = sch.specialize_when(found.enough_rows, sums, result)
+    enough = found.enough_rows(how.rows)
+    if enough is not None:
+        few, few_result = sch.specialize_when(enough, sums, result)
         if found.dots is None:
             tiling = tiling_of(found.layout, found.reduction, target, None)
             _tiled(sch, bare, tiling, few.name, few_result.name)
