@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from unity.errors import UnityError
 from unity.ir import graph
 from unity.ir.types import FuncType, TensorType, TupleType, Type
 from unity.op.builder import identifier
 
 from . import syntax
 from .types import is_first_order, type_of
-from .values import Closure, Fields, Frame, Lacking, Scope, Value
+from .values import Closure, Failure, Frame, Lacking, Scope, Value, described, is_real
 
 if TYPE_CHECKING:
     from .translator import Translator
@@ -80,9 +81,11 @@ def _lifted(
     translator.signatures[name] = FuncType(tuple(p.type for p in params), declared)
     translator.lifted[function] = found
     value = translator.value(function.body, scope)
-    if not isinstance(value, Closure | Fields | Lacking):
+    if isinstance(value, Failure):
+        raise UnityError(value.what, value.span)
+    if is_real(value):
         value = translator.declared(value, result, f"the result of {callee.name}", scope)
-        assert not isinstance(value, Closure | Fields | Lacking)
+        assert is_real(value)
         translator.functions[name] = builder.finish(value, params, result_type=declared)
     return found
 
@@ -105,10 +108,11 @@ def call_lifted(
     """A call of such a function."""
     args: list[graph.Expr] = []
     for value in values:
-        if isinstance(value, Lacking):
+        if isinstance(value, Lacking | Failure):
             return value
-        if isinstance(value, Closure | Fields):
-            return translator.lacking("a function given to one that calls itself", expr)
+        if not is_real(value):
+            what = f"{described(value)} given to one that calls itself"
+            return translator.lacking(what, expr)
         args.append(value)
     args += (_passed(lifted, v, scope) for v in lifted.captured)
     call = graph.Call(graph.FunctionRef(lifted.name), tuple(args), span=expr.span)

@@ -25,13 +25,34 @@ from unity.op.builder import GraphBuilder, identifier
 from unity.op.infer import infer_type
 
 from . import syntax
-from .lifting import Lifted, call_lifted, lift
+from .applying import Applied, apply
+from .branches import branch
+from .calls import operator_call
+from .lifting import Lifted
+from .matching import constructed, match
 from .operators.refused import REFUSED
 from .operators.table import CONVERTERS
-from .recursion import mentioned, recursive_globals
+from .recursion import recursive_globals
+from .references import reference
 from .relay_call import RelayCall
+from .schema import signature
 from .types import contradiction, is_first_order, refined, type_of
-from .values import Closure, Fields, Frame, Lacking, Scope, Value
+from .values import (
+    Cell,
+    Closure,
+    Data,
+    Failure,
+    Fields,
+    Frame,
+    Lacking,
+    Scope,
+    Value,
+    described,
+    is_real,
+    may_be,
+    packed,
+    tupled,
+)
 
 Steps: TypeAlias = "Generator[tuple[syntax.Expr, Scope], Value, Value]"
 """What an expression takes: it asks for others' values, and returns its own."""
@@ -73,6 +94,7 @@ class Translator:
     Attributes:
         source: Relay's module.
         functions: Functions of ours that were made beside the entry.
+        applied: What is known of functions that are called.
         gaps: What was found missing.
     """
 
@@ -82,9 +104,9 @@ class Translator:
         self.signatures: dict[str, Type] = {}
         self.gaps: list[str] = []
         self.recursive = recursive_globals(source)
-        self._globals: dict[str, Closure] = {}
+        self.globals: dict[str, Closure] = {}
         self.lifted: dict[syntax.Function, Lifted] = {}
-        self._mentioned: dict[syntax.Function, list[syntax.Var]] = {}
+        self.applied = Applied()
 
     # Functions.
 
@@ -149,11 +171,14 @@ class Translator:
         return type_of(param.type, identifier(param.name), builder.fresh)
 
     def _result(self, value: Value, name: str, function: syntax.Function) -> graph.Expr:
-        if isinstance(value, Closure | Fields | Lacking):
-            raise UnityError(f"@{name} gives a function", function.span)
-        if isinstance(value, graph.Tuple) and not value.fields:
+        if isinstance(value, Failure):
+            raise UnityError(value.what, value.span)
+        found = packed(value)
+        if found is None:
+            raise UnityError(f"@{name} gives {described(value)}", function.span)
+        if isinstance(found, graph.Tuple) and not found.fields:
             raise UnityError(f"@{name} gives nothing", function.span)
-        return value
+        return found
 
     # Expressions.
 
@@ -196,23 +221,27 @@ class Translator:
                 fields: list[Value] = []
                 for f in expr.fields:
                     fields.append((yield f, scope))
-                return _tuple(fields)
+                return tupled(fields)
             case syntax.TupleGetItem():
                 value = yield expr.tuple, scope
                 return self._field(value, expr, scope)
             case syntax.Let():
-                yield from self._let(expr, scope)
+                value = yield from self._let(expr, scope)
+                if isinstance(value, Failure):
+                    return value
                 return (yield expr.body, scope)
             case syntax.If():
-                return (yield from self._if(expr, scope))
+                return (yield from branch(self, expr, scope))
             case syntax.Call():
                 return (yield from self._call(expr, scope))
-            case syntax.Op():
-                return self.lacking(f"the operator {expr.name} as a value", expr)
-            case syntax.Constructor() | syntax.Match():
-                return self.lacking("a value of a declared type", expr)
+            case syntax.Constructor() if not self.constructor(expr)[1].fields:
+                return constructed(self, expr, [], expr)
+            case syntax.Op() | syntax.Constructor():
+                return Closure(self._expanded(expr), scope, expr.name)
+            case syntax.Match():
+                return (yield from match(self, expr, scope))
             case syntax.RefCreate() | syntax.RefRead() | syntax.RefWrite():
-                return self.lacking("a reference, whose value changes", expr)
+                return (yield from reference(self, expr, scope))
 
     def lacking(self, what: str, expr: syntax.Expr) -> Lacking:
         """Note that something is missing, and where; what stands for its value."""
@@ -223,21 +252,44 @@ class Translator:
     def _global(self, var: syntax.GlobalVar) -> Closure:
         if var.name not in self.source.functions:
             raise UnityError(f"the module has no function @{var.name}", var.span)
-        if var.name not in self._globals:
+        if var.name not in self.globals:
             scope = Scope(self.builder(), Frame(var.name))
-            self._globals[var.name] = Closure(self.source.functions[var.name], scope, var.name)
-        return self._globals[var.name]
+            self.globals[var.name] = Closure(self.source.functions[var.name], scope, var.name)
+        return self.globals[var.name]
+
+    def constructor(
+        self, expr: syntax.Constructor
+    ) -> tuple[syntax.TypeDeclaration, syntax.ConstructorDeclaration, int]:
+        """The declaration of a constructor, and its place."""
+        try:
+            return self.source.constructor(expr.name)
+        except KeyError:
+            raise UnityError(f"no type has the constructor {expr.name}", expr.span) from None
+
+    def _expanded(self, expr: syntax.Op | syntax.Constructor) -> syntax.Function:
+        """An operator or a constructor as a function that calls it."""
+        if isinstance(expr, syntax.Op):
+            known = signature(expr.name)
+            count = len(known.arguments or ()) - known.optional if known is not None else 0
+        else:
+            count = len(self.constructor(expr)[1].fields)
+        params = tuple(syntax.Var(f"a{i}") for i in range(count))
+        if isinstance(expr, syntax.Op):
+            call = operator_call(expr, params, {}, expr.span)
+        else:
+            call = syntax.Call(expr, params, {}, span=expr.span)
+        return syntax.Function(params, call, span=expr.span)
 
     def _field(self, value: Value, expr: syntax.TupleGetItem, scope: Scope) -> Value:
         match value:
-            case Lacking():
+            case Lacking() | Failure():
                 return value
             case graph.Tuple(fields) | Fields(fields):
                 if not 0 <= expr.index < len(fields):
                     raise UnityError(f"a tuple of {len(fields)} has no .{expr.index}", expr.span)
                 return fields[expr.index]
-            case Closure():
-                raise UnityError("a function has no fields", expr.span)
+            case Closure() | Data() | Cell():
+                raise UnityError(f"{described(value)} has no fields", expr.span)
             case _:
                 return scope.builder.emit(graph.TupleGet(value, expr.index, expr.span))
 
@@ -254,7 +306,9 @@ class Translator:
 
     def declared(self, value: Value, kind: syntax.Type, what: str, scope: Scope) -> Value:
         """A value that the source declares a type for: what is unknown of its shape is checked."""
-        if isinstance(value, Closure | Fields | Lacking):
+        if isinstance(value, Data) and not may_be(value, kind):
+            raise UnityError(f"{what} is {described(value)}", kind.span)
+        if not is_real(value):
             return value
         found = infer_type(value, self.signatures)
         wrong = contradiction(kind, found)
@@ -262,28 +316,6 @@ class Translator:
             raise UnityError(f"{what} is {wrong}", kind.span)
         more = refined(kind, found)
         return value if more is None else scope.builder.match_cast(value, more, None, kind.span)
-
-    def _if(self, expr: syntax.If, scope: Scope) -> Steps:
-        condition = yield expr.condition, scope
-        if isinstance(condition, Lacking):
-            return condition
-        if isinstance(condition, Closure | Fields):
-            raise UnityError("a condition is a function", expr.span)
-        if isinstance(condition, graph.Constant):
-            holds = bool(np.asarray(condition.data).reshape(-1)[0])
-            return (yield expr.then if holds else expr.otherwise, scope)
-        then, otherwise = scope.body(), scope.body()
-        left = yield expr.then, then
-        right = yield expr.otherwise, otherwise
-        for value in (left, right):
-            if isinstance(value, Lacking):
-                return value
-            if isinstance(value, Closure | Fields):
-                return self.lacking("a function chosen when the program runs", expr)
-        assert not isinstance(left, Closure | Fields | Lacking)
-        assert not isinstance(right, Closure | Fields | Lacking)
-        bodies = then.builder.body(left), otherwise.builder.body(right)
-        return scope.builder.emit(graph.If(condition, *bodies, expr.span), "chosen", expr.span)
 
     # Calls.
 
@@ -294,25 +326,27 @@ class Translator:
                 values.append((yield a, scope))
             return self._operator(expr, expr.callee.name, values, scope)
         if isinstance(expr.callee, syntax.Constructor):
-            return self.lacking("a value of a declared type", expr)
+            for a in expr.arguments:
+                values.append((yield a, scope))
+            return constructed(self, expr.callee, values, expr)
         callee = yield expr.callee, scope
         for a in expr.arguments:
             values.append((yield a, scope))
         match callee:
-            case Lacking():
+            case Lacking() | Failure():
                 return callee
             case Closure():
-                return (yield from self._apply(callee, values, expr, scope))
+                return (yield from apply(self, callee, values, expr, scope))
             case _:
                 raise UnityError("calls what is no function", expr.span)
 
     def _operator(self, expr: syntax.Call, name: str, values: list[Value], scope: Scope) -> Value:
         operands: list[graph.Expr] = []
         for value in values:
-            if isinstance(value, Lacking):
+            if isinstance(value, Lacking | Failure):
                 return value
-            if isinstance(value, Closure | Fields):
-                raise UnityError(f"{name} takes no function", expr.span)
+            if not is_real(value):
+                raise UnityError(f"{name} takes tensors, and this is {described(value)}", expr.span)
             operands.append(value)
         converter = CONVERTERS.get(name)
         if converter is None:
@@ -341,49 +375,6 @@ class Translator:
             names = ", ".join(sorted(call.unread))
             return self.lacking(f"{name}: the attribute {names}", expr)
         return found
-
-    def _apply(
-        self, callee: Closure, values: list[Value], expr: syntax.Call, scope: Scope
-    ) -> Steps:
-        function = callee.function
-        if len(values) != len(function.params):
-            raise UnityError(
-                f"{callee.name} takes {len(function.params)} arguments, got {len(values)}",
-                expr.span,
-            )
-        lifted = self.lifted.get(function)
-        if lifted is None and self._calls_itself(callee):
-            found = lift(self, callee)
-            if isinstance(found, str):
-                return self.lacking(found, expr)
-            lifted = found
-        if lifted is not None:
-            return call_lifted(self, lifted, values, expr, scope)
-        inner = Scope(scope.builder, scope.frame, callee.scope, scope.broadcasts)
-        for param, value in zip(function.params, values, strict=True):
-            if param.type is not None and is_first_order(param.type):
-                value = self.declared(value, param.type, f"%{param.name}", scope)
-            inner.vars[param] = value
-        return (yield function.body, inner)
-
-    def _calls_itself(self, callee: Closure) -> bool:
-        if self._globals.get(callee.name) is callee:
-            return callee.name in self.recursive
-        if callee.function not in self._mentioned:
-            found = mentioned(callee.function)
-            self._mentioned[callee.function] = [v for v in found if isinstance(v, syntax.Var)]
-        return any(self._stands_for(v, callee) for v in self._mentioned[callee.function])
-
-    def _stands_for(self, var: syntax.Var, callee: Closure) -> bool:
-        found = callee.scope.find(var)
-        return isinstance(found, Closure) and found.function is callee.function
-
-
-def _tuple(fields: list[Value]) -> Value:
-    exprs = [f for f in fields if not isinstance(f, Closure | Fields | Lacking)]
-    if len(exprs) == len(fields):
-        return graph.Tuple(tuple(exprs))
-    return next((f for f in fields if isinstance(f, Lacking)), Fields(tuple(fields)))
 
 
 def _changed(kinds: dict[str, Type], dynamic: Dynamic | None) -> Mapping[str, Type]:
