@@ -202,6 +202,8 @@ def test_symbolic_extents_decide_divisions() -> None:
     assert known.simplify((X * M + J) // M) is X
     assert known.simplify((X * M + J) % M) is J
     assert known.simplify((f // M) * M + f % M) is f
+    assert known.simplify((f // M + 2) // 3) == known.simplify((f + M * 2) // (M * 3))
+    assert known.simplify((f // (M * 3)) * M * 3 + (f // M) % 3 * M + f % M) is f
     assert known.prove(f // M < N)
     assert known.prove(f % M < M)
     assert known.prove(X * M + J < N * M)

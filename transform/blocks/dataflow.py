@@ -9,7 +9,7 @@ from typing import TypeAlias
 from unity.arith import Analyzer
 from unity.errors import UnityError
 from unity.ir.foreign import addressed, foreign_symbol
-from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
     Allocate,
     Block,
@@ -29,6 +29,7 @@ from unity.ir.visit import (
     rewrite_stmt,
     stmt_children,
     stmt_exprs,
+    substitute_prim,
     walk_prim,
     walk_stmt,
 )
@@ -38,6 +39,7 @@ from .site import Site
 from .tree import (
     NOTHING,
     Path,
+    Values,
     around,
     blocks_below,
     illegal,
@@ -267,6 +269,21 @@ def copy_nest(
     body = Store(target, to, Load(source, at))
     block = with_regions(Block(name, axes, (), (), body))
     return around(loops, block)
+
+
+def computed_nest(name: str, target: Buffer, axes: Sequence[BlockAxis], value: PrimExpr) -> Stmt:
+    """A nest that fills a buffer over the domains of axes with a value at every point of them."""
+    loops = [For(PrimVar(f"ax{k}"), imm(0), a.domain.extent, NOTHING) for k, a in enumerate(axes)]
+    own = tuple(
+        BlockAxis(PrimVar(f"v{k}"), "S", Range(imm(0), x.extent), x.var)
+        for k, x in enumerate(loops)
+    )
+    points: Values = {
+        a.var: Analyzer().simplify(Binary("add", x.var, a.domain.begin))
+        for a, x in zip(axes, own, strict=True)
+    }
+    body = Store(target, tuple(x.var for x in own), substitute_prim(value, points))
+    return around(loops, with_regions(Block(name, own, (), (), body)))
 
 
 def checked(func: PrimFunc, where: str) -> PrimFunc:

@@ -13,7 +13,7 @@ from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, block_regions, multiply
 from unity.ir.stmt import AxisKind, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Stmt, Store
-from unity.machine.dot_units import DOT_UNITS, SIDE, DotUnit, group_of
+from unity.machine.dot_units import DOT_UNITS, LANE_COUNTS, SIDE, DotUnit, group_of
 
 from .marked import accumulator, lane_dot, operand, tile_dot, tile_load, tile_store, within
 from .tensor_intrinsic import TensorIntrinsic
@@ -123,9 +123,14 @@ def _of(unit: DotUnit) -> dict[str, TensorIntrinsic]:
     """The intrinsics of a unit: blocks of one tile or two by two, registers of two widths."""
     given, group = (unit.left, unit.right, unit.out), group_of(unit.left)
     if unit.form == "lanes":
-        return {f"{unit.name}_{n}x{group}": lanes(*given, n) for n in (16, 8)}
+        return {intrinsic_of(unit, n): lanes(*given, n) for n in LANE_COUNTS}
     depth = SIDE * group
     return {f"{unit.name}_{n}x{n}x{depth}": tiles(*given, n, n) for n in (16, 32)}
+
+
+def intrinsic_of(unit: DotUnit, count: int) -> str:
+    """The name of what a unit of lanes does with so many sums."""
+    return f"{unit.name}_{count}x{group_of(unit.left)}"
 
 
 DOTS: dict[str, TensorIntrinsic] = {k: v for unit in DOT_UNITS for k, v in _of(unit).items()}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
+from unity.ir.marks import INSTRUCTION
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
@@ -76,6 +77,8 @@ class UnrollRegisters(Pass):
         return with_body(func, self._marked(func.body, _drivers(func.body, small, {}), 1))
 
     def _marked(self, s: Stmt, drivers: set[PrimVar], around: int) -> Stmt:
+        if isinstance(s, For) and INSTRUCTION in s.attrs:
+            return s
         if isinstance(s, For) and s.kind in ("serial", "unrolled") and s.var in drivers:
             match s.extent:
                 case Imm(int() as extent) if extent * around <= self.limit:

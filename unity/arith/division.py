@@ -141,10 +141,10 @@ def _divide_rest(rest: Poly, c: int, known: Known) -> Poly:
         large, small = _separate(rest, g)
         if small_fits(small, g, known):
             return _floordiv_constant(_shrink(large, g), c // g, known)
-    inner = _nested_quotient(rest)
+    inner = _nested_quotient(rest, known)
     if inner is not None:
         x, a, offset = inner
-        return _floordiv_constant(poly.add(x, poly.constant(a * offset)), a * c, known)
+        return floordiv(poly.add(x, a, offset), poly.scale(a, c), known)
     modded = _nested_modulus(rest, c)
     if modded is not None:  # (x % (c * m)) // c == (x // c) % m
         x, m = modded
@@ -186,13 +186,13 @@ def small_fits(p: Poly, g: int, known: Known) -> bool:
     return low is not None and high is not None and low >= 0 and high < g
 
 
-def _nested_quotient(rest: Poly) -> tuple[Poly, int, int] | None:
+def _nested_quotient(rest: Poly, known: Known) -> tuple[Poly, Poly, int] | None:
     """``x // a + offset`` taken apart, for ``(x // a + k) // c == (x + k * a) // (a * c)``."""
     offset = rest.get(ONE, 0)
     atom = poly.as_atom({t: k for t, k in rest.items() if t})
     if isinstance(atom, Binary) and atom.op == "floordiv":
-        a = poly.as_constant(poly.from_expr(atom.b))
-        if a is not None and a > 0:
+        a = poly.from_expr(atom.b)
+        if a and _is_positive_divisor(a, known):
             return poly.from_expr(atom.a), a, offset
     return None
 

@@ -123,6 +123,12 @@ FAMILIES = [
         LANES,
     ),
     Family(
+        "lane_dots",
+        partial(narrow, "matmul_interleaved", (N, 31), (2, 16, 16, 2), columns=20),
+        {"n": 5},
+        LANES,
+    ),
+    Family(
         "interleaved",
         partial(narrow, "nn.conv2d_interleaved", (1, 1, 2, 3, 32), (1, 1, 1, 1, 16, 32, 2)),
         {},

@@ -147,7 +147,9 @@ def _cache(sch: Schedule, random: Random, block: str) -> None:
 
 def _copy(sch: Schedule, random: Random, block: str) -> None:
     index = random.randint(0, 1)
-    match random.randrange(4):
+    match random.randrange(5):
+        case 4:
+            sch.cache_operand(block, index, "local")
         case 3:
             sch.cache_index(block, "global", random.randint(0, 1))
         case 0:

@@ -86,6 +86,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "fuse_reduction_epilogue": ("s", "q"),
     "decompose_padding": ("p", Loop("p", 0)),
     "cache_index": ("p", "local", 0),
+    "cache_operand": ("s", 0, "local"),
     "rolling_buffer": ("p", 0, Loop("p", 0)),
     "skip_padding": ("s",),
     "rfactor": (Loop("s", 1), 0, Loop("s", 0)),

@@ -69,10 +69,39 @@ def _looked_up(s: Schedule) -> None:
     s.vectorize(s.split(columns, [None, 4])[1])
 
 
+ROUNDED = Program(
+    "a: f32[Buffer, n, 7], b: bf16[Buffer, 8, 5], c: f32[Buffer, n, 5]",
+    """
+for i, j, k in T.grid(n, 5, 8):
+    with T.block("product"):
+        vi, vj, vk = T.axis.remap("SSR", i, j, k)
+        with T.init():
+            c[vi, vj] = 0.0
+        c[vi, vj] += T.cast(
+            "float32", T.cast("bfloat16", T.select(vk < 7, a[vi, vk], 0.0))
+        ) * T.cast("float32", b[vk, vj])
+""",
+    ({"n": 6}, {"n": 0}),
+)
+
+
+def _rounded_once(s: Schedule) -> None:
+    i, j, k = s.get_loops("product")
+    copy = s.cache_operand("product", 0, "local")
+    assert s.axis_kinds(copy) == "SS"
+    assert 'product_operand = T.alloc((n, 8), "bfloat16"' in str(s.func)
+    rows, row = s.split(i, [None, 4])
+    s.reorder(rows, j, row, k)
+    s.compute_at(copy, rows)
+    s.store_at(copy, 0, rows)
+    s.parallel(rows)
+
+
 LEGAL: dict[str, tuple[Program, Steps]] = {
     "tiles of windows": (HALO, _tiles_of_windows),
     "columns of a product": (HOSTILE["matmul"], _rows_of_sums),
     "a stretched row": (STRETCH, _looked_up),
+    "an operand rounded once": (ROUNDED, _rounded_once),
     "an update": (UPDATE, lambda s: s.cache_inplace("add", "c", "global")),
 }
 
@@ -125,6 +154,25 @@ REFUSED: dict[str, tuple[Program, Steps, str]] = {
         HOSTILE["symbolic"],
         lambda s: s.read_at("b", 0, s.get_loops("b")[1], "local"),
         "read_at, argument 3 'loop': 'k' may be empty and drives the reduction 'b'",
+    ),
+    "no such factor": (
+        ROUNDED,
+        lambda s: s.cache_operand("product", 2, "local"),
+        "cache_operand, argument 2 'index': 'product' has 2 factors, got 2",
+    ),
+    "no product": (
+        HALO,
+        lambda s: s.cache_operand("window", 0, "local"),
+        "cache_operand, argument 2 'index': 'window' has 0 factors, got 0",
+    ),
+    "a factor under a predicate": (
+        ROUNDED,
+        lambda s: (
+            s.split(s.get_loops("product")[0], [None, 4]),
+            s.cache_operand("product", 0, "local"),
+        ),
+        "cache_operand, argument 2 'index': 'product' does not compute it at all points of its "
+        "axes",
     ),
     "what is there before": (
         UPDATE,

@@ -93,6 +93,54 @@ def test_what_is_tiled_already_is_refused() -> None:
         sch.pad_einsum("product", [4, 4, 4])
 
 
+PANELS = parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n, 6], w: f32[Buffer, 3, 3, 4, 2], c: f32[Buffer, n, 10]) -> None:
+    t = T.alloc((n, 10), "float32")
+    for i, j, k, p in T.grid(n, 10, 3, 2):
+        with T.block("product"):
+            vi, vj, vk, vp = T.axis.remap("SSRR", i, j, k, p)
+            with T.init():
+                t[vi, vj] = 0.0
+            t[vi, vj] += a[vi, vk * 2 + vp] * w[vj // 4, vk, vj % 4, vp]
+    for i, j in T.grid(n, 10):
+        with T.block("relu"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = T.max(t[vi, vj], 0.0)
+""").prim_funcs()["main"]
+
+
+def test_whole_panels_are_read_and_a_temporary_grows() -> None:
+    """No copies: panels go on behind the last column, and only the first columns are taken."""
+    sch = Schedule(PANELS)
+    assert sch.pad_einsum("product", [1, 4, 1, 1]) == ()
+    assert "t = T.alloc((n, 12)" in str(sch.func)
+    i, j, k, p = sch.get_loops("product")
+    panel, lane = sch.split(j, [None, 4])
+    rows, row = sch.split(i, [None, 3])
+    sch.reorder(panel, rows, k, row, lane, p)
+    sch.reverse_compute_at("relu", rows)
+    sch.store_at("product", 0, rows)
+    sch.decompose_reduction("product", k)
+    sch.blockize(lane)  # rows are under a predicate, which is the same for all lanes
+    sch.unroll(row)
+    sch.parallel(panel)
+    verify(IRModule({"main": sch.func}))
+    low = after(sch.func, *lowering())
+    for sizes in ({"n": 0}, {"n": 1}, {"n": 7}):
+        assert_same(PANELS, sch.func, sizes)
+        assert_same(PANELS, low, sizes)
+
+
+def test_a_tile_half_under_a_predicate_is_no_block() -> None:
+    sch = Schedule(PANELS)
+    _, lane = sch.split(sch.get_loops("product")[1], [None, 4])
+    with pytest.raises(UnityError, match="the predicate of 'product' is not the same for all"):
+        sch.blockize(lane)
+
+
 def grouped() -> Schedule:
     sch = Schedule(
         parse("""

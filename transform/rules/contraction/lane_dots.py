@@ -1,36 +1,76 @@
 """Products in vector registers: panels in groups of depth, where dot products are instructions.
 
-A task takes a panel and some rows, as `panels` does; the sums of a tile are kept in registers.
+A task takes a panel and some rows, as `packed` does; the sums of a tile are kept in registers. Each
+step takes a group of neighbours in depth of a row, which all lanes share, and those of a register
+of columns: one instruction adds the group's products to a register of sums. A left operand that is
+computed, or whose groups do not lie together, is copied tile by tile.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from unity.arith import simplify
-from unity.ir.prim_expr import Binary, PrimExpr, imm
-from unity.ir.regions import add
+from unity.arith import bounds
+from unity.ir.marks import FITTING, TAIL
+from unity.ir.prim_expr import Binary, Cast, Load
 from unity.ir.representative import LENGTH, representative_extent
-from unity.ir.stmt import Stmt
-from unity.machine.dot_units import has_dot
+from unity.machine.dot_units import DotUnit, dot_unit, group_of
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, may_trap
-from ...blocks.extents import number, product
+from ...blocks.access import Reshaped, as_written, collapse, depends, may_trap
+from ...blocks.extents import number
 from ...blocks.nest import Nest
-from ...blocks.tree import sequence
-from ...roles.grouped_panels import GroupedLayout, grouped_layout
-from ...tactics.lane_sums import LaneSums
-from ...tactics.register_tile import Values
-from ...tactics.result import with_init
-from ...tactics.row_blocks import row_blocks
-from ...tactics.threads import parallel
-from ..rule import Legal, Neighbourhood, Rule, worth
+from ...roles.grouped_panels import GroupedLayout, evenly, grouped_layout
+from ...schedule.dots import intrinsic_of
+from ...schedule.refs import BlockRef, LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.reshaping import reshape
+from ...tactics.row_blocks import MOST, tiles_of_block
+from ...tactics.tile_sizes import tile_tiers
+from ..rule import Legal, Neighbourhood, by_steps, worth
 
 MOST_ROWS = 12
 """Rows of a tile, at most."""
+COPIED = (32, 16, 8, 4, 2)
+"""Elements of a row that are copied at once: as many as divide it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedProduct:
+    """A product whose right operand lies in panels of groups.
+
+    Attributes:
+        written: The stage as it was written.
+        shaped: It with its axes joined.
+        layout: The roles of the axes; no other axis than its depth is summed over.
+        unit: What adds up dot products.
+        lanes: Sums of a register.
+        copied: Whether the left operand is copied before it is read.
+    """
+
+    written: Nest
+    shaped: Reshaped
+    layout: GroupedLayout
+    unit: DotUnit
+    lanes: int
+    copied: bool
+
+    @property
+    def vectors(self) -> int:
+        """Registers of a panel's columns."""
+        return self.layout.width // self.lanes
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known."""
+        return 1 if self.layout.row is None else number(self.layout.row.extent)
+
+    @property
+    def panels(self) -> int:
+        """How many panels there are, of all matrices."""
+        outer = math.prod(representative_extent(a.extent) or LENGTH for a in self.layout.outer)
+        return outer * -(-self.layout.columns // self.layout.width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,94 +78,138 @@ class LaneTiles:
     """The decisions.
 
     Attributes:
-        rows: Rows of a register tile, at most.
-        grain: Multiply-adds that a task has at least.
+        rows: Rows of a register tile.
+        tiles: Tiles of rows that a task takes.
+        grain: Multiply-adds from which on threads share the tasks.
     """
 
     rows: int
+    tiles: int
     grain: int
 
 
-def _match(nest: Nest, target: Target) -> LaneSums | None:
+def _match(nest: Nest, target: Target) -> GroupedProduct | None:
     """A product whose right operand lies in panels of groups, the target multiplying lanes."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    nest = collapsed(nest)
-    reduction = nest.reduction
+    shaped = collapse(as_written(nest))
+    reduction = shaped.nest.reduction
     assert reduction is not None
-    layout = grouped_layout(nest, reduction)
+    layout = grouped_layout(shaped.nest, reduction)
     if layout is None or layout.sums or not number(layout.depth.extent):
         return None
-    dtypes = (layout.left.dtype, layout.right.dtype, reduction.value.dtype)
+    unit = dot_unit("lanes", layout.left.dtype, layout.right.dtype, reduction.value.dtype)
     lanes = target.vector_bits // reduction.value.dtype.bits
-    if layout.width % lanes or not has_dot(target, "lanes", *dtypes):
+    if unit is None or not unit.on(target) or layout.width % lanes:
         return None
-    reduction = replace(reduction, init=layout.init)
-    return LaneSums(layout, reduction, with_init(reduction, layout.finish), lanes)
+    match reduction.value:
+        case Binary("mul", Cast(_, first)) if not depends(first, shaped.nest.axes[-1].var):
+            pass
+        case _:
+            return None  # the unit takes what its lanes share first
+    return GroupedProduct(nest, shaped, layout, unit, lanes, copied=not _in_place(layout))
 
 
-def _decide(_sums: LaneSums, target: Target) -> LaneTiles:
-    return LaneTiles(MOST_ROWS, target.machine.grain("multiply_adds"))
+def _in_place(layout: GroupedLayout) -> bool:
+    """Whether groups of the left operand can be loaded from where it lies."""
+    load = layout.left
+    if not isinstance(load, Load) or load.predicate is not None:
+        return False
+    moves = [(layout.depth.var, group_of(load.buffer.dtype)), (layout.place.var, 1)]
+    return evenly(load, moves)
 
 
-def _legal(_sums: LaneSums, _decisions: LaneTiles, _target: Target) -> Neighbourhood:
-    why = f"a tile has up to {MOST_ROWS} rows, fewer where registers hold fewer sums"
-    return {"rows": Legal(range(1, MOST_ROWS + 1), why), "grain": worth("multiply-adds")}
+def _most_rows(product: GroupedProduct, target: Target) -> int:
+    room = (target.vector_registers - 1 - product.vectors) // product.vectors
+    extent = None if product.layout.row is None else bounds(product.layout.row.extent)[1]
+    most = 1 if product.layout.row is None else MOST_ROWS if extent is None else extent
+    return max(1, min(room, MOST_ROWS, most))
 
 
-def _write(sums: LaneSums, how: LaneTiles, target: Target) -> Stmt:
-    layout: GroupedLayout = sums.layout
-    whole, rest = divmod(layout.columns, layout.width)
-    lanes = sums.lanes
-    stmts: list[Stmt] = []
-    if whole:
-        stmts.append(_tasks(sums, how, (0, whole), layout.width // lanes, False, target))
-    if rest:
-        masked = rest % lanes != 0
-        stmts.append(_tasks(sums, how, (whole, 1), -(-rest // lanes), masked, target))
-    return sequence(stmts)
+def _decide(product: GroupedProduct, target: Target) -> LaneTiles:
+    layout, rows, tiles = product.layout, 1, 1
+    if layout.row is not None:
+        rows = _most_rows(product, target)
+        if product.rows is not None:
+            rows = tile_tiers(layout.row.extent, rows, product.vectors, target.machine)[0].size
+        tiles = tiles_of_block(layout.row.extent, rows, product.panels, target.threads)
+        if product.rows is not None:
+            tiles = min(tiles, max(1, -(-product.rows // rows)))
+    return LaneTiles(rows, tiles, target.machine.grain("multiply_adds"))
 
 
-LANE_DOTS = Rule("lane_dots", _match, _decide, _legal, _write)
+def _legal(product: GroupedProduct, _how: LaneTiles, target: Target) -> Neighbourhood:
+    why = f"a row's sums take {product.vectors} of {target.vector_registers} registers"
+    return {
+        "rows": Legal(range(1, _most_rows(product, target) + 1), why),
+        "tiles": Legal(range(1, MOST + 1), f"a task takes at most {MOST} tiles"),
+        "grain": worth("multiply-adds"),
+    }
 
 
-def _tasks(
-    sums: LaneSums,
-    how: LaneTiles,
-    panels: tuple[int, int],
-    vectors: int,
-    masked: bool,
-    target: Target,
-) -> Stmt:
-    """The tiles of some panels, shared among threads by panel and block of rows."""
-    layout: GroupedLayout = sums.layout
-    begin, count = panels
-    extent = imm(1) if layout.row is None else layout.row.extent
-    most = min((target.vector_registers - 1 - vectors) // vectors, how.rows)
-    others = count * math.prod(representative_extent(a.extent) or LENGTH for a in layout.outer)
-    blocks = row_blocks(extent, most, others, target.threads)
-    names = [a.var.name.removeprefix("v") for a in layout.outer]
-    domain = [
-        *zip(names, (a.extent for a in layout.outer), strict=True),
-        ("panel", imm(count)),
-        ("block", blocks.count),
-    ]
-    domain = [(name, extent) for name, extent in domain if number(extent) != 1]
+def schedule_lanes(sch: Schedule, product: GroupedProduct, how: LaneTiles, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    layout, nest, sums = product.layout, product.shaped.nest, product.written.name
+    reshape(sch, product.written, product.shaped, result)
+    assert nest.reduction is not None
+    axes = [*nest.axes, *nest.reduction.axes]
+    copy = sch.cache_operand(sums, 0, "local") if product.copied else None
+    if layout.columns % layout.width:
+        last = nest.axes[-1]
+        sch.pad_einsum(sums, [layout.width if a is last else 1 for a in axes])
+    at = dict(zip(axes, sch.get_loops(sums), strict=True))
+    panel, vector, lane = sch.split(at[nest.axes[-1]], [None, product.vectors, product.lanes])
+    tasks = [*(at[a] for a in layout.outer), panel]
+    tiles: list[LoopRef] = []
+    inner: list[LoopRef] = []
+    if layout.row is not None:
+        block, tile, row = sch.split(at[layout.row], [None, how.tiles, how.rows])
+        tasks, tiles, inner = [*tasks, block], [tile], [row]
+        if product.rows is None:
+            sch.annotate(tile, TAIL, FITTING)
+    step, place = at[layout.depth], [*tasks, *tiles][-1]
+    sch.reorder(*tasks, *tiles, step, *inner, vector, lane, at[layout.place])
+    sch.reverse_compute_at(result, place)
+    sch.store_at(sums, 0, place)
+    if copy is not None:
+        sch.compute_at(copy, place)
+        sch.store_at(copy, 0, place)
+        _copied(sch, product, copy)
+    init = sch.decompose_reduction(sums, step)
+    for name in (init, result):
+        _, wide = sch.split(sch.get_loops(name)[-1], [None, product.lanes])
+        sch.vectorize(wide)
+    sch.tensorize(lane, intrinsic_of(product.unit, product.lanes))
+    for loop in (*inner, vector):
+        sch.unroll(loop)
+    if _work(product) > how.grain:
+        sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
 
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        at = iter(point)
 
-        def coordinate(extent: PrimExpr) -> PrimExpr:
-            return imm(0) if number(extent) == 1 else next(at)
+def _copied(sch: Schedule, product: GroupedProduct, copy: BlockRef) -> None:
+    """The rows of a tile copied, registers of columns at a time."""
+    size = (number(product.layout.depth.extent) or 1) * group_of(product.layout.left.dtype)
+    *_, row, depth, group = sch.get_loops(copy)
+    if product.rows is None:
+        sch.unroll(row)  # as rows of the tile are: what is left of them knows its size
+    lanes = next(n for n in COPIED if size % n == 0)
+    _, wide = sch.split(sch.fuse(depth, group), [None, lanes])
+    sch.vectorize(wide)
 
-        outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
-        outer[layout.panel] = add(imm(begin), coordinate(imm(count)))
 
-        def rows(first: PrimExpr, size: int, _: PrimExpr) -> Stmt:
-            return sums.tile(outer, [add(first, imm(r)) for r in range(size)], vectors, masked)
+def _work(product: GroupedProduct) -> int:
+    """Multiply-adds of all, where rows are as many as is usual if that is not known."""
+    layout = product.layout
+    steps = (layout.depth, *(() if layout.row is None else (layout.row,)))
+    each = math.prod(representative_extent(a.extent) or LENGTH for a in steps)
+    return each * product.panels * layout.width
 
-        return blocks.at(coordinate(blocks.count), rows)
 
-    height = simplify(Binary("min", extent, imm(blocks.tiles * blocks.size)))
-    work = product([layout.depth.extent, height, imm(vectors * sums.lanes)])
-    return parallel(domain, work, how.grain, body)
+LANE_DOTS = by_steps(
+    "lane_dots",
+    _match,
+    _decide,
+    _legal,
+    nest=lambda product: product.written,
+    steps=schedule_lanes,
+)

@@ -39,7 +39,7 @@ from ...schedule.index_map import IndexMap
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
-from ...tactics.row_blocks import MOST, row_blocks
+from ...tactics.row_blocks import MOST, tiles_of_block
 from ...tactics.tile_sizes import tile_tiers
 from ...tactics.unrolling import UNROLL
 from ..rule import (
@@ -192,7 +192,7 @@ def _decide(product: Product, target: Target) -> PackedTiles:
         rows = _most_rows(product, target)
         if product.rows is not None:
             rows = tile_tiers(layout.row.extent, rows, product.vectors, target.machine)[0].size
-        tiles = row_blocks(layout.row.extent, rows, product.panels, target.threads).tiles
+        tiles = tiles_of_block(layout.row.extent, rows, product.panels, target.threads)
         if product.most_rows is not None:
             tiles = min(tiles, max(1, -(-product.most_rows // rows)))
     return PackedTiles(

@@ -43,6 +43,7 @@ from .specialize import specialize
 from .specialize_when import specialize_when
 from .storage.cache_index import cache_index
 from .storage.cache_inplace import cache_inplace
+from .storage.cache_operand import cache_operand
 from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
 from .storage.cache_write_at import cache_write_at
@@ -69,6 +70,7 @@ __all__ = [
     "blockize",
     "cache_index",
     "cache_inplace",
+    "cache_operand",
     "cache_read",
     "cache_write",
     "cache_write_at",

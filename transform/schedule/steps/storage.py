@@ -46,6 +46,13 @@ class StorageSteps(State):
         return self._blocks("cache_index", (as_ref(block), scope, threshold), done)
 
     @step
+    def cache_operand(self, block: AnyBlock, index: int, scope: Memory) -> BlockRef:
+        """A factor of a product is computed beforehand; gives the block that does so."""
+        self._require_scope("cache_operand", scope)
+        done = p.cache_operand(self.func, name_of(block), index, scope)
+        return self._block("cache_operand", (as_ref(block), index, scope), done)
+
+    @step
     def cache_inplace(
         self, block: AnyBlock, index: int | str, scope: Memory
     ) -> tuple[BlockRef, ...]:

@@ -99,6 +99,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
         *(("annotate_buffer_access", (block, 0, "read", each)) for each in RANGES),
         *(("annotate_buffer_access", (block, 0, "write", each)) for each in RANGES),
         *(("cache_index", (block, "local", k)) for k in (0, 1)),
+        *(("cache_operand", (block, k, "local")) for k in (0, 1)),
         ("reorder_block_iter_var", (block, list(range(axes))[::-1])),
         *(("specialize_when", (fact, block)) for fact in FACTS),
     ]

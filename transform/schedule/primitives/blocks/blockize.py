@@ -36,11 +36,11 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
         var: A loop that holds nothing but loops and one block.
 
     Returns:
-        The block around; the old one is inside it.
+        The block around, under the predicate of the old one, which is inside it.
 
     Raises:
-        UnityError: The loop holds more; what it goes through is no tile, or tiles do not divide
-            the block's domain.
+        UnityError: The loop holds more; what it goes through is no tile, tiles do not divide the
+            block's domain, or only a part of one is under the block's predicate.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -81,8 +81,10 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
     site = found[0]
     block = site.block
     below = block_path(replace(func, body=loop), block.name)[0]
-    if len(below) != len(site.loops) + 1 or block.predicate is not None:
-        raise illegal(where, "it holds more than loops and a block without a predicate")
+    if len(below) != len(site.loops) + 1:
+        raise illegal(where, "it holds more than loops and a block")
+    if block.predicate is not None and variables(block.predicate) & {x.var for x in site.loops}:
+        raise illegal(where, f"the predicate of {block.name!r} is not the same for all of it")
     if any(a.kind == "O" for a in block.axes) or any(x.kind == "thread" for x in site.loops):
         raise illegal(where, f"{block.name!r} has opaque axes or loops bound to threads")
     why = breach(site)
@@ -114,7 +116,7 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
         value = Binary("add", Binary("mul", outer, extent), rest)
         within.append(replace(axis, value=site.known.simplify(value)))
     names = {b.name for b in all_blocks(func.body)}
-    new = replace(block, axes=tuple(within), init=None)
+    new = replace(block, axes=tuple(within), init=None, predicate=None)
     init: Stmt | None = None
     if block.init is not None:
         init = _init(block, within, [x for x in inner if driven(block, x.var) == {"S"}], names)
@@ -122,7 +124,7 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
             raise illegal(where, "a loop in it drives spatial and reduce axes")
     body = replaced(replace(func, body=loop), [(block, with_regions(new))]).body
     name = unique(f"{block.name}_o", names)
-    whole = with_regions(Block(name, tuple(axes), (), (), body, init))
+    whole = with_regions(Block(name, tuple(axes), (), (), body, init, block.predicate))
     return Outcome(replaced(func, [(loop, whole)]), blocks=(name,))
 
 

@@ -9,7 +9,7 @@ from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Stmt, Store
 
-from ....blocks.dataflow import checked, copy_nest, top_of
+from ....blocks.dataflow import addressed_in, checked, copy_nest, is_param, top_of
 from ....blocks.tree import (
     Outcome,
     Path,
@@ -40,6 +40,8 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
 
     Products are summed there as well, and are 0; results there are not copied out. Extents may be
     symbolic: the padded ones are multiples all the same, so that tiles of them have no tails.
+    Along a spatial axis a parameter is read without a copy where it goes on beyond the end (as
+    weights do in whole panels), and a result that lies in a temporary has more room instead.
 
     Args:
         func: The prim func.
@@ -47,8 +49,8 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
         padding: What each axis' extent becomes a multiple of, in the order of the block's axes.
 
     Returns:
-        The blocks that copy: one for each buffer read along a padded axis, and one for the result
-        where a spatial axis is padded.
+        The blocks that copy: one for each buffer read along a padded axis that ends with it, and
+        one for the result where a spatial axis is padded and callers see the result.
 
     Raises:
         UnityError: The block is no such; there is not a positive number for each axis.
@@ -91,10 +93,15 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
     padded = _padded(block, padding, known_above(path))
     if not padded:
         return Outcome(func)
-    store, reads = _contraction(block, padded)
+    known = known_above(path)
+    store, loads = _contraction(block)
+    reads = [x for x in loads if not _goes_on(func, block, x, padded, known)]
+    _refuse_unless_plain(block, [Load(store.buffer, store.indices), *reads])
+    _refuse_unless_zeros(block, loads, padded)
     top = top_of(path)
     names = {b.name for b in all_blocks(func.body)}
     copies: dict[Buffer, Buffer] = {}
+    grown: dict[Buffer, Buffer] = {}
     before: list[Stmt] = []
     after: list[Stmt] = []
     made: list[str] = []
@@ -108,19 +115,53 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
         ends = [_axis(block, i).domain.extent for i in load.indices]
         before.append(_padding(made[-1], new, load.buffer, ends))
     if _over(store.indices) & padded.keys():
-        refuse_if_shared(BLOCK, func, block, store.buffer, top)
         new = _copy(store.buffer, store.indices, block, padded)
-        copies[store.buffer] = new
-        made.append(unique(new.name, names))
         ends = [_axis(block, i).domain.extent for i in store.indices]
-        after.append(copy_nest(made[-1], store.buffer, new, ends, False, lambda at: at))
+        if _may_grow(func, store.buffer, ends, known):
+            grown[store.buffer] = replace(store.buffer, shape=new.shape)
+        else:
+            refuse_if_shared(BLOCK, func, block, store.buffer, top)
+            copies[store.buffer] = new
+            made.append(unique(new.name, names))
+            after.append(copy_nest(made[-1], store.buffer, new, ends, False, lambda at: at))
     inner = _widened(block, loops, padded, copies)
     both = sequence([*before, replaced(replace(func, body=top), [(loops[0], inner)]).body, *after])
     root = scope_path(path)[0]
     body = replaced(replace(func, body=root), [(top, both)]).body
     for buffer in reversed(copies.values()):
         body = Allocate(buffer, body)
-    return Outcome(checked(replaced(func, [(root, body)]), BLOCK), blocks=tuple(made))
+    done = replaced(func, [(root, body)])
+    done = replace(done, body=with_buffers(done.body, grown)) if grown else done
+    return Outcome(checked(done, BLOCK), blocks=tuple(made))
+
+
+def _goes_on(
+    func: PrimFunc,
+    block: Block,
+    load: Load,
+    padded: Mapping[PrimVar, PrimExpr],
+    known: Analyzer,
+) -> bool:
+    """Whether a block over padded axes reads what is there: any will do where sums are not kept."""
+    moved = {v for index in load.indices for v in variables(index)} & padded.keys()
+    if not moved:
+        return True
+    sums = {a.var for a in block.axes if a.kind == "R"}
+    if not is_param(func, load.buffer) or moved & sums:
+        return False
+    for axis in block.axes:
+        known = known.with_extent(axis.var, imm(0), padded.get(axis.var, axis.domain.extent))
+    return all(
+        known.prove(Compare("ge", index, imm(0))) and known.prove(Compare("lt", index, size))
+        for index, size in zip(load.indices, load.buffer.shape, strict=True)
+    )
+
+
+def _may_grow(func: PrimFunc, buffer: Buffer, ends: Sequence[PrimExpr], known: Analyzer) -> bool:
+    """Whether a result may be given more room behind its ends."""
+    if is_param(func, buffer) or buffer.strides is not None or buffer in addressed_in(func.body):
+        return False
+    return all(known.equal(n, end) for n, end in zip(buffer.shape, ends, strict=True))
 
 
 def _nest(path: Path, block: Block) -> tuple[For, ...]:
@@ -157,7 +198,7 @@ def _padded(block: Block, padding: Sequence[int], known: Analyzer) -> dict[PrimV
     return padded
 
 
-def _contraction(block: Block, padded: Mapping[PrimVar, PrimExpr]) -> tuple[Store, list[Load]]:
+def _contraction(block: Block) -> tuple[Store, list[Load]]:
     """The block's store, and what its products are of."""
     init, body = block.init, block.body
     if block.predicate is not None or block.allocations:
@@ -170,16 +211,26 @@ def _contraction(block: Block, padded: Mapping[PrimVar, PrimExpr]) -> tuple[Stor
         case _:
             raise illegal(BLOCK, f"{block.name!r} is no sum from 0")
     factors = _factors(product)
-    if not same or factors is None:
+    if not same or factors is None or any(x.buffer is body.buffer for x in factors):
         raise illegal(BLOCK, f"{block.name!r} does not sum products of elements")
-    places: dict[Buffer, tuple[PrimExpr, ...]] = {body.buffer: body.indices}
-    for load in factors:
-        if places.setdefault(load.buffer, load.indices) != load.indices:
-            raise illegal(BLOCK, f"it takes elements of {load.buffer.name!r} at several places")
+    return body, factors
+
+
+def _refuse_unless_plain(block: Block, places: Sequence[Load]) -> None:
+    """Refuse what is not indexed by axes, each once and at one place."""
+    found: dict[Buffer, tuple[PrimExpr, ...]] = {}
     axes = {a.var for a in block.axes}
-    for buffer, at in places.items():
+    for buffer, at in ((x.buffer, x.indices) for x in places):
+        if found.setdefault(buffer, at) != at:
+            raise illegal(BLOCK, f"it takes elements of {buffer.name!r} at several places")
         if not set(at) <= axes or len(set(at)) != len(at):
             raise illegal(BLOCK, f"it does not index {buffer.name!r} by its axes, each once")
+
+
+def _refuse_unless_zeros(
+    block: Block, factors: Sequence[Load], padded: Mapping[PrimVar, PrimExpr]
+) -> None:
+    """Refuse a sum that goes on where not all of its factors are 0."""
     for axis in block.axes:
         if axis.kind == "R" and axis.var in padded:
             for load in factors:
@@ -190,7 +241,6 @@ def _contraction(block: Block, padded: Mapping[PrimVar, PrimExpr]) -> tuple[Stor
                         f"{name!r} does not move along {axis.var.name!r}: 0 times what it holds "
                         "may be no 0",
                     )
-    return body, factors
 
 
 def _is_zero(e: PrimExpr) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from unity.arith.region import covers
-from unity.ir.prim_expr import PrimVar, imm
-from unity.ir.stmt import Block, Buffer, PrimFunc, Range
+from unity.arith import Analyzer
+from unity.arith.region import covers, lesser
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
+from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Range
 
 from ....blocks.dataflow import (
     accesses,
@@ -17,7 +18,6 @@ from ....blocks.dataflow import (
     order_of,
     site_of,
     sole_store,
-    spans,
 )
 from ....blocks.motion import may_skip, refuse_moved
 from ....blocks.site import Site, sites
@@ -180,8 +180,8 @@ def _taken(
         raise illegal(where, f"it reads {buffer.name!r} elsewhere than at its axes")
     if any(a.kind != "S" for a in axes):
         raise illegal(where, f"it reduces over what it reads of {buffer.name!r}")
-    if not spans(axes, [buffer.shape[k] for k in moving], site.known):
-        raise illegal(where, f"it is not known to run over all of {buffer.name!r}")
+    if not _runs_within(axes, [buffer.shape[k] for k in moving], site.known):
+        raise illegal(where, f"it is not known to run over {buffer.name!r} from its begin")
     box = maker.fills(buffer)
     maker_path, _ = block_path(func, maker.block.name)
     whole = site_of(maker_path).fills(buffer)
@@ -192,4 +192,25 @@ def _taken(
     if not covers(made, read, site.known):
         why = f"an iteration does not make all that it reads of {buffer.name!r}"
         raise illegal(where, why)
-    return {axis.var: box[k] for axis, k in zip(axes, moving, strict=True)}
+    return {
+        axis.var: _first(box[k], axis, buffer.shape[k], site.known)
+        for axis, k in zip(axes, moving, strict=True)
+    }
+
+
+def _runs_within(axes: Sequence[BlockAxis], shape: Sequence[PrimExpr], known: Analyzer) -> bool:
+    """Whether axes run over a shape, or over what stands first in it."""
+    return all(
+        a.domain.begin == imm(0) and known.prove(Compare("le", a.domain.extent, n))
+        for a, n in zip(axes, shape, strict=True)
+    )
+
+
+def _first(made: Range, axis: BlockAxis, size: PrimExpr, known: Analyzer) -> Range:
+    """What an axis takes of a range of a dimension, which may go on behind the axis' end."""
+    extent = axis.domain.extent
+    if known.equal(extent, size):
+        return made
+    last = lesser(known.simplify(Binary("add", made.begin, made.extent)), extent, known)
+    left = known.simplify(Binary("max", Binary("sub", last, made.begin), imm(0)))
+    return Range(made.begin, left)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.foreign import CALL_EXTERN
 from unity.ir.prim_expr import Binary, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
-from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, PrimFunc, Stmt, Store
-from unity.ir.visit import rewrite_stmt, stmt_loads, substitute_prim, walk_prim, walk_stmt
+from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Stmt
+from unity.ir.visit import rewrite_stmt, stmt_loads, walk_prim, walk_stmt
 
-from ....blocks.dataflow import checked, copy_nest, top_of
+from ....blocks.dataflow import checked, computed_nest, top_of
 from ....blocks.tree import (
     Outcome,
-    Values,
     all_blocks,
     block_path,
-    blocks_below,
     illegal,
     known_at,
     replaced,
@@ -92,7 +90,7 @@ def cache_index(func: PrimFunc, name: str, scope: str, threshold: int = 0) -> Ou
         table = Buffer(made[-1], extents, index.dtype, scope=scope)
         at = tuple(known_at(path).simplify(Binary("sub", a.var, a.domain.begin)) for a in axes)
         tables[index] = Load(table, at)
-        nests.append(_table(made[-1], table, axes, index))
+        nests.append(computed_nest(made[-1], table, axes, index))
     if not made:
         return Outcome(func)
     inner = replaced(replace(func, body=top), [(block, _looked_up(block, tables))]).body
@@ -143,20 +141,6 @@ def _may_be_made_anywhere(e: PrimExpr, known: Analyzer) -> bool:
             if low is None or low <= 0:
                 return False
     return True
-
-
-def _table(name: str, table: Buffer, axes: Sequence[BlockAxis], index: PrimExpr) -> Stmt:
-    """A nest that fills a table with an index at every point of axes."""
-    nest = copy_nest(name, table, table, table.shape, True, lambda at: at)
-    (block,) = blocks_below(nest)
-    store = block.body
-    assert isinstance(store, Store)
-    points: Values = {
-        a.var: Analyzer().simplify(Binary("add", own.var, a.domain.begin))
-        for a, own in zip(axes, block.axes, strict=True)
-    }
-    filled = with_regions(replace(block, body=replace(store, value=substitute_prim(index, points))))
-    return replaced(PrimFunc((), nest), [(block, filled)]).body
 
 
 def _looked_up(block: Block, tables: Mapping[PrimExpr, Load]) -> Block:
