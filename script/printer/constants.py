@@ -17,9 +17,14 @@ INLINE_LIMIT = 16
 
 
 class ConstantPool:
-    """The named constants of a module, in order of appearance."""
+    """The named constants of a module, in order of appearance.
 
-    def __init__(self) -> None:
+    Args:
+        weights: What the text calls a dict that holds them; None where they stand by name alone.
+    """
+
+    def __init__(self, weights: str | None = None) -> None:
+        self._weights = weights
         self._names: dict[Constant, str] = {}
         self._arrays: dict[str, Array] = {}
 
@@ -31,7 +36,10 @@ class ConstantPool:
     def text(self, constant: Constant) -> str:
         """``R.const(...)``."""
         found = inline(constant.data)
-        return found or f"R.const({string_text(self.name(constant))})"
+        if found:
+            return found
+        name = string_text(self.name(constant))
+        return f"R.const({name})" if self._weights is None else f"R.const({self._weights}[{name}])"
 
     def name(self, constant: Constant) -> str:
         """The name of a large constant: its own, made unique."""

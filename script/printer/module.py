@@ -26,15 +26,19 @@ from .types import type_text
 
 
 @public
-def print_module(module: IRModule) -> str:
+def print_module(module: IRModule, weights: str | None = None) -> str:
     """The module as Python source that `parse` reads back.
 
     Large constants are written as ``R.const("name")``; `constants_of` gives their data.
 
+    Args:
+        module: The module.
+        weights: What a program that is run calls their dict: ``R.const(weights["name"])``.
+
     Raises:
         UnityError: A function is not in A-normal form, so that it has no text.
     """
-    return _print(module)[0]
+    return _print(module, weights)[0]
 
 
 @public
@@ -54,8 +58,8 @@ def text(node: IRModule | Definition | Expr | Stmt | PrimExpr | Type, name: str 
             return fragment(node)
 
 
-def _print(module: IRModule) -> tuple[str, ConstantPool]:
-    lines, pool, table = Lines(), ConstantPool(), SymbolTable(module)
+def _print(module: IRModule, weights: str | None = None) -> tuple[str, ConstantPool]:
+    lines, pool, table = Lines(), ConstantPool(weights), SymbolTable(module)
     for line in table.lines():
         lines.add(line)
     if module.attrs:
@@ -65,7 +69,7 @@ def _print(module: IRModule) -> tuple[str, ConstantPool]:
         if lines:
             lines.add("")
             lines.add("")
-        names = Names(table.variables_in(name) | set(module))
+        names = Names(table.variables_in(name) | set(module) | ({weights} if weights else set()))
         match definition:
             case Function():
                 GraphText(lines, names, table.renamed, pool, signatures).function(name, definition)

@@ -26,14 +26,21 @@ app = typer.Typer(
 )
 
 Model = Annotated[
-    Path, typer.Argument(help="An ONNX model.", show_default=False, callback=model_path)
+    Path, typer.Argument(help="An ONNX or a Relay model.", show_default=False, callback=model_path)
 ]
 Source = Annotated[
     Path,
     typer.Argument(
-        help="An ONNX model, or what `unity compile` made of one.",
+        help="An ONNX or a Relay model, or what `unity compile` made of one.",
         show_default=False,
         callback=model_path,
+    ),
+]
+Params = Annotated[
+    Path | None,
+    typer.Option(
+        help="Of a Relay model, values for its parameters: a parameter dictionary.",
+        show_default=False,
     ),
 ]
 Inputs = Annotated[
@@ -100,12 +107,13 @@ def run(
     winograd: Winograd = True,
     seed: Seed = 0,
     host: Hosts = None,
+    params: Params = None,
 ) -> None:
     """Compile a model, or load an executable, and run it once; inputs not given are generated."""
     from .run import run_model
 
     to = None if output is None else output_path(output, (".npz",))
-    options = Options(threads, precision, winograd)
+    options = Options(threads, precision, winograd, params=params)
     run_model(model, inputs or [], dim or [], to, seed, options, host or [])
 
 
@@ -125,12 +133,13 @@ def compile_(
     precision: Precision = "f32",
     winograd: Winograd = True,
     target: Target = "cpu",
+    params: Params = None,
 ) -> None:
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
     to = None if output is None else output_path(output, (".unity", ".so"), folder=True)
-    compile_model(model, to, Options(threads, precision, winograd, target))
+    compile_model(model, to, Options(threads, precision, winograd, target, params))
 
 
 @app.command()
@@ -148,12 +157,13 @@ def bench(
     winograd: Winograd = True,
     seed: Seed = 0,
     host: Hosts = None,
+    params: Params = None,
 ) -> None:
     """Time a model, interleaved with other runtimes if asked."""
     from .bench import bench_model
 
     peers = [p for p in vs.split(",") if p]
-    options = Options(threads, precision, winograd)
+    options = Options(threads, precision, winograd, params=params)
     bench_model(model, inputs or [], dim or [], repeat, peers, profile, seed, options, host or [])
 
 
@@ -228,11 +238,35 @@ def check(
     tolerance: Tolerance = None,
     winograd: Winograd = True,
     seed: Seed = 0,
+    params: Params = None,
 ) -> None:
-    """Compare a compiled model with the ONNX reference implementation."""
+    """Compare a compiled model with a reference: ONNX's, or our interpreter for Relay."""
     from .check import check_model
 
-    check_model(model, inputs or [], dim or [], tolerance, seed, Options(winograd=winograd))
+    options = Options(winograd=winograd, params=params)
+    check_model(model, inputs or [], dim or [], tolerance, seed, options)
+
+
+@app.command()
+def migrate(
+    model: Annotated[
+        Path, typer.Argument(help="A Relay model.", show_default=False, callback=model_path)
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            help="NAME.py for the program; NAME.safetensors and NAME.md are written beside it.",
+            show_default=False,
+        ),
+    ],
+    params: Params = None,
+) -> None:
+    """Make a Python program of a Relay model, with its weights and a report."""
+    from .migrate import migrate_model
+
+    migrate_model(model, params, output_path(output, (".py",)))
 
 
 @app.command()

@@ -35,7 +35,11 @@ def bench_model(
     """Time and print minimum and median in milliseconds, with ratios against Unity."""
     console = Console(highlight=False)
     if peers:
+        from unity.frontend.relay import is_relay
+
         only_models(model, "bench --vs")
+        if is_relay(model):
+            raise UnityError(f"{model}: a peer runs no Relay model", hint="leave out --vs")
     for peer in peers:
         if peer not in _PEERS:
             raise UnityError(f"no peer {peer!r}", hint=f"there are: {', '.join(_PEERS)}")

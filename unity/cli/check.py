@@ -41,7 +41,7 @@ def check_model(
     results = given.executable.run(given.feeds)
     if is_relay(model):
         with console.status("running the interpreter"):
-            names, expected = list(results), _interpreted(model, given.feeds)
+            names, expected = list(results), _interpreted(model, options.params, given.feeds)
     else:
         with console.status("running the ONNX reference implementation"):
             reference = ReferenceEvaluator(str(model))
@@ -87,10 +87,10 @@ def difference(got: Array, want: Array) -> tuple[float, float]:
     return worst, worst / max(float(np.abs(b[finite]).max(initial=0.0)), 1e-30)
 
 
-def _interpreted(model: Path, feeds: Mapping[str, Array]) -> list[Array]:
+def _interpreted(model: Path, params: Path | None, feeds: Mapping[str, Array]) -> list[Array]:
     """What a model gives that no other implementation is there for: by the interpreter."""
     from unity.compiler import load
     from unity.interpreter import interpret
 
-    found = interpret(load(model), "main", list(feeds.values()))
+    found = interpret(load(model, params=params), "main", list(feeds.values()))
     return [np.asarray(v) for v in (found if isinstance(found, tuple) else (found,))]

@@ -11,9 +11,9 @@ from unity.ir.graph import Function
 from .feeds import Inputs
 
 
-def model_inputs(path: Path) -> Inputs:
+def model_inputs(path: Path, params: Path | None = None) -> Inputs:
     """What the main function of a model takes."""
-    function = load(path)["main"]
+    function = load(path, params=params)["main"]
     assert isinstance(function, Function)
     scope = Scope()
     names = tuple(p.name for p in function.params)

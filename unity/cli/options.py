@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # what a command imports that compiles nothing is to be little
@@ -11,9 +12,10 @@ if TYPE_CHECKING:  # what a command imports that compiles nothing is to be littl
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of `unity.compile` that commands share."""
+    """Options of `unity.compile` that commands share, and the file of a model's parameters."""
 
     threads: int | None = None
     precision: Precision = "f32"
     winograd: bool = True
     target: str = "cpu"
+    params: Path | None = None

@@ -62,7 +62,7 @@ def compiled(
     from unity.compiler import load
 
     with console.status(f"importing {path.name}"):
-        module = load(path)
+        module = load(path, params=options.params)
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
         executable = unity_compile(
@@ -95,7 +95,7 @@ def ready(
         return Ready(executable, inputs, feeds_for(inputs, files, dims, seed), report)
     from .model_inputs import model_inputs
 
-    inputs = model_inputs(path)
+    inputs = model_inputs(path, options.params)
     feeds = feeds_for(inputs, files, dims, seed)
     executable, report = compiled(path, console, options)
     return Ready(executable, inputs, feeds, report)
@@ -103,6 +103,8 @@ def ready(
 
 def _require_left_open(path: Path, options: Options) -> None:
     """Refuse options that were chosen when an artifact was compiled."""
+    if options.params is not None:
+        raise UnityError(f"{path} is compiled: its parameters were given then")
     if options.precision != "f32":
         raise UnityError(f"{path} is compiled: its precision was chosen then")
     if not options.winograd:

@@ -81,7 +81,8 @@ def apply(
             value = translator.declared(value, param.type, f"%{param.name}", scope)
         inner.vars[param] = value
     applied.active[function] += 1
-    result = yield function.body, inner
+    with translator.record.within(function):
+        result = yield function.body, inner
     applied.active[function] -= 1
     return result
 

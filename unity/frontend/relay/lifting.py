@@ -52,11 +52,13 @@ def lift(translator: Translator, callee: Closure) -> Lifted | str:
     while name in translator.signatures or name == "main":
         name += "_"
     known, made = dict(translator.lifted), dict(translator.functions)
+    calls = len(translator.record.calls)
     found = _lifted(translator, callee, name, function.result, ())
     translator.lifted.clear()
     translator.lifted.update(known)
     translator.functions.clear()
     translator.functions.update(made)
+    del translator.record.calls[calls:]
     return _lifted(translator, callee, name, function.result, tuple(found.frame.captured))
 
 

@@ -7,6 +7,7 @@ with `RelayCall.gap`; an attribute that it never read counts as such, so none is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from unity.frontend.broadcasting import Broadcasts, broadcast
 from unity.frontend.emission import Emission
 from unity.ir.dims import Dim
 from unity.ir.dtype import Array, DType, dtype
-from unity.ir.graph import Constant, Expr, Tuple
+from unity.ir.graph import Constant, Expr, Tuple, Var
 from unity.ir.types import TupleType
 from unity.op.builder import GraphBuilder
 from unity.op.infer import infer_type
@@ -33,6 +34,8 @@ class RelayCall(Emission):
         name: The operator's.
         operands: The values that it is called with.
         unread: The attributes that its converter has not read yet.
+        dropped: Those that it said nothing is lost without.
+        emitted: The operators that it became, each with the variable it is bound to.
     """
 
     def __init__(
@@ -48,6 +51,8 @@ class RelayCall(Emission):
         self.operands = tuple(operands)
         self.attributes = call.attributes
         self.unread = set(call.attributes)
+        self.dropped: set[str] = set()
+        self.emitted: list[tuple[str, str | None]] = []
 
     # Operands.
 
@@ -112,6 +117,7 @@ class RelayCall(Emission):
 
     def drop(self, *names: str) -> None:
         """Attributes that say nothing that the operands don't, or that change nothing."""
+        self.dropped.update(self.unread.intersection(names))
         self.unread.difference_update(names)
 
     def only(self, name: str, *allowed: AttrValue) -> None:
@@ -178,6 +184,15 @@ class RelayCall(Emission):
         return UnityError(f"the attribute {name!r} must be {wanted}, got {found!r}")
 
     # Emission.
+
+    def op(self, name: str, *args: object, **attrs: object) -> Expr:
+        """The result of an operator, noted; what is folded of one parameter has its name."""
+        found = super().op(name, *args, **attrs)
+        self.emitted.append((name, found.name if isinstance(found, Var) else None))
+        if isinstance(found, Constant) and found.name is None:
+            names = {a.name for a in args if isinstance(a, Constant) and a.name is not None}
+            return replace(found, name=names.pop()) if len(names) == 1 else found
+        return found
 
     def of(self, *operands: Expr) -> tuple[Expr, ...]:
         """Tensors as operands of a broadcasting operator."""

@@ -32,6 +32,7 @@ from .lifting import Lifted
 from .matching import constructed, match
 from .operators.refused import REFUSED
 from .operators.table import CONVERTERS
+from .record import WISHES, Record
 from .recursion import recursive_globals
 from .references import reference
 from .relay_call import RelayCall
@@ -96,6 +97,7 @@ class Translator:
         functions: Functions of ours that were made beside the entry.
         applied: What is known of functions that are called.
         gaps: What was found missing.
+        record: What became of each call of an operator.
     """
 
     def __init__(self, source: syntax.Module) -> None:
@@ -103,6 +105,7 @@ class Translator:
         self.functions: dict[str, graph.Function] = {}
         self.signatures: dict[str, Type] = {}
         self.gaps: list[str] = []
+        self.record = Record()
         self.recursive = recursive_globals(source)
         self.globals: dict[str, Closure] = {}
         self.lifted: dict[syntax.Function, Lifted] = {}
@@ -147,7 +150,9 @@ class Translator:
         if function.result is not None:
             value = self.declared(value, function.result, f"the result of @{name}", scope)
         result = self._result(value, name, function)
-        attrs = Attrs(source=self.source.file, input_names=tuple(kinds))
+        wishes = self.record.wishes()
+        asked = {} if not wishes else {WISHES: wishes}
+        attrs = Attrs(source=self.source.file, input_names=tuple(kinds), **asked)
         made = builder.finish(result, attrs=attrs, span=function.span)
         return IRModule({"main": made, **self.functions})
 
@@ -374,6 +379,7 @@ class Translator:
         if call.unread:
             names = ", ".join(sorted(call.unread))
             return self.lacking(f"{name}: the attribute {names}", expr)
+        self.record.note(call, expr, scope.frame.name)
         return found
 
 
