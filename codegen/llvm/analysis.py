@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from unity.ir.foreign import addressed
 from unity.ir.marks import INSTRUCTION
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
-from unity.ir.visit_prim import stmt_children, stmt_exprs
+from unity.ir.visit_prim import stmt_children, stmt_exprs, walk_stmt
 
 
 @dataclass(slots=True)
@@ -17,7 +17,8 @@ class Analysis:
     Attributes:
         written: Buffers that are stored to, or may be: those whose addresses are given away.
         statements: How many statements there are.
-        scalar_loops: Whether an innermost loop works on scalars only: LLVM should see it.
+        scalar_loops: Whether an innermost loop works on scalars only: LLVM should see it. One that
+            just asks for memory does no work.
         vector_loops: Identities of the loops with vectors somewhere within.
     """
 
@@ -57,7 +58,7 @@ def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
     if isinstance(s, For):
         if vectors:
             found.vector_loops.add(id(s))
-        elif not loops:
+        elif not loops and any(isinstance(x, Store) for x in walk_stmt(s.body)):
             found.scalar_loops = True
         loops = True
     return vectors, loops

@@ -7,18 +7,21 @@ from typing import ClassVar
 
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, imm
-from unity.ir.stmt import For, Seq, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt
+from unity.ir.stmt import Allocate, Buffer, For, Let, PrimFunc, Seq, Stmt
+from unity.ir.visit import map_stmt, walk_stmt
 
 from ..passes import Context, Pass, Sight
+from .copies import copies
 from .functions import map_prim_funcs, with_body
+from .loaded_once import loaded_once
 
 
 @dataclass(frozen=True, slots=True)
 class UnrollLoops(Pass):
     """A loop of kind ``unrolled`` with a constant extent becomes its iterations, in order.
 
-    One whose extent is unknown or above `limit` becomes serial.
+    One whose extent is unknown or above `limit` becomes serial. What all iterations load is loaded
+    once before them.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -47,21 +50,28 @@ class UnrollLoops(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
-        return map_prim_funcs(module, lambda f: with_body(f, self.unroll(f.body)))
+        return map_prim_funcs(module, self.written_out)
 
-    def unroll(self, s: Stmt) -> Stmt:
+    def written_out(self, func: PrimFunc) -> PrimFunc:
+        """A prim func with its marked loops written out."""
+        own = frozenset(s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate))
+        return with_body(func, self._stmt(func.body, own))
+
+    def _stmt(self, s: Stmt, own: frozenset[Buffer]) -> Stmt:
         """The statement with its marked loops written out, inner ones first."""
-        s = map_stmt(s, self.unroll, lambda e: e)
+        s = map_stmt(s, lambda x: self._stmt(x, own), lambda e: e)
         if not isinstance(s, For) or s.kind != "unrolled":
             return s
-        match s.begin, s.extent:
-            case Imm(int() as begin), Imm(int() as extent) if extent <= self.limit:
-                steps = range(begin, begin + extent)
-                return Seq(tuple(substitute_stmt(s.body, {s.var: imm(i)}) for i in steps))
-            case _, Imm(int() as extent) if extent <= self.limit:
-                first = s.begin
-                return Seq(
-                    tuple(substitute_stmt(s.body, {s.var: first + i}) for i in range(extent))
-                )
-            case _:
-                return replace(s, kind="serial")
+        if not isinstance(s.extent, Imm) or int(s.extent.value) > self.limit:
+            return replace(s, kind="serial")
+        extent = int(s.extent.value)
+        loop, loaded = loaded_once(s, own) if extent > 1 else (s, {})
+        begin = s.begin
+        steps = [
+            imm(int(begin.value) + i) if isinstance(begin, Imm) else begin + i
+            for i in range(extent)
+        ]
+        whole: Stmt = Seq(tuple(copies(loop.body, s.var, steps)))
+        for value, var in reversed(loaded.items()):
+            whole = Let(var, value, whole)
+        return whole
