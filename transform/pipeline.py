@@ -50,6 +50,7 @@ from .tensor import (
     LowerBlocks,
     MaskLanes,
     MultipleAccumulators,
+    OpenBlocks,
     ParallelOutermost,
     PartitionLoops,
     SimplifyTir,
@@ -94,6 +95,7 @@ KERNELS = Pipeline(
         MarkCopies(),
         MarkInPlace(),  # while kernels have the form they were made in
         ScheduleDefault(),
+        OpenBlocks(),  # the passes behind it see one scope
         CompactBuffers(),  # of kernels scheduled by hand; before what is left of them is lifted
         CheckScopes(),  # when temporaries have their sizes
         LiftTemporaries(),  # those that the schedule left

@@ -246,7 +246,13 @@ def _touches(s: Stmt, buffer: Buffer) -> bool:
 
 
 def copy_nest(
-    name: str, target: Buffer, source: Buffer, extents: Sequence[PrimExpr], into: bool, index: Index
+    name: str,
+    target: Buffer,
+    source: Buffer,
+    extents: Sequence[PrimExpr],
+    into: bool,
+    index: Index,
+    axes_names: Sequence[str] | None = None,
 ) -> Stmt:
     """A nest that copies between a compact buffer over `extents` and places of another.
 
@@ -257,11 +263,16 @@ def copy_nest(
         extents: The points.
         into: Whether it is the target that is compact.
         index: The place in the other buffer, a function of the point.
+        axes_names: What the axes are called.
     """
-    loops = [For(PrimVar(f"ax{k}"), imm(0), n, NOTHING) for k, n in enumerate(extents)]
+    names = axes_names or [f"v{k}" for k in range(len(extents))]
+    loops = [
+        For(PrimVar(n.removeprefix("v") if axes_names else f"ax{k}"), imm(0), extent, NOTHING)
+        for k, (n, extent) in enumerate(zip(names, extents, strict=True))
+    ]
     axes = tuple(
-        BlockAxis(PrimVar(f"v{k}"), "S", Range(imm(0), x.extent), x.var)
-        for k, x in enumerate(loops)
+        BlockAxis(PrimVar(n), "S", Range(imm(0), x.extent), x.var)
+        for n, x in zip(names, loops, strict=True)
     )
     point: tuple[PrimExpr, ...] = tuple(a.var for a in axes)
     place: tuple[PrimExpr, ...] = tuple(index(point))

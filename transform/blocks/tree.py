@@ -5,7 +5,7 @@ Loops are found by variable and blocks by name, which a schedule keeps distinct 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import Analyzer
@@ -365,9 +365,17 @@ def honest(func: PrimFunc) -> PrimFunc:
     return func if body is func.body else replace(func, body=body)
 
 
-def with_regions(block: Block) -> Block:
-    """The block with its read and write regions found anew, but for given ones that still hold."""
-    reads, writes = block_regions(block.body, block.init, [a.var for a in block.axes])
+def with_regions(block: Block, around: Collection[PrimVar] = ()) -> Block:
+    """The block with its read and write regions found anew, but for given ones that still hold.
+
+    Args:
+        block: The block.
+        around: Axes of blocks around it; those that its regions are over are known.
+    """
+    ranges = [r for region in (*block.reads, *block.writes) for r in region.ranges]
+    outer = {v for r in ranges for e in (r.begin, r.extent) for v in variables(e)}
+    over = {a.var: None for a in block.axes} | dict.fromkeys((*around, *outer))
+    reads, writes = block_regions(block.body, block.init, over)
     if GIVEN in block.attrs:
         reads, writes = kept(block, block.reads, reads), kept(block, block.writes, writes)
     return replace(block, reads=reads, writes=writes)

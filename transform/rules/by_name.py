@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from unity.ir.stmt import Allocate, Buffer, IfThen, PrimFunc, Seq, Stmt
+from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
 
 from ..blocks.nest import Nest, opened
-from ..blocks.tree import Outcome, blocks_below, illegal, replaced
+from ..blocks.tree import Outcome, blocks_below, illegal, path_to, replaced, scope_path
 from .contraction.split_reduction import SPLIT_REDUCTION, Whole
-from .cover import parts_of
 from .fallback import AS_WRITTEN, FALLBACK
 from .groups import GROUPS
 from .no_points import NO_POINTS
 from .rule import Found
-from .stages import Stages, touched
+from .stages import Stages, parts_of, touched
 from .table import RULES, found_for
 
 NAMES = (
@@ -42,7 +41,7 @@ def lay_out(
     """
     if rule not in NAMES:
         raise illegal("lay_out, argument 1 'rule'", f"no rule {rule!r}", ", ".join(NAMES))
-    place = _version(func.body, blocks)
+    place = _scope(func.body, blocks)
     temporaries, stages = opened(place)
     begin, end = _place(stages, blocks)
     found = _found(rule, stages, begin, set(temporaries), target)
@@ -59,12 +58,10 @@ def lay_out(
     return Outcome(replaced(func, [(place, with_temporaries(temporaries, body))]))
 
 
-def _version(body: Stmt, blocks: Sequence[str]) -> Stmt:
-    """The version of a kernel's body that holds blocks; all of it, where there are none."""
-    while isinstance(body, IfThen) and body.orelse is not None:
-        here = {b.name for b in blocks_below(body.then)}
-        body = body.then if here & set(blocks) else body.orelse
-    return body
+def _scope(body: Stmt, blocks: Sequence[str]) -> Stmt:
+    """The version of a kernel's body, or the body of a block, that holds blocks."""
+    path = path_to(body, lambda s: isinstance(s, Block) and s.name in blocks)
+    return body if path is None else scope_path(path)[0]
 
 
 def _place(stages: Sequence[Stmt], blocks: Sequence[str]) -> tuple[int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -11,37 +10,15 @@ from unity.ir.stmt import Buffer, Stmt
 from unity.machine.target import Target
 
 from ..blocks.access import all_axes
-from ..blocks.nest import Nest, nest_of
-from ..blocks.tree import blocks_below
-from ..tactics.epilogue import fused
+from ..blocks.nest import Nest
 from .contraction.packed import PACKED_READ
 from .contraction.split_reduction import SPLIT_REDUCTION, Whole
 from .fallback import AS_WRITTEN, FALLBACK
 from .groups import GROUPS
 from .no_points import NO_POINTS, is_empty
 from .rule import Found, first, first_of
-from .stages import Stages, read_by
+from .stages import Part, Stages
 from .table import found_for
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A stage, with what is done in its write-back.
-
-    Attributes:
-        stage: The stage, or a statement that is none.
-        behind: The names of the stages that it does in its write-back.
-    """
-
-    stage: Nest | Stmt
-    behind: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The stages' names; of what is no stage, those of its blocks."""
-        if isinstance(self.stage, Nest):
-            return (self.stage.name, *self.behind)
-        return tuple(b.name for b in blocks_below(self.stage))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +46,6 @@ class Taken:
 
 Decide: TypeAlias = Callable[[Taken], Mapping[str, int]]
 """Which decisions of a rule are to be others."""
-
-
-def parts_of(stages: Sequence[Stmt], temporaries: set[Buffer]) -> list[Part]:
-    """The stages, each reduction with the elementwise one behind it that alone reads its result."""
-    nests = [nest_of(s) or s for s in stages]
-    readers = Counter(b for stage in nests for b in read_by(stage))
-    result: list[Part] = []
-    for nest in nests:
-        last = result[-1] if result else None
-        if last is not None and isinstance(last.stage, Nest) and isinstance(nest, Nest):
-            private = last.stage.output in temporaries and readers[last.stage.output] == 1
-            joined = fused(last.stage, nest) if private else None
-            if joined is not None:
-                result[-1] = Part(joined, (*last.behind, nest.name))
-                continue
-        result.append(Part(nest))
-    return result
 
 
 def cover(

@@ -18,7 +18,7 @@ from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
 from .by_name import with_temporaries
-from .cover import Decide, Taken, cover, parts_of, product_read_in_tile
+from .cover import Decide, Taken, cover, product_read_in_tile
 from .decisions import (
     KINDS,
     AppliedRule,
@@ -29,6 +29,7 @@ from .decisions import (
     require_decisions,
 )
 from .equal_dims import when_dims_are_equal
+from .stages import parts_of
 
 _public = partial(public, kinds=KINDS)
 

@@ -10,23 +10,20 @@ one thread and 0.36 on two, where a whole copy first made it 1.5 and 0.7 (two Xe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from unity.ir.prim_expr import Load, PrimExpr
-from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim, substitute_stmt
+from unity.ir.stmt import Buffer, Store
 from unity.machine.target import Target
 
 from ..blocks.access import depends
 from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
-from ..tactics.register_tile import Values
+from ..schedule.schedule import Schedule
 from ..tactics.row_storage import ROW_BYTES
-from ..tactics.threads import parallel
-from .rule import Legal, Neighbourhood, Rule, worth
+from ..tactics.threads import share
+from .rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from .stages import Stages, pair_of
-from .table import laid_out
+from .within import lay_out_within
 
 SHARE = 8
 """How many times as large a slab is as what several of them read, and perhaps pack each time."""
@@ -149,61 +146,34 @@ def _shared_bytes(found: Slabs) -> int:
     return most
 
 
-def _write(found: Slabs, decisions: SlabSize, target: Target) -> Stmt:
-    """A loop over slabs that threads share, both stages laid out within by their rules."""
-    found = replace(found, axes=_shared(found.first, found.second)[: decisions.axes])
-    alone = replace(target, threads=1)
-    small, depth = found.buffer, len(found.axes)
-
-    def moved(e: PrimExpr) -> PrimExpr | None:
-        if isinstance(e, Load) and e.buffer is found.first.output:
-            return Load(small, e.indices[depth:], e.predicate)
-        return None
-
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        first, second = found.first, found.second
-        assert isinstance(first.finish, Store)
-        made: Values = dict(zip((a.var for a in first.axes), point, strict=False))
-        value = substitute_prim(first.finish.value, made)
-        finish = Store(small, first.finish.indices[depth:], value)
-        makes = replace(first, axes=first.axes[depth:], finish=finish, output=small)
-        uses = _at(second, dict(zip((a.var for a in found.axes), point, strict=True)))
-        reduction = uses.reduction
-        if reduction is not None:
-            reduction = replace(reduction, value=rewrite_prim(reduction.value, moved))
-        uses = replace(
-            uses,
-            axes=second.axes[depth:],
-            reduction=reduction,
-            finish=rewrite_stmt(uses.finish, None, moved),
-        )
-        stages = (_serial(laid_out(nest, alone)) for nest in (makes, uses))
-        return Allocate(small, Seq(tuple(stages)))
-
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in found.axes]
-    steps = () if found.second.reduction is None else found.second.reduction.axes
-    work = product([a.extent for a in (*found.second.axes[depth:], *steps)])
-    return parallel(domain, work, decisions.grain, body)
+def schedule_slabs(sch: Schedule, found: Slabs, how: SlabSize, results: Results) -> None:
+    """Lay out two stages in a loop over slabs that threads share, each by its rule within."""
+    first, second = found.first, found.second
+    axes = _shared(first, second)[: how.axes]
+    blocks = [first.name, second.name]
+    blocks += [results[second.name]] if second.name in results else []
+    slabs = [
+        sch.fuse_siblings(*(sch.get_loops(b)[level] for b in blocks)) for level in range(len(axes))
+    ]
+    sch.set_scope(first.name, 0, "local")
+    for name in blocks[:-1]:
+        sch.store_at(name, 0, slabs[-1])
+        sch.compact_buffer(name, 0)
+    slab = sch.blockize_body(slabs[-1])
+    steps = () if second.reduction is None else second.reduction.axes
+    work = product([a.extent for a in (*second.axes[len(axes) :], *steps)])
+    share(sch, slabs, product([a.extent for a in axes]), work, how.grain)
+    lay_out_within(sch, slab.name)
 
 
-SLABS = Rule("slabs", _match, _decide, _legal, _write, count=lambda _: 2)
-
-
-def _at(nest: Nest, point: Values) -> Nest:
-    """The stage at values of some of its axes."""
-    reduction = nest.reduction
-    if reduction is not None:
-        value, init = (substitute_prim(e, point) for e in (reduction.value, reduction.init))
-        reduction = replace(reduction, value=value, init=init)
-    return replace(nest, reduction=reduction, finish=substitute_stmt(nest.finish, point))
-
-
-def _serial(s: Stmt) -> Stmt:
-    """The statement by one thread."""
-
-    def on_stmt(x: Stmt) -> Stmt | None:
-        if isinstance(x, For) and x.kind == "parallel":
-            return replace(x, kind="serial")
-        return None
-
-    return rewrite_stmt(s, on_stmt)
+SLABS = group_by_steps(
+    "slabs",
+    _match,
+    _decide,
+    _legal,
+    GroupSteps(
+        nests=lambda found: (found.first, found.second),
+        private=lambda found: (found.first.output,),
+        take=schedule_slabs,
+    ),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from unity.ir.stmt import Buffer, Stmt, Store
 from unity.ir.visit import stmt_loads, walk_stmt
 
-from ..blocks.nest import Nest
+from ..blocks.nest import Nest, nest_of
+from ..blocks.tree import blocks_below
+from ..tactics.epilogue import fused
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,40 @@ def read_by(stage: Nest | Stmt) -> set[Buffer]:
     if isinstance(stage, Nest):
         return {x.buffer for x in stage.loads()}
     return {x.buffer for s in walk_stmt(stage) for x in stmt_loads(s)}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stage, with what is done in its write-back.
+
+    Attributes:
+        stage: The stage, or a statement that is none.
+        behind: The names of the stages that it does in its write-back.
+    """
+
+    stage: Nest | Stmt
+    behind: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The stages' names; of what is no stage, those of its blocks."""
+        if isinstance(self.stage, Nest):
+            return (self.stage.name, *self.behind)
+        return tuple(b.name for b in blocks_below(self.stage))
+
+
+def parts_of(stages: Sequence[Stmt], temporaries: set[Buffer]) -> list[Part]:
+    """The stages, each reduction with the elementwise one behind it that alone reads its result."""
+    nests = [nest_of(s) or s for s in stages]
+    readers = Counter(b for stage in nests for b in read_by(stage))
+    result: list[Part] = []
+    for nest in nests:
+        last = result[-1] if result else None
+        if last is not None and isinstance(last.stage, Nest) and isinstance(nest, Nest):
+            private = last.stage.output in temporaries and readers[last.stage.output] == 1
+            joined = fused(last.stage, nest) if private else None
+            if joined is not None:
+                result[-1] = Part(joined, (*last.behind, nest.name))
+                continue
+        result.append(Part(nest))
+    return result

@@ -12,6 +12,7 @@ from .join_lanes import JoinLanes
 from .lower_blocks import LowerBlocks
 from .mask_lanes import MaskLanes
 from .multiple_accumulators import MultipleAccumulators
+from .open_blocks import OpenBlocks
 from .parallel_outermost import ParallelOutermost
 from .partition_loops import PartitionLoops
 from .simplify_tir import SimplifyTir
@@ -29,6 +30,7 @@ __all__ = [
     "LowerBlocks",
     "MaskLanes",
     "MultipleAccumulators",
+    "OpenBlocks",
     "ParallelOutermost",
     "PartitionLoops",
     "SimplifyTir",
@@ -43,6 +45,7 @@ __all__ = [
 def lowering() -> tuple[Pass, ...]:
     """From scheduled prim funcs to what `unity.codegen` takes."""
     return (
+        OpenBlocks(),  # the passes behind it see one scope
         CompactBuffers(),  # while blocks say what they touch
         UnrollRegisters(),  # which makes more loops parts of tiles
         PartitionLoops(),  # while predicates stand at blocks

@@ -9,6 +9,7 @@ from random import Random
 
 from tests.transform.rules.attention.test_blocks import attention
 from tests.transform.rules.contraction.test_grouped_panels import LANES, TILES
+from tests.transform.rules.test_slabs import MOST, OWN, SUM, windows
 from tests.transform.tensor.kernels import KERNELS
 from unity import te
 from unity.ir.dims import Dim, dim
@@ -105,6 +106,9 @@ FAMILIES = [
         partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (4, 4, 2, 1, 4, 4), tile=2),
         {"h": 6, "w": 9},
     ),
+    Family("slabs", partial(windows, 3, 5, 1, SUM, "0.0", OWN), {}),
+    Family("slabs", partial(windows, 2, 9, 2, MOST, "-3.0", OWN), {}),
+    Family("slabs", partial(windows, 3, 4, 1, SUM, "0.0", "w[vi % 3, vp, vq]"), {}),
     Family("chain_blocks", partial(attention, 9, 7), {}),
     Family("chain_blocks", partial(attention, N, 8), {"n": 17}),
     Family("crosswise", partial(named, "transpose"), {"n": 19, "m": 5}),

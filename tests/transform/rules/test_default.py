@@ -21,7 +21,8 @@ from unity.machine.target import Target
 from unity.script import parse
 from unity.transform.blocks.nest import opened
 from unity.transform.passes import Context
-from unity.transform.rules.cover import cover, parts_of
+from unity.transform.rules.cover import cover
+from unity.transform.rules.stages import parts_of
 from unity.transform.schedule import Schedule, ScheduleDefault, Trace, default_schedule
 from unity.transform.tactics import packing
 from unity.transform.tensor import lowering

@@ -122,6 +122,10 @@ def _move(sch: Schedule, random: Random, block: str) -> None:
             sch.compute_at(block, loop, some_loop(sch, random, random.choice(blocks)))
         case 2:
             sch.store_at(block, 0, loop)
+            if random.random() < 0.5:
+                sch.compact_buffer(block, 0)
+            if random.random() < 0.3:
+                sch.blockize_body(loop)
         case _:
             sch.reverse_compute_at(block, loop)
 
@@ -207,7 +211,7 @@ def _reduce(sch: Schedule, random: Random, block: str) -> None:
         case 2:
             sch.merge_reduction(random.choice(all_blocks(sch.func.body)).name, block)
         case _:
-            sch.blockize(loop)
+            random.choice([sch.blockize, sch.blockize_body])(loop)
 
 
 def _decompose(sch: Schedule, random: Random, block: str) -> None:

@@ -92,6 +92,8 @@ STEPS: dict[str, tuple[object, ...]] = {
     "rfactor": (Loop("s", 1), 0, Loop("s", 0)),
     "annotate_buffer_access": ("p", 0, "read", swapped),
     "blockize": (Loop("s", 1),),
+    "blockize_body": (Loop("s", 0),),
+    "compact_buffer": ("p", 0),
     "tensorize": (Loop("s", 1), "nothing"),
     "transform_layout": ("p", 0, swapped),
     "transform_block_layout": ("p", swapped),

@@ -7,6 +7,7 @@ Loops are given by variable, blocks by name; `unity.transform.schedule.Schedule`
 from .annotate import annotate, unannotate
 from .annotate_buffer_access import annotate_buffer_access
 from .blocks.blockize import blockize
+from .blocks.blockize_body import blockize_body
 from .blocks.decompose_padding import decompose_padding
 from .blocks.pad_einsum import pad_einsum
 from .blocks.reorder_block_iter_var import reorder_block_iter_var
@@ -47,6 +48,7 @@ from .storage.cache_operand import cache_operand
 from .storage.cache_read import cache_read
 from .storage.cache_write import cache_write
 from .storage.cache_write_at import cache_write_at
+from .storage.compact_buffer import compact_buffer
 from .storage.prefetch import prefetch
 from .storage.read_at import read_at
 from .storage.reindex import reindex
@@ -68,6 +70,7 @@ __all__ = [
     "annotate_buffer_access",
     "bind",
     "blockize",
+    "blockize_body",
     "cache_index",
     "cache_inplace",
     "cache_operand",
@@ -77,6 +80,7 @@ __all__ = [
     "check_decision",
     "check_partitioned_tile",
     "check_perfect_tile",
+    "compact_buffer",
     "compute_at",
     "compute_inline",
     "compute_locations",

@@ -33,6 +33,12 @@ class BlockSteps(State):
         return self._block("blockize", (loop,), done)
 
     @step
+    def blockize_body(self, loop: LoopRef) -> BlockRef:
+        """A block around all that an iteration of a loop does; gives it."""
+        done = p.blockize_body(self.func, self._var(loop))
+        return self._block("blockize_body", (loop,), done)
+
+    @step
     def tensorize(self, loop: LoopRef, intrinsic: str) -> BlockRef:
         """What a loop computes by a tensor intrinsic; gives the block around it."""
         done = p.tensorize(self.func, self._var(loop), intrinsic)

@@ -153,6 +153,13 @@ class StorageSteps(State):
         self._do("store_at", (as_ref(block), index, loop), done)
 
     @step
+    def compact_buffer(self, block: AnyBlock, index: int | str) -> None:
+        """A temporary that a block writes is as large as what an iteration uses of it."""
+        access = self._at_access("compact_buffer", block, index, "write")
+        done = p.compact_buffer(self.func, *access)
+        self._do("compact_buffer", (as_ref(block), index), done)
+
+    @step
     def store_in(
         self, block: AnyBlock, index: int | str, other: AnyBlock, place: int | str
     ) -> None:

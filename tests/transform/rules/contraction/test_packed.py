@@ -151,7 +151,7 @@ def test_depth_may_be_unknown() -> None:
 @pytest.mark.parametrize("rows", [13, ROWS])
 def test_what_is_left_of_rows_is_one_tile(rows: Dim) -> None:
     func = kernel((rows, 8), (1, 8, 16), 16)
-    done = after(default_schedule(func, SHORT).kernel(), *lowering()[:3])
+    done = after(default_schedule(func, SHORT).kernel(), *lowering()[:4])
     tiles = [s.body for s in walk_stmt(done.body) if isinstance(s, For) and s.kind == "serial"]
     heights = {s.extent for t in tiles for s in walk_stmt(t) if isinstance(s, For)}
     left = {s.condition for s in walk_stmt(done.body) if isinstance(s, IfThen)}
@@ -161,7 +161,7 @@ def test_what_is_left_of_rows_is_one_tile(rows: Dim) -> None:
 
 def test_tiles_of_few_sums_have_them_several_times() -> None:
     func = kernel((ROWS, 64), (1, 64, 16), 16)
-    done = after(default_schedule(func, SHORT).kernel(), *lowering()[:4])
+    done = after(default_schedule(func, SHORT).kernel(), *lowering()[:5])
     tails = [s.then for s in walk_stmt(done.body) if isinstance(s, IfThen)]
     held = [sum(isinstance(x, Allocate) for x in walk_stmt(t)) for t in tails]
     assert held == [4, 2, 2, 1, 1]  # of 2, 4, 6, 8 and 10 registers

@@ -52,6 +52,7 @@ def next_steps(sch: Schedule) -> list[Step]:
 def _of_loop(loop: LoopRef) -> list[Step]:
     names = ("parallel", "vectorize", "unroll", "unswitch", "add_unit_loop", "blockize")
     return [
+        ("blockize_body", (loop,)),
         *((name, (loop,)) for name in names),
         *(("split", (loop, factors)) for factors in FACTORS),
         *(("loop_partition", (loop, extents)) for extents in STRETCHES),
@@ -85,6 +86,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
             *(("reindex_cache_read", (block, k, "local", each)) for each in MAPS),
             *(("reindex_cache_write", (block, k, "local", each)) for each in MAPS),
             ("cache_inplace", (block, k, "local")),
+            ("compact_buffer", (block, k)),
             ("set_scope", (block, k, "shared")),
             ("set_axis_separator", (block, k, [1])),
             ("storage_align", (block, k, 0, 4, 1)),

@@ -63,10 +63,10 @@ def reindex(func: PrimFunc, name: str, kind: str, index: int) -> Outcome:
     @script.prim_func
     def main(a: f32[Buffer, 10], c: f32[Buffer, 8, 3]) -> None:
         a_reindex = T.alloc((8, 3), "float32")
-        for ax0, ax1 in T.grid(8, 3):
+        for i, k in T.grid(8, 3):
             with T.block("a_reindex"):
-                v0, v1 = T.axis.remap("SS", ax0, ax1)
-                a_reindex[v0, v1] = a[v0 + v1]
+                vi, vk = T.axis.remap("SS", i, k)
+                a_reindex[vi, vk] = a[vi + vk]
         for i, k in T.grid(8, 3):
             with T.block("windows"):
                 vi, vk = T.axis.remap("SS", i, k)
@@ -147,10 +147,11 @@ def by_axes(
     copy = unique(new.name, {b.name for b in all_blocks(func.body)})
     changed = with_regions(_moved(block, buffer, place, new, at))
     inner = replaced(replace(func, body=top), [(block, changed)]).body
+    names = [a.var.name for a in axes]
     if kind == "read":
-        parts = (copy_nest(copy, new, buffer, extents, True, there), inner)
+        parts = (copy_nest(copy, new, buffer, extents, True, there, names), inner)
     else:
-        parts = (inner, copy_nest(copy, buffer, new, extents, False, there))
+        parts = (inner, copy_nest(copy, buffer, new, extents, False, there, names))
     both = sequence(parts)
     done = Outcome(checked(allocated(func, path, new, top, both), where), blocks=(copy,))
     return ByAxes(done, new, tuple(axes))

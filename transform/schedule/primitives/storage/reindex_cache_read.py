@@ -52,10 +52,10 @@ def reindex_cache_read(
     @script.prim_func
     def main(a: f32[Buffer, 10], c: f32[Buffer, 8, 3]) -> None:
         a_local = T.alloc((3, 8), "float32", scope="local")
-        for ax0, ax1 in T.grid(8, 3):
+        for i, k in T.grid(8, 3):
             with T.block("a_local"):
-                v0, v1 = T.axis.remap("SS", ax0, ax1)
-                a_local[v1, v0] = a[v0 + v1]
+                vi, vk = T.axis.remap("SS", i, k)
+                a_local[vk, vi] = a[vi + vk]
         for i, k in T.grid(8, 3):
             with T.block("windows"):
                 vi, vk = T.axis.remap("SS", i, k)

@@ -48,9 +48,9 @@ def reindex_cache_write(
             with T.block("windows"):
                 vi, vk = T.axis.remap("SS", i, k)
                 c_local[vk, vi] = a[vi, vk]
-        for ax0, ax1 in T.grid(8, 3):
+        for i, k in T.grid(8, 3):
             with T.block("c_local"):
-                v0, v1 = T.axis.remap("SS", ax0, ax1)
-                c[v0 * 3 + v1] = c_local[v1, v0]
+                vi, vk = T.axis.remap("SS", i, k)
+                c[vi * 3 + vk] = c_local[vk, vi]
     """
     return cached_by_map("reindex_cache_write", func, name, "write", index, scope, index_map)

@@ -68,8 +68,8 @@ def store_at(func: PrimFunc, name: str, index: int, var: PrimVar) -> Outcome:
     at = next(
         (k for k, s in enumerate(path) if isinstance(s, Allocate) and s.buffer is buffer), None
     )
-    if at is None or any(isinstance(s, Block) for s in path):
-        raise illegal(where, f"{buffer.name!r} is not allocated around it, or in a block with it")
+    if at is None or any(isinstance(s, Block) for s in path[at:]):
+        raise illegal(where, f"{buffer.name!r} is not allocated around it, or around its block")
     allocation = path[at]
     assert isinstance(allocation, Allocate)
     uses = [sum(b is buffer for b in buffers_in(s)) for s in (allocation.body, loop)]
