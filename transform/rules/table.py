@@ -22,6 +22,7 @@ from .contraction.tiled import CONTRACTION
 from .convolution.blocked import BLOCKED
 from .convolution.blocked_loops import BLOCKED_LOOPS
 from .convolution.interleaved import INTERLEAVED
+from .convolution.interleaved_lanes import INTERLEAVED_LANES
 from .elementwise import ELEMENTWISE
 from .fallback import AS_WRITTEN
 from .pad import PADDED
@@ -32,7 +33,8 @@ RULES: tuple[AnyRule[Nest], ...] = (
     CROSSWISE,  # read along one axis, written along another
     PADDED,  # what there is lies in runs
     ELEMENTWISE,
-    INTERLEAVED,  # weights in groups for dot products
+    INTERLEAVED,  # weights in groups for instructions that multiply tiles
+    INTERLEAVED_LANES,  # the same for lanes
     BLOCKED,  # lanes already lie innermost, in whole registers
     BLOCKED_LOOPS,  # the same of unknown sizes
     MATRIX_TILES,  # columns packed for instructions that multiply tiles

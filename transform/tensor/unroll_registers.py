@@ -29,6 +29,7 @@ class UnrollRegisters(Pass):
 
     Code generators keep such a temporary in registers only if each place in it is a constant: the
     loops of the sum are unrolled by who schedules them, those that set it and copy it out follow.
+    Loops that are one instruction stay loops.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''

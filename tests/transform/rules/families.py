@@ -133,8 +133,14 @@ FAMILIES = [
         LANES,
     ),
     Family(
-        "interleaved",
+        "interleaved_lanes",
         partial(narrow, "nn.conv2d_interleaved", (1, 1, 2, 3, 32), (1, 1, 1, 1, 16, 32, 2)),
+        {},
+        LANES,
+    ),
+    Family(
+        "interleaved_lanes",
+        partial(narrow, "nn.conv2d_interleaved", (1, 1, 4, 9, 32), (2, 1, 2, 2, 16, 16, 2)),
         {},
         LANES,
     ),

@@ -219,3 +219,48 @@ def made(b: f32[Buffer, 4, T.strides(s * 2)]) -> None:
 """).prim_funcs()
     with pytest.raises(UnityError, match="no buffer of the intrinsic 'zero4' has the stride 's'"):
         register_intrinsic("zero4", TensorIntrinsic(funcs["said"], funcs["made"]))
+
+
+LINES = parse("""
+@script.prim_func
+def described(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:
+    for i in range(4):
+        with T.block("double"):
+            vi = T.axis.spatial(4, i)
+            b[vi] = a[vi] * 2.0
+
+@script.prim_func
+def twice(a: f32[Buffer, 4], b: f32[Buffer, 4]) -> None:
+    for i in T.vectorized(4):
+        b[i] = a[i] + a[i]
+
+@script.prim_func
+def kernel(a: f32[Buffer, 3, 8, 3], c: f32[Buffer, 3, 4]) -> None:
+    for i, j in T.grid(3, 4):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = a[vi, vi * 2 + vj // 3, vj % 3] * 2.0
+
+@script.prim_func
+def apart(a: f32[Buffer, 3, 8, 5], c: f32[Buffer, 3, 4]) -> None:
+    for i, j in T.grid(3, 4):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", i, j)
+            c[vi, vj] = a[vi, vi * 2 + vj // 3, vj % 3] * 2.0
+""").prim_funcs()
+
+
+def test_a_part_may_go_on_from_line_to_line() -> None:
+    """As one element lies behind another in memory, not where lines are longer."""
+    register_intrinsic("test_twice", TensorIntrinsic(LINES["described"], LINES["twice"]))
+    sch = Schedule(LINES["kernel"])
+    sch.tensorize(sch.get_loops("b")[1], "test_twice")
+    x = np.random.default_rng(0).standard_normal((3, 8, 3)).astype(np.float32)
+    want = np.stack([2 * x[i].reshape(-1)[i * 6 : i * 6 + 4] for i in range(3)])
+    got = np.zeros((3, 4), np.float32)
+    run_prim_func(sch.func, [x, got])
+    np.testing.assert_array_equal(got, want)
+    sch = Schedule(LINES["apart"])
+    with pytest.raises(UnityError, match="it does not compute what 'test_twice' describes"):
+        sch.tensorize(sch.get_loops("b")[1], "test_twice")
+    del INTRINSICS["test_twice"]

@@ -22,16 +22,14 @@ from ...blocks.access import Reshaped, as_written, collapse, depends, may_trap
 from ...blocks.extents import number
 from ...blocks.nest import Nest
 from ...roles.grouped_panels import GroupedLayout, evenly, grouped_layout
-from ...schedule.dots import intrinsic_of
 from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
+from ...tactics.dot_tile import DotTile, dot_tile, rows_in_registers
 from ...tactics.reshaping import reshape
 from ...tactics.row_blocks import MOST, tiles_of_block
 from ...tactics.tile_sizes import tile_tiers
 from ..rule import Legal, Neighbourhood, by_steps, worth
 
-MOST_ROWS = 12
-"""Rows of a tile, at most."""
 COPIED = (32, 16, 8, 4, 2)
 """Elements of a row that are copied at once: as many as divide it."""
 
@@ -120,10 +118,9 @@ def _in_place(layout: GroupedLayout) -> bool:
 
 
 def _most_rows(product: GroupedProduct, target: Target) -> int:
-    room = (target.vector_registers - 1 - product.vectors) // product.vectors
-    extent = None if product.layout.row is None else bounds(product.layout.row.extent)[1]
-    most = 1 if product.layout.row is None else MOST_ROWS if extent is None else extent
-    return max(1, min(room, MOST_ROWS, most))
+    row, room = product.layout.row, rows_in_registers(product.vectors, target)
+    most = 1 if row is None else bounds(row.extent)[1]
+    return room if most is None else max(1, min(room, most))
 
 
 def _decide(product: GroupedProduct, target: Target) -> LaneTiles:
@@ -168,20 +165,13 @@ def schedule_lanes(sch: Schedule, product: GroupedProduct, how: LaneTiles, resul
         if product.rows is None:
             sch.annotate(tile, TAIL, FITTING)
     step, place = at[layout.depth], [*tasks, *tiles][-1]
-    sch.reorder(*tasks, *tiles, step, *inner, vector, lane, at[layout.place])
-    sch.reverse_compute_at(result, place)
-    sch.store_at(sums, 0, place)
+    sch.reorder(*tasks, *tiles, step, *inner, vector, lane)
+    loops = DotTile(place, [step], inner, vector, lane, at[layout.place])
+    dot_tile(sch, sums, result, loops, product.unit, product.lanes)
     if copy is not None:
         sch.compute_at(copy, place)
         sch.store_at(copy, 0, place)
         _copied(sch, product, copy)
-    init = sch.decompose_reduction(sums, step)
-    for name in (init, result):
-        _, wide = sch.split(sch.get_loops(name)[-1], [None, product.lanes])
-        sch.vectorize(wide)
-    sch.tensorize(lane, intrinsic_of(product.unit, product.lanes))
-    for loop in (*inner, vector):
-        sch.unroll(loop)
     if _work(product) > how.grain:
         sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
 

@@ -31,8 +31,7 @@ from ...tactics.register_tile import Values, finished, loops
 from ...tactics.result import with_init
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import TileSums, configured, tile_sums
-from ..rule import Legal, Neighbourhood, Rule, worth
-from .interleaved_lanes import MOST_PIXELS, fits_lanes, lane_sums
+from ..rule import Neighbourhood, Rule, worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +60,17 @@ class _Cover:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """A sum over groups of inputs, in tiles of a matrix or in registers.
+    """A sum over groups of inputs, in tiles of a matrix.
 
     Attributes:
         nest: The stage.
         reduction: Its reduction.
         roles: The roles of its axes.
-        in_tiles: Whether an instruction multiplies tiles; else lanes.
     """
 
     nest: Nest
     reduction: Reduction
     roles: Roles
-    in_tiles: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,47 +78,34 @@ class GroupedTiles:
     """The decisions.
 
     Attributes:
-        pixels: Pixels of a tile, at most, where it is of registers; tiles of a matrix have 16.
         grain: Multiply-adds that a task has at least.
     """
 
-    pixels: int
     grain: int
 
 
 def _match(nest: Nest, target: Target) -> Grouped | None:
-    """A stage whose weights lie in groups that the target multiplies, in tiles or in registers."""
+    """A stage whose weights lie in groups that the target multiplies in tiles."""
     nest = collapsed(nest)
     reduction = nest.reduction
-    if reduction is None:
+    roles = None if reduction is None else roles_of(nest, reduction)
+    if reduction is None or roles is None:
         return None
-    roles = roles_of(nest, reduction)
-    if roles is None:
+    if not has_dot(target, "tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
         return None
-    if has_dot(target, "tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
-        return Grouped(nest, reduction, roles, in_tiles=True)
-    fits = fits_lanes(reduction, roles, target)
-    return Grouped(nest, reduction, roles, in_tiles=False) if fits else None
+    return Grouped(nest, reduction, roles)
 
 
-def _decide(found: Grouped, target: Target) -> GroupedTiles:
-    if found.in_tiles:
-        return GroupedTiles(SIDE, target.machine.grain("tile_convolutions"))
-    return GroupedTiles(MOST_PIXELS, target.machine.grain("multiply_adds"))
+def _decide(_found: Grouped, target: Target) -> GroupedTiles:
+    return GroupedTiles(target.machine.grain("tile_convolutions"))
 
 
-def _legal(found: Grouped, _decisions: GroupedTiles, _target: Target) -> Neighbourhood:
-    pixels = Legal(range(1, MOST_PIXELS + 1), f"registers hold the sums of {MOST_PIXELS} pixels")
-    if found.in_tiles:
-        pixels = Legal((SIDE,), f"a tile of a matrix has {SIDE} rows")
-    return {"pixels": pixels, "grain": worth("multiply-adds")}
+def _legal(_found: Grouped, _decisions: GroupedTiles, _target: Target) -> Neighbourhood:
+    return {"grain": worth("multiply-adds")}
 
 
 def _write(found: Grouped, how: GroupedTiles, target: Target) -> Stmt:
-    nest, reduction, roles = found.nest, found.reduction, found.roles
-    if found.in_tiles:
-        return _Writer(nest, reduction, roles, how.grain, target).stmt()
-    return lane_sums(nest, reduction, roles, how.pixels, how.grain, target)
+    return _Writer(found.nest, found.reduction, found.roles, how.grain, target).stmt()
 
 
 INTERLEAVED = Rule("interleaved", _match, _decide, _legal, _write)

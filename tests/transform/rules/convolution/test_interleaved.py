@@ -143,6 +143,7 @@ def test_in_vector_registers_it_computes_the_same(name: str) -> None:
     want = reference(arrays, full)
     assert isinstance(want, np.ndarray)
     low = TENSOR.run(IRModule({"main": after}), Context(target)).prim_funcs()["main"]
+    assert "lane_dot" in marks(low)
     close(run(low, arrays, np.full(want.shape, np.nan, np.float32), target=target), want)
 
 

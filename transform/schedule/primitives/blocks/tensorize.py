@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.arith import Analyzer
+from unity.ir.flat_index import flat_index
 from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Stmt, Store
@@ -43,9 +44,11 @@ def tensorize(func: PrimFunc, var: PrimVar, intrinsic: str) -> Outcome:
     Returns:
         The block around the implementation.
 
-    Where the implementation gives the address of a buffer to a C function, the part must lie in
-    memory as the buffer says: compact, or of its strides (``T.strides(s, 1)`` with a symbol `s`
-    takes those that are there, and `s` is their value in the implementation).
+    A part is a box of a buffer, or elements one behind another in memory as the description's are,
+    whatever lines of the buffer they stand in. Where the implementation gives the address of a
+    buffer to a C function, the part must be a box that lies in memory as the buffer says: compact,
+    or of its strides (``T.strides(s, 1)`` with a symbol `s` takes those that are there, and `s` is
+    their value in the implementation).
 
     Raises:
         UnityError: There is no such intrinsic; the loop computes something else, or on parts that
@@ -123,11 +126,14 @@ def _sizes(made: PrimFunc, parts: Mapping[Buffer, _Part], known: Analyzer) -> Va
     where = "tensorize, argument 1 'loop'"
     sizes: Values = {}
     for buffer, part in parts.items():
-        why = bound_strides(buffer, part.buffer, sizes, known)
+        why = None if part.loops else bound_strides(buffer, part.buffer, sizes, known)
         if why is not None:
             raise illegal(where, why)
     given = addressed_in(made.body)
     for buffer, part in parts.items():
+        if part.loops and (buffer in given or buffer.strides is not None):
+            why = f"a part of {part.buffer.name!r} goes on from line to line"
+            raise illegal(where, why)
         if buffer in given:
             why = differs_in_memory(buffer, part.buffer, part.base, sizes, known)
             if why is not None:
@@ -138,12 +144,24 @@ def _sizes(made: PrimFunc, parts: Mapping[Buffer, _Part], known: Analyzer) -> Va
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Where a buffer of a description lies in one of the prim func."""
+    """Where a buffer of a description lies in one of the prim func.
+
+    Attributes:
+        buffer: The one of the prim func.
+        base: Where in it the part begins; of one that goes on from line to line, where the element
+            is that loops stand at.
+        loops: These loops, one for each dimension of the description's buffer; none of a box.
+    """
 
     buffer: Buffer
     base: tuple[PrimExpr, ...]
+    loops: tuple[PrimVar, ...] = ()
 
     def at(self, indices: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
+        """The place of an element of the part."""
+        if self.loops:
+            values: Values = dict(zip(self.loops, indices, strict=True))
+            return tuple(substitute_prim(b, values) for b in self.base)
         lead = len(self.base) - len(indices)
         return tuple(
             b if k < lead else Binary("add", b, indices[k - lead]) for k, b in enumerate(self.base)
@@ -212,12 +230,30 @@ class _Match:
             if k >= lead:
                 there = substitute_prim(bound_to(indices[k - lead], wanted.axes), self.loops)
                 here = Binary("sub", here, there)
-            here = self.known.simplify(here)
-            if variables(here) & self.inner:
-                return False
-            base.append(here)
-        part = self.parts.setdefault(described, _Part(buffer, tuple(base)))
-        return part == _Part(buffer, tuple(base))
+            base.append(self.known.simplify(here))
+        part: _Part | None = _Part(buffer, tuple(base))
+        if any(variables(b) & self.inner for b in base):
+            wanted_at = tuple(bound_to(i, wanted.axes) for i in indices)
+            given_at = tuple(bound_to(i, given.axes) for i in place)
+            part = self._run(described, wanted_at, buffer, given_at)
+        return part is not None and self.parts.setdefault(described, part) == part
+
+    def _run(
+        self,
+        described: Buffer,
+        wanted: tuple[PrimExpr, ...],
+        buffer: Buffer,
+        place: tuple[PrimExpr, ...],
+    ) -> _Part | None:
+        """A part that is no box, but lies in memory as a compact buffer does."""
+        loops = tuple(substitute_prim(i, self.loops) for i in wanted)
+        names = tuple(v for v in loops if isinstance(v, PrimVar))
+        compact = described.strides is None and len(set(names)) == len(loops)
+        there, here = flat_index(buffer, place), flat_index(described, loops)
+        begin = self.known.simplify(Binary("sub", there, here))
+        if not compact or variables(begin) & self.inner:
+            return None
+        return _Part(buffer, tuple(self.known.simplify(i) for i in place), names)
 
 
 def _placed(s: Stmt, parts: dict[Buffer, _Part]) -> Stmt:
