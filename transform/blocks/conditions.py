@@ -66,9 +66,14 @@ def conditions_of(loop: For, above: Path) -> list[Condition]:
         return found
     if loose_statement(loop.body) is not None:
         return found
-    for site in sites(loop.body, (*above, loop)):
+    for site in sites(loop.body, (*above, loop), lambda b: depends_on(b, loop)):
         found += _conditions(loop, site)
     return found
+
+
+def depends_on(block: Block, loop: For) -> bool:
+    """Whether a loop's variable has a say in whether a block runs."""
+    return block.predicate is not None and loop.var in variables(block.predicate)
 
 
 def iterations(loop: For, above: Path, block: Block) -> PrimExpr:

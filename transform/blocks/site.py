@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from unity.arith import Analyzer
@@ -186,12 +186,16 @@ def iteration_map(
     return detect(moved, {x.var: x.extent for x in loops}, known)
 
 
-def sites(top: Stmt, path: Path) -> list[Site]:
-    """The blocks of the scope below a statement at the end of a path, in order."""
+def sites(
+    top: Stmt, path: Path, wanted: Callable[[Block], bool] = lambda block: True
+) -> list[Site]:
+    """The wanted blocks of the scope below a statement at the end of a path, in order."""
     found: list[Site] = []
 
     def go(s: Stmt, above: tuple[Stmt, ...]) -> None:
         if isinstance(s, Block):
+            if not wanted(s):
+                return
             known = known_above((*path, *above, s))
             found.append(Site(s, above, loops_of(above), known))
             return

@@ -36,6 +36,7 @@ from unity.ir.visit import (
     substitute_stmt,
     walk_prim,
     walk_stmt,
+    with_shape,
 )
 
 from .regions import GIVEN, kept
@@ -296,7 +297,7 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
         bound.add(new)
         return new
 
-    def go(x: Stmt) -> Stmt:
+    def go(x: Stmt, values: Values, buffers: Mapping[Buffer, Buffer]) -> Stmt:
         if isinstance(x, Block):
             name = unique(x.name or "block", names)
             x = x if name == x.name else replace(x, name=name)
@@ -305,11 +306,25 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
             new = own(var)
             if new is not var:
                 fresh[var] = new
-        if fresh:
-            x = substitute_stmt(x, fresh)
-        return map_stmt(x, go, lambda e: e)
+        values = {**values, **fresh} if fresh else values
+        if not values:
+            return map_stmt(x, lambda c: go(c, values, buffers), lambda e: e)
+        here = _moved(x, values, buffers)
+        return map_stmt(
+            x,
+            lambda c: go(c, values, here),
+            lambda e: substitute_prim(e, values, here),
+            lambda v: fresh.get(v, v),
+            lambda b: here.get(b, b),
+        )
 
-    return go(s)
+    return go(s, {}, {})
+
+
+def _moved(s: Stmt, values: Values, buffers: Mapping[Buffer, Buffer]) -> Mapping[Buffer, Buffer]:
+    """With new buffers for those that a statement allocates in a shape that has other values."""
+    moved = {b: with_shape(b, lambda e: substitute_prim(e, values)) for b in _allocated(s)}
+    return {**buffers, **moved} if moved else buffers
 
 
 def bound_in(s: Stmt) -> set[PrimVar]:
@@ -336,13 +351,17 @@ def copied(s: Stmt, func: PrimFunc) -> Stmt:
 def temporaries(s: Stmt) -> Iterator[Buffer]:
     """The buffers that a statement allocates."""
     for x in walk_stmt(s):
-        match x:
-            case Allocate():
-                yield x.buffer
-            case Block():
-                yield from x.allocations
-            case _:
-                pass
+        yield from _allocated(x)
+
+
+def _allocated(s: Stmt) -> tuple[Buffer, ...]:
+    match s:
+        case Allocate():
+            return (s.buffer,)
+        case Block():
+            return s.allocations
+        case _:
+            return ()
 
 
 def honest(func: PrimFunc) -> PrimFunc:

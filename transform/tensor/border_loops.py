@@ -19,7 +19,7 @@ from unity.ir.regions import add
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
 from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
 
-from ..blocks.conditions import TILE, computing
+from ..blocks.conditions import TILE, computing, depends_on
 from ..blocks.dependence import loose_statement
 from ..blocks.extents import number
 from ..blocks.site import Site, sites
@@ -158,19 +158,18 @@ def _expr(fact: _Fact) -> PrimExpr:
 
 def _facts(loop: For, above: Path) -> list[_Fact]:
     """What predicates below a loop say of it; nothing where a block there has an init."""
-    if all(b.predicate is None for b in blocks_below(loop.body)):
+    blocks = blocks_below(loop.body)
+    if any(b.init is not None for b in blocks) or not any(depends_on(b, loop) for b in blocks):
         return []
     if loose_statement(loop.body) is not None:
         return []
     found: list[_Fact] = []
-    for site in sites(loop.body, (*above, loop)):
-        if site.block.init is not None:
-            return []
-        if site.block.predicate is not None:
-            for part in conjuncts(site.block.predicate):
-                fact = _fact(loop, site, part)
-                if fact is not None:
-                    found.append(fact)
+    for site in sites(loop.body, (*above, loop), lambda b: depends_on(b, loop)):
+        assert site.block.predicate is not None
+        for part in conjuncts(site.block.predicate):
+            fact = _fact(loop, site, part)
+            if fact is not None:
+                found.append(fact)
     return found
 
 

@@ -28,6 +28,7 @@ from .visit_prim import (
     substitute_stmt,
     walk_prim,
     walk_stmt,
+    with_shape,
 )
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "walk_constants",
     "walk_prim",
     "walk_stmt",
+    "with_shape",
 ]

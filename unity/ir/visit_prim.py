@@ -315,6 +315,14 @@ def substitute_prim(
     return go(e)
 
 
+def with_shape(buffer: Buffer, expr_fn: ExprFn) -> Buffer:
+    """The buffer with a function applied to its shape and strides; itself if nothing changes."""
+    shape = map_all(buffer.shape, expr_fn)
+    strides = None if buffer.strides is None else map_all(buffer.strides, expr_fn)
+    same = shape is buffer.shape and strides is buffer.strides
+    return buffer if same else replace(buffer, shape=shape, strides=strides)
+
+
 def substitute_stmt(
     s: Stmt,
     vars: VarMap,
@@ -338,12 +346,9 @@ def substitute_stmt(
         return known.get(b, b)
 
     def define(b: Buffer) -> None:
-        if b in known:
-            return
-        shape = map_all(b.shape, on_expr)
-        strides = None if b.strides is None else map_all(b.strides, on_expr)
-        if shape is not b.shape or strides is not b.strides:
-            known[b] = replace(b, shape=shape, strides=strides)
+        moved = b if b in known else with_shape(b, on_expr)
+        if moved is not b:
+            known[b] = moved
 
     def go(x: Stmt) -> Stmt:
         match x:
