@@ -301,12 +301,13 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
         if isinstance(x, Block):
             name = unique(x.name or "block", names)
             x = x if name == x.name else replace(x, name=name)
-        fresh: Values = {}
+        fresh: dict[PrimVar, PrimVar] = {}
         for var in _binds(x):
             new = own(var)
             if new is not var:
                 fresh[var] = new
-        values = {**values, **fresh} if fresh else values
+        if fresh:
+            values = values | dict[PrimVar | SizeVar, PrimExpr](fresh)
         if not values:
             return map_stmt(x, lambda c: go(c, values, buffers), lambda e: e)
         here = _moved(x, values, buffers)
