@@ -301,13 +301,9 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
         if isinstance(x, Block):
             name = unique(x.name or "block", names)
             x = x if name == x.name else replace(x, name=name)
-        fresh: dict[PrimVar, PrimVar] = {}
-        for var in _binds(x):
-            new = own(var)
-            if new is not var:
-                fresh[var] = new
-        if fresh:
-            values = values | dict[PrimVar | SizeVar, PrimExpr](fresh)
+        fresh = {var: own(var) for var in _binds(x)}
+        changed: Values = {var: new for var, new in fresh.items() if new is not var}
+        values = values | changed if changed else values
         if not values:
             return map_stmt(x, lambda c: go(c, values, buffers), lambda e: e)
         here = _moved(x, values, buffers)
