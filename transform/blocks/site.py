@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from unity.arith import Analyzer
@@ -190,17 +190,12 @@ def sites(
     top: Stmt, path: Path, wanted: Callable[[Block], bool] = lambda block: True
 ) -> list[Site]:
     """The wanted blocks of the scope below a statement at the end of a path, in order."""
-    found: list[Site] = []
+    return list(_sites(top, path, (), wanted))
 
-    def go(s: Stmt, above: tuple[Stmt, ...]) -> None:
-        if isinstance(s, Block):
-            if not wanted(s):
-                return
-            known = known_above((*path, *above, s))
-            found.append(Site(s, above, loops_of(above), known))
-            return
+
+def _sites(s: Stmt, path: Path, above: Path, wanted: Callable[[Block], bool]) -> Iterator[Site]:
+    if not isinstance(s, Block):
         for child in stmt_children(s):
-            go(child, (*above, s))
-
-    go(top, ())
-    return found
+            yield from _sites(child, path, (*above, s), wanted)
+    elif wanted(s):
+        yield Site(s, above, loops_of(above), known_above((*path, *above, s)))

@@ -179,14 +179,14 @@ def _knowing(known: Analyzer, s: Stmt) -> Analyzer:
 
 def replaced(func: PrimFunc, changes: Sequence[tuple[Stmt, Stmt]]) -> PrimFunc:
     """The prim func with statements (by identity) replaced; emptied loops go with them."""
+    return replace(func, body=_replaced(func.body, changes))
 
-    def go(s: Stmt) -> Stmt:
-        for old, new in changes:
-            if s is old:
-                return new
-        return _tidy(map_stmt(s, go, lambda e: e))
 
-    return replace(func, body=go(func.body))
+def _replaced(s: Stmt, changes: Sequence[tuple[Stmt, Stmt]]) -> Stmt:
+    for old, new in changes:
+        if s is old:
+            return new
+    return _tidy(map_stmt(s, lambda x: _replaced(x, changes), lambda e: e))
 
 
 def _tidy(s: Stmt) -> Stmt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from unity.ir.prim_expr import PrimExpr, PrimVar
 from unity.ir.stmt import Allocate, Stmt
@@ -25,41 +26,50 @@ def copies(s: Stmt, var: PrimVar, values: Sequence[PrimExpr]) -> Iterator[Stmt]:
     if any(isinstance(x, Allocate) for x in walk_stmt(s)):  # of shapes that may mention it
         yield from (substitute_stmt(s, {var: value}) for value in values)
         return
-    mentions = _mentions(s, var)
+    mentions = _Mentions(var)
+    mentions.stmt(s)
     for value in values:
-
-        def on_expr(e: PrimExpr, value: PrimExpr = value) -> PrimExpr:
-            if id(e) not in mentions:
-                return e
-            return value if e == var else map_prim(e, on_expr)
-
-        def on_stmt(x: Stmt) -> Stmt:
-            return map_stmt(x, on_stmt, on_expr) if id(x) in mentions else x
-
-        yield on_stmt(s)
+        yield _Copy(var, value, mentions.found).stmt(s)
 
 
-def _mentions(s: Stmt, var: PrimVar) -> set[int]:
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """The statement with one value; `mentions` holds the ids of what changes."""
+
+    var: PrimVar
+    value: PrimExpr
+    mentions: set[int]
+
+    def stmt(self, s: Stmt) -> Stmt:
+        return map_stmt(s, self.stmt, self._expr) if id(s) in self.mentions else s
+
+    def _expr(self, e: PrimExpr) -> PrimExpr:
+        if id(e) not in self.mentions:
+            return e
+        return self.value if e == self.var else map_prim(e, self._expr)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mentions:
     """The ids of the expressions and statements in which a variable is read."""
-    found: set[int] = set()
-    asked: dict[int, bool] = {}
 
-    def expr(e: PrimExpr) -> bool:
-        known = asked.get(id(e))
+    var: PrimVar
+    found: set[int] = field(default_factory=set[int])
+    asked: dict[int, bool] = field(default_factory=dict[int, bool])
+
+    def stmt(self, s: Stmt) -> bool:
+        inside = [self.stmt(c) for c in stmt_children(s)]
+        own = [self._expr(e) for e in stmt_exprs(s)]
+        return self._noted(s, any(inside) or any(own))
+
+    def _expr(self, e: PrimExpr) -> bool:
+        known = self.asked.get(id(e))
         if known is None:
-            inside = [expr(x) for x in prim_children(e)]
-            known = asked[id(e)] = e == var or any(inside)
-            if known:
-                found.add(id(e))
+            inside = [self._expr(x) for x in prim_children(e)]
+            known = self.asked[id(e)] = self._noted(e, e == self.var or any(inside))
         return known
 
-    def stmt(x: Stmt) -> bool:
-        inside = [stmt(c) for c in stmt_children(x)]
-        own = [expr(e) for e in stmt_exprs(x)]
-        if any(inside) or any(own):
-            found.add(id(x))
-            return True
-        return False
-
-    stmt(s)
-    return found
+    def _noted(self, part: Stmt | PrimExpr, mentions: bool) -> bool:
+        if mentions:
+            self.found.add(id(part))
+        return mentions

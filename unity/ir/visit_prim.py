@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
 from unity.ir.prim_expr import (
@@ -108,13 +108,23 @@ def map_prim(e: PrimExpr, fn: ExprFn) -> PrimExpr:
 
 def rewrite_prim(e: PrimExpr, fn: Callable[[PrimExpr], PrimExpr | None]) -> PrimExpr:
     """Bottom-up: `fn` sees each node after its operands; None leaves the node."""
+    return _Rewriting(fn).expr(e)
 
-    def go(x: PrimExpr) -> PrimExpr:
-        y = map_prim(x, go)
-        z = fn(y)
+
+@dataclass(frozen=True, slots=True)
+class _Rewriting:
+    """What `rewrite_prim` does.
+
+    A function that calls itself from within another one is a cycle, which nobody collects while a
+    program compiles (`unity.collection`); a method is not.
+    """
+
+    fn: Callable[[PrimExpr], PrimExpr | None]
+
+    def expr(self, e: PrimExpr) -> PrimExpr:
+        y = map_prim(e, self.expr)
+        z = self.fn(y)
         return y if z is None else z
-
-    return go(e)
 
 
 def walk_prim(e: PrimExpr) -> Iterator[PrimExpr]:
@@ -303,16 +313,7 @@ def substitute_prim(
     buffers: Mapping[Buffer, Buffer] = NO_BUFFERS,
 ) -> PrimExpr:
     """The expression with variables and buffers replaced, all at once."""
-
-    def go(x: PrimExpr) -> PrimExpr:
-        if isinstance(x, PrimVar | SizeVar):
-            return vars.get(x, x)
-        y = map_prim(x, go)
-        if isinstance(y, Load) and y.buffer in buffers:
-            return replace(y, buffer=buffers[y.buffer])
-        return y
-
-    return go(e)
+    return _Substitution(vars, dict(buffers)).expr(e)
 
 
 def with_shape(buffer: Buffer, expr_fn: ExprFn) -> Buffer:
@@ -333,32 +334,43 @@ def substitute_stmt(
     Bound variables are replaced only by variables. Buffers allocated within whose shape mentions a
     replaced variable become new ones.
     """
-    known = dict(buffers)
+    return _Substitution(vars, dict(buffers)).stmt(s)
 
-    def on_expr(e: PrimExpr) -> PrimExpr:
-        return substitute_prim(e, vars, known)
 
-    def on_var(v: PrimVar) -> PrimVar:
-        new = vars.get(v, v)
-        return new if isinstance(new, PrimVar) else v
+@dataclass(frozen=True, slots=True)
+class _Substitution:
+    """What is replaced; `buffers` takes those that are allocated anew on the way."""
 
-    def on_buffer(b: Buffer) -> Buffer:
-        return known.get(b, b)
+    vars: VarMap
+    buffers: dict[Buffer, Buffer]
 
-    def define(b: Buffer) -> None:
-        moved = b if b in known else with_shape(b, on_expr)
-        if moved is not b:
-            known[b] = moved
+    def expr(self, e: PrimExpr) -> PrimExpr:
+        if isinstance(e, PrimVar | SizeVar):
+            return self.vars.get(e, e)
+        y = map_prim(e, self.expr)
+        if isinstance(y, Load) and y.buffer in self.buffers:
+            return replace(y, buffer=self.buffers[y.buffer])
+        return y
 
-    def go(x: Stmt) -> Stmt:
-        match x:
+    def stmt(self, s: Stmt) -> Stmt:
+        match s:
             case Allocate():
-                define(x.buffer)
+                self._define(s.buffer)
             case Block():
-                for b in x.allocations:
-                    define(b)
+                for b in s.allocations:
+                    self._define(b)
             case _:
                 pass
-        return map_stmt(x, go, on_expr, on_var, on_buffer)
+        return map_stmt(s, self.stmt, self.expr, self._var, self._buffer)
 
-    return go(s)
+    def _var(self, v: PrimVar) -> PrimVar:
+        new = self.vars.get(v, v)
+        return new if isinstance(new, PrimVar) else v
+
+    def _buffer(self, b: Buffer) -> Buffer:
+        return self.buffers.get(b, b)
+
+    def _define(self, b: Buffer) -> None:
+        moved = b if b in self.buffers else with_shape(b, self.expr)
+        if moved is not b:
+            self.buffers[b] = moved
