@@ -46,7 +46,10 @@ from .tensor import (
     CheckScopes,
     CompactBuffers,
     FlattenBuffers,
+    ForwardStores,
     HoistDivisions,
+    HoistFunctions,
+    JoinLanes,
     LowerBlocks,
     MaskLanes,
     MultipleAccumulators,
@@ -118,7 +121,10 @@ TENSOR = Pipeline(
         SimplifyTir(),
         HoistDivisions(),  # before loops are written out
         TransposeLanes(),  # while loops say which way they go
+        JoinLanes(),  # before loops are vectors
         VectorizeLoops(),
+        ForwardStores(),  # of vectors
+        HoistFunctions(),  # likewise
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from unity.ir.foreign import addressed
 from unity.ir.marks import INSTRUCTION
+from unity.ir.prim_expr import Binary
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
 from unity.ir.visit_prim import stmt_children, stmt_exprs, walk_stmt
 
@@ -17,14 +18,14 @@ class Analysis:
     Attributes:
         written: Buffers that are stored to, or may be: those whose addresses are given away.
         statements: How many statements there are.
-        scalar_loops: Whether an innermost loop works on scalars only: LLVM should see it. One that
-            just asks for memory does no work.
+        scalars: Whether an innermost loop works on scalars only, or vectors are joined to scalars:
+            LLVM should see it. A loop that just asks for memory does no work.
         vector_loops: Identities of the loops with vectors somewhere within.
     """
 
     written: set[Buffer] = field(default_factory=set[Buffer])
     statements: int = 0
-    scalar_loops: bool = False
+    scalars: bool = False
     vector_loops: set[int] = field(default_factory=set[int])
 
 
@@ -47,6 +48,8 @@ def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
     if isinstance(s, Store):
         found.written.add(s.buffer)
         vectors |= s.value.dtype.lanes > 1 or any(i.dtype.lanes > 1 for i in s.indices)
+        joins = not vectors and isinstance(s.value, Binary) and s.value.dtype.is_float
+        found.scalars |= joins
         return vectors, False
     if isinstance(s, For) and INSTRUCTION in s.attrs:
         _walk_marked(s, found)
@@ -59,7 +62,7 @@ def _walk(s: Stmt, found: Analysis) -> tuple[bool, bool]:
         if vectors:
             found.vector_loops.add(id(s))
         elif not loops and any(isinstance(x, Store) for x in walk_stmt(s.body)):
-            found.scalar_loops = True
+            found.scalars = True
         loops = True
     return vectors, loops
 

@@ -218,7 +218,7 @@ def _pool_object(
 
 
 def _level(analysis: Analysis) -> Level:
-    return "full" if analysis.scalar_loops else "short"
+    return "full" if analysis.scalars else "short"
 
 
 def _unit_text(

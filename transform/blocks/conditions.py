@@ -32,6 +32,8 @@ class Condition:
         some: The first at which it holds nowhere.
         is_hot: Whether it is met in loops that are written out, and decides what is computed.
         inner: The loops between the loop and the block that it depends on.
+        step: What an iteration of the loop adds to `e`, where the loops within take every point of
+            that, and none beyond; else None.
     """
 
     block: Block
@@ -40,6 +42,7 @@ class Condition:
     some: PrimExpr
     is_hot: bool
     inner: tuple[For, ...]
+    step: int | None
 
 
 def computing(s: Stmt) -> list[Block]:
@@ -117,7 +120,10 @@ def _condition(
 
     hot = all(x.kind in TILE for x in moving) if moving else any(x.kind == "serial" for x in inner)
     hot = hot and not _asks(block)  # the rest of the loop is not written twice for it
-    return Condition(block, part, first(ends[1]), first(ends[0]), hot, tuple(moving))
+    even = ends == (imm(0), imm(step - 1))
+    return Condition(
+        block, part, first(ends[1]), first(ends[0]), hot, tuple(moving), step if even else None
+    )
 
 
 def asked_in(loop: For, above: Path) -> list[tuple[Block, PrimExpr, PrimExpr]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.ir.intrinsics import INTRINSICS
+from unity.ir.intrinsics import COSTLY
 from unity.ir.prim_expr import Intrinsic, PrimExpr, imm
 from unity.ir.regions import multiply
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
@@ -24,17 +24,6 @@ ROW = 4096
 """Long rows are cut to pieces of so many elements when there are few of them."""
 MOST_LANES = 64
 """Elements of a vector, at most."""
-_COSTLY = frozenset(INTRINSICS) - {
-    "abs",
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "sign",
-    "fma",
-    "likely",
-    "bits",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +137,7 @@ def _cost(nest: Nest) -> int:
 def costly(exprs: Sequence[PrimExpr]) -> int:
     """How many functions are computed that take many instructions."""
     parts = [x for e in exprs for x in walk_prim(e)]
-    return sum(isinstance(x, Intrinsic) and x.name in _COSTLY for x in parts)
+    return sum(isinstance(x, Intrinsic) and x.name in COSTLY for x in parts)
 
 
 ELEMENTWISE = by_steps(

@@ -7,7 +7,9 @@ from ..passes import Pass
 from .check_scopes import CheckScopes
 from .compact_buffers import CompactBuffers
 from .flatten_buffers import FlattenBuffers
+from .forward_stores import ForwardStores
 from .hoist_divisions import HoistDivisions
+from .hoist_functions import HoistFunctions
 from .join_lanes import JoinLanes
 from .lower_blocks import LowerBlocks
 from .mask_lanes import MaskLanes
@@ -25,7 +27,9 @@ __all__ = [
     "CheckScopes",
     "CompactBuffers",
     "FlattenBuffers",
+    "ForwardStores",
     "HoistDivisions",
+    "HoistFunctions",
     "JoinLanes",
     "LowerBlocks",
     "MaskLanes",
@@ -59,6 +63,8 @@ def lowering() -> tuple[Pass, ...]:
         TransposeLanes(),  # while loops say which way they go
         JoinLanes(),  # before loops are vectors
         VectorizeLoops(),
+        ForwardStores(),  # of vectors
+        HoistFunctions(),  # likewise
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants
     )

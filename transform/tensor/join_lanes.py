@@ -8,15 +8,16 @@ from typing import ClassVar
 from unity.ir.foreign import foreign_symbol
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
-from unity.ir.regions import add, multiply
+from unity.ir.regions import add
 from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Seq, Stmt, Store
-from unity.ir.visit import map_stmt, prim_loads
+from unity.ir.visit import map_stmt, prim_loads, substitute_prim
 
 from ..blocks.access import depends
 from ..blocks.extents import number
 from ..blocks.nest import Reduction
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
+from .sum_steps import by_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +51,27 @@ class JoinLanes(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
-        return map_prim_funcs(module, lambda f: with_body(f, _stmt(f.body)))
+        bits = ctx.target.vector_bits
+        return map_prim_funcs(module, lambda f: with_body(f, _stmt(f.body, bits)))
 
 
-def _stmt(s: Stmt) -> Stmt:
+def _stmt(s: Stmt, bits: int) -> Stmt:
     if isinstance(s, For) and s.kind == "vectorized":
-        return _joined(s, s.body) or s
+        return _joined(s, s.body, bits) or s
     if isinstance(s, Seq):
         parts: list[Stmt] = []
         for before, each in zip((None, *s.stmts), s.stmts, strict=False):
-            alone = _begun(before, each)
+            alone = _begun(before, each, bits)
             if alone is not None:
                 parts[-1] = alone
             else:
-                parts.append(_stmt(each))
+                parts.append(_stmt(each, bits))
         same = all(a is b for a, b in zip(parts, s.stmts, strict=False))
         return s if same else Seq(tuple(parts))
-    return map_stmt(s, _stmt, lambda e: e)
+    return map_stmt(s, lambda x: _stmt(x, bits), lambda e: e)
 
 
-def _begun(start: Stmt | None, loop: Stmt) -> Stmt | None:
+def _begun(start: Stmt | None, loop: Stmt, bits: int) -> Stmt | None:
     """What a loop joins, stored where nothing that counts was set just before."""
     if not isinstance(start, Store) or not isinstance(loop, For) or loop.kind != "vectorized":
         return None
@@ -79,7 +81,7 @@ def _begun(start: Stmt | None, loop: Stmt) -> Stmt | None:
     store, value = found
     if (start.buffer, start.indices) != (store.buffer, store.indices):
         return None
-    return _halved(loop, store, value, begun=True) if _adds_nothing(start, store) else None
+    return _halved(loop, store, value, bits, begun=True) if _adds_nothing(start, store) else None
 
 
 def _adds_nothing(start: Store, step: Store) -> bool:
@@ -92,13 +94,13 @@ def _adds_nothing(start: Store, step: Store) -> bool:
             return False
 
 
-def _joined(loop: For, s: Stmt) -> Stmt | None:
+def _joined(loop: For, s: Stmt, bits: int) -> Stmt | None:
     """The loop with a statement as its body; None where that adds nothing to one element."""
     if isinstance(s, IfThen) and s.orelse is None and not depends(s.condition, loop.var):
-        inner = _joined(loop, s.then)
+        inner = _joined(loop, s.then, bits)
         return None if inner is None else replace(s, then=inner)
     found = _step(loop, s)
-    return None if found is None else _halved(loop, *found)
+    return None if found is None else _halved(loop, *found, bits)
 
 
 def _step(loop: For, s: Stmt) -> tuple[Store, PrimExpr] | None:
@@ -119,8 +121,8 @@ def _uses(value: PrimExpr, buffer: Buffer) -> bool:
     return foreign_symbol(value) is not None or any(x.buffer is buffer for x in prim_loads(value))
 
 
-def _halved(loop: For, store: Store, value: PrimExpr, begun: bool = False) -> Stmt:
-    """A step of each lane in a register; the second half added to the first, and so on.
+def _halved(loop: For, store: Store, value: PrimExpr, bits: int, begun: bool = False) -> Stmt:
+    """What whole registers hold joined by pairs, then halves of the one that is left.
 
     Of a number of lanes that is no power of two, those beyond the largest one in it come first:
     what is left stays in whole registers.
@@ -128,9 +130,17 @@ def _halved(loop: For, store: Store, value: PrimExpr, begun: bool = False) -> St
     operation, lanes = store.value, number(loop.extent)
     assert isinstance(operation, Binary)
     assert lanes is not None
-    joined = Buffer("joined", (imm(lanes),), value.dtype, scope="local")
-    first = Store(joined, (add(loop.var, multiply(loop.begin, imm(-1))),), value)
-    stmts: list[Stmt] = [replace(loop, body=first)]
+    most = max(1, bits // value.dtype.bits)
+    wide = lanes if lanes % most else most
+    joined = Buffer("joined", (imm(wide),), value.dtype, scope="local")
+    first, begin = PrimVar(loop.var.name), loop.begin
+    parts = [
+        substitute_prim(value, {loop.var: add(begin, add(imm(at), first))})
+        for at in range(0, lanes, wide)
+    ]
+    stored = Store(joined, (first,), by_pairs(operation.op, parts))
+    stmts: list[Stmt] = [replace(loop, var=first, begin=imm(0), extent=imm(wide), body=stored)]
+    lanes = wide
     while lanes > 1:
         half, lane = lanes - (1 << (lanes - 1).bit_length() - 1), PrimVar("lane")
         both = Binary(

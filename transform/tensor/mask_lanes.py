@@ -11,7 +11,7 @@ from unity.arith.region import extremes
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.foreign import foreign_symbol
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
     map_stmt,
@@ -24,10 +24,12 @@ from unity.ir.visit import (
 )
 
 from ..blocks.extents import number
+from ..blocks.nest import neutral
 from ..blocks.site import iteration_map
 from ..blocks.tree import Path, Values, conjunction, known_at, loops_of, variables, with_buffers
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
+from .sum_steps import step_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class MaskLanes(Pass):
     ...     for k in range(8):
     ...         for j in T.vectorized(8):
     ...             with T.block("sum"):
-    ...                 vj, vk = T.axis.remap("SR", j, k)
+    ...                 vj = T.axis.spatial(5, j)
+    ...                 vk = T.axis.reduce(8, k)
     ...                 T.where(j < 5)
     ...                 t[j] += a[vk, vj]
     ...     for j in T.vectorized(8):
@@ -155,15 +158,42 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
     values: Values = {a.var: a.value for a in block.axes}
     place = tuple(substitute_prim(i, values) for i in store.indices)
     outside = known_at(above)
-    if not _own_place(place, store.buffer, moved, loops_of(above[at:]), outside):
-        return None
     value = _loads(block, store, moved, values, known_at((*above, block)), outside)
     if value is None:
+        return None
+    if _counts(block, moved, outside):
+        value = _chosen(replace(store, indices=place, value=value), moved, outside)
+        if value is None:
+            return None
+    elif not _own_place(place, store.buffer, moved, loops_of(above[at:]), outside):
         return None
     parts = conjuncts(block.predicate)
     rest = conjunction([p for p in parts if not any(p is m for m in moved)])
     made = replace(store, indices=place, value=value)
     return made if rest is None else IfThen(rest, made)
+
+
+def _counts(block: Block, moved: Sequence[PrimExpr], known: Analyzer) -> bool:
+    """Whether what lanes would store that leave a step out is read: all are in the domain."""
+    lanes = {v for p in moved for v in variables(p)}
+    return all(
+        _within(axis.value - axis.domain.begin, axis.domain.extent, known)
+        for axis in block.axes
+        if axis.kind == "S" and variables(axis.value) & lanes
+    )
+
+
+def _chosen(store: Store, moved: Sequence[PrimExpr], known: Analyzer) -> PrimExpr | None:
+    """What a step leaves at its place: lanes that leave it out add nothing."""
+    found, mask = step_of(store), conjunction(moved)
+    sizes = store.buffer.shape
+    if found is None or mask is None:
+        return None
+    if not all(_within(i, n, known) for i, n in zip(store.indices, sizes, strict=True)):
+        return None
+    op, value = found
+    own = Select(mask, value, neutral(op, value.dtype))
+    return Binary(op, Load(store.buffer, store.indices), own)
 
 
 def _divides(e: PrimExpr) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -10,12 +10,13 @@ from typing import ClassVar
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.marks import ACCUMULATORS
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, For, PrimFunc, Stmt, Store
 from unity.ir.visit import prim_loads, stmt_children, substitute_stmt, walk_stmt
 
 from ..blocks.extents import number
 from ..blocks.nest import ReduceOp, neutral
+from ..blocks.site import Site, sites
 from ..blocks.tree import (
     Path,
     all_blocks,
@@ -26,11 +27,13 @@ from ..blocks.tree import (
     renewed,
     replaced,
     sequence,
+    temporaries,
     variables,
     with_regions,
 )
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs
+from .sum_steps import by_pairs, step_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +97,45 @@ class _Sum:
     """A sum that some steps in a row add to.
 
     Attributes:
-        whole: The loop over all steps.
-        row: The loop over those in a row.
-        tile: The loops over sums, in that one.
+        tile: The loops over sums, in that over steps.
         block: The block that adds.
         op: What it adds by.
         store: Its statement.
+    """
+
+    tile: tuple[For, ...]
+    block: Block
+    op: ReduceOp
+    store: Store
+
+    @property
+    def size(self) -> int | None:
+        """How many registers hold it."""
+        sizes = [number(x.extent) for x in self.tile if x.kind != "vectorized"]
+        known = [n for n in sizes if n is not None]
+        return max(1, prod(known)) if len(known) == len(sizes) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps in a row that are to have copies of their sums.
+
+    Attributes:
+        whole: The loop over all steps.
+        row: The loop over those in a row.
+        sums: What they add to.
         copies: How many times each sum is to be had.
     """
 
     whole: For
     row: For
-    tile: tuple[For, ...]
-    block: Block
-    op: ReduceOp
-    store: Store
+    sums: tuple[_Sum, ...]
     copies: int
 
 
 def with_copies(func: PrimFunc, room: int) -> PrimFunc:
     """The prim func with copies of its sums, in so many registers; itself if there are none."""
-    found = [s for path in _marked(func.body, ()) if (s := _sum(path, room)) is not None]
+    found = [s for path in _marked(func.body, ()) if (s := _steps(path, room)) is not None]
     once = [s for s in found if sum(s.whole is other.whole for other in found) == 1]
     if not once:
         return func
@@ -133,87 +154,103 @@ def _marked(s: Stmt, above: Path) -> Iterator[Path]:
         yield from _marked(child, (*above, s))
 
 
-def _sum(path: Path, room: int) -> _Sum | None:
-    """The sum that a loop at the end of a path takes steps of; None where no copies are due."""
+def _steps(path: Path, room: int) -> _Steps | None:
+    """What a loop at the end of a path takes steps of; None where no copies are due."""
     row = path[-1]
     assert isinstance(row, For)
-    tile: list[For] = []
-    inner = row.body
-    while isinstance(inner, For):
-        tile.append(inner)
-        inner = inner.body
     steps, asked = number(row.extent), row.attrs[ACCUMULATORS]
-    if not isinstance(inner, Block) or not steps or not isinstance(asked, int):
+    if not steps or not isinstance(asked, int):
         return None
-    block, store = inner, inner.body
-    if driven(block, row.var) != {"R"} or any("R" in driven(block, x.var) for x in tile):
+    adding = [s for s in sites(row.body, path) if "R" in driven(s.block, row.var)]
+    sums = [_sum(s, row) for s in adding]
+    found = [s for s in sums if s is not None]
+    if not found or len(found) < len(sums):
         return None
-    sizes = [number(x.extent) for x in tile if x.kind != "vectorized"]
-    if not isinstance(store, Store) or store.predicate is not None or None in sizes:
-        return None
-    size = max(1, prod(n or 0 for n in sizes))
-    most = min(-(-asked // size), room // size, steps)
+    size = sum(s.size or 0 for s in found)
+    most = min(-(-asked * len(found) // size), room // size, steps)
     copies = max((n for n in range(1, most + 1) if steps % n == 0), default=1)
-    match store.value:
-        case Binary("add" | "mul" | "min" | "max" | "and" | "or" as op, Load() as a, b) if (
-            a == Load(store.buffer, store.indices)
-        ):
-            used = {x.buffer for x in prim_loads(b)}
-        case _:
-            return None
-    whole = _whole(path, block)
-    others = [b for x in all_blocks(whole) if x is not block for b in buffers_in(x)]
-    if copies == 1 or store.buffer.scope != "local" or store.buffer in {*used, *others}:
+    if copies == 1:
         return None
-    return _Sum(whole, row, tuple(tile), block, op, store, copies)
+    whole = _whole(path, found)
+    mine = [s.block for s in found]
+    others = [b for x in all_blocks(whole) if not any(x is m for m in mine) for b in buffers_in(x)]
+    targets = [s.store.buffer for s in found]
+    if len(set(targets)) < len(targets) or any(b in others for b in targets):
+        return None
+    return _Steps(whole, row, tuple(found), copies)
 
 
-def _whole(path: Path, block: Block) -> For:
-    """The outermost of the loops over steps around a block, between which there is no other."""
+def _sum(site: Site, row: For) -> _Sum | None:
+    """The sum that a block adds to, none of whose loops in a row of steps is over steps."""
+    block, store = site.block, site.block.body
+    if driven(block, row.var) != {"R"} or any("R" in driven(block, x.var) for x in site.loops):
+        return None
+    if not isinstance(store, Store) or store.predicate is not None or block.init is not None:
+        return None
+    step = step_of(store)
+    if step is None or store.buffer.scope != "local":
+        return None
+    op, value = step
+    if any(x.buffer is store.buffer for x in prim_loads(value)):
+        return None
+    found = _Sum(site.loops, block, op, store)
+    return None if found.size is None else found
+
+
+def _whole(path: Path, sums: Sequence[_Sum]) -> For:
+    """The outermost of the loops over steps around blocks, between which there is no other."""
     whole = path[-1]
     for s in reversed(path[:-1]):
-        if isinstance(s, Allocate) or (isinstance(s, For) and driven(block, s.var) != {"R"}):
+        if isinstance(s, Allocate):
+            break
+        if isinstance(s, For) and any(driven(x.block, s.var) != {"R"} for x in sums):
             break
         whole = s if isinstance(s, For) else whole
     assert isinstance(whole, For)
     return whole
 
 
-def _several(s: _Sum, names: set[str]) -> Stmt:
+def _several(s: _Steps, names: set[str]) -> Stmt:
     """The loop over steps with copies, which begin as neutral elements and are added up."""
-    copies = [replace(s.store.buffer) for _ in range(s.copies - 1)]
+    sums = [x.store.buffer for x in s.sums]
+    copies = [{b: replace(b) for b in sums} for _ in range(s.copies - 1)]
     at = PrimVar(s.row.var.name, s.row.var.dtype)
     bound: set[PrimVar] = set()
     turns: list[Stmt] = []
-    for k, buffer in enumerate((s.store.buffer, *copies)):
+    for k, buffers in enumerate((None, *copies)):
         step = Binary("add", Binary("mul", at, imm(s.copies)), imm(k))
-        body = substitute_stmt(s.row.body, {s.row.var: step}, {s.store.buffer: buffer})
+        own = {b: replace(b) for b in temporaries(s.row.body)} if buffers else {}
+        body = substitute_stmt(s.row.body, {s.row.var: step}, {**(buffers or {}), **own})
         turns.append(renewed(body, set() if k == 0 else names, bound))
     count = imm((number(s.row.extent) or 0) // s.copies)
     attrs = s.row.attrs.without(ACCUMULATORS)
     row = replace(s.row, var=at, extent=count, body=sequence(turns), attrs=attrs)
     steps = replaced(PrimFunc((), s.whole), [(s.row, row)]).body
-    value: PrimExpr = Load(s.store.buffer, s.store.indices)
-    for buffer in copies:
-        value = Binary(s.op, value, Load(buffer, s.store.indices))
-    zero = neutral(s.op, s.store.value.dtype)
-    begun = [_over(s, Store(b, s.store.indices, zero), "begun", names) for b in copies]
-    joined = _over(s, replace(s.store, value=value), "joined", names)
-    result = sequence([*begun, steps, joined])
-    for buffer in copies:
-        result = Allocate(buffer, result)
+    begun: list[Stmt] = []
+    joined: list[Stmt] = []
+    for x in s.sums:
+        own_copies = [c[x.store.buffer] for c in copies]
+        zero = neutral(x.op, x.store.value.dtype)
+        places = x.store.indices
+        begun += [_over(s, x, Store(b, places, zero), "begun", names) for b in own_copies]
+        total = by_pairs(x.op, [Load(b, places) for b in (x.store.buffer, *own_copies)])
+        joined.append(_over(s, x, replace(x.store, value=total), "joined", names))
+    result = sequence([*begun, steps, *joined])
+    for buffers in copies:
+        for buffer in buffers.values():
+            result = Allocate(buffer, result)
     return result
 
 
-def _over(s: _Sum, store: Store, name: str, names: set[str]) -> Stmt:
-    """A statement for each sum of the tile."""
-    stepped = {s.row.var, *(x.var for x in walk_stmt(s.whole) if isinstance(x, For))}
-    stepped -= {x.var for x in s.tile}
-    parts = () if s.block.predicate is None else conjuncts(s.block.predicate)
+def _over(s: _Steps, x: _Sum, store: Store, name: str, names: set[str]) -> Stmt:
+    """A statement for each sum of a tile."""
+    stepped = {s.row.var, *(y.var for y in walk_stmt(s.whole) if isinstance(y, For))}
+    stepped -= {y.var for y in x.tile}
+    parts = () if x.block.predicate is None else conjuncts(x.block.predicate)
     kept = [p for p in parts if not variables(p) & stepped]
-    axes = tuple(a for a in s.block.axes if a.kind == "S")
+    axes = tuple(a for a in x.block.axes if a.kind == "S")
     own = replace(
-        s.block, name=f"{s.block.name}_{name}", axes=axes, body=store, predicate=conjunction(kept)
+        x.block, name=f"{x.block.name}_{name}", axes=axes, body=store, predicate=conjunction(kept)
     )
-    bound = {x.var for x in s.tile} | {a.var for a in axes}
-    return renewed(around(s.tile, with_regions(own)), names, bound)
+    bound = {y.var for y in x.tile} | {a.var for a in axes}
+    return renewed(around(x.tile, with_regions(own)), names, bound)

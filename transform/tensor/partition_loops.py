@@ -11,13 +11,14 @@ from unity.arith.region import greater, lesser
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
-from unity.ir.stmt import Block, For, IfThen, PrimFunc, Stmt
-from unity.ir.visit import map_stmt, rewrite_stmt, substitute_stmt, walk_stmt
+from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Stmt
+from unity.ir.visit import map_stmt, rewrite_stmt, substitute_prim, substitute_stmt, walk_stmt
 
 from ..blocks.conditions import Condition, asked_in, computing, conditions_of
 from ..blocks.tree import (
     NOTHING,
     Path,
+    Values,
     all_blocks,
     bound_in,
     conjunction,
@@ -25,11 +26,14 @@ from ..blocks.tree import (
     renewed,
     replaced,
     sequence,
+    variables,
 )
 from ..passes import Context, Pass, Sight
-from .border_loops import apart, begun_late
 from .functions import map_prim_funcs, with_body
-from .tail_tiles import tiered
+from .sum_steps import with_predicates
+from .tails.border_loops import apart, begun_late
+from .tails.last_iteration import at_end
+from .tails.tail_tiles import accesses_in, tiered
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,11 @@ class PartitionLoops(Pass):
                 with T.block("copy"):
                     vi = T.axis.spatial(n, i * 8 + j)
                     c[vi] = a[vi]
-        for i in range(n // 8, n // 8 + ((n + 7) // 8 - n // 8)):
+        if n % 8 > 0:
             for j in T.vectorized(8):
                 with T.block("copy_1"):
-                    vi = T.axis.spatial(n, i * 8 + j)
-                    T.where(i * 8 + j < n)
+                    vi = T.axis.spatial(n, n // 8 * 8 + j)
+                    T.where(j < n % 8)
                     c[vi] = a[vi]
 
     Attributes:
@@ -86,6 +90,7 @@ class PartitionLoops(Pass):
 
     def partition(self, func: PrimFunc) -> PrimFunc:
         """The prim func with its loops partitioned; itself if there is nothing to gain."""
+        func = with_body(func, with_predicates(func.body))
         if not any(isinstance(s, Block) and s.predicate is not None for s in walk_stmt(func.body)):
             return func
         return with_body(func, self._stmt(func.body, (), self.depth))
@@ -112,6 +117,8 @@ class PartitionLoops(Pass):
             hot = [c for c in conditions if c.is_hot]
             if hot and all(isinstance(c.whole, Imm) for c in hot):
                 return self._apart(s, above, depth, conditions, hot)
+            if hot and depth > 0 and not _picks_registers(s):
+                return self._apart(replace(s, kind="serial"), above, depth, conditions, hot)
         return map_stmt(s, lambda x: self._stmt(x, (*above, s), depth), lambda e: e)
 
     def _asked(self, loop: For, above: Path, depth: int) -> Stmt:
@@ -152,8 +159,9 @@ class PartitionLoops(Pass):
         body = _without(loop.body, dropped)
         names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop)
         never = [c.block for c in conditions if known.prove(Compare("le", c.some, whole))]
-        rest = renewed(_only(loop.body, never), names, bound)
+        some = _only(loop.body, never)
         if loop.kind == "parallel":
+            rest = renewed(some, names, bound)
             inner = self._stmt(body, (*above, loop), depth)
             if isinstance(whole, Imm) and known.prove(Compare("ge", whole, last - 1)):
                 rest = substitute_stmt(rest, {loop.var: whole})
@@ -169,8 +177,12 @@ class PartitionLoops(Pass):
         whole_part = self._main(main, above, depth, any(c not in dropped for c in hot))
         var = replace(loop.var)
         left = known.simplify(Binary("sub", last, cut))
-        if not all_blocks(rest):
+        if not all_blocks(some):
             return whole_part
+        end = at_end(replace(loop, body=some), hot, cut, last, known)
+        if end is not None:
+            return sequence([whole_part, self._stmt(renewed(end, names, bound), above, depth - 1)])
+        rest = renewed(some, names, bound)
         rest = substitute_stmt(rest, {loop.var: var})
         if isinstance(cut, Imm) and left == imm(1):
             rest = substitute_stmt(rest, {var: cut})
@@ -182,6 +194,19 @@ class PartitionLoops(Pass):
             tail = replace(tail, body=tiered(tail, above, known_at((*above, tail))) or rest)
         tail = replace(tail, body=self._stmt(tail.body, (*above, tail), depth - 1))
         return sequence([whole_part, tail])
+
+
+def _picks_registers(loop: For) -> bool:
+    """Whether a loop tells which place of a temporary in registers is meant."""
+    inside = [s.buffer for s in walk_stmt(loop) if isinstance(s, Allocate)]
+    for block in all_blocks(loop.body):
+        values: Values = {a.var: a.value for a in block.axes}
+        for access in accesses_in(block):
+            if access.buffer.scope != "local" or any(access.buffer is b for b in inside):
+                continue
+            if any(loop.var in variables(substitute_prim(i, values)) for i in access.indices):
+                return True
+    return False
 
 
 def _where_not(condition: PrimExpr, s: Stmt, known: Analyzer) -> Stmt:

@@ -162,3 +162,16 @@ _ROWS: tuple[IntrinsicDef, ...] = (
     IntrinsicDef("prefetch", 1, _same, "any"),  # evaluated alone: what is loaded is needed soon
 )
 INTRINSICS: dict[str, IntrinsicDef] = {row.name: row for row in _ROWS}
+COSTLY = frozenset(INTRINSICS) - {
+    "abs",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "sign",
+    "fma",
+    "likely",
+    "bits",
+    "prefetch",
+}
+"""Those that take many instructions."""

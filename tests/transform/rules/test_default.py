@@ -95,7 +95,6 @@ def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPat
 AT_ONCE = {
     "column_max": {"streamed"},
     "whole_sum": {"split_reduction"},
-    "softmax": {"long_rows"},
 }
 """The rules that write a kernel's loops at once; every other kernel is laid out by steps alone."""
 

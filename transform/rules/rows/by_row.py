@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from unity.ir.marks import ACCUMULATORS
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Buffer
 from unity.machine.target import Target
@@ -29,6 +30,7 @@ from .passes import (
     COSTLY_VECTORS,
     DIRECT,
     VECTORS,
+    VECTORS_UNKNOWN,
     bits_of,
     cost_of,
     hosted_in,
@@ -67,16 +69,14 @@ class Rows:
         return number(product([a.extent for a in self.group.inner]))
 
     @property
-    def length(self) -> int:
+    def length(self) -> int | None:
         """Elements of its innermost axis."""
-        length = number(self.group.inner[-1].extent)
-        assert length is not None
-        return length
+        return number(self.group.inner[-1].extent)
 
     @property
-    def vectors(self) -> int:
+    def vectors(self) -> int | None:
         """Vectors of its innermost axis."""
-        return -(-self.length // self.lanes)
+        return None if self.length is None else -(-self.length // self.lanes)
 
     @property
     def silent(self) -> frozenset[Buffer]:
@@ -106,23 +106,22 @@ class RowSteps:
 
 
 def _match(stages: Stages, target: Target) -> Rows | None:
-    """A chain over rows of known length, of which there are enough for the threads."""
+    """A chain over rows, of which there are enough for the threads."""
     group = row_group(stages.rest)
     if group is None or few_long_rows(group, target):
         return None
     size = number(product([a.extent for a in group.inner]))
-    if not size:
-        return None
     count = number(product([a.extent for a in group.rows]))
-    if count is not None and not target.shares_evenly(count) and size > LONG:
+    if count is not None and not target.shares_evenly(count) and (size is None or size > LONG):
         return None
     lanes = lanes_for(bits_of(group), target.vector_bits, group.inner[-1].extent)
     written = tuple(s for s in stages.rest[: len(group.stages)] if isinstance(s, Nest))
     return Rows(written, group, frozenset(stages.private(len(written))), lanes)
 
 
-def _decide(_found: Rows, target: Target) -> RowSteps:
-    return RowSteps(VECTORS, COSTLY_VECTORS, target.machine.grain("elements"))
+def _decide(found: Rows, target: Target) -> RowSteps:
+    vectors = VECTORS if found.length is not None else VECTORS_UNKNOWN
+    return RowSteps(vectors, COSTLY_VECTORS, target.machine.grain("elements"))
 
 
 def _legal(_found: Rows, _decisions: RowSteps, _target: Target) -> Neighbourhood:
@@ -168,9 +167,9 @@ def schedule_rows(sch: Schedule, found: Rows, how: RowSteps, results: Results) -
 
 def _hosted(sch: Schedule, found: Rows) -> frozenset[str]:
     """Long rows of temporaries put into outputs; the blocks that make them."""
-    short = len(found.group.inner) == 1 and found.vectors <= DIRECT
+    short = len(found.group.inner) == 1 and (found.vectors or DIRECT + 1) <= DIRECT
     hosted = () if short else hosted_in(found.group, found.private, found.silent)
-    if found.length % found.lanes:
+    if found.length is not None and found.length % found.lanes:
         hosted = [each for each in hosted if _row_bytes(found, each.maker) > FEW_BYTES]
     for each in hosted:
         sch.store_in(found.names[each.maker], 0, found.names[each.host], 0)
@@ -253,23 +252,28 @@ def _walk(
     Returns:
         The loop over steps, and whether the last one is cut short.
     """
-    unroll = min(how.costly_vectors if is_costly(stages) else how.vectors, found.vectors)
+    unroll = how.costly_vectors if is_costly(stages) else how.vectors
+    unroll = min(unroll, found.vectors or unroll)
     wide = unroll * found.lanes
+    factors = [None, wide] if found.length is not None else [None, unroll, found.lanes]
     for stage in stages:
-        _, lane = sch.split(sch.get_loops(parts[stage])[-1], [None, wide])
+        *_, lane = sch.split(sch.get_loops(parts[stage])[-1], factors)
         if stage.reduction is not None:
-            parts[stage] = sch.rfactor(lane, 0, row).name
+            partial = sch.rfactor(lane, 0, row)
+            begun = sch.decompose_reduction(partial, sch.get_loops(partial)[1])
+            (*_, lane) = sch.split(sch.get_loops(begun)[-1], [None, found.lanes])
+            sch.vectorize(lane)
+            parts[stage] = partial.name
     every = [parts[stage] for stage in stages]
     inner = [_together(sch, every, 1 + k) for k in range(len(found.group.inner))]
     step = at = inner[-1]
-    if unroll > 1:
+    if unroll > 1 and found.length is not None:
         for part in every:
             sch.split(sch.get_loops(part)[-1], [None, found.lanes])
+    if unroll > 1 or found.length is None:
         at = _together(sch, every, -2)
     for stage, part in zip(stages, every, strict=True):
         if stage.reduction is not None:
-            init = sch.decompose_reduction(part, inner[0])
-            sch.vectorize(sch.get_loops(init)[-1])
             _join(sch, found.names[stage], found.lanes)
         elif {x.buffer for x in stage.stores()} <= found.silent:
             sch.store_at(part, 0, at)
@@ -281,10 +285,12 @@ def _walk(
         sch.vectorize(sch.get_loops(part)[-1])
     if at is not step:
         sch.unroll(at)
-    if found.vectors <= max(DIRECT, unroll):
+        if found.length is None and any(s.reduction is not None for s in stages):
+            sch.annotate(at, ACCUMULATORS, unroll)
+    if found.vectors is not None and found.vectors <= max(DIRECT, unroll):
         sch.unroll(step)
         return step, False
-    return step, bool(found.length % wide)
+    return step, bool((found.length or 0) % wide)
 
 
 def _together(sch: Schedule, blocks: Sequence[str], level: int) -> LoopRef:

@@ -14,8 +14,8 @@ from ...blocks.nest import Nest
 from ...roles.row_group import RowGroup
 from ..elementwise import costly
 
-COSTLY_VECTORS, VECTORS = 2, 8
-"""Vectors in a step: where they take many instructions, else."""
+COSTLY_VECTORS, VECTORS, VECTORS_UNKNOWN = 2, 8, 4
+"""Vectors in a step: where they take many instructions, else, and where rows may be short."""
 DIRECT = 8
 """Vectors up to which a row is written out without a loop."""
 Pass = tuple[Nest, ...]

@@ -28,6 +28,7 @@ from .passes import (
     COSTLY_VECTORS,
     DIRECT,
     VECTORS,
+    VECTORS_UNKNOWN,
     bits_of,
     cost_of,
     is_costly,
@@ -36,9 +37,6 @@ from .passes import (
 )
 from .prefetch import ahead, busiest
 from .row_pass import RowPass
-
-VECTORS_UNKNOWN = 4
-"""Vectors in a step where rows may be short."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,14 +43,15 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
     Args:
         func: The prim func.
         loops: Two or more of one extent, in the order in which they stand. What stands between
-            them comes behind the one loop; temporaries around some of them are then around all.
+            them comes behind the one loop, or before it if a later one needs it; temporaries around
+            some of them are then around all.
 
     Returns:
         The loop, which is the first one.
 
     Raises:
-        UnityError: They are no such loops; iterations of one need several of another; a later one
-            needs what stands between.
+        UnityError: They are no such loops; iterations of one need several of another; what stands
+            between needs an earlier one, and a later one that.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -86,7 +87,7 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
                     vi, vj = T.axis.remap("SS", i, j)
                     c[vi, vj] = a[vi, vj] / t[vi]
     """
-    func, paths, found = _siblings(func, loops)
+    func, paths, found, before = _siblings(func, loops)
     first, path = found[0], paths[0]
     known = known_above(path)
     inside = {b for x in found for b in stored(x.body)}
@@ -115,12 +116,16 @@ def fuse_siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> Outcome:
             for b in later:
                 _refuse_conflict(a, b, first)
     fused = replace(first, body=sequence([part.body for part in parts]))
-    changes: list[tuple[Stmt, Stmt]] = [(first, fused), *((x, NOTHING) for x in found[1:])]
+    gone = (*before, *found[1:])
+    changes: list[tuple[Stmt, Stmt]] = [(first, sequence([*before, fused]))]
+    changes += [(x, NOTHING) for x in gone]
     return Outcome(checked(replaced(func, changes), WHERE), (first.var,))
 
 
-def _siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> tuple[PrimFunc, list[Path], list[For]]:
-    """The prim func with loops in one sequence, the ways to them, and these."""
+def _siblings(
+    func: PrimFunc, loops: Sequence[PrimVar]
+) -> tuple[PrimFunc, list[Path], list[For], list[Stmt]]:
+    """The prim func with loops in one sequence, the ways to them, these, and what comes first."""
     if len(loops) < 2 or len(set(loops)) < len(loops):
         raise illegal(WHERE, "there must be two at least, each given once")
     func = _in_one_sequence(func, loops)
@@ -129,8 +134,8 @@ def _siblings(func: PrimFunc, loops: Sequence[PrimVar]) -> tuple[PrimFunc, list[
     if isinstance(parent, Seq):
         places = [next((k for k, s in enumerate(parent.stmts) if s is x), -1) for x in found]
         if places[0] >= 0 and places == sorted(places):
-            _refuse_between(parent.stmts[places[0] : places[-1]], found)
-            return func, list(paths), list(found)
+            before = _needed_first(parent.stmts[places[0] : places[-1]], found)
+            return func, list(paths), list(found), before
     raise illegal(WHERE, "they do not stand one behind another")
 
 
@@ -164,22 +169,31 @@ def _in_one_sequence(func: PrimFunc, loops: Sequence[PrimVar]) -> PrimFunc:
     return replaced(func, [(parent, whole)]) if hoisted else func
 
 
-def _refuse_between(stmts: Sequence[Stmt], loops: Sequence[For]) -> None:
-    """Refuse where a later loop needs what stands before it, but is no such loop, or makes it."""
+def _needed_first(stmts: Sequence[Stmt], loops: Sequence[For]) -> list[Stmt]:
+    """What stands between loops that a later one needs; refuses what needs an earlier one, too."""
+    first: list[Stmt] = []
     for k, s in enumerate(stmts):
         if any(s is x for x in loops):
             continue
         behind = [x for x in loops if not any(x is y for y in stmts[:k])]
-        for loop in behind:
-            here, there = stored(s) | loaded(s), stored(loop) | loaded(loop)
-            shared = (stored(s) & there) | (stored(loop) & here)
-            if shared:
-                names = ", ".join(sorted(b.name for b in shared))
-                raise illegal(
-                    WHERE, f"what stands before {loop.var.name!r} and it both touch {names}"
-                )
-            for block in (*all_blocks(s), *all_blocks(loop)):
-                _refuse_foreign(block)
+        needed = [(x, shared) for x in behind if (shared := _shared(s, x))]
+        for block in (b for x in (s, *behind) for b in all_blocks(x)):
+            _refuse_foreign(block)
+        earlier = [x for x in stmts[:k] if not any(x is y for y in first)]
+        if not needed:
+            continue
+        loop, shared = needed[0]
+        if any(_shared(s, x) for x in earlier):
+            names = ", ".join(sorted(b.name for b in shared))
+            raise illegal(WHERE, f"what stands before {loop.var.name!r} and it both touch {names}")
+        first.append(s)
+    return first
+
+
+def _shared(one: Stmt, other: Stmt) -> set[Buffer]:
+    """What both of two statements touch that one of them stores to."""
+    here, there = stored(one) | loaded(one), stored(other) | loaded(other)
+    return (stored(one) & there) | (stored(other) & here)
 
 
 def _refuse_conflict(a: Site, b: Site, loop: For) -> None:

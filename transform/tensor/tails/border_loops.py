@@ -19,11 +19,11 @@ from unity.ir.regions import add
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
 from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
 
-from ..blocks.conditions import TILE, computing, depends_on
-from ..blocks.dependence import loose_statement
-from ..blocks.extents import number
-from ..blocks.site import Site, sites
-from ..blocks.tree import (
+from ...blocks.conditions import TILE, computing, depends_on
+from ...blocks.dependence import loose_statement
+from ...blocks.extents import number
+from ...blocks.site import Site, sites
+from ...blocks.tree import (
     NOTHING,
     Path,
     all_blocks,

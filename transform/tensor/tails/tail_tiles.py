@@ -20,9 +20,9 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..blocks.conditions import Condition, computing, conditions_of
-from ..blocks.extents import number
-from ..blocks.tree import (
+from ...blocks.conditions import Condition, computing, conditions_of
+from ...blocks.extents import number
+from ...blocks.tree import (
     Path,
     Values,
     all_blocks,
@@ -171,7 +171,7 @@ def _registers(body: Stmt, tail: _Tail) -> frozenset[Buffer] | None:
     moved: dict[Buffer, list[int | None]] = {}
     for block in all_blocks(body):
         values = _values(block)
-        for access in _accesses(block):
+        for access in accesses_in(block):
             if not any(access.buffer is b for b in inside):
                 continue
             steps = [_step(substitute_prim(i, values), tail.loops) for i in access.indices]
@@ -184,7 +184,8 @@ def _values(block: Block) -> Values:
     return {a.var: a.value for a in block.axes}
 
 
-def _accesses(block: Block) -> Sequence[Load | Store]:
+def accesses_in(block: Block) -> Sequence[Load | Store]:
+    """What a block loads, and what it stores."""
     found: list[Load | Store] = []
     for s in walk_stmt(block):
         found += stmt_loads(s)
