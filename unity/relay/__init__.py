@@ -1,0 +1,48 @@
+"""Scripts of Relay: the names that they know, on Unity.
+
+A script changes its imports alone::
+
+    from unity import relay                                  # from tvm import relay
+    from unity.relay import autotvm, graph_executor, tvm    # import tvm, ...
+
+Modules are built of Relay's syntax (`unity.frontend.relay.syntax`) and translated when they are
+compiled. Each name is imported when it is first used; the operators are made of the schema.
+"""
+
+from __future__ import annotations
+
+import typing
+from importlib import import_module
+
+_HOMES = {
+    "expr": (
+        "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Tuple", "TupleGetItem",
+        "TupleWrapper", "Var", "const", "var",
+    ),
+    "types": ("Any", "FuncType", "TensorType", "TupleType", "scalar_type"),
+    "module": ("IRModule", "fromtext", "load", "load_json", "parse"),
+    "scope_builder": ("ScopeBuilder",),
+    "building": ("build", "create_executor", "load_module"),
+    "pass_context": ("PassContext", "build_config"),
+    "graph_executor": ("GraphModule", "load_param_dict"),
+    "saving": ("save_param_dict",),
+    "tuners": ("auto_scheduler", "autotvm", "meta_schedule"),
+    "target": ("Target",),
+}  # fmt: skip
+_MODULES = ("analysis", "frontend", "graph_executor", "logs", "nd", "transform", "tvm", "vm")
+_FOUND = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    if name in _FOUND:
+        return getattr(import_module(f".{_FOUND[name]}", __name__), name)
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    root = import_module(".operators", __name__).ROOT
+    return root if name == "op" else getattr(root, name)
+
+
+def __dir__() -> list[str]:
+    return sorted((*_FOUND, *_MODULES, *dir(import_module(".operators", __name__).ROOT)))

@@ -1,0 +1,15 @@
+"""Parameters to bytes, as scripts save them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from unity.frontend.relay.saved.writing import params_bytes
+from unity.ir.dtype import Array
+
+
+def save_param_dict(params: Mapping[str, Array]) -> bytes:
+    """A parameter dictionary, which TVM reads as well."""
+    return params_bytes({name: np.asarray(value) for name, value in params.items()})

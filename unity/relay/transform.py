@@ -1,0 +1,203 @@
+"""Relay's passes by name: those whose work is done here when a model is compiled, or refused.
+
+A pass leaves a module of Relay as it is: translating it and `unity.compile` do what it did
+(`COUNTERPARTS` says where). `InferType` checks it, and `ToMixedPrecision` notes its precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from unity.errors import UnityError
+from unity.frontend.relay.translator import translate
+
+from .module import IRModule
+from .pass_context import PassContext, build_config
+from .places import here
+
+__all__ = ["PassContext", "Sequential", "build_config", "function_pass", "module_pass"]
+
+_TRANSLATING = "translating does it"
+COUNTERPARTS: dict[str, str] = {
+    "AlterOpLayout": "ConvertLayout, ConvertWinograd, PackWeights",
+    "AnnotateTarget": 'resolve="engine:NAME" finds what an engine can take',
+    "BackwardFoldScaleAxis": "FoldBatchNorm",
+    "CanonicalizeCast": "SimplifyOps",
+    "CanonicalizeOps": _TRANSLATING,
+    "CombineParallelBatchMatmul": "MergeParallel",
+    "CombineParallelConv2D": "MergeConvolutions",
+    "CombineParallelDense": "MergeParallel",
+    "ConvertLayout": "ConvertLayout chooses blocks of channels",
+    "DeadCodeElimination": "EliminateDeadCode",
+    "Defunctionalization": _TRANSLATING,
+    "DefuseOps": _TRANSLATING,
+    "DynamicToStatic": "sizes are followed while translating",
+    "EliminateCommonSubexpr": "EliminateCommonSubexpr",
+    "EtaExpand": _TRANSLATING,
+    "FastMath": "functions have a bound of error of their own",
+    "FoldConstant": "FoldConstants",
+    "FoldExplicitPadding": "FuseOps joins a padding and what reads it",
+    "FoldScaleAxis": "FoldBatchNorm",
+    "ForwardFoldScaleAxis": "FoldBatchNorm",
+    "FuseOps": "FuseOps, FuseTir",
+    "InferType": _TRANSLATING,
+    "Inline": _TRANSLATING,
+    "LambdaLift": _TRANSLATING,
+    "Legalize": "LegalizeOps",
+    "MergeCompilerRegions": 'resolve="engine:NAME" joins them',
+    "MergeComposite": "rewrite rules: unity.rewrite_rule",
+    "PartitionGraph": 'resolve="engine:NAME" cuts them out',
+    "PlanDevices": "there is one device",
+    "RemoveUnusedFunctions": _TRANSLATING,
+    "SimplifyExpr": "SimplifyOps, SimplifyParts",
+    "SimplifyFCTranspose": "PackWeights",
+    "SimplifyInference": "translating, then FoldBatchNorm",
+    "SplitArgs": "there is no limit of arguments",
+    "ToANormalForm": "programs always have it",
+    "ToBasicBlockNormalForm": "programs always have A-normal form",
+    "ToGraphNormalForm": "programs always have A-normal form",
+    "ToMixedPrecision": 'unity.compile(precision="f16")',
+}
+"""What does here what a pass did: passes of our pipeline, or something else."""
+REFUSED: dict[str, str] = {
+    "AnnotateSpans": "files have places of their own",
+    "FirstOrderGradient": "models are compiled for inference",
+    "LazyGradientInit": "models are compiled for inference",
+    "ManifestAlloc": "made by TVM's lowering",
+    "ManifestLifetimes": "made by TVM's lowering",
+    "PartialEvaluate": "nothing does it; closures are put in place",
+    "RelayToTIRTargetHook": "made for backends of TVM",
+    "FakeQuantizationToInteger": "quantize and dequantize are computed as they are written",
+    "FlattenAtrousConv": "nothing does it",
+    "DenseToSparse": "there are no sparse weights",
+    "Conv2dToSparse": "there are no sparse weights",
+    "Conv2dToSparse2": "there are no sparse weights",
+}
+"""Passes without a counterpart."""
+
+
+class Pass:
+    """A pass of TVM.
+
+    Args:
+        name: What it is called.
+        run: What it does to a module; nothing if not given.
+    """
+
+    def __init__(self, name: str, run: Callable[[Any], Any] | None = None) -> None:
+        self.name = name
+        self._run = run
+
+    @property
+    def counterpart(self) -> str:
+        """What does its work here."""
+        return COUNTERPARTS.get(self.name, "it is the script's own")
+
+    def __call__(self, module: Any) -> Any:
+        """The module that it leaves."""
+        return module if self._run is None else self._run(module)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.counterpart}>"
+
+
+class Sequential(Pass):
+    """Passes one after the other; those that the context disables are left out."""
+
+    def __init__(
+        self,
+        passes: Sequence[Callable[[Any], Any]] = (),
+        opt_level: int = 2,
+        name: str = "sequential",
+        required: Sequence[str] | None = None,
+        **_: object,
+    ) -> None:
+        super().__init__(name)
+        self.passes = list(passes)
+
+    def __call__(self, module: Any) -> Any:
+        """The module that the last of them leaves."""
+        disabled = PassContext.current().disabled
+        for each in self.passes:
+            if not isinstance(each, Pass) or each.name not in disabled:
+                module = each(module)
+        return module
+
+
+def module_pass(
+    pass_func: Callable[..., Any] | None = None, opt_level: int = 0, name: str = "", **_: object
+) -> Any:
+    """A pass of a script's own: ``f(module, context) -> module``."""
+    if pass_func is None:
+        return lambda f: module_pass(f, opt_level, name)
+    run = pass_func if callable(pass_func) else None
+    if isinstance(pass_func, type):
+        return lambda *args, **named: _of_object(pass_func(*args, **named), "transform_module")
+    assert run is not None
+    return Pass(name or run.__name__, lambda module: run(module, PassContext.current()))
+
+
+def function_pass(
+    pass_func: Callable[..., Any] | None = None, opt_level: int = 0, name: str = "", **_: object
+) -> Any:
+    """A pass of a script's own over functions: ``f(function, module, context) -> function``."""
+    if pass_func is None:
+        return lambda f: function_pass(f, opt_level, name)
+    if isinstance(pass_func, type):
+        return lambda *args, **named: _of_object(pass_func(*args, **named), "transform_function")
+    run = pass_func
+    return Pass(name or run.__name__, lambda module: _each(run, module))
+
+
+def _of_object(found: object, method: str) -> Pass:
+    run = getattr(found, method)
+    name = type(found).__name__
+    if method == "transform_module":
+        return Pass(name, lambda module: run(module, PassContext.current()))
+    return Pass(name, lambda module: _each(run, module))
+
+
+def _each(run: Callable[..., Any], module: Any) -> IRModule:
+    if not isinstance(module, IRModule):
+        raise UnityError("a function pass takes a module of Relay", here())
+    found = IRModule.of(module.syntax)
+    for name in module:
+        found[name] = run(module[name], module, PassContext.current())
+    return found
+
+
+def _checked(module: Any) -> Any:
+    """`InferType`: ill-typed programs are refused."""
+    if isinstance(module, IRModule) and "main" in set(module):
+        known = module.syntax
+        if all(p.type is not None for p in known.functions["main"].params):
+            translate(known)
+    return module
+
+
+def _narrowed(module: Any) -> Any:
+    if not isinstance(module, IRModule):
+        raise UnityError(
+            "ToMixedPrecision takes a module of Relay",
+            here(),
+            'unity.compile(module, precision="f16") takes one of ours',
+        )
+    return module.with_precision("f16")
+
+
+_RUN: dict[str, Callable[[Any], Any]] = {"InferType": _checked, "ToMixedPrecision": _narrowed}
+
+
+def __getattr__(name: str) -> Callable[..., Pass]:
+    if name in REFUSED:
+        raise UnityError(f"no pass does what {name} did: {REFUSED[name]}", here())
+    if name not in COUNTERPARTS:
+        raise AttributeError(f"Relay's passes are not known to have {name!r}")
+
+    def made(*options: object, **named: object) -> Pass:
+        if name == "ToMixedPrecision" and (options or ("float16",))[0] != "float16":
+            raise UnityError(f"ToMixedPrecision to {options[0]}", here(), "float16 is known")
+        return Pass(name, _RUN.get(name))
+
+    return made
