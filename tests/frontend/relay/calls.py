@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ class Known:
     value: npt.NDArray[Any]
 
 
+Operand: TypeAlias = "npt.NDArray[Any] | Known | list[npt.NDArray[Any]] | list[Known]"
+
+
 class Case:
     """A call of an operator on arrays, and what it must give.
 
@@ -46,7 +49,7 @@ class Case:
     def __init__(
         self,
         operator: str,
-        operands: Sequence[npt.NDArray[Any] | Known | list[npt.NDArray[Any]] | list[Known]],
+        operands: Sequence[Operand],
         expected: npt.NDArray[Any] | Sequence[npt.NDArray[Any]],
         tolerance: float = 1e-5,
         **attributes: AttrValue,
@@ -64,7 +67,7 @@ class Case:
         self.arrays = []
         params: list[Var] = []
 
-        def operand(value: npt.NDArray[Any] | Known | list[npt.NDArray[Any]] | list[Known]) -> Expr:
+        def operand(value: Operand) -> Expr:
             if isinstance(value, list):
                 return Tuple(tuple(operand(v) for v in value))
             if isinstance(value, Known):

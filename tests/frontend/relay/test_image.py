@@ -98,6 +98,8 @@ def test_upsampling() -> None:
                  scale_w=2.0, method="bilinear", align_corners=True),
             Case("dyn.nn.upsampling", [X, Known(np.array(2, np.float32)),
                  Known(np.array(3, np.float32))], double),
+            Case("dyn.nn.upsampling3d", [box, *(Known(np.array(v, np.float32)) for v in (1, 2, 2))],
+                 _resized(box, (1, 8, 12), "half_pixel"), method="trilinear"),
             Case("nn.upsampling3d", [box], _resized(box, (2, 8, 12), "half_pixel"), scale_d=2.0,
                  scale_h=2.0, scale_w=2.0, method="trilinear"),
         ]

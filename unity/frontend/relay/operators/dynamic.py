@@ -106,9 +106,12 @@ def _resize2d(c: RelayCall) -> Expr:
     return resize(c, _ints(c, 1, "a size"), 2)
 
 
-def _upsampling(c: RelayCall) -> Expr:
-    c.drop("scale_h", "scale_w")
-    return upsampled(c, [c.scalar(i, "a scale") for i in (1, 2)])
+def _upsampling(axes: str) -> Converter:
+    def convert(c: RelayCall) -> Expr:
+        c.drop(*(f"scale_{a}" for a in axes))
+        return upsampled(c, [c.scalar(i, "a scale") for i in range(1, len(axes) + 1)])
+
+    return convert
 
 
 CONVERTERS: dict[str, Converter] = {
@@ -126,5 +129,6 @@ CONVERTERS: dict[str, Converter] = {
     "dyn.topk": _topk,
     "dyn.nn.pad": _pad,
     "dyn.image.resize2d": _resize2d,
-    "dyn.nn.upsampling": _upsampling,
+    "dyn.nn.upsampling": _upsampling("hw"),
+    "dyn.nn.upsampling3d": _upsampling("dhw"),
 }

@@ -72,6 +72,68 @@ def _cumsum(c: RelayCall) -> Expr:
     return c.op("cumsum", c.cast(x, kind), axis=at, exclusive=exclusive)
 
 
+def _cumprod(c: RelayCall) -> Expr:
+    """Running products: each step multiplies by those twice as far away."""
+    x, axis, exclusive = c.tensor(0), c.optional_integer("axis"), c.flag("exclusive")
+    kind = c.dtype_or("dtype", c.dtype_of(x))
+    if axis is None:
+        x = c.op("reshape", x, (product(c.shape_of(x)),))
+    at = 0 if axis is None else c.axis(axis, c.rank())
+    x, count = c.cast(x, kind), c.extents(x, "running products")[at]
+    if exclusive:
+        x = _shifted(c, x, at, 1, count)
+    distance = 1
+    while distance < count:
+        x = c.op("multiply", x, _shifted(c, x, at, distance, count))
+        distance *= 2
+    return x
+
+
+def _shifted(c: RelayCall, x: Expr, axis: int, by: int, count: int) -> Expr:
+    """Elements moved along an axis, behind as many ones."""
+    shape = list(c.shape_of(x))
+    shape[axis] = min(by, count)
+    ones = c.op("ones", tuple(shape), dtype=c.dtype_of(x))
+    rest = c.op("strided_slice", x, axes=(axis,), begin=(0,), end=(max(count - by, 0),))
+    return c.op("concat", [ones, rest], axis=axis)
+
+
+def _unique(c: RelayCall) -> Expr:
+    """Elements of a vector once each, the first places of each, what each is, their number.
+
+    All are as long as the input; behind as many as there are they hold zeros.
+    """
+    x, counted, ordered = c.tensor(0), c.flag("return_counts"), c.flag("sorted")
+    (count,) = c.extents(x, "the elements of a vector")
+    if not count:
+        raise c.gap("no elements")
+    order = c.op("argsort", x, axis=0)
+    ranked = c.op("take", x, order, axis=0)
+    before = c.op("take", ranked, Constant(np.maximum(np.arange(count) - 1, 0)), axis=0)
+    numbers = c.op("arange", count)
+    start = c.op("logical_or", c.op("not_equal", ranked, before), c.op("equal", numbers, 0))
+    group = c.op("subtract", c.op("cumsum", c.cast(start, INT64), axis=0), 1)
+    nothing = c.op("zeros", (count,), dtype=INT64)
+    what = c.op("scatter_elements", nothing, order, group, axis=0)
+    last = c.op("full", (count,), Constant(np.array(count, np.int64)))
+    first = c.op("scatter_elements", last, group, order, axis=0, reduction="min")
+    if not ordered:  # groups in the order of their first elements
+        turn = c.op("argsort", first, axis=0)
+        place = c.op("argsort", turn, axis=0)
+        what, first = c.op("take", place, what, axis=0), c.op("take", first, turn, axis=0)
+    found = c.op("sum", c.cast(start, INT64), axis=(0,), keepdims=True)
+    held = c.op("less", numbers, found)
+    values = c.op("take", x, c.op("minimum", first, count - 1), axis=0)
+    values = c.op("where", held, values, c.number(0, x))
+    places = c.op("where", held, first, 0)
+    results = [values, *(c.cast(v, INT32) for v in (places, what, found))]
+    if counted:
+        ones = c.op("ones", (count,), dtype=INT64)
+        sums = c.op("scatter_elements", nothing, what, ones, axis=0, reduction="add")
+        results.append(c.cast(sums, INT32))
+    return Tuple(tuple(results))
+
+
 def _argwhere(c: RelayCall) -> Expr:
     found = c.op("nonzero", as_bool(c, c.tensor(0)))
     return c.cast(c.op("permute_dims", found, axes=(1, 0)), INT32)
@@ -110,6 +172,28 @@ def sparse_to_dense(c: RelayCall, shape: tuple[int, ...]) -> Expr:
     return c.op("scatter_nd", x, indices, updates)
 
 
+def _stft(c: RelayCall) -> Expr:
+    """The Fourier transforms of windows of signals: (signals, frequencies, windows, 2)."""
+    x, window = c.tensor(0), c.tensor(1)
+    size, hop, length = (c.integer(n) for n in ("n_fft", "hop_length", "win_length"))
+    normalized, onesided = c.flag("normalized"), c.flag("onesided")
+    if length != size:
+        raise c.gap(f"win_length={length} beside n_fft={size}")
+    if hop < 1 or not 0 < size <= 4096:
+        raise c.gap(f"hop_length={hop}, n_fft={size}")
+    count = c.extents(x, "a signal")[-1]
+    starts = np.arange((count - size) // hop + 1) * hop
+    frames = c.op("take", x, Constant(starts[:, None] + np.arange(size)), axis=1)
+    framed = c.op("multiply", frames, window)
+    rows = size // 2 + 1 if onesided else size
+    kind = c.dtype_of(x).numpy
+    scale = size**-0.5 if normalized else 1.0
+    angles = 2 * np.pi * (np.outer(np.arange(size), np.arange(rows)) % size) / size
+    waves = (np.cos(angles) * scale, -np.sin(angles) * scale)
+    parts = [c.op("matmul", framed, Constant(w.astype(kind, order="C"))) for w in waves]
+    return c.op("permute_dims", c.op("stack", parts, axis=3), axes=(0, 2, 1, 3))
+
+
 def _dft_matrix(count: int) -> tuple[Constant, Constant]:
     angles = 2 * np.pi * np.outer(np.arange(count), np.arange(count)) / count
     return Constant(np.cos(angles).astype(np.float32)), Constant(np.sin(angles).astype(np.float32))
@@ -137,9 +221,12 @@ CONVERTERS: dict[str, Converter] = {
     "topk": _topk,
     "searchsorted": _searchsorted,
     "cumsum": _cumsum,
+    "cumprod": _cumprod,
+    "unique": _unique,
     "argwhere": _argwhere,
     "invert_permutation": _invert_permutation,
     "unravel_index": _unravel_index,
     "sparse_to_dense": _sparse_to_dense,
     "dft": _dft,
+    "stft": _stft,
 }

@@ -7,7 +7,7 @@ _RANDOM = "its bits are those of TVM's own generator"
 _LOWERED = "made by TVM's lowering: save the module before relay.build"
 _BACKEND = "made for one backend by a pass: save the module before it"
 _WINOGRAD = "half of a convolution that a pass took apart: save the module before it"
-_SPARSE = "products with sparse weights"
+_SPARSE = "a layout of sparse weights that one kernel has"
 _BITS = "products of packed bits"
 
 REFUSED: dict[str, str] = {
@@ -46,26 +46,15 @@ REFUSED: dict[str, str] = {
     "nn.contrib_conv2d_winograd_nnpack_weight_transform": _WINOGRAD,
     "nn.contrib_conv2d_gemm_without_weight_transform": _WINOGRAD,
     "nn.contrib_conv2d_gemm_weight_transform": _WINOGRAD,
-    "nn.sparse_dense": _SPARSE,
     "nn.internal.sparse_dense_padded": _SPARSE,
-    "nn.sparse_transpose": _SPARSE,
-    "nn.sparse_add": _SPARSE,
     "nn.sparse_conv2d": _SPARSE,
     "sparse_fill_empty_rows": "its result's size depends on data",
-    "sparse_reshape": "indices of sparse tensors",
     "nn.bitpack": _BITS,
     "nn.bitserial_conv2d": _BITS,
     "nn.bitserial_dense": _BITS,
     "annotation.bitpack_start": _BITS,
     "annotation.bitpack_end": _BITS,
-    "nn.correlation": "no operator of ours gives it",
-    "nn.deformable_conv2d": "no operator of ours gives it",
-    "nn.fifo_buffer": "it keeps state from call to call",
     "reinterpret": "bits read as another dtype",
-    "unique": "its results' size depends on data",
-    "cumprod": "no operator of ours gives it",
-    "stft": "no operator of ours gives it",
-    "strided_set": "no operator of ours gives it at strides",
     "torch_op": "a Python function of torch, which no file holds",
     "debug": "a breakpoint, which no file holds",
     "relay.op.annotation.simulated_quantize": "quantization that was not realized: "
@@ -73,21 +62,9 @@ REFUSED: dict[str, str] = {
     "qnn.simulated_quantize": "quantization that was not realized",
     "qnn.simulated_dequantize": "quantization that was not realized",
     "qnn.contrib_dense_pack": _BACKEND,
-    "image.crop_and_resize": "boxes known only at run time",
-    "image.grid_sample": "no operator of ours gives it",
-    "image.dilation2d": "no operator of ours gives it",
-    "vision.get_valid_counts": "boxes moved to the front, of which there are as many as data say",
-    "vision.non_max_suppression": "its loop over boxes",
-    "vision.all_class_non_max_suppression": "its loop over boxes",
-    "vision.regular_non_max_suppression": "its loop over boxes",
-    "vision.roi_align": "regions known only at run time",
-    "vision.roi_pool": "regions known only at run time",
-    "vision.proposal": "its loop over boxes",
-    "vision.multibox_transform_loc": "boxes moved to the front, of which there are as many as "
-    "data say",
-    "vision.yolo_reorg": "no operator of ours gives its order of elements",
+    "vision.regular_non_max_suppression": "how it ranks boxes of several classes is not documented",
+    "vision.proposal": "what fills up regions behind those that are kept is not documented",
     "memory.shape_func": _LOWERED,
     "vm.shape_func": _LOWERED,
-    "dyn.nn.upsampling3d": "scales known only at run time",
 }
 """By name. An operator in neither this table nor that of converters is not Relay's, or unknown."""

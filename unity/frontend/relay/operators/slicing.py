@@ -58,6 +58,25 @@ def sliced(
     return c.op("strided_slice", x, axes=over, begin=begin[: len(over)], end=ends, strides=plain)
 
 
+def _strided_set(c: RelayCall) -> Expr:
+    """A tensor with a slice of it replaced."""
+    x, value = c.tensor(0), c.tensor(1)
+    extents = c.extents(x, "a tensor with a slice replaced")
+    given = [[int(v) for v in c.known(i, "a slice").reshape(-1)] for i in (2, 3, 4)]
+    begin, end, strides = given
+    if len(begin) > len(extents) or len(end) > len(extents) or 0 in strides:
+        raise UnityError(f"begin {begin}, end {end}, strides {strides} of {len(extents)} axes")
+    axes: list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = []
+    for axis, extent in enumerate(extents):
+        first = begin[axis] if axis < len(begin) else None
+        last = end[axis] if axis < len(end) else None
+        step = strides[axis] if axis < len(strides) else 1
+        axes.append(np.arange(extent, dtype=np.int64)[slice(first, last, step)])
+    places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    wide = c.op("broadcast_to", value, tuple(len(a) for a in axes))
+    return c.op("scatter_nd", x, Constant(np.ascontiguousarray(places)), wide)
+
+
 def _slice_like(c: RelayCall) -> Expr:
     x, like, rank = c.tensor(0), c.shape_of(c.tensor(1)), c.rank()
     axes = c.optional_integers("axes") or tuple(range(len(like)))
@@ -196,8 +215,18 @@ def _matrix_set_diag(c: RelayCall) -> Expr:
     return c.op("where", on, c.op("reshape", values, (*shape[:-1], 1)), x)
 
 
+def _fifo_buffer(c: RelayCall) -> Expr:
+    """What comes in behind what a buffer holds, of which as much as it holds is kept."""
+    x, buffer = c.tensor(0), c.tensor(1)
+    axis = c.axis(c.integer("axis"), c.rank())
+    new, size = (c.extents(v, "a buffer")[axis] for v in (x, buffer))
+    both = c.op("concat", [buffer, x], axis=axis)
+    return c.op("strided_slice", both, axes=(axis,), begin=(new,), end=(new + size,))
+
+
 CONVERTERS: dict[str, Converter] = {
     "strided_slice": _strided_slice,
+    "strided_set": _strided_set,
     "slice_like": _slice_like,
     "take": _take,
     "gather": _gather,
@@ -208,5 +237,6 @@ CONVERTERS: dict[str, Converter] = {
     "reverse_sequence": _reverse_sequence,
     "sequence_mask": _sequence_mask,
     "trilu": _trilu,
+    "nn.fifo_buffer": _fifo_buffer,
     "matrix_set_diag": _matrix_set_diag,
 }

@@ -23,8 +23,10 @@ from . import (
     reductions,
     shaping,
     slicing,
-    vision,
+    sparse,
+    windows,
 )
+from .detection import boxes, regions, suppression
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
     elementwise.CONVERTERS,
@@ -40,7 +42,11 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     ordering.CONVERTERS,
     padding.CONVERTERS,
     image.CONVERTERS,
-    vision.CONVERTERS,
+    boxes.CONVERTERS,
+    suppression.CONVERTERS,
+    regions.CONVERTERS,
+    windows.CONVERTERS,
+    sparse.CONVERTERS,
     fixed_point.CONVERTERS,
     quantized.CONVERTERS,
     quantized_layers.CONVERTERS,

@@ -1,0 +1,1 @@
+"""Detection: anchors, boxes and their suppression, maps read at regions and between pixels."""
