@@ -20,7 +20,8 @@ def _matrix(c: RelayCall, first: int, columns: Dim | None = None) -> npt.NDArray
     data, *places = (c.known(first + i, "sparse weights") for i in range(3))
     indices, ends = (np.asarray(p, np.int64).reshape(-1) for p in places)
     rows, blocks = len(ends) - 1, data.reshape(len(data), *(data.shape[1:] or (1, 1)))
-    if rows < 0 or np.any(ends[1:] < ends[:-1]) or len(indices) != len(data) or ends[-1] > len(data):
+    ordered = rows >= 0 and not np.any(ends[1:] < ends[:-1])
+    if not ordered or len(indices) != len(data) or ends[-1] > len(data):
         raise UnityError("the rows' ends don't fit the data")
     _, height, width = blocks.shape
     count = columns if isinstance(columns, int) else (int(indices.max(initial=-1)) + 1) * width
