@@ -70,7 +70,7 @@ def from_onnx(
 
 
 def _is_known(size: object) -> bool:
-    return isinstance(size, int | np.integer) and size >= 0
+    return isinstance(size, int | np.integer) and bool(size >= 0)
 
 
 def _check_dtypes(main: Function, wanted: Mapping[str, str]) -> None:

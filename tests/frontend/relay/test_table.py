@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.frontend.relay import operator_table
 from unity.frontend.relay.operators.refused import REFUSED
 from unity.frontend.relay.operators.table import CONVERTERS, FAMILIES
 from unity.frontend.relay.schema import names
@@ -25,3 +26,8 @@ def test_the_operators_of_real_models_are_translated() -> None:
         nn.layer_norm nn.global_avg_pool2d nn.max_pool2d nn.batch_flatten take nn.pad less where
         nn.avg_pool2d nn.upsampling stack copy nn.lrn clip nn.log_softmax nn.conv1d erf"""
     assert set(real.split()) <= set(CONVERTERS)
+
+
+def test_the_table_of_the_guide_is_that_of_the_converters() -> None:
+    anew = "python -m tests.frontend.relay.operator_table"
+    assert operator_table.FILE.read_text() == operator_table.text(), f"write it anew: {anew}"
