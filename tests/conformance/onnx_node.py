@@ -59,11 +59,16 @@ def node_cases() -> dict[str, Case]:
     for case in found:
         if case.model is None or not case.data_sets:
             continue
-        inputs, outputs = case.data_sets[0]
+        inputs, outputs = (tuple(map(_as_array, side)) for side in case.data_sets[0])
         cases[case.name] = Case(
-            case.name, case.model, tuple(inputs), tuple(outputs), case.rtol, max(case.atol, 1e-6)
+            case.name, case.model, inputs, outputs, case.rtol, max(case.atol, 1e-6)
         )
     return cases
+
+
+def _as_array(value: object) -> object:
+    """Tensors of dtypes that numpy lacks come as messages."""
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
 
 
 def by_interpreter(module: IRModule, inputs: Sequence[Array]) -> Sequence[Array]:
