@@ -39,6 +39,9 @@ ORDERS: dict[str, str] = {
     "qnn.dense": "data weight input_zero_point kernel_zero_point input_scale kernel_scale units "
     "out_dtype",
     "qnn.batch_matmul": "x y x_zero_point y_zero_point x_scale y_scale out_dtype",
+    "vision.get_valid_counts": "data score_threshold id_index score_index",
+    "vision.non_max_suppression": "data valid_count indices max_output_size iou_threshold "
+    "force_suppress top_k coord_start score_index id_index return_indices invalid_to_bottom",
     "argmax": "data axis keepdims exclude select_last_index",
     "argmin": "data axis keepdims exclude select_last_index",
 }
@@ -69,6 +72,13 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "qnn.requantize": {"out_dtype": "int8"},
     "topk": {"k": 1, "dtype": "int32"},
     "argsort": {"dtype": "int32"},
+    "vision.get_valid_counts": {"score_threshold": 0.0},
+    "vision.non_max_suppression": {"max_output_size": -1, "iou_threshold": 0.5},
+    "vision.all_class_non_max_suppression": {
+        "max_output_boxes_per_class": -1,
+        "iou_threshold": -1.0,
+        "score_threshold": -1.0,
+    },
     **{f"nn.{kind}_pool{n}d": {"pool_size": 1} for kind in ("max", "avg") for n in (1, 2, 3)},
     **{
         f"image.resize{n}d": {"roi": (0.0,) * (2 * n), "extrapolation_value": 0.0}
@@ -77,7 +87,15 @@ DEFAULTS: dict[str, dict[str, object]] = {
 }
 """Defaults of Python's functions that are not those of the format."""
 _PER_DIM = ("kernel_size", "strides", "dilation", "pool_size")
-_RESULTS = {"nn.batch_norm": 3, "unique": 4, "vision.get_valid_counts": 3}
+_OF_ATTRIBUTES = ("strided_slice",)
+"""What may be left out is an attribute where it is known; of others, it is an operand."""
+_RESULTS = {
+    "nn.batch_norm": 3,
+    "vision.get_valid_counts": 3,
+    "vision.multibox_transform_loc": 2,
+    "sparse_fill_empty_rows": 3,
+    "sparse_reshape": 2,
+}
 
 
 class Operator:
@@ -149,9 +167,8 @@ class Operator:
         missing = [o for o in needed if o not in given]
         if missing:
             raise UnityError(f"{self.name} lacks {', '.join(missing)}", here())
-        operands = [
-            o for o in arguments if o in given and (o in needed or o not in fields)
-        ]  # begin of strided_slice: an attribute where it is known
+        known = fields if self.name in _OF_ATTRIBUTES else ()
+        operands = [o for o in arguments if o in given and (o in needed or o not in known)]
         nodes = [_operand(given[o]) for o in operands]
         attributes = {k: attribute_of(v) for k, v in given.items() if k not in operands}
         made = operation(self.name, *nodes, **attributes)
@@ -189,6 +206,10 @@ def _results(name: str, given: Mapping[str, object], made: Expr) -> int | None:
         case "meshgrid":
             data = given["data"]
             return len(data) if isinstance(data, list | tuple) else None
+        case "vision.non_max_suppression":
+            return 2 if attributes["return_indices"] else None
+        case "vision.all_class_non_max_suppression":
+            return 2 if attributes["output_format"] == "onnx" else 3
         case "unique":
             return 4 if not attributes["return_counts"] else 5
         case _:

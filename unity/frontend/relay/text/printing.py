@@ -21,7 +21,15 @@ from ..schema import signature
 
 _SUFFIXES = {"int32": "", "int64": "i64", "float32": "f", "float64": "f64"}
 _ODD = re.compile(r"[^\w./:$-]")
-_BLOCKS = (syntax.Function, syntax.If, syntax.Match)
+_BOUND = (
+    syntax.Call,
+    syntax.Function,
+    syntax.If,
+    syntax.Match,
+    syntax.RefCreate,
+    syntax.RefRead,
+    syntax.RefWrite,
+)
 
 
 def print_relay(module: syntax.Module, *, constants: bool = True) -> str:
@@ -225,11 +233,7 @@ class _Function:
 
     def _named(self, expr: syntax.Expr) -> str:
         text = self._text(expr)
-        if isinstance(expr, syntax.Call | syntax.RefCreate | syntax.RefRead | syntax.RefWrite):
-            return self._bind(text)
-        if isinstance(expr, _BLOCKS) or (isinstance(expr, syntax.TupleGetItem) and "." in text[1:]):
-            return self._bind(text)
-        return text
+        return self._bind(text) if isinstance(expr, _BOUND) else text
 
     def _bind(self, text: str) -> str:
         name = f"%{self.bound[0]}"
