@@ -78,7 +78,16 @@ def _cost(e: PrimExpr) -> int:
 
 
 def _trips(extent: PrimExpr) -> PrimExpr:
-    return extent if _is_known(extent) else imm(UNKNOWN_TRIPS)
+    """How often a loop runs: what it is bounded by, where that is known."""
+    if _is_known(extent):
+        return extent
+    match extent:
+        case Binary("max", Imm(), e) | Binary("max", e, Imm()):
+            return _trips(e)
+        case Binary("min", a, b):
+            return _trips(a if _is_known(a) else b)
+        case _:
+            return imm(UNKNOWN_TRIPS)
 
 
 def _is_known(e: PrimExpr) -> bool:

@@ -11,7 +11,6 @@ from .contraction.packed import PACKED_READ
 from .convolution.blocked import BLOCKED_UNPADDED
 from .convolution.blocked_loops import UNPADDED_LOOPS
 from .rows.by_row import ROWS
-from .rows.long_rows import LONG_ROWS
 from .rule import AnyRule
 from .slabs import SLABS
 from .stages import Stages
@@ -26,5 +25,4 @@ GROUPS: tuple[AnyRule[Stages], ...] = (
     CHAIN_TILES,  # attention, of numbers that an instruction multiplies tiles of
     CHAIN_BLOCKS,  # any other
     ROWS,  # softmax and the norms
-    LONG_ROWS,  # the same of few rows, or of unknown lengths
 )

@@ -22,7 +22,6 @@ def stored_in_rows(
     silent: set[Buffer],
     lanes: int,
     short: bool,
-    room: bool = True,
 ) -> tuple[RowGroup, list[Buffer]]:
     """The group with its private temporaries shrunk to a row, and the buffers of a row it needs.
 
@@ -32,7 +31,6 @@ def stored_in_rows(
         silent: Those of them that are never stored: they pass from stage to stage in registers.
         lanes: Rows are padded to a multiple of it, so that nobody need mask accesses to them.
         short: Whether rows fit in registers: then they are not kept in an output.
-        room: Whether there may be buffers of a row.
 
     A number a row goes to a buffer of one element. Elements go to an output's row, if one of that
     type is written at the same points no sooner than the temporary was read last: that costs no
@@ -59,7 +57,7 @@ def stored_in_rows(
                 hosted.append((host, at, last))
                 moved[old] = host, store.indices
                 continue
-            row = _row_buffer(old, group.inner, lanes) if room else None
+            row = _row_buffer(old, group.inner, lanes)
             if row is not None:
                 moved[old] = row, tuple(a.var for a in group.inner)
                 local.append(row)

@@ -144,7 +144,7 @@ FAMILIES = [
         {},
         LANES,
     ),
-    Family("long_rows", partial(op, "nn.softmax", (1, N)), {"n": 37}),
+    Family("rows", partial(op, "nn.softmax", (1, N)), {"n": 37}),
     Family("rows", partial(named, "softmax"), {"n": 3, "m": 37}),
     Family("rows", partial(op, "nn.log_softmax", (3, 2, N)), {"n": 21}),
     Family("rows", partial(op, "nn.softmax", (N, 96)), {"n": 3}),

@@ -37,23 +37,7 @@ from .passes import (
 )
 from .prefetch import ahead, busiest
 from .row_pass import RowPass
-
-
-@dataclass(frozen=True, slots=True)
-class RowSteps:
-    """The decisions about walking rows.
-
-    Attributes:
-        vectors: Vectors in a step of a pass over a row, at most.
-        costly_vectors: The same where an element takes many instructions.
-        long: Elements from which on threads share a row, where rows are few.
-        grain: Simple operations that a task has at least.
-    """
-
-    vectors: int
-    costly_vectors: int
-    long: int
-    grain: int
+from .walk import RowSteps
 
 
 def row_steps(group: RowGroup, target: Target) -> RowSteps:
@@ -93,9 +77,7 @@ class Walk:
         return cost_of(stages)
 
 
-def walk_of(
-    group: RowGroup, private: set[Buffer], how: RowSteps, target: Target, room: bool = True
-) -> Walk:
+def walk_of(group: RowGroup, private: set[Buffer], how: RowSteps, target: Target) -> Walk:
     """How to walk the rows of a group.
 
     Args:
@@ -103,14 +85,13 @@ def walk_of(
         private: Temporaries that no other stage uses.
         how: Vectors in a step.
         target: Tells the lanes.
-        room: Whether there may be buffers of whole rows.
     """
     last = group.inner[-1].extent
     lanes = lanes_for(bits_of(group), target.vector_bits, last)
     silent = private & read_in_one_pass(group)
     length = number(last)
     short = length is not None and len(group.inner) == 1 and -(-length // lanes) <= DIRECT
-    group, local = stored_in_rows(group, private, silent, lanes, short, room)
+    group, local = stored_in_rows(group, private, silent, lanes, short)
     return Walk(group, tuple(steps_of(group)), how, lanes, tuple(local), frozenset(silent))
 
 

@@ -28,7 +28,7 @@ from unity.transform.blocks.extents import number
 from unity.transform.blocks.nest import Nest, nest_of, opened
 from unity.transform.rules.contraction import split_reduction
 from unity.transform.rules.default import schedule
-from unity.transform.rules.rows import row_by_row
+from unity.transform.rules.rows import by_row
 
 Values: TypeAlias = npt.NDArray[np.float64]
 BODIES: dict[str, tuple[str, tuple[int, ...], Callable[[Values], Values]]] = {
@@ -141,7 +141,7 @@ def test_random_chains_in_pieces(threads: int, seed: int) -> None:
     random = Random(seed)
     before = random_rows(random)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_by_row, "LONG", 4)
+        patch.setattr(by_row, "LONG", 4)
         eager = replace(WIDE, threads=threads, machine=Machine(wake_cycles=0))
         scheduled = schedule(before, eager)
     low = lowered(scheduled, WIDE)
