@@ -130,8 +130,8 @@ np.testing.assert_allclose(unity.compile(with_kernel)(x), clipped, rtol=1e-4, at
 
 
 # %% A pass of your own. There it was a visitor, here most are a rule: two functions, compared on
-# random inputs when the rule is made. Passes over scripts' modules run as well
-# (`relay.transform.function_pass`), but see Relay, and not what becomes of it.
+# random inputs when the rule is made. Visitors run as well (`relay.ExprMutator`, in a
+# `relay.transform.function_pass`), but see Relay, and not what becomes of it.
 @script.function
 def before(x: f32[Tensor, ...]) -> f32[Tensor, ...]:
     return R.multiply(R.tanh(R.divide(x, 4.0)), 4.0)

@@ -121,3 +121,17 @@ def test_tuners_do_nothing_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureF
     assert "autotvm.extract_from_program gives no tasks" in caplog.text
     assert "tuned.log is not applied (0 records of 0 tasks)" in caplog.text
     assert "resolve='measure'" in caplog.text
+
+
+def test_the_networks_of_the_tutorials() -> None:
+    mod, params = relay.testing.mlp.get_workload(2, image_shape=(1, 4, 4))
+    lib = relay.build(mod, "llvm", params=params)
+    module = graph_executor.GraphModule(lib["default"](tvm.cpu()))
+    module.run(data=np.ones((2, 1, 4, 4), np.float32))
+    np.testing.assert_allclose(module.get_output(0).numpy().sum(1), [1, 1], rtol=1e-5)
+    for layers, convolutions in ((18, 20), (50, 53)):
+        mod, params = relay.testing.resnet.get_workload(num_layers=layers)
+        main = mod["main"]
+        assert str(mod).count("nn.conv2d(") == convolutions
+        assert set(params) == {p.name_hint for p in main.params[1:] if isinstance(p, relay.Var)}
+    assert str(relay.transform.InferType()(mod)["main"].body.checked_type) == "float32(1, 1000)"

@@ -16,9 +16,10 @@ from importlib import import_module
 
 _HOMES = {
     "expr": (
-        "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Tuple", "TupleGetItem",
-        "TupleWrapper", "Var", "const", "var",
+        "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
+        "TupleGetItem", "TupleWrapper", "Var", "const", "var",
     ),
+    "functor": ("ExprFunctor", "ExprMutator", "ExprVisitor"),
     "types": ("Any", "FuncType", "TensorType", "TupleType", "scalar_type"),
     "module": ("IRModule", "fromtext", "load", "load_json", "parse"),
     "scope_builder": ("ScopeBuilder",),
@@ -29,7 +30,17 @@ _HOMES = {
     "tuners": ("auto_scheduler", "autotvm", "meta_schedule"),
     "target": ("Target",),
 }  # fmt: skip
-_MODULES = ("analysis", "frontend", "graph_executor", "logs", "nd", "transform", "tvm", "vm")
+_MODULES = (
+    "analysis",
+    "frontend",
+    "graph_executor",
+    "logs",
+    "nd",
+    "testing",
+    "transform",
+    "tvm",
+    "vm",
+)
 _FOUND = {name: home for home, names in _HOMES.items() for name in names}
 
 
