@@ -57,6 +57,7 @@ from .tensor import (
     ParallelOutermost,
     PartitionLoops,
     SimplifyTir,
+    TileRegisters,
     TransposeLanes,
     UnrollLoops,
     UnrollRegisters,
@@ -127,6 +128,7 @@ TENSOR = Pipeline(
         HoistFunctions(),  # likewise
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants
+        TileRegisters(),  # which say which tile it is
     )
 )
 """From scheduled kernels to what code generators take."""

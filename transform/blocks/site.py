@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 from unity.arith import Analyzer
 from unity.arith.iter_map import IterMap, detect
@@ -110,8 +111,21 @@ class Site:
         if region is None or not self.is_certain or not stores_always(self.block.body):
             return None
         if any(r.extent != imm(1) for r in region.ranges):
-            return None
+            return self._own_box(buffer)
         return self._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
+
+    def _own_box(self, buffer: Buffer) -> tuple[Range, ...] | None:
+        """The same of a block that is loops around one store."""
+        own: list[For] = []
+        known, body = self.known, self.block.body
+        while isinstance(body, For):
+            own.append(body)
+            known = known.with_extent(body.var, body.begin, body.extent)
+            body = body.body
+        if not own or not isinstance(body, Store) or body.buffer is not buffer:
+            return None
+        inside = replace(self, loops=(*self.loops, *own), known=known)
+        return inside._box([bound_to(i, self.block.axes) for i in body.indices], own)
 
     def covers_domain(self) -> bool:
         """Whether the loops provably take the block to every point of its axes' domains.
@@ -122,8 +136,10 @@ class Site:
         box = self._box([a.value for a in axes]) if self.is_certain else None
         return box is not None and covers(box, [a.domain for a in axes], self.known)
 
-    def _box(self, indices: Sequence[PrimExpr]) -> tuple[Range, ...] | None:
-        """The box that indices take every point of while the loops run."""
+    def _box(
+        self, indices: Sequence[PrimExpr], own: Sequence[For] = ()
+    ) -> tuple[Range, ...] | None:
+        """The box that indices take every point of while loops run, some the block's own."""
         used = {v for i in indices for v in variables(i)}
         m = iteration_map(indices, [x for x in self.loops if x.var in used], self.known)
         if m is None or not m.is_bijective():
@@ -133,20 +149,24 @@ class Site:
             extent = m.compact_extent(s)
             assert extent is not None
             box.append(Range(s.base, extent))
-        return self._clipped(tuple(box), indices)
+        return self._clipped(tuple(box), indices, own)
 
     def _clipped(
-        self, box: tuple[Range, ...], indices: Sequence[PrimExpr]
+        self, box: tuple[Range, ...], indices: Sequence[PrimExpr], own: Sequence[For]
     ) -> tuple[Range, ...] | None:
         """What is left of a box under the block's predicate: upper limits of indices only.
 
         Conditions on other loops, those that reduce, must hold where these begin.
         """
         result = list(box)
+        first: Values = {x.var: x.begin for x in own}
         for part in () if self.block.predicate is None else conjuncts(self.block.predicate):
             if not isinstance(part, Compare) or part.op != "lt":
                 return None
-            place = next((k for k, i in enumerate(indices) if self.known.equal(i, part.a)), None)
+            begins = [substitute_prim(i, first) for i in indices]
+            place = next((k for k, i in enumerate(begins) if self.known.equal(i, part.a)), None)
+            if place is not None and not self._in_steps(indices[place], part, own):
+                return None
             if place is None:
                 if not self._holds_first(part, indices):
                     return None
@@ -156,6 +176,13 @@ class Site:
             extent = self.known.simplify(Binary("sub", last, r.begin))
             result[place] = Range(r.begin, extent)
         return tuple(result)
+
+    def _in_steps(self, index: PrimExpr, part: Compare, own: Sequence[For]) -> bool:
+        """Whether a condition on where the block's own loops begin holds for all that they do."""
+        moving = [x for x in own if x.var in variables(index)]
+        span = prod(number(x.extent) or 0 for x in moving)
+        room = Binary("sub", part.b, part.a)
+        return span == 1 or self.known.equal(Binary("floormod", room, imm(span)), imm(0))
 
     def _holds_first(self, part: Compare, indices: Sequence[PrimExpr]) -> bool:
         """Whether a condition that has nothing to do with indices holds where loops begin."""

@@ -6,7 +6,7 @@ to a result of 4 bytes: ``c[m, n] += a[m, k] * b[k / group, n, k % group]``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from unity.ir.dtype import DType
@@ -15,7 +15,16 @@ from unity.ir.regions import add, block_regions, multiply
 from unity.ir.stmt import AxisKind, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Stmt, Store
 from unity.machine.dot_units import DOT_UNITS, LANE_COUNTS, SIDE, DotUnit, group_of
 
-from .marked import accumulator, lane_dot, operand, tile_dot, tile_load, tile_store, within
+from .marked import (
+    accumulator,
+    lane_dot,
+    operand,
+    tile_dot,
+    tile_load,
+    tile_store,
+    tile_zero,
+    within,
+)
 from .tensor_intrinsic import TensorIntrinsic
 
 
@@ -69,6 +78,63 @@ def lanes(a: DType, b: DType, out: DType, count: int) -> TensorIntrinsic:
     return _intrinsic((c, left, right), (count, group), body)
 
 
+def tile_steps(unit: DotUnit) -> dict[str, TensorIntrinsic]:
+    """AMX, an instruction each, on buffers of scope `TILES`, of which each holds some tiles.
+
+    What a sum over many steps is made of, whose tiles stay in registers: ``zero`` and ``store`` for
+    a tile of sums, ``load`` for one of operands (rows or groups of depth, 16, places), ``dot``.
+    """
+    a, b = operand("a", SIDE, unit.left), operand("b", SIDE, unit.right)
+    c = accumulator("c", SIDE, unit.out)
+    group = group_of(unit.left)
+    memory = {
+        dtype: Buffer("x", operand("x", SIDE, dtype).shape, dtype) for dtype in (a.dtype, b.dtype)
+    }
+    out = Buffer("x", c.shape, c.dtype)
+    made = {
+        tile_step(unit, "zero"): _elementwise((c,), lambda at: imm(0, c.dtype), tile_zero(c)),
+        tile_step(unit, "store"): _elementwise(
+            (c, out), lambda at: Load(c, at), tile_store(c, lambda x: Load(out, tuple(x)))
+        ),
+        tile_step(unit, "dot"): _intrinsic((c, a, b), (SIDE, SIDE, SIDE, group), tile_dot(c, a, b)),
+    }
+    for side, tile in (("left", a), ("right", b)):
+        x = memory[tile.dtype]
+        load = tile_load(tile, partial(_element, x))
+        made[tile_step(unit, side)] = _elementwise((x, tile), partial(Load, x), load)
+    return made
+
+
+def tile_step(unit: DotUnit, step: str) -> str:
+    """The name of a step on tiles: ``zero``, ``left``, ``right`` (loads), ``dot`` or ``store``."""
+    return f"{unit.name}_{step}"
+
+
+def _element(x: Buffer, index: Sequence[PrimVar]) -> Load:
+    return Load(x, tuple(index))
+
+
+def _elementwise(
+    buffers: Sequence[Buffer], value: Callable[[tuple[PrimExpr, ...]], PrimExpr], body: Stmt
+) -> TensorIntrinsic:
+    """What stores to each element of the last buffer."""
+    out = buffers[-1]
+    loops = [PrimVar(f"i{k}") for k in range(len(out.shape))]
+    axes = [PrimVar(f"v{k}") for k in range(len(out.shape))]
+    at: tuple[PrimExpr, ...] = tuple(axes)
+    store = Store(out, at, value(at))
+    reads, writes = block_regions(store, None, axes)
+    bound = tuple(
+        BlockAxis(v, "S", Range(imm(0), n), x)
+        for v, n, x in zip(axes, out.shape, loops, strict=True)
+    )
+    described: Stmt = Block("tile", bound, reads, writes, store)
+    for var, extent in zip(reversed(loops), reversed(out.shape), strict=True):
+        described = For(var, imm(0), extent, described)
+    params = tuple(buffers)
+    return TensorIntrinsic(PrimFunc(params, described), PrimFunc(params, body))
+
+
 def _buffers(
     a: DType, b: DType, out: DType, extents: tuple[int, int, int]
 ) -> tuple[Buffer, Buffer, Buffer]:
@@ -99,6 +165,8 @@ def _described(c: Buffer, a: Buffer, b: Buffer, extents: Sequence[int]) -> Stmt:
     if len(axes) == 4:
         m, n, k = rest
         at_a: tuple[PrimExpr, ...] = (m, add(multiply(k, group), p))
+        if len(a.shape) == 3:
+            at_a = (m, k, p)
         at_b: tuple[PrimExpr, ...] = (k, n, p)
         at_c: tuple[PrimExpr, ...] = (m, n)
     else:
@@ -135,3 +203,8 @@ def intrinsic_of(unit: DotUnit, count: int) -> str:
 
 DOTS: dict[str, TensorIntrinsic] = {k: v for unit in DOT_UNITS for k, v in _of(unit).items()}
 """By name: the unit, the operands, then columns (and rows, for tiles) and depth."""
+
+TILE_STEPS: dict[str, TensorIntrinsic] = {
+    k: v for unit in DOT_UNITS if unit.form == "tile" for k, v in tile_steps(unit).items()
+}
+"""By name: the unit, then the step."""

@@ -6,10 +6,10 @@ from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.signature import size_params
 
-from .dots import DOTS
+from .dots import DOTS, TILE_STEPS
 from .tensor_intrinsic import TensorIntrinsic
 
-INTRINSICS: dict[str, TensorIntrinsic] = dict(DOTS)
+INTRINSICS: dict[str, TensorIntrinsic] = {**DOTS, **TILE_STEPS}
 """Those that `tensorize` knows, by name."""
 
 

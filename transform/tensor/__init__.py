@@ -18,6 +18,7 @@ from .open_blocks import OpenBlocks
 from .parallel_outermost import ParallelOutermost
 from .partition_loops import PartitionLoops
 from .simplify_tir import SimplifyTir
+from .tile_registers import TileRegisters
 from .transpose_lanes import TransposeLanes
 from .unroll_loops import UnrollLoops
 from .unroll_registers import UnrollRegisters
@@ -38,6 +39,7 @@ __all__ = [
     "ParallelOutermost",
     "PartitionLoops",
     "SimplifyTir",
+    "TileRegisters",
     "TransposeLanes",
     "UnrollLoops",
     "UnrollRegisters",
@@ -67,4 +69,5 @@ def lowering() -> tuple[Pass, ...]:
         HoistFunctions(),  # likewise
         UnrollLoops(),
         SimplifyTir(),  # unrolling makes constants
+        TileRegisters(),  # which say which tile it is
     )

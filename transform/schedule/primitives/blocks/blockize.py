@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from unity.ir.prim_expr import Binary, PrimVar, imm
+from unity.arith.region import extremes
+from unity.ir.empty_reduction import conjuncts
+from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt
-from unity.ir.visit import substitute_stmt
+from unity.ir.visit import substitute_prim, substitute_stmt
 
 from ....blocks.extents import number
 from ....blocks.legality import breach
-from ....blocks.site import iteration_map, sites
+from ....blocks.site import Site, iteration_map, sites
 from ....blocks.tree import (
     Outcome,
     Values,
@@ -18,6 +20,7 @@ from ....blocks.tree import (
     around,
     block_path,
     blocks_below,
+    conjunction,
     driven,
     illegal,
     loop_path,
@@ -83,7 +86,8 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
     below = block_path(replace(func, body=loop), block.name)[0]
     if len(below) != len(site.loops) + 1:
         raise illegal(where, "it holds more than loops and a block")
-    if block.predicate is not None and variables(block.predicate) & {x.var for x in site.loops}:
+    predicate = None if block.predicate is None else _of_tile(block.predicate, site)
+    if predicate is not None and variables(predicate) & {x.var for x in site.loops}:
         raise illegal(where, f"the predicate of {block.name!r} is not the same for all of it")
     if any(a.kind == "O" for a in block.axes) or any(x.kind == "thread" for x in site.loops):
         raise illegal(where, f"{block.name!r} has opaque axes or loops bound to threads")
@@ -124,8 +128,32 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
             raise illegal(where, "a loop in it drives spatial and reduce axes")
     body = replaced(replace(func, body=loop), [(block, with_regions(new))]).body
     name = unique(f"{block.name}_o", names)
-    whole = with_regions(Block(name, tuple(axes), (), (), body, init, block.predicate))
+    whole = with_regions(Block(name, tuple(axes), (), (), body, init, predicate))
     return Outcome(replaced(func, [(loop, whole)]), blocks=(name,))
+
+
+def _of_tile(predicate: PrimExpr, site: Site) -> PrimExpr:
+    """A predicate, upper limits of it asked of a tile's first element where it is the same for all.
+
+    That is where steps from tile to tile lead to the limit: ``i * 4 + j < 12``, of four `j`.
+    """
+    first: Values = {x.var: x.begin for x in site.loops}
+    over = {x.var: Range(x.begin, x.extent) for x in site.loops}
+    parts: list[PrimExpr] = []
+    for part in conjuncts(predicate):
+        parts.append(part)
+        if not isinstance(part, Compare) or part.op != "lt" or not variables(part.a) & over.keys():
+            continue
+        ends, begin = extremes(part.a, over, site.known), substitute_prim(part.a, first)
+        if ends is None or variables(part.b) & over.keys():
+            continue
+        span = Binary("add", Binary("sub", ends[1], ends[0]), imm(1))
+        room = Binary("floormod", Binary("sub", part.b, begin), site.known.simplify(span))
+        if site.known.equal(ends[0], begin) and site.known.equal(room, imm(0)):
+            parts[-1] = Compare("lt", site.known.simplify(begin), part.b)
+    result = conjunction(parts)
+    assert result is not None
+    return result
 
 
 def _init(block: Block, within: list[BlockAxis], loops: list[For], names: set[str]) -> Stmt:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from unity.arith import Analyzer
+from unity.arith.polynomial import from_expr, split_linear, to_expr
 from unity.ir.flat_index import flat_index
 from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
@@ -44,11 +45,11 @@ def tensorize(func: PrimFunc, var: PrimVar, intrinsic: str) -> Outcome:
     Returns:
         The block around the implementation.
 
-    A part is a box of a buffer, or elements one behind another in memory as the description's are,
-    whatever lines of the buffer they stand in. Where the implementation gives the address of a
-    buffer to a C function, the part must be a box that lies in memory as the buffer says: compact,
-    or of its strides (``T.strides(s, 1)`` with a symbol `s` takes those that are there, and `s` is
-    their value in the implementation).
+    A part is a box of a buffer, or lines at an even distance in which elements lie one behind
+    another as the description's do, whatever lines of the buffer they stand in. Where the
+    implementation gives the address of a buffer to a C function, the part must be a box that lies
+    in memory as the buffer says: compact, or of its strides (``T.strides(s, 1)`` with a symbol `s`
+    takes those that are there, and `s` is their value in the implementation).
 
     Raises:
         UnityError: There is no such intrinsic; the loop computes something else, or on parts that
@@ -131,6 +132,9 @@ def _sizes(made: PrimFunc, parts: Mapping[Buffer, _Part], known: Analyzer) -> Va
             raise illegal(where, why)
     given = addressed_in(made.body)
     for buffer, part in parts.items():
+        if buffer.scope not in ("global", part.buffer.scope):
+            why = f"{part.buffer.name!r} is of scope {part.buffer.scope!r}, not {buffer.scope!r}"
+            raise illegal(where, why)
         if part.loops and (buffer in given or buffer.strides is not None):
             why = f"a part of {part.buffer.name!r} goes on from line to line"
             raise illegal(where, why)
@@ -222,17 +226,17 @@ class _Match:
         place: Sequence[PrimExpr],
     ) -> bool:
         lead = len(place) - len(indices)
-        if lead < 0 or described.dtype != buffer.dtype:
+        if described.dtype != buffer.dtype:
             return False
         base: list[PrimExpr] = []
         for k, index in enumerate(place):
             here = bound_to(index, given.axes)
-            if k >= lead:
+            if k >= lead >= 0:
                 there = substitute_prim(bound_to(indices[k - lead], wanted.axes), self.loops)
                 here = Binary("sub", here, there)
             base.append(self.known.simplify(here))
         part: _Part | None = _Part(buffer, tuple(base))
-        if any(variables(b) & self.inner for b in base):
+        if lead < 0 or any(variables(b) & self.inner for b in base):
             wanted_at = tuple(bound_to(i, wanted.axes) for i in indices)
             given_at = tuple(bound_to(i, given.axes) for i in place)
             part = self._run(described, wanted_at, buffer, given_at)
@@ -245,13 +249,19 @@ class _Match:
         buffer: Buffer,
         place: tuple[PrimExpr, ...],
     ) -> _Part | None:
-        """A part that is no box, but lies in memory as a compact buffer does."""
+        """A part that is no box: its lines are compact, and lie at an even distance."""
         loops = tuple(substitute_prim(i, self.loops) for i in wanted)
         names = tuple(v for v in loops if isinstance(v, PrimVar))
-        compact = described.strides is None and len(set(names)) == len(loops)
+        if described.strides is not None or len(set(names)) != len(loops):
+            return None
         there, here = flat_index(buffer, place), flat_index(described, loops)
         begin = self.known.simplify(Binary("sub", there, here))
-        if not compact or variables(begin) & self.inner:
+        left = variables(begin) & self.inner
+        if left and len(loops) > 1:
+            rest, step = split_linear(from_expr(begin), names[0])
+            even = step is not None and not variables(to_expr(step)) & self.inner
+            left = variables(to_expr(rest)) & self.inner if even else left
+        if left:
             return None
         return _Part(buffer, tuple(self.known.simplify(i) for i in place), names)
 

@@ -211,6 +211,14 @@ def _first(made: Range, axis: BlockAxis, size: PrimExpr, known: Analyzer) -> Ran
     extent = axis.domain.extent
     if known.equal(extent, size):
         return made
-    last = lesser(known.simplify(Binary("add", made.begin, made.extent)), extent, known)
+    last = known.simplify(Binary("add", made.begin, made.extent))
+    match last:
+        case Binary("min", a, b) if known.prove(Compare("le", extent, a)):
+            last = b
+        case Binary("min", a, b) if known.prove(Compare("le", extent, b)):
+            last = a
+        case _:
+            pass
+    last = lesser(last, extent, known)
     left = known.simplify(Binary("max", Binary("sub", last, made.begin), imm(0)))
     return Range(made.begin, left)

@@ -17,7 +17,7 @@ from ....blocks.tree import (
     all_blocks,
     block_path,
     illegal,
-    known_at,
+    is_zero,
     replaced,
     sequence,
     unique,
@@ -88,8 +88,9 @@ def cache_operand(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
         refuse_if_made_inside(INDEX, top, load.buffer)
     made = unique(f"{name}_operand", {b.name for b in all_blocks(func.body)})
     buffer = Buffer(made, tuple(a.domain.extent for a in axes), factor.dtype, scope=scope)
-    known = known_at(path)
-    at = tuple(known.simplify(Binary("sub", a.var, a.domain.begin)) for a in axes)
+    at = tuple(
+        a.var if is_zero(a.domain.begin) else Binary("sub", a.var, a.domain.begin) for a in axes
+    )
     body = block.body
     assert isinstance(body, Store)
     value = rewrite_prim(body.value, lambda e: Load(buffer, at) if e == factor else None)
