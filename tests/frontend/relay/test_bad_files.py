@@ -2,16 +2,22 @@
 
 import gzip
 import random
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
 
+from tests.frontend.relay.emitter import HEADER
 from tests.frontend.relay.saved import Graph, metadata, parameters
+from tests.frontend.relay.test_adts import TREE_LSTM
+from tests.frontend.relay.test_networks import LSTM, QUANTIZED, quantized_constants
 from tests.frontend.relay.test_saved import TEXT, WEIGHT, archive, convolution
 from unity.errors import InternalError, UnityError
+from unity.frontend.relay import from_relay
 from unity.frontend.relay.read import read_relay
 from unity.frontend.relay.saved.params import read_params
 
@@ -63,20 +69,60 @@ def damaged(data: bytes, seed: int) -> bytes:
             return data[:at] + data[other : other + size] + data[at:]
 
 
-def outcomes(read: Callable[[bytes], object], data: bytes, count: int) -> int:
+def outcomes(
+    read: Callable[[bytes], object],
+    data: bytes,
+    count: int,
+    change: Callable[[bytes, int], bytes] = damaged,
+) -> int:
     """How many of so many damaged files are refused; the others are read."""
     read(data)
     errors: list[UnityError] = []
     for seed in range(count):
         begin = time.process_time()
         try:
-            read(damaged(data, seed))
+            read(change(data, seed))
         except UnityError as error:
             errors.append(error)
         assert time.process_time() - begin < 2, seed
     assert not any(isinstance(e, InternalError) for e in errors)
     assert all(10 < len(str(e)) < 3000 for e in errors)
     return len(errors)
+
+
+_TOKEN = re.compile(r"%\w+|@\w+|[\w.]+")
+_NUMBERS = ("0", "-1", "1", "2", "7", "5i64", "3f", "99999", "True")
+_DTYPES = ("float32", "int32", "int8", "bool", "uint8", "int64", "float64")
+_CALLED = (
+    *("add", "nn.dense", "transpose", "nn.softmax", "reshape", "concatenate", "split", "exp"),
+    *("qnn.quantize", "Cons", "Nil", "Some", "nn.conv3", "@hd", "@lstm", "@step"),
+)
+
+
+def altered(data: bytes, seed: int) -> bytes:
+    """A program with one or two words replaced: numbers, dtypes, variables, what is called."""
+    rng, text = random.Random(seed), data.decode()
+    for _ in range(1 + seed % 2):
+        words = list(_TOKEN.finditer(text))
+        word = rng.choice(words)
+        old, names = word[0], [w[0] for w in words]
+        if old.startswith("%"):
+            new = rng.choice([n for n in names if n.startswith("%")])
+        elif old[0].isdecimal():
+            new = rng.choice(_NUMBERS)
+        elif old in _DTYPES:
+            new = rng.choice(_DTYPES)
+        else:
+            new = rng.choice(_CALLED if text[word.end() : word.end() + 1] == "(" else names)
+        text = text[: word.start()] + new + text[word.end() :]
+    return text.encode()
+
+
+def test_programs_that_say_something_else() -> None:
+    """They are well formed more often than not, and wrong in what they mean."""
+    for text, constants in ((LSTM, []), (QUANTIZED, quantized_constants()), (TREE_LSTM, [])):
+        read = partial(from_relay, constants=constants)
+        assert outcomes(read, (HEADER + text).encode(), 80, altered) > 40
 
 
 def test_damaged_texts() -> None:

@@ -210,4 +210,6 @@ class RelayCall(Emission):
 
     def along(self, vector: Expr, axis: int, rank: int) -> Expr:
         """A vector in the place of one axis of a tensor of some rank."""
+        if axis == rank - 1:
+            return vector
         return self.op("reshape", vector, (-1, *(1,) * (rank - axis - 1)))

@@ -17,6 +17,7 @@ from tests.frontend.relay.calls import (
     check_results,
     module_of,
 )
+from tests.frontend.relay.operators.boxes import counted, located, overlap, suppressed
 
 Tensor = npt.NDArray[Any]
 
@@ -38,52 +39,6 @@ def _boxes(seed: int, batch: int = 2, count: int = 12) -> Tensor:
     return np.concatenate([classes, scores[..., None], corners], 2).astype(np.float32)
 
 
-def _counted(x: Tensor, threshold: float, score: int, label: int) -> tuple[Tensor, Tensor, Tensor]:
-    rows, places = np.full_like(x, -1), np.full(x.shape[:2], -1, np.int32)
-    counts = np.zeros(len(x), np.int32)
-    for b, boxes in enumerate(x):
-        for i, box in enumerate(boxes):
-            if box[score] > threshold and (label < 0 or box[label] >= 0):
-                rows[b, counts[b]], places[b, counts[b]] = box, i
-                counts[b] += 1
-    return counts, rows, places
-
-
-def _overlap(a: Tensor, b: Tensor) -> float:
-    (al, at), (ar, ab) = np.minimum(a[:2], a[2:]), np.maximum(a[:2], a[2:])
-    (bl, bt), (br, bb) = np.minimum(b[:2], b[2:]), np.maximum(b[:2], b[2:])
-    common = max(0, min(ar, br) - max(al, bl)) * max(0, min(ab, bb) - max(at, bt))
-    union = (ar - al) * (ab - at) + (br - bl) * (bb - bt) - common
-    return 0 if union <= 0 else float(common / union)
-
-
-def _suppressed(
-    x: Tensor, counts: Tensor, most: int, threshold: float, force: bool, top: int, label: int
-) -> tuple[Tensor, Tensor]:
-    """What is left of each place in order of scores, and which box it was; -1 elsewhere."""
-    rows, places = np.full_like(x, -1), np.full(x.shape[:2], -1, np.int32)
-    for b, count in enumerate(counts):
-        order = np.argsort(-x[b, :count, 1], kind="stable")
-        keep = min(count, top) if top > 0 else count
-        rows[b, :keep], places[b, :keep] = x[b, order[:keep]], order[:keep]
-        found = 0
-        for j in range(count):
-            if found == most:
-                rows[b, j], places[b, j] = -1, -1
-            elif rows[b, j, 1] > 0:
-                if any(
-                    rows[b, k, 1] > 0
-                    and (label < 0 or rows[b, k, label] >= 0)
-                    and (force or label < 0 or rows[b, k, label] == rows[b, j, label])
-                    and _overlap(rows[b, j, 2:], rows[b, k, 2:]) >= threshold
-                    for k in range(j)
-                ):
-                    rows[b, j], places[b, j] = -1, -1
-                else:
-                    found += 1
-    return rows, places
-
-
 def _front(x: Tensor, flags: Tensor, filler: float = -1) -> Tensor:
     found = np.full_like(x, filler)
     for b, which in enumerate(flags):
@@ -95,8 +50,8 @@ def test_valid_boxes_are_moved_to_the_front() -> None:
     x = _boxes(1)
     check_interpreted(
         [
-            Case("vision.get_valid_counts", [x, _float(0.3)], _counted(x, 0.3, 1, 0)),
-            Case("vision.get_valid_counts", [x], _counted(x, 0.5, 2, -1), score_threshold=0.5,
+            Case("vision.get_valid_counts", [x, _float(0.3)], counted(x, 0.3, 1, 0)),
+            Case("vision.get_valid_counts", [x], counted(x, 0.5, 2, -1), score_threshold=0.5,
                  id_index=-1, score_index=2),
         ]
     )  # fmt: skip
@@ -106,12 +61,12 @@ def test_valid_boxes_are_moved_to_the_front() -> None:
     ("most", "threshold", "force", "top", "label"),
     [(-1, 0.1, False, -1, 0), (3, 0.1, True, -1, 0), (2, 0.2, False, 5, -1), (-1, 0.0, True, 3, 0)],
 )
-def test_boxes_that_overlap_better_ones_are_suppressed(
+def test_boxes_that_overlap_better_ones_aresuppressed(
     most: int, threshold: float, force: bool, top: int, label: int
 ) -> None:
-    counts, x, origin = _counted(_boxes(2), 0.0 if most < 0 else -1, 1, 0)
+    counts, x, origin = counted(_boxes(2), 0.0 if most < 0 else -1, 1, 0)
     if threshold > 0:
-        rows, places = _suppressed(x, counts, most, threshold, force, top, label)
+        rows, places = suppressed(x, counts, most, threshold, force, top, label)
     else:
         rows, places = x, np.where(origin >= 0, np.arange(x.shape[1], dtype=np.int32), -1)
     kept = places >= 0
@@ -138,7 +93,7 @@ def test_classes_are_suppressed_on_their_own() -> None:
         for b, c in np.ndindex(2, 3):
             kept: list[int] = []
             for i in np.argsort(-scores[b, c]):
-                worse = any(_overlap(boxes[b, i], boxes[b, k]) >= 0.2 for k in kept)
+                worse = any(overlap(boxes[b, i], boxes[b, k]) >= 0.2 for k in kept)
                 if scores[b, c, i] > 0.3 and not worse and len(kept) < (most or 99):
                     kept.append(int(i))
             found += [(b, c, i) for i in kept]
@@ -164,31 +119,17 @@ def test_offsets_from_anchors_become_boxes() -> None:
     offsets = draw.normal(size=(2, 20)).astype(np.float32)
     low = draw.uniform(0, 0.5, (1, 5, 2))
     anchors = np.concatenate([low, low + 0.3], 2).astype(np.float32)
-    variances = (0.1, 0.1, 0.2, 0.2)
+    operands = [probabilities, offsets, anchors]
+    name = "vision.multibox_transform_loc"
     for clip in (True, False):
-        rows, counts = np.full((2, 5, 6), -1, np.float32), np.zeros(2, np.int32)
-        for b, j in np.ndindex(2, 5):
-            label = int(np.argmax(probabilities[b, 1:, j]))
-            score = probabilities[b, 1 + label, j]
-            if score < 0.5:
-                continue
-            (left, top, right, bottom), p = anchors[0, j], offsets[b, 4 * j : 4 * j + 4]
-            width, height = right - left, bottom - top
-            x = p[0] * variances[0] * width + (left + right) / 2
-            y = p[1] * variances[1] * height + (top + bottom) / 2
-            w, h = np.exp(p[2] * variances[2]) * width / 2, np.exp(p[3] * variances[3]) * height / 2
-            box = np.array([x - w, y - h, x + w, y + h])
-            rows[b, counts[b]] = [label, score, *(np.clip(box, 0, 1) if clip else box)]
-            counts[b] += 1
-        operands = [probabilities, offsets, anchors]
-        name = "vision.multibox_transform_loc"
-        check_interpreted([Case(name, operands, [rows, counts], threshold=0.5, clip=clip)])
+        wanted = located(probabilities, offsets, anchors, 0.5, clip)
+        check_interpreted([Case(name, operands, wanted, threshold=0.5, clip=clip)])
 
 
 def test_a_detector_s_boxes_compiled() -> None:
     x = _boxes(5)
-    counts, rows, origin = _counted(x, 0.1, 1, 0)
-    kept, _ = _suppressed(rows, counts, 4, 0.2, False, -1, 0)
+    counts, rows, origin = counted(x, 0.1, 1, 0)
+    kept, _ = suppressed(rows, counts, 4, 0.2, False, -1, 0)
     cases = [
         Case("vision.get_valid_counts", [x, _float(0.1)], [counts, rows, origin]),
         Case("vision.non_max_suppression", [rows, counts, origin, _int(4), _float(0.2)], kept,

@@ -1,0 +1,314 @@
+"""Our graph functions as Relay's text: `emitted`, for round trips of whole networks.
+
+Constants are ``meta[relay.Constant][i]`` of a table beside the text. With ``channels_last``,
+convolutions, their inputs and what reads channels are written as NHWC, for networks of few kinds
+of operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from unity.errors import UnsupportedError
+from unity.ir.dtype import Array, DType
+from unity.ir.graph import (
+    Body,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    FunctionRef,
+    If,
+    MatchCast,
+    Op,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+)
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType, TupleType, Type
+from unity.op.infer import infer_type
+
+HEADER = '#[version = "0.0.5"]\n'
+SAME = {
+    *("abs", "add", "ceil", "clip", "cos", "divide", "equal", "erf", "exp", "floor", "greater"),
+    *("greater_equal", "left_shift", "less", "less_equal", "log", "logical_and", "logical_not"),
+    *("logical_or", "maximum", "minimum", "multiply", "negative", "nn.relu", "not_equal", "power"),
+    *(
+        "right_shift",
+        "rsqrt",
+        "sigmoid",
+        "sign",
+        "sqrt",
+        "subtract",
+        "tanh",
+        "trunc",
+        "where",
+        "floor_divide",
+        "floor_mod",
+    ),
+}
+"""Operators of one name and meaning, without attributes."""
+_REDUCTIONS = ("sum", "mean", "max", "min", "prod")
+_LAST = {2: 1, 3: 2, 1: 3}
+"""Axes of NCHW in NHWC."""
+
+
+@dataclass
+class Emitted:
+    """A program's text, and the constants that it names."""
+
+    text: str
+    constants: list[Array]
+
+
+@dataclass
+class _Writer:
+    module: IRModule
+    channels_last: bool
+    constants: list[Array] = field(default_factory=list[Array])
+    places: dict[int, int] = field(default_factory=dict[int, int])
+
+    def function(self, name: str, function: Function) -> str:
+        params = ", ".join(f"%{p.name}: {self.type(p.type)}" for p in function.params)
+        result = "" if name == "main" else f" -> {self.type(function.result)}"
+        return f"def @{name}({params}){result} {{\n{self.body(function.body)}\n}}\n"
+
+    def type(self, kind: Type) -> str:
+        match kind:
+            case TensorType(tuple() as shape, DType() as element):
+                dims: Sequence[object] = shape
+                if self.channels_last and len(shape) == 4:
+                    dims = [shape[i] for i in (0, 2, 3, 1)]
+                written = "".join(f"{d if isinstance(d, int) else '?'}, " for d in dims)
+                return f"Tensor[({written.removesuffix(' ')}), {element}]"
+            case TupleType(fields):
+                return f"({', '.join(map(self.type, fields))})"
+            case _:
+                raise UnsupportedError(f"no type of Relay: {kind}")
+
+    def body(self, body: Body) -> str:
+        lines: list[str] = []
+        for block in body.blocks:
+            for binding in block.bindings:
+                if isinstance(binding, MatchCast):
+                    raise UnsupportedError("a check at run time")
+                lines.append(f"let %{binding.var.name} = {self.value(binding.value)};")
+        return "\n".join([*lines, self.value(body.result)])
+
+    def value(self, expr: Expr) -> str:
+        match expr:
+            case Var(name):
+                return f"%{name}"
+            case Constant(data):
+                return self.constant(data)
+            case Tuple(fields):
+                comma = "," if len(fields) == 1 else ""
+                return f"({', '.join(map(self.value, fields))}{comma})"
+            case TupleGet(value, index):
+                return f"{self.value(value)}.{index}"
+            case If(condition, then, orelse):
+                branches = f"{{ {self.body(then)} }} else {{ {self.body(orelse)} }}"
+                return f"if ({self.value(condition)}) {branches}"
+            case Call(FunctionRef(name), args):
+                return f"@{name}({', '.join(map(self.value, args))})"
+            case Call(Op(name)):
+                return self.operator(name, expr)
+            case _:
+                raise UnsupportedError(f"no expression of Relay: {type(expr).__name__}")
+
+    def constant(self, data: Array) -> str:
+        if id(data) not in self.places:
+            self.places[id(data)] = len(self.constants)
+            self.constants.append(data)
+        return f"meta[relay.Constant][{self.places[id(data)]}]"
+
+    def operator(self, name: str, call: Call) -> str:
+        args = [self.value(a) for a in call.args if not isinstance(a, ShapeValue)]
+        if name in SAME:
+            pairs = {"a_min": "min", "a_max": "max"} if name == "clip" else {}
+            return _call(name, args, **{k: _of(call, v) for k, v in pairs.items()})
+        found = _WRITERS.get(name)
+        if found is None:
+            raise UnsupportedError(f"the operator {name}")
+        return found(self, call, args)
+
+    def shape(self, value: Expr) -> tuple[int, ...]:
+        kind = infer_type(value, {})
+        assert isinstance(kind, TensorType)
+        assert isinstance(kind.shape, tuple)
+        return tuple(d if isinstance(d, int) else -1 for d in kind.shape)
+
+    def result(self, call: Call) -> tuple[int, ...]:
+        kind = infer_type(call, {})
+        assert isinstance(kind, TensorType)
+        assert isinstance(kind.shape, tuple)
+        return tuple(d if isinstance(d, int) else -1 for d in kind.shape)
+
+
+def _of(call: Call, name: str) -> Any:
+    """An attribute, whose type depends on the operator."""
+    return call.attrs[name]
+
+
+def _call(name: str, args: Sequence[str], **attributes: object) -> str:
+    given = [f"{k}={_attribute(v)}" for k, v in attributes.items() if v is not None]
+    return f"{name}({', '.join([*args, *given])})"
+
+
+def _attribute(value: object) -> str:
+    match value:
+        case tuple() | list():
+            return f"[{', '.join(map(_attribute, value))}]"
+        case bool():
+            return str(value)
+        case float():
+            return f"{value!r}f"
+        case DType():
+            return f'"{value}"'
+        case str():
+            return f'"{value}"'
+        case _:
+            return str(value)
+
+
+def _conv2d(w: _Writer, call: Call, args: list[str]) -> str:
+    top, left, bottom, right = _of(call, "padding")
+    weight, groups = call.args[1], _of(call, "groups")
+    out, inner, *kernel = w.shape(weight)
+    how: dict[str, Any] = {
+        "strides": _of(call, "strides"),
+        "padding": (top, left, bottom, right),
+        "dilation": _of(call, "dilation"),
+        "groups": groups,
+        "channels": out,
+        "kernel_size": kernel,
+        "out_dtype": _of(call, "out_dtype"),
+    }
+    if w.channels_last:
+        assert isinstance(weight, Constant)
+        deep = inner == 1 and groups == out
+        order = (2, 3, 0, 1) if deep else (2, 3, 1, 0)
+        args[1] = w.constant(np.ascontiguousarray(weight.data.transpose(order)))
+        how |= {"data_layout": "NHWC", "kernel_layout": "HWOI" if deep else "HWIO"}
+    return _call("nn.conv2d", args, **how)
+
+
+def _batch_norm(w: _Writer, call: Call, args: list[str]) -> str:
+    axis = 3 if w.channels_last else _of(call, "axis")
+    return f"{_call('nn.batch_norm', args, axis=axis, epsilon=call.attrs['epsilon'])}.0"
+
+
+def _pool(name: str) -> Callable[[_Writer, Call, list[str]], str]:
+    def write(w: _Writer, call: Call, args: list[str]) -> str:
+        keys = ["pool_size", "strides", "padding", "dilation", "ceil_mode"]
+        keys += ["count_include_pad"] if "avg" in name else []
+        layout = "NHWC" if w.channels_last else "NCHW"
+        return _call(name, args, **{k: _of(call, k) for k in keys}, layout=layout)
+
+    return write
+
+
+def _reduction(name: str) -> Callable[[_Writer, Call, list[str]], str]:
+    def write(w: _Writer, call: Call, args: list[str]) -> str:
+        axes = _of(call, "axis")
+        if w.channels_last and len(w.shape(call.args[0])) == 4:
+            axes = tuple(_LAST[a] for a in axes)
+        return _call(name, args, axis=axes, keepdims=_of(call, "keepdims"))
+
+    return write
+
+
+def _reshape(w: _Writer, call: Call, args: list[str]) -> str:
+    shape = call.args[1]
+    assert isinstance(shape, ShapeValue)
+    return _call("reshape", args, newshape=shape.dims)
+
+
+def _matmul(w: _Writer, call: Call, args: list[str]) -> str:
+    """Of matrices, or of batches, which Relay has of one axis."""
+    left, right = (w.shape(a) for a in call.args)
+    out = _of(call, "out_dtype")
+    if len(right) == 2:
+        return _call("nn.matmul", args, units=right[-1], out_dtype=out)
+    if len(left) == 3:
+        return _call("nn.batch_matmul", args, out_dtype=out)
+    both = zip(args, (left, right), strict=True)
+    flat = [_call("reshape", [a], newshape=(prod(s[:-2]), *s[-2:])) for a, s in both]
+    product = _call("nn.batch_matmul", flat, out_dtype=out)
+    return _call("reshape", [product], newshape=w.result(call))
+
+
+def _layer_norm(w: _Writer, call: Call, args: list[str]) -> str:
+    (axis,) = _of(call, "axes")
+    return _call("nn.layer_norm", args, axis=axis, epsilon=_of(call, "epsilon"))
+
+
+def _expand_dims(w: _Writer, call: Call, args: list[str]) -> str:
+    axes = _of(call, "axis")
+    assert all(b == a + 1 for a, b in pairwise(axes))
+    return _call("expand_dims", args, axis=axes[0], num_newaxis=len(axes))
+
+
+def _concat(w: _Writer, call: Call, args: list[str]) -> str:
+    return _call("concatenate", args, axis=_of(call, "axis"))
+
+
+def _strided_slice(w: _Writer, call: Call, args: list[str]) -> str:
+    begin, end = _of(call, "begin"), _of(call, "end")
+    rank = len(begin)
+    how = {"strides": _of(call, "strides") or (1,) * rank, "axes": _of(call, "axes")}
+    return _call("strided_slice", args, begin=begin, end=end, **how)
+
+
+def _split(w: _Writer, call: Call, args: list[str]) -> str:
+    parts = _of(call, "indices_or_sections")
+    return f"{_call('split', args, indices_or_sections=parts, axis=call.attrs['axis'])}"
+
+
+def _renamed(name: str, **attributes: str) -> Callable[[_Writer, Call, list[str]], str]:
+    """An operator of another name; its attributes by ours."""
+
+    def write(w: _Writer, call: Call, args: list[str]) -> str:
+        return _call(name, args, **{k: _of(call, v) for k, v in attributes.items()})
+
+    return write
+
+
+_WRITERS: Mapping[str, Callable[[_Writer, Call, list[str]], str]] = {
+    "nn.conv2d": _conv2d,
+    "nn.batch_norm": _batch_norm,
+    "nn.max_pool2d": _pool("nn.max_pool2d"),
+    "nn.avg_pool2d": _pool("nn.avg_pool2d"),
+    **{name: _reduction(name) for name in _REDUCTIONS},
+    "reshape": _reshape,
+    "matmul": _matmul,
+    "nn.layer_norm": _layer_norm,
+    "nn.softmax": _renamed("nn.softmax", axis="axis"),
+    "permute_dims": _renamed("transpose", axes="axes"),
+    "astype": _renamed("cast", dtype="dtype"),
+    "take": lambda w, call, args: _call("take", args, axis=_of(call, "axis"), mode="fast"),
+    "expand_dims": _expand_dims,
+    "concat": _concat,
+    "strided_slice": _strided_slice,
+    "split": _split,
+    "squeeze": _renamed("squeeze", axis="axis"),
+}
+
+
+def emitted(module: IRModule, *, channels_last: bool = False) -> Emitted:
+    """A module as Relay's text.
+
+    Raises:
+        UnsupportedError: It holds what no text of Relay says.
+    """
+    writer = _Writer(module, channels_last)
+    texts = [writer.function(name, f) for name, f in module.graph_functions().items()]
+    return Emitted(HEADER + "".join(texts), writer.constants)
