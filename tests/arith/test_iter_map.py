@@ -130,3 +130,14 @@ def test_ranges(seed: int) -> None:
     assert members(hull(a, b, known)) == set(range(min(both), max(both) + 1))
     assert covers([a], [b], known) == (members(b) <= members(a))
     assert disjoint([a], [b], known) == (not members(a) & members(b))
+
+
+def test_digits_of_unknown_sizes_are_told() -> None:
+    h, w = SizeVar("h"), SizeVar("w")
+    loops: dict[PrimVar, PrimExpr] = {A: imm(3), B: h, C: w}
+    whole = detect([A * h * w + B * w + C], loops)
+    assert whole is not None
+    assert whole.is_bijective()
+    other = detect([A * h * w + B * (w + 1) + C], loops)
+    assert other is not None
+    assert not other.is_bijective()

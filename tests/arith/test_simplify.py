@@ -224,6 +224,25 @@ def test_facts_of_sizes() -> None:
     assert prove(n > 3)
 
 
+def test_halves_of_halves_cover_the_whole() -> None:
+    whole: PrimExpr = SizeVar("n")
+    for _ in range(4):
+        for parts in (2, 3, 14):
+            part = Binary("floordiv", whole + (parts - 1), imm(parts))
+            assert Analyzer().prove(Compare("ge", part * parts, whole))
+            assert not Analyzer().prove(Compare("ge", part * parts, whole + 1))
+        whole = Binary("floordiv", whole + 1, imm(2))
+
+
+def test_a_loop_over_a_product_runs_where_each_factor_is_positive() -> None:
+    n, m = SizeVar("n"), SizeVar("m")
+    inside = Analyzer().with_extent(PrimVar("i"), imm(0), n * m * 4)
+    assert inside.bounds(n) == inside.bounds(m) == (1, None)
+    tiles = Analyzer().with_extent(PrimVar("i"), imm(0), Binary("floordiv", n * m + 7, imm(8)))
+    assert tiles.bounds(n * m) == (1, None)
+    assert Analyzer().with_extent(PrimVar("i"), imm(0), n + m).bounds(n) == (0, None)
+
+
 def test_data_and_floats_keep_their_arithmetic() -> None:
     x = Load(Buffer("x", (imm(4),), FLOAT32), (X + 0,))
     assert simplify(x - x) == Load(x.buffer, (X,)) - Load(x.buffer, (X,))

@@ -52,14 +52,18 @@ class Analyzer:
         return Analyzer(replace(known, ranges=ranges, limits=limits))
 
     def _runs(self, extent: PrimExpr) -> Known:
-        """Knowing that a loop of some extent runs: ``n``, or ``(n + c) // d``, or some of these."""
+        """Knowing that a loop runs: of ``n``, ``(n + c) // d``, or a product of such."""
         known, least = self._known, 1
         match extent:
             case Binary("mul", some, Imm(int() as times)) | Binary(
                 "mul", Imm(int() as times), some
             ):
                 return self._runs(some) if times > 0 else known
+            case Binary("mul", a, b) if self._is_size(a) and self._is_size(b):
+                return Analyzer(self._runs(a))._runs(b)
             case Binary("floordiv", Binary("add", size, Imm(int() as more)), Imm(int() as by)):
+                if isinstance(size, Binary):
+                    return self._runs(size) if by > more else known
                 extent, least = size, by - more
             case _:
                 pass
@@ -69,6 +73,10 @@ class Analyzer:
         if low is not None and low >= least:
             return known
         return replace(known, ranges={**known.ranges, extent: (least, high)})
+
+    def _is_size(self, e: PrimExpr) -> bool:
+        least = self._known.bounds(e)[0]
+        return least is not None and least >= 0
 
     def with_positive(self, e: PrimExpr) -> Analyzer:
         """Knowing ``e >= 1``, of a sum of which no single term need be positive."""

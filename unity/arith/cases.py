@@ -100,9 +100,9 @@ def _without(atom: Binary, c: int, rest: Poly, known: Known, depth: int) -> bool
             least = 0 if c > 0 else d - 1
             return nonnegative(poly.add(rest, poly.constant(c * least)), known, depth)
         case Binary("floordiv", a, Imm(int() as d)) if d > 0:
-            # a - (d - 1) <= d * (a // d) <= a
+            # a - (d - 1) <= d * (a // d) <= a; what is an integer is at least 0 above -1
             least = d - 1 if c > 0 else 0
             scaled = poly.add(poly.scale(rest, d), known.exact(a), c)
-            return nonnegative(poly.add(scaled, poly.constant(-c * least)), known, depth)
+            return nonnegative(poly.add(scaled, poly.constant(d - 1 - c * least)), known, depth)
         case _:
             return None

@@ -95,7 +95,9 @@ class IterMap:
         return reach
 
     def _separable(self, s: IterSum) -> bool:
-        """Whether a sum tells each of its splits."""
+        """Whether a sum tells each of its splits: as digits do, or by what each adds at least."""
+        if self.is_compact(s):
+            return True
         left = [(_size(x.scale), x.extent) for x in s.splits if x.extent != imm(1)]
         reach: PrimExpr = imm(1)
         while left:
