@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from unity.ir.module import IRModule
@@ -81,18 +81,24 @@ def _below(s: Stmt) -> Below:
 def _hoisted(s: Stmt, above: Path, below: Below) -> Stmt:
     if isinstance(s, Block) or id(s) not in below:
         return s
+    if isinstance(s, For) and s.kind == "parallel":
+        return replace(s, body=_before(s.body, s.body, (*above, s), below))
     if not isinstance(s, For) or s.kind != "serial":
         return map_stmt(s, lambda x: _hoisted(x, (*above, s), below), lambda e: e)
+    return _before(s, s.body, above, below)
+
+
+def _before(s: Stmt, repeated: Stmt, above: Path, below: Below) -> Stmt:
+    """A statement behind the divisions that a part of it, which is repeated, may leave to it."""
     known, bound = known_at(above), bound_in(s)
     found: dict[Binary, PrimVar] = {}
-    for each in below.get(id(s.body), ()):
+    for each in below.get(id(repeated), ()):
         if not variables(each) & bound and known.prove(Compare("ge", each.b, imm(1))):
             found[each] = PrimVar("quotient", each.dtype)
     result = s
     if found:
-        moved = rewrite_stmt(s, None, lambda e: found.get(e) if isinstance(e, Binary) else None)
-        assert isinstance(moved, For)
-        result, below = moved, _below(moved)
+        result = rewrite_stmt(s, None, lambda e: found.get(e) if isinstance(e, Binary) else None)
+        below = _below(result)
     inside: Path = above
     for division, var in found.items():
         inside = (*inside, Let(var, division, result))

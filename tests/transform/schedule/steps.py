@@ -179,6 +179,8 @@ def _some_map(axes: int, random: Random) -> IndexMap:
 def _memory(sch: Schedule, random: Random, block: str) -> None:
     if random.random() < 0.5:
         sch.set_scope(block, 0, "shared")
+    elif random.random() < 0.2:
+        sch.set_dtype(block, 0, "float64")
     elif random.random() < 0.5:
         sch.set_axis_separator(block, 0, random.sample([0, 1, 2], random.randrange(3)))
     else:

@@ -75,6 +75,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "cache_write": ("s", 0, "local", Loop("s", 1)),
     "reindex": ("s", "read", 0),
     "set_scope": ("p", 0, "local"),
+    "set_dtype": ("p", 0, "float64"),
     "set_axis_separator": ("p", 0, [1]),
     "storage_align": ("p", 0, 0, 4, 1),
     "store_at": ("p", 0, Loop("s", 0)),

@@ -108,6 +108,14 @@ def test_nothing_is_computed_by_it() -> None:
         assert fetches
 
 
+def test_what_was_made_before_the_loop_is_asked_for() -> None:
+    sch = Schedule(product(3, 26, 5))
+    sch.cache_read("product", 0, "global")
+    asks(0, 0, 0)(sch)
+    assert_same(product(3, 26, 5), sch.func, {})
+    assert_same(product(3, 26, 5), after(sch.func, *lowering()), {})
+
+
 def test_it_is_printed_replayed_and_moved_around() -> None:
     sch, *_ = strips()
     again = Schedule(product(12, 70, 5)).replay(Trace.from_json(sch.trace.to_json()))
@@ -164,7 +172,8 @@ def asks(
 
 
 def _temporary(s: Schedule) -> None:
-    s.cache_read("product", 0, "global")
+    copy = s.cache_read("product", 0, "global")
+    s.compute_at(copy, s.get_loops("product")[0])
     asks(0, 0, 0)(s)
 
 

@@ -56,6 +56,7 @@ from .storage.reindex_cache_read import reindex_cache_read
 from .storage.reindex_cache_write import reindex_cache_write
 from .storage.rolling_buffer import rolling_buffer
 from .storage.set_axis_separator import set_axis_separator
+from .storage.set_dtype import set_dtype
 from .storage.set_scope import set_scope
 from .storage.storage_align import storage_align
 from .storage.store_at import store_at
@@ -112,6 +113,7 @@ __all__ = [
     "sample_partitioned_tile",
     "sample_perfect_tile",
     "set_axis_separator",
+    "set_dtype",
     "set_scope",
     "skip_padding",
     "specialize",

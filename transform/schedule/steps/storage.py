@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.ir.dtype import dtype as dtype_of
 from unity.script.printer import text
 
 from .. import primitives as p
@@ -112,6 +113,13 @@ class StorageSteps(State):
         name, k = self._at_access("reindex_cache_write", block, index, "write")
         done = p.reindex_cache_write(self.func, name, k, scope, m)
         return self._block("reindex_cache_write", (as_ref(block), index, scope, m), done)
+
+    @step
+    def set_dtype(self, block: AnyBlock, index: int | str, dtype: str) -> None:
+        """A temporary of floats that a block writes holds them as wider ones."""
+        name, k = self._at_access("set_dtype", block, index, "write")
+        done = p.set_dtype(self.func, name, k, dtype_of(dtype))
+        self._do("set_dtype", (as_ref(block), index, dtype), done)
 
     @step
     def set_scope(self, block: AnyBlock, index: int | str, scope: Memory) -> None:

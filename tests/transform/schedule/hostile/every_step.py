@@ -88,6 +88,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
             ("cache_inplace", (block, k, "local")),
             ("compact_buffer", (block, k)),
             ("set_scope", (block, k, "shared")),
+            ("set_dtype", (block, k, "float64")),
             ("set_axis_separator", (block, k, [1])),
             ("storage_align", (block, k, 0, 4, 1)),
             *(("transform_layout", (block, k, each)) for each in MAPS),

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unity.arith import Analyzer
+from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
+from unity.ir.dtype import INT64
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import substitute_stmt
 from unity.script.printer import text
 
+from ....blocks.dependence import loose_statement
 from ....blocks.motion import shifting_bounds
+from ....blocks.site import sites
 from ....blocks.tree import (
     Outcome,
+    Path,
     blocks_below,
     driven,
     guarded,
@@ -20,11 +27,14 @@ from ....blocks.tree import (
     known_above,
     loop_path,
     replaced,
+    variables,
 )
 
 
 def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcome:
     """Nested loops in the place of one; where they reach past its end, nothing runs.
+
+    No condition is added for that where those of the blocks fail there in any case.
 
     Args:
         func: The prim func.
@@ -92,9 +102,34 @@ def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcom
         value = Binary("add", Binary("mul", value, extent), v)
     body = substitute_stmt(loop.body, {var: known.simplify(Binary("add", value, loop.begin))})
     reach = Binary("mul", left, imm(given))
-    if not known.equal(reach, loop.extent):
+    if not known.equal(reach, loop.extent) and not _ends(loop, path):
         body = guarded(body, Compare("lt", value, loop.extent))
     for k, (v, extent) in reversed(list(enumerate(zip(parts, extents, strict=True)))):
         made = For(v, imm(0), extent, body, span=loop.span)
         body = replace(made, attrs=loop.attrs) if k == 0 else made
     return Outcome(replaced(func, [(loop, body)]), tuple(parts))
+
+
+def _ends(loop: For, path: Path) -> bool:
+    """Whether blocks below a loop run in none of the iterations that would follow its last."""
+    end = Binary("add", loop.begin, loop.extent)
+    found = sites(loop.body, path[:-1])
+    if not found or loose_statement(loop.body) is not None:
+        return False
+
+    def fails(part: PrimExpr, known: Analyzer) -> bool:
+        if not isinstance(part, Compare) or part.op != "lt" or part.a.dtype != INT64:
+            return False
+        room = from_expr(known.simplify(Binary("sub", part.b, part.a)))
+        rest, by = split_linear(room, loop.var)
+        step = None if by is None else as_constant(by)
+        if step is None or step >= 0 or loop.var in variables(to_expr(rest)):
+            return False
+        last = Binary("add", to_expr(rest), Binary("mul", imm(step), end))
+        return known.prove(Compare("le", last, imm(0)))
+
+    return all(
+        site.block.predicate is not None
+        and any(fails(part, site.known) for part in conjuncts(site.block.predicate))
+        for site in found
+    )

@@ -7,8 +7,20 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.stmt import Allocate, Block, BlockAxis, Evaluate, For, PrimFunc, Range, Region, Stmt
-from unity.ir.visit import substitute_prim
+from unity.ir.stmt import (
+    Allocate,
+    Block,
+    BlockAxis,
+    Buffer,
+    Evaluate,
+    For,
+    PrimFunc,
+    Range,
+    Region,
+    Stmt,
+    Store,
+)
+from unity.ir.visit import substitute_prim, walk_stmt
 from unity.script.printer import text
 
 from ....blocks.conditions import iterations
@@ -52,7 +64,7 @@ def prefetch(
     Args:
         func: The prim func.
         name: A block.
-        index: Which of its reads: of a parameter.
+        index: Which of its reads: of a parameter, or a temporary that is made before `var`.
         var: The loop whose later iteration reads what is asked for now.
         at: A loop inside of it (or itself), around the block; or one beside the block, whose
             iterations share what an iteration of `var` reads.
@@ -65,7 +77,7 @@ def prefetch(
         The block that asks, in a loop over lines.
 
     Raises:
-        UnityError: What is read is made by the kernel itself, is no other in later iterations, or
+        UnityError: What is read is made in the loop, is no other in later iterations, or
             has no known size.
 
     >>> from unity.script import parse
@@ -96,13 +108,14 @@ def prefetch(
                     c[vi, vj] = a[vi, vj]
     """
     path, block = block_path(func, name)
-    read = _read(func, block, index)
+    read = _read(block, index)
     buffer = read.buffer
     if distance < 1:
         raise illegal("prefetch, argument 6 'distance'", f"it must be positive, got {distance}")
     if when is not None and not over_sizes(when):
         raise illegal("prefetch, argument 7 'when'", f"{text(when)} is no fact about sizes")
     (above, ahead), (here, loop) = loop_path(func, var), loop_path(func, at)
+    _refuse_made(func, buffer, ahead)
     beside = not any(s is loop for s in path) and shared_by is at
     _refuse_scope(path, above, here, beside=beside)
     lines = _lines(block, read, above if beside else here)
@@ -151,15 +164,19 @@ def _begun_by(nest: Stmt, body: Stmt) -> Stmt:
     return sequence([nest, body])
 
 
-def _read(func: PrimFunc, block: Block, index: int) -> Region:
-    where = "prefetch, argument 2 'index'"
+def _read(block: Block, index: int) -> Region:
     if not 0 <= index < len(block.reads):
+        where = "prefetch, argument 2 'index'"
         raise illegal(where, f"{block.name!r} has {len(block.reads)} reads, got {index}")
-    buffer = block.reads[index].buffer
-    if not is_param(func, buffer):
-        why = f"{buffer.name!r} is no parameter: the kernel makes it when it is needed"
-        raise illegal(where, why)
     return block.reads[index]
+
+
+def _refuse_made(func: PrimFunc, buffer: Buffer, loop: Stmt) -> None:
+    """Refuse what is not all there when a loop begins: a temporary that is made in it."""
+    inside = [s for s in walk_stmt(loop) if isinstance(s, Store | Allocate)]
+    if not is_param(func, buffer) and any(s.buffer is buffer for s in inside):
+        why = f"{buffer.name!r} is no parameter: the kernel makes it when it is needed"
+        raise illegal("prefetch, argument 2 'index'", why)
 
 
 def _refuse_scope(path: Path, ahead: Path, here: Path, *, beside: bool) -> None:
