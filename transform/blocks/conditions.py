@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
@@ -11,11 +11,11 @@ from unity.arith.region import extremes, lesser
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, imm
 from unity.ir.stmt import Block, Evaluate, For, Range, Stmt
-from unity.ir.visit import walk_prim
+from unity.ir.visit import map_stmt, walk_prim
 
 from .dependence import loose_statement
 from .site import Site, sites
-from .tree import Path, all_blocks, blocks_below, known_at, variables
+from .tree import Path, all_blocks, blocks_below, conjunction, known_at, variables
 
 TILE = ("vectorized", "unrolled")
 """Loops that are written out: a condition in them is met in each step of what is around."""
@@ -65,7 +65,7 @@ def conditions_of(loop: For, above: Path) -> list[Condition]:
     """What predicates below a loop say of it; nothing where a block there has an init."""
     found: list[Condition] = []
     blocks = blocks_below(loop.body)
-    if any(b.init is not None for b in blocks) or all(b.predicate is None for b in blocks):
+    if any(b.init is not None for b in blocks) or not any(depends_on(b, loop) for b in blocks):
         return found
     if loose_statement(loop.body) is not None:
         return found
@@ -159,3 +159,14 @@ def asked_in(loop: For, above: Path) -> list[tuple[Block, PrimExpr, PrimExpr]]:
             if ends is not None and not variables(part.b) & set(over):
                 found.append((site.block, part, Compare("lt", ends[1], part.b)))
     return found
+
+
+def without_parts(s: Stmt, parts: Sequence[tuple[Block, PrimExpr]]) -> Stmt:
+    """The statement with parts of predicates taken away, as they hold."""
+    if isinstance(s, Block):
+        gone = [p for block, p in parts if block is s]
+        if s.predicate is None or not gone:
+            return s
+        kept = [p for p in conjuncts(s.predicate) if not any(p is x for x in gone)]
+        return replace(s, predicate=conjunction(kept))
+    return map_stmt(s, lambda x: without_parts(x, parts), lambda e: e)

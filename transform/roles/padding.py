@@ -24,12 +24,10 @@ from unity.ir.prim_expr import (
     SizeVar,
     imm,
 )
-from unity.ir.regions import add, multiply
 from unity.ir.stmt import Store
 from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
 
 from ..blocks.access import all_axes, known_of, mentions
-from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 from ..blocks.padded import padded_choice
 
@@ -51,12 +49,6 @@ class Edge:
     step: int
     pace: int
     rest: PrimExpr
-
-    def holds(self, axis: int, tap: int) -> bool:
-        """Whether it does at a point, where the rest is a number."""
-        rest = number(self.rest)
-        assert rest is not None
-        return self.step * axis + self.pace * tap + rest >= 0
 
 
 def unpadded(pad: Nest, nest: Nest) -> Nest | None:
@@ -149,26 +141,3 @@ def _linear(p: Poly, var: PrimVar) -> tuple[Poly, int | None]:
     if factor is None or mentions(rest, var):
         return p, None
     return rest, as_constant(factor)
-
-
-def tap_range(
-    edges: Sequence[Edge], tap: Axis, at: dict[PrimVar | SizeVar, PrimExpr]
-) -> tuple[PrimExpr, PrimExpr]:
-    """The first tap that reads an element, and how many do (fewer than 1: none).
-
-    Args:
-        edges: Those of the tap, at axes whose values are given.
-        tap: The reduced axis.
-        at: The values.
-    """
-    begin, end = imm(0), tap.extent
-    first: PrimExpr = begin
-    for edge in edges:
-        place = add(multiply(at[edge.axis], imm(edge.step)), edge.rest)
-        if edge.pace > 0:
-            low = Binary("floordiv", Binary("sub", imm(edge.pace - 1), place), imm(edge.pace))
-            first = Binary("max", first, low)
-        else:
-            high = Binary("floordiv", place, imm(-edge.pace))
-            end = Binary("min", end, Binary("add", high, imm(1)))
-    return first, Binary("sub", end, first)

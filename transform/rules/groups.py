@@ -9,7 +9,7 @@ from .attention.blocks import CHAIN_BLOCKS
 from .attention.matrix_tiles import CHAIN_TILES
 from .contraction.packed import PACKED_READ
 from .convolution.blocked import BLOCKED_UNPADDED
-from .convolution.blocked_loops import UNPADDED_LOOPS
+from .convolution.gathered import GATHERED_UNPADDED
 from .rows.by_row import ROWS
 from .rule import AnyRule
 from .slabs import SLABS
@@ -18,8 +18,8 @@ from .winograd.tiles import WINOGRAD
 
 GROUPS: tuple[AnyRule[Stages], ...] = (
     WINOGRAD,  # a product between transforms of tiles
-    BLOCKED_UNPADDED,  # a convolution that reads through what pads its image
-    UNPADDED_LOOPS,  # the same of unknown sizes
+    GATHERED_UNPADDED,  # short lines, of an unknown number of pixels, and what pads them
+    BLOCKED_UNPADDED,  # any convolution that reads through what pads its image
     SLABS,  # else the copy that is padded stays in a cache
     PACKED_READ,  # a product whose readers need its result point by point
     CHAIN_TILES,  # attention, of numbers that an instruction multiplies tiles of

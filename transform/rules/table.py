@@ -20,7 +20,7 @@ from .contraction.plain import PLAIN
 from .contraction.streamed import streamed
 from .contraction.tiled import CONTRACTION
 from .convolution.blocked import BLOCKED
-from .convolution.blocked_loops import BLOCKED_LOOPS
+from .convolution.gathered import GATHERED
 from .convolution.interleaved import INTERLEAVED
 from .convolution.interleaved_lanes import INTERLEAVED_LANES
 from .elementwise import ELEMENTWISE
@@ -35,8 +35,8 @@ RULES: tuple[AnyRule[Nest], ...] = (
     ELEMENTWISE,
     INTERLEAVED,  # weights in groups for instructions that multiply tiles
     INTERLEAVED_LANES,  # the same for lanes
-    BLOCKED,  # lanes already lie innermost, in whole registers
-    BLOCKED_LOOPS,  # the same of unknown sizes
+    GATHERED,  # lanes already lie innermost; short lines, of an unknown number of pixels
+    BLOCKED,  # any others, in whole registers
     MATRIX_TILES,  # columns packed for instructions that multiply tiles
     LANE_DOTS,  # the same for lanes
     PACKED,  # columns packed

@@ -73,13 +73,7 @@ def fill(tile: Tile, value: PrimExpr, buffer: Buffer) -> Stmt:
     return tile.vectorized(sequence(stores))
 
 
-def accumulate(
-    tile: Tile,
-    reduction: Reduction,
-    value: PrimExpr,
-    buffer: Buffer,
-    only: frozenset[int] | None = None,
-) -> Stmt:
+def accumulate(tile: Tile, reduction: Reduction, value: PrimExpr, buffer: Buffer) -> Stmt:
     """One step of the reduction on every accumulator.
 
     Args:
@@ -87,14 +81,13 @@ def accumulate(
         reduction: What is reduced.
         value: The value of the step, over the axes' variables and the lane.
         buffer: Where the accumulators are.
-        only: The columns that take part, None for all.
     """
 
     def on(row: bool, column: bool, name: str) -> dict[Load, PrimVar]:
         loads = loads_on(value, tile.row, tile.column, (row, column))
         return {load: PrimVar(name, load.dtype) for load in loads}
 
-    some = range(len(tile.columns)) if only is None else sorted(only)
+    some = range(len(tile.columns))
     shared = on(False, False, "shared")
     of_row = [on(True, False, "row") for _ in tile.rows]
     of_column = {c: on(False, True, "column") for c in some}

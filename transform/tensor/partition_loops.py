@@ -8,13 +8,12 @@ from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.arith.region import greater, lesser
-from unity.ir.empty_reduction import conjuncts
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Stmt
 from unity.ir.visit import map_stmt, rewrite_stmt, substitute_prim, substitute_stmt, walk_stmt
 
-from ..blocks.conditions import Condition, asked_in, computing, conditions_of
+from ..blocks.conditions import Condition, asked_in, computing, conditions_of, without_parts
 from ..blocks.tree import (
     NOTHING,
     Path,
@@ -32,6 +31,7 @@ from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 from .sum_steps import with_predicates
 from .tails.border_loops import apart, begun_late
+from .tails.border_tiles import at_border
 from .tails.last_iteration import at_end
 from .tails.tail_tiles import accesses_in, tiered
 
@@ -103,6 +103,9 @@ class PartitionLoops(Pass):
             if runs is not None:
                 return sequence([self._stmt(run, above, depth) for run in runs])
             s = begun_late(s, above)
+            tiles = at_border(s, above) if s.kind == "serial" else None
+            if tiles is not None:
+                return self._stmt(tiles, above, depth)
         if isinstance(s, For) and s.kind in ("serial", "parallel"):
             conditions = conditions_of(s, above)
             hot = [c for c in conditions if c.is_hot]
@@ -133,7 +136,7 @@ class PartitionLoops(Pass):
         condition = known_at(inside).simplify(condition)
         rest = _where_not(condition, renewed(loop.body, names, bound), known_at(inside))
         rest = self._stmt(rest, inside, depth - 1)
-        whole = self._stmt(_less(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
+        whole = self._stmt(without_parts(loop.body, [(b, p) for b, p, _ in found]), inside, depth)
         return replace(loop, body=IfThen(condition, whole, rest))
 
     def _main(self, loop: For, above: Path, depth: int, again: bool) -> Stmt:
@@ -255,18 +258,7 @@ def _in_all(conditions: Sequence[Condition], loop: For) -> bool:
 
 def _without(s: Stmt, conditions: Sequence[Condition]) -> Stmt:
     """The statement without conditions that hold."""
-    return _less(s, [(c.block, c.part) for c in conditions])
-
-
-def _less(s: Stmt, parts: Sequence[tuple[Block, PrimExpr]]) -> Stmt:
-    """The statement with parts of predicates taken away, as they hold."""
-    if isinstance(s, Block):
-        gone = [p for block, p in parts if block is s]
-        if s.predicate is None or not gone:
-            return s
-        kept = [p for p in conjuncts(s.predicate) if not any(p is x for x in gone)]
-        return replace(s, predicate=conjunction(kept))
-    return map_stmt(s, lambda x: _less(x, parts), lambda e: e)
+    return without_parts(s, [(c.block, c.part) for c in conditions])
 
 
 def _clamped(e: PrimExpr, low: PrimExpr, high: PrimExpr, known: Analyzer) -> PrimExpr:

@@ -23,6 +23,7 @@ from .kernels import cell, unscheduled
 TARGET = Target("cpu", "x86_64-unknown-linux-gnu", "generic", ("avx2",), 128, 16, threads=2)
 """Four lanes keep the interpreter's work small."""
 N, K, H, W = dim("n"), dim("k"), dim("h"), dim("w")
+SHORT = dim("s", typical=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,12 @@ def op(name: str, *shapes: tuple[Dim, ...], **attrs: int | bool | tuple[int, ...
 def narrow(name: str, *shapes: tuple[Dim, ...], **attrs: int) -> PrimFunc:
     """The same of bfloat16 numbers, summed in float32."""
     return unscheduled(name, shapes, {**attrs, "out_dtype": FLOAT32}, BFLOAT16)[0]
+
+
+def pooled() -> PrimFunc:
+    """The greatest of bfloat16 pixels in blocks of channels."""
+    attrs = {"pool_size": (3, 3, 1), "padding": (1, 1, 0, 1, 1, 0)}
+    return unscheduled("nn.max_pool3d", ((1, 1, 4, 6, 8),), attrs, BFLOAT16)[0]
 
 
 def named(name: str) -> PrimFunc:
@@ -92,9 +99,26 @@ FAMILIES = [
         {},
     ),
     Family(
-        "unpadded_loops",
-        partial(op, "nn.conv2d_blocked", (1, 1, H, W, 4), (2, 1, 3, 3, 4, 4), padding=1),
+        "blocked_unpadded",
+        partial(
+            op,
+            "nn.conv2d_blocked",
+            *((1, 2, H, W, 4), (2, 1, 3, 3, 1, 4)),
+            depthwise=True,
+            padding=1,
+        ),
         {"h": 4, "w": 9},
+    ),
+    Family("blocked_unpadded", pooled, {}),
+    Family(
+        "blocked",
+        partial(op, "nn.conv2d_blocked", (N, 2, H, W, 4), (3, 2, 1, 1, 4, 4)),
+        {"n": 2, "h": 3, "w": 5},
+    ),
+    Family(
+        "gathered_unpadded",
+        partial(op, "nn.conv2d_blocked", (1, 1, SHORT, SHORT, 4), (4, 1, 3, 3, 4, 4), padding=1),
+        {"s": 5},
     ),
     Family(
         "winograd",

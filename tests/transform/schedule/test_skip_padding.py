@@ -6,6 +6,7 @@ import pytest
 
 from tests.transform.schedule.cases import Steps, assert_kept, assert_refused
 from tests.transform.schedule.hostile import Program
+from unity.ir.prim_expr import imm
 from unity.ir.stmt import Block, For
 from unity.ir.visit import walk_stmt
 from unity.transform.schedule import Schedule
@@ -26,6 +27,20 @@ for y, x, ky, kx in T.grid(n, 9, 3, 5):
         ) * w[vky, vkx]
 """,
     ({"n": 5}, {"n": 1}, {"n": 0}),
+)
+LINES = Program(
+    "a: f32[Buffer, 2, n], k: f32[Buffer, 4], c: f32[Buffer, 2, (n + 1) // 2]",
+    """
+for y, x, kx in T.grid(2, (n + 1) // 2, 4):
+    with T.block("sum"):
+        vy, vx, vkx = T.axis.remap("SSR", y, x, kx)
+        with T.init():
+            c[vy, vx] = 0.0
+        c[vy, vx] += T.select(
+            vx * 2 + vkx >= 2 and vx * 2 + vkx < n + 2, a[vy, vx * 2 + vkx - 2], 0.0
+        ) * k[vkx]
+""",
+    tuple({"n": n} for n in (0, 1, 2, 3, 7, 10, 13, 16)),
 )
 BACKWARDS = Program(
     "a: f32[Buffer, 12], c: f32[Buffer, 5]",
@@ -78,6 +93,19 @@ def _lanes(s: Schedule) -> None:
     s.vectorize(pixel)
 
 
+def _lines(s: Schedule, *, written_out: bool = False, runs: int = 1) -> None:
+    """Tiles of a line of unknown length, both of whose ends see padding."""
+    _, x, kx = s.get_loops("sum")
+    tile, pixel = s.split(x, [None, 3])
+    if runs > 1:
+        _, tile = s.split(tile, [runs, None])
+    s.reorder(tile, kx, pixel)
+    s.decompose_reduction("sum", kx)
+    s.skip_padding("sum")
+    for loop in (pixel, s.get_loops("sum_init")[-1], *([kx] if written_out else [])):
+        s.unroll(loop)
+
+
 def _backwards(s: Schedule) -> None:
     i, k = s.get_loops("sum")
     tile, point = s.split(i, [None, 2])
@@ -104,6 +132,9 @@ CASES: dict[str, tuple[Program, Steps]] = {
     "lines in tiles": (SUMS, _taps_written_out),
     "lanes": (SUMS, _lanes),
     "other steps behind it": (SUMS, _before_other_steps),
+    "lines of unknown length": (LINES, _lines),
+    "the same with taps written out": (LINES, lambda s: _lines(s, written_out=True)),
+    "in runs of tiles": (LINES, lambda s: _lines(s, runs=2)),
     "backwards": (BACKWARDS, _backwards),
 }
 
@@ -125,6 +156,16 @@ def test_nothing_is_asked_in_tiles(factor: int) -> None:
     assert all(b.predicate is None for b in walk_stmt(body) if isinstance(b, Block))
     begins = [str(x.begin) for x in walk_stmt(body) if isinstance(x, For) and x.kind == "unrolled"]
     assert len(set(begins)) > 1
+
+
+def test_nothing_is_asked_in_tiles_of_an_unknown_line() -> None:
+    """Single pixels are left that see a border, in loops over the taps that they see."""
+    s = Schedule(LINES.func(), None)
+    _lines(s)
+    body = PartitionLoops().partition(s.func).body
+    assert all(b.predicate is None for b in walk_stmt(body) if isinstance(b, Block))
+    sizes = [x.extent for x in walk_stmt(body) if isinstance(x, For) and x.kind == "unrolled"]
+    assert sizes == [imm(n) for n in (1, 1, 3, 3, 2, 2, 1, 1, 1, 1)]
 
 
 REFUSED: dict[str, tuple[Program, Steps, str]] = {

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from unity.ir.dtype import FLOAT32
+from unity.ir.dtype import FLOAT32, DType
+from unity.ir.prim_expr import Cast
+from unity.ir.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap, parted_at
 from ...blocks.extents import number
-from ...blocks.nest import Axis, Nest
+from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import block_path
 from ...roles.blocked import Roles, length_of, roles_of
 from ...roles.padding import Edge, unpadded, without_padding
@@ -26,7 +28,7 @@ from ...tactics.reshaping import reshape
 from ...tactics.threads import is_fair
 from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 from ..stages import Stages, pair_of
-from .parts import legal_tiles, tile_size
+from .parts import UNKNOWN, legal_tiles, tile_size
 
 MOST_STREAMS = 16
 """Blocks of outputs that are stored to in turn, at most: a line of each, far from one another."""
@@ -56,9 +58,25 @@ class Blocked:
         return 1 if self.roles.block is None else length_of(self.roles.block)
 
     @property
+    def pixels(self) -> int:
+        """Indices of that axis; what an unknown line is taken to have."""
+        return number(self.along.extent) or UNKNOWN
+
+    @property
     def along(self) -> Axis:
         """The axis that tiles are cut from: pixels, or lines where a tile has whole ones."""
         return self.roles.pixel if self.roles.line is None else self.roles.line
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it finds the least or greatest of narrow floats, among wide ones."""
+        reduction = self.written.reduction
+        return reduction is not None and _is_narrow(reduction.value.dtype)
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether that axis has an unknown length."""
+        return number(self.along.extent) is None
 
     @property
     def has_border(self) -> bool:
@@ -82,17 +100,24 @@ class Blocked:
         lines = [a for a in reversed((*roles.slow, *roles.fast)) if number(a.extent) != 1]
         tiled = [a for a in (self.along, roles.block) if a is not None]
         tiled = tiled[1:] if self.has_border else tiled
-        tiled = tiled[::-1] if roles.weight is not None else tiled
+        many = self.is_unknown and self.blocks > MOST_STREAMS
+        tiled = tiled[::-1] if roles.weight is not None or many else tiled
         for axis in (*lines[:1], *tiled, *lines[1:]):
             length = number(axis.extent)
-            if length and (length % threads == 0 if axis in tiled else is_fair(length, threads)):
+            if length is None:
+                fair = axis is not self.shaped.nest.axes[0]  # which counts images
+            else:
+                fair = length % threads == 0 if axis in tiled else is_fair(length, threads)
+            if fair:
                 return axis
         return None
 
     @property
     def work(self) -> int:
         """Multiply-adds of the stage; of one image, where their number is not known."""
-        return math.prod(number(a.extent) or 1 for a in all_axes(self.shaped.nest))
+        count, *others = (a.extent for a in all_axes(self.shaped.nest))
+        sizes = (representative_extent(e, IMAGE) or 1 for e in others)
+        return (number(count) or 1) * math.prod(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +163,24 @@ def _blocked(nest: Nest, target: Target) -> Blocked | None:
         return None
     inside, edges = bare
     assert inside.reduction is not None
-    roles = roles_of(inside, inside.reduction, edges, target)
+    roles = roles_of(inside, _in_wide(inside.reduction), edges, target)
     if roles is None:
         return None
     found = Blocked(nest, shaped, roles, edges, target.threads)
     whole = [a.var for a in (roles.lane, roles.block) if a is not None]
-    if number(found.along.extent) is None or any(e.axis in whole for e in edges):
-        return None
-    return None if any(number(e.rest) is None for e in edges) else found
+    return None if any(e.axis in whole for e in edges) else found
+
+
+def _in_wide(reduction: Reduction) -> Reduction:
+    """The least or greatest of narrow floats found among wide ones, which is exact."""
+    value = reduction.value
+    if not _is_narrow(value.dtype) or reduction.op not in ("min", "max"):
+        return reduction
+    return replace(reduction, value=Cast(FLOAT32, value))
+
+
+def _is_narrow(dtype: DType) -> bool:
+    return dtype.is_float and dtype.bits < FLOAT32.bits
 
 
 def _whole_registers(shaped: Reshaped, target: Target) -> Reshaped | None:
@@ -155,25 +190,35 @@ def _whole_registers(shaped: Reshaped, target: Target) -> Reshaped | None:
     """
     reduction = shaped.nest.reduction
     assert reduction is not None
-    value, *others = (x.dtype for x in (reduction.value, *reduction.loads()))
-    if not any(t.is_float and t.bits < FLOAT32.bits for t in (value, *others)):
-        return shaped
-    if value.bits < FLOAT32.bits:
+    value = _in_wide(reduction).value.dtype
+    if _is_narrow(value):
         return None
+    if not any(_is_narrow(x.dtype) for x in reduction.loads()):
+        return shaped
     axes, lanes = shaped.nest.axes, target.vector_bits // value.bits
     if not axes or number(axes[-1].extent) != 2 * lanes:
         return shaped
-    return parted_at(shaped, len(axes) - 1, lanes, 2)
+    halves = parted_at(shaped, len(axes) - 1, lanes, 2)
+    return _moved(halves, len(axes) - 1, max(len(axes) - 2, 0))
+
+
+def _moved(shaped: Reshaped, k: int, to: int) -> Reshaped:
+    """With one of the axes before others."""
+    axes, places = list(shaped.nest.axes), list(shaped.places)
+    axes.insert(to, axes.pop(k))
+    places.insert(to, places.pop(k))
+    return Reshaped(replace(shaped.nest, axes=tuple(axes)), tuple(places))
 
 
 def _decide(found: Blocked, target: Target) -> BlockedTiles:
     roles, grain = found.roles, target.machine.grain("multiply_adds")
-    cut, pixels, blocks = found.cut(grain), length_of(found.along), found.blocks
+    cut, pixels, blocks = found.cut(grain), found.pixels, found.blocks
     pixels //= found.threads if cut is found.along else 1
     blocks //= found.threads if cut is not None and cut is roles.block else 1
     columns, rows = tile_size(blocks, pixels, roles, target)
     ahead = roles.weight is not None and roles.block is not None
-    last = roles.columns_last and found.blocks <= MOST_STREAMS and not found.has_border
+    last = roles.columns_last and found.blocks <= MOST_STREAMS
+    last = last and not (found.has_border or (cut is None and found.is_unknown))
     return BlockedTiles(columns, rows, max(_steps(roles)), last, ahead, grain)
 
 
@@ -184,7 +229,7 @@ def _steps(roles: Roles) -> list[int]:
 
 
 def _legal(found: Blocked, how: BlockedTiles, target: Target) -> Neighbourhood:
-    sizes = legal_tiles(found.blocks, length_of(found.along), found.roles, target)
+    sizes = legal_tiles(found.blocks, found.pixels, found.roles, target)
     registers = f"{target.vector_registers} registers hold the sums and what they are made of"
     columns = sorted({c for c, r in sizes if r == how.rows} | {how.columns})
     rows = sorted({r for c, r in sizes if c == how.columns} | {how.rows})
@@ -207,6 +252,8 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     cut = found.cut(how.grain)
     at, thread = _run_of_threads(sch, found, cut, result)
     across, row = sch.split(at[found.along], [None, how.rows])
+    if cut is found.along and not thread:  # of unknown length: of whole tiles
+        *thread, across = sch.split(across, [found.threads, None])
     tile = [row] if roles.line is None else [row, at[roles.pixel]]
     column: list[LoopRef] = []
     if roles.block is not None:
@@ -224,11 +271,13 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     sch.store_at(sums, 0, tasks[-1])
     if how.ahead and found.blocks > how.columns:
         turns = {at[a]: length_of(a) for a in roles.fast}
-        turns[across] = length_of(found.along) // how.rows
+        turns[across] = found.pixels // how.rows
         _ahead(sch, found, (*column, max(turns, key=turns.__getitem__), step))
     init = sch.decompose_reduction(sums, (*steps, step)[0])
     if found.edges:
         sch.skip_padding(sums)
+    if found.is_narrow:
+        sch.set_dtype(sums, 0, FLOAT32.name)
     for lane in (sch.get_loops(init)[-1], sch.get_loops(result)[-1], at[roles.lane]):
         sch.vectorize(lane)
     for loop in tile:
@@ -236,9 +285,17 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     if thread:
         sch.parallel(thread[0])
     elif found.work > how.grain:
-        if found.has_border:
-            tasks = tasks[:-1]  # which tiles see what is known where these are a loop
+        if found.has_border or found.is_unknown:  # tiles stay a loop: they see other taps, or end
+            around = tasks[: tasks.index(across)]
+            tasks = around if found.has_border or _several(found, how) else [across]
         sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
+
+
+def _several(found: Blocked, how: BlockedTiles) -> bool:
+    """Whether there may be several iterations of the loops around a line."""
+    groups = 1 if how.columns_last else -(-found.blocks // how.columns)
+    around = found.roles.slow if how.columns_last else (*found.roles.slow, *found.roles.fast)
+    return groups > 1 or any(number(a.extent) != 1 for a in around)
 
 
 def _run_of_threads(
@@ -251,14 +308,14 @@ def _run_of_threads(
     """
     shaped, threads = found.shaped, found.threads
     axes = all_axes(shaped.nest)
-    even = cut is not None and length_of(cut) % threads == 0
+    even = cut is not None and number(cut.extent) is not None and length_of(cut) % threads == 0
     if cut is not None and even:
         shaped = parted_at(shaped, axes.index(cut), length_of(cut) // threads, threads)
     reshape(sch, found.written, shaped, result)
     loops = list(sch.get_loops(found.written.name))
     thread = [loops.pop(axes.index(cut))] if cut is not None and even else []
     at = dict(zip(axes, loops, strict=True))
-    if cut is not None and not even:
+    if cut is not None and not even and cut is not found.along:
         *thread, at[cut] = sch.split(at[cut], [threads, None])
     return at, thread
 

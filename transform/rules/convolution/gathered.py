@@ -9,7 +9,6 @@ there are many outputs, and lines that are no longer than a few tiles would cost
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.ir.aligned import LINE
@@ -18,17 +17,21 @@ from unity.ir.regions import add, multiply
 from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
 from unity.ir.visit import substitute_prim, substitute_stmt
-from unity.machine.machine import Machine
 from unity.machine.target import Target
 
-from ...blocks.access import all_axes, depends, known_of, place, step
+from ...blocks.access import all_axes, collapsed, depends, known_of, may_trap, place, step
 from ...blocks.extents import number, product
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
+from ...roles.blocked import Roles, length_of, roles_of
+from ...roles.padding import Edge, unpadded, without_padding
 from ...tactics.pieces import RowPart, Runs
 from ...tactics.register_tile import Tile, Values, accumulate, fill, finished, loops
 from ...tactics.result import with_init
-from .parts import Part, parts_of, tile_cost
+from ...tensor.tails.tail_tiles import halves
+from ..rule import Legal, Neighbourhood, Rule
+from ..stages import Stages, pair_of
+from .parts import UNKNOWN, Part, legal_tiles, parts_of, tile_cost, tile_size
 
 PARTS_A_THREAD = 2
 """Pieces of work for each thread, each with a panel of its own."""
@@ -103,45 +106,120 @@ def gathering_of(nest: Nest, target: Target) -> Gathering | None:
     depth = tuple(a for a in reduction.axes if a not in taps and a not in inner[-1:])
     if not inner or inner[-1] in taps or any(not number(a.extent) for a in reduction.axes):
         return None
-    if _length(inner[-1]) % _length(lane) or step(place(weight, known), lane.var) != 1:
+    if length_of(inner[-1]) % length_of(lane) or step(place(weight, known), lane.var) != 1:
         return None
     if any(step(place(s, known), lane.var) != 1 for s in nest.stores()):
         return None
     return Gathering(pixels, blocks[0], lane, taps, (*depth, inner[-1]), image, weight)
 
 
-def pays(
-    found: Gathering, parts: Sequence[Part], columns: int, rows: int, machine: Machine
-) -> bool:
-    """Whether gathering costs less than tiles along lines, whose border is done pixel by pixel.
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a stage is whose pixels are gathered.
 
-    Args:
-        found: What is gathered.
-        parts: The tiles of a line where nothing is.
-        columns: Blocks of a register tile.
-        rows: Pixels of a register tile.
-        machine: What steps take.
+    Attributes:
+        nest: The stage, as it reads what is padded.
+        gathering: What is gathered.
+        roles: The roles of its axes where nothing is.
+        edges: Where there are elements; padding elsewhere.
+        stages: How many stages that are.
     """
-    width = representative_extent(found.pixels[-1].extent, IMAGE) or 1
-    line = sum(
-        (representative_extent(p.count, IMAGE) or 0) * tile_cost(columns, p.size, machine)
-        for p in parts
-    )
-    groups = -(-_length(found.block) // columns)
-    each = groups * tile_cost(columns, rows, machine) / rows + COPIED / _length(found.lane)
-    return width * each < groups * line
+
+    nest: Nest
+    gathering: Gathering
+    roles: Roles
+    edges: tuple[Edge, ...]
+    stages: int
+
+    def pays(self, target: Target) -> bool:
+        """Whether it costs less than tiles along lines, of which a border is done apart."""
+        found, machine = self.gathering, target.machine
+        columns, rows = tile_size(length_of(found.block), UNKNOWN, self.roles, target)
+        width = representative_extent(self.roles.pixel.extent, IMAGE) or 1
+        line = sum(n * tile_cost(columns, size, machine) for n, size in self._tiles(width, rows))
+        groups = -(-length_of(found.block) // columns)
+        each = groups * tile_cost(columns, rows, machine) / rows + COPIED / length_of(found.lane)
+        return width * each < groups * line
+
+    def _tiles(self, width: int, rows: int) -> list[tuple[int, int]]:
+        """How many tiles of which size a line has: pixels at a border are alone."""
+        taps = {a.var: length_of(a) for a in self.roles.steps}
+        along = [e for e in self.edges if e.axis is self.roles.pixel.var]
+
+        def sees_all(pixel: int, edge: Edge) -> bool:
+            rest = number(edge.rest)
+            rest = representative_extent(edge.rest, IMAGE) or 0 if rest is None else rest
+            return edge.step * pixel + min(0, edge.pace * (taps[edge.tap] - 1)) + rest >= 0
+
+        pixels = range(width if along else 0)
+        alone = sum(not all(sees_all(p, e) for e in along) for p in pixels)
+        whole, rest = divmod(width - alone, rows)
+        return [(whole, rows), *((1, n) for n in halves(rows) if rest & n), (alone, 1)]
 
 
-def gathered(nest: Nest, found: Gathering, tile: tuple[int, int], target: Target) -> Stmt:
-    """The stage laid out.
+@dataclass(frozen=True, slots=True)
+class GatheredTiles:
+    """The decisions.
 
-    Args:
-        nest: The stage.
-        found: What it gathers.
-        tile: Blocks and pixels of a register tile.
-        target: Tells the caches and the threads.
+    Attributes:
+        columns: Blocks of output channels in a register tile.
+        rows: Pixels in a register tile.
     """
-    return _Writer(nest, found, tile, target).stmt()
+
+    columns: int
+    rows: int
+
+
+def _match(nest: Nest, target: Target) -> Gathered | None:
+    """A stage of an unknown number of pixels in short lines."""
+    return _gathered(nest, 1, target)
+
+
+def _match_unpadded(stages: Stages, target: Target) -> Gathered | None:
+    """The same, read through the stage before that pads its image."""
+    pair = pair_of(stages)
+    joined = None if pair is None else unpadded(*pair)
+    return None if joined is None else _gathered(joined, 2, target)
+
+
+def _gathered(nest: Nest, stages: int, target: Target) -> Gathered | None:
+    if nest.reduction is None or may_trap(nest.reduction.value):
+        return None
+    padded = collapsed(nest)
+    bare, gathering = without_padding(padded), gathering_of(padded, target)
+    if bare is None or gathering is None or bare[0].reduction is None:
+        return None
+    inside, edges = bare
+    assert inside.reduction is not None
+    roles = roles_of(inside, inside.reduction, edges, target)
+    if roles is None or any(e.axis in (roles.lane.var, gathering.block.var) for e in edges):
+        return None
+    if number(roles.pixel.extent) is not None:
+        return None
+    found = Gathered(padded, gathering, roles, edges, stages)
+    return found if found.pays(target) else None
+
+
+def _decide(found: Gathered, target: Target) -> GatheredTiles:
+    return GatheredTiles(*tile_size(length_of(found.gathering.block), UNKNOWN, found.roles, target))
+
+
+def _legal(found: Gathered, how: GatheredTiles, target: Target) -> Neighbourhood:
+    sizes = legal_tiles(length_of(found.gathering.block), UNKNOWN, found.roles, target)
+    registers = f"{target.vector_registers} registers hold the sums and what they are made of"
+    columns = sorted({c for c, r in sizes if r == how.rows} | {how.columns})
+    rows = sorted({r for c, r in sizes if c == how.columns} | {how.rows})
+    return {"columns": Legal(columns, registers), "rows": Legal(rows, registers)}
+
+
+def _write(found: Gathered, how: GatheredTiles, target: Target) -> Stmt:
+    return _Writer(found.nest, found.gathering, (how.columns, how.rows), target).stmt()
+
+
+GATHERED = Rule("gathered", _match, _decide, _legal, _write)
+GATHERED_UNPADDED = Rule(
+    "gathered_unpadded", _match_unpadded, _decide, _legal, _write, count=lambda f: f.stages
+)
 
 
 class _Writer:
@@ -153,7 +231,7 @@ class _Writer:
         self.reduction: Reduction = nest.reduction
         self.columns, self.rows = tile
         value = self.reduction.value.dtype
-        extents = [_length(a) for a in found.order]
+        extents = [length_of(a) for a in found.order]
         size = self.rows * math.prod(extents) * value.bytes
         self.tiles = max(1, min(MOST_TILES, target.l2_bytes // 2 // size))
         total = product([a.extent for a in found.pixels])
@@ -189,7 +267,7 @@ class _Writer:
         """What each pixel of the run reads, brought to the panel."""
         found, row = self.found, PrimVar("row")
         *depth, inner = found.depth
-        lanes = _length(found.lane)
+        lanes = length_of(found.lane)
         at, lane = PrimVar("at"), PrimVar("lane")
         index = add(multiply(at, imm(lanes)), lane)
         tile = Binary("floordiv", row, imm(self.rows))
@@ -200,7 +278,7 @@ class _Writer:
         def stored(value: PrimExpr) -> Stmt:
             store = Store(self.panel, place, substitute_prim(value, {inner.var: index}))
             vector = For(lane, imm(0), imm(lanes), store, "vectorized")
-            return loops(depth, For(at, imm(0), imm(_length(inner) // lanes), vector))
+            return loops(depth, For(at, imm(0), imm(length_of(inner) // lanes), vector))
 
         body = stored(load)
         if isinstance(found.image, Select):
@@ -214,7 +292,7 @@ class _Writer:
     def products(self) -> list[Stmt]:
         """All blocks, over each of which all tiles of the run pass."""
         stmts: list[Stmt] = []
-        for column in parts_of(_length(self.found.block), self.columns):
+        for column in parts_of(length_of(self.found.block), self.columns):
             at = PrimVar("column")
             kernels = [self.micro_kernel(column, at, p) for p in self.runs.parts()]
             stmts.append(For(at, imm(0), column.count, sequence(kernels)))
@@ -231,7 +309,7 @@ class _Writer:
             column=(pixel,),
             columns=tuple((imm(i),) for i in range(part.size)),
             lane=lane,
-            lanes=_length(found.lane),
+            lanes=length_of(found.lane),
         )
         which = add(part.turn, turn)
         place = (self.part, which, *(a.var for a in found.order[:-1]), pixel, found.order[-1].var)
@@ -239,7 +317,7 @@ class _Writer:
         value = Binary("mul", Load(self.panel, place), substitute_prim(found.weight, here))
         inner = found.order[-1]
         most = UNROLL if part.when is None else UNROLL_RARE
-        unroll = max(u for u in range(1, most + 1) if _length(inner) % u == 0)
+        unroll = max(u for u in range(1, most + 1) if length_of(inner) % u == 0)
         some, steps = PrimVar(inner.var.name), PrimVar("step")
         index = add(multiply(some, imm(unroll)), steps)
         acc = Buffer(
@@ -248,7 +326,7 @@ class _Writer:
         added = accumulate(tile, reduction, substitute_prim(value, {inner.var: index}), acc)
         body: Stmt = For(steps, imm(0), imm(unroll), added, "unrolled")
         ahead = self.ahead(column, first, which, multiply(some, imm(unroll)), unroll)
-        body = For(some, imm(0), imm(_length(inner) // unroll), Seq((*ahead, body)))
+        body = For(some, imm(0), imm(length_of(inner) // unroll), Seq((*ahead, body)))
         body = loops(found.order[:-1], body)
         begin = add(part.begin, multiply(turn, imm(part.size)))
         done = self.done(tile, begin, acc)
@@ -281,10 +359,10 @@ class _Writer:
     ) -> list[Stmt]:
         """The next blocks' weights asked for: those of some steps, shared out among the tiles."""
         found, weight = self.found, self.found.weight
-        size = math.prod(map(_length, found.order)) * column.size * _length(found.lane)
+        size = math.prod(map(length_of, found.order)) * column.size * length_of(found.lane)
         if (column.tiles or 0) < 2 or size * weight.dtype.bytes * 4 <= self.target.l2_bytes:
             return []
-        line = max(1, 8 * LINE // (weight.dtype.bits * _length(found.lane)))
+        line = max(1, 8 * LINE // (weight.dtype.bits * length_of(found.lane)))
         stmts: list[Stmt] = []
         for block in range(column.size):
             for i in range(-(-steps // (line * self.tiles))):
@@ -299,9 +377,3 @@ class _Writer:
                 fetched = substitute_prim(weight, at)
                 stmts.append(Evaluate(Intrinsic("prefetch", (fetched,), weight.dtype)))
         return stmts
-
-
-def _length(axis: Axis) -> int:
-    found = number(axis.extent)
-    assert found is not None
-    return found

@@ -1,22 +1,18 @@
-"""Blocked convolution and pooling: the size of tiles, cut where they see other taps."""
+"""Blocked convolution and pooling: the sizes of tiles, by what they cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from unity.arith import simplify
-from unity.ir.prim_expr import Binary, PrimExpr, imm
-from unity.ir.regions import add, multiply
+from unity.ir.prim_expr import PrimExpr, imm
 from unity.machine.machine import Machine
 from unity.machine.target import Target
 
 from ...blocks.extents import number
-from ...roles.blocked import MOST_PIXELS, Flat, Roles, length_of
-from ...roles.padding import Edge
+from ...roles.blocked import MOST_PIXELS, Flat, Roles
 from ...roles.reduction import rows_of
-from .taps import Place, Seen, Taps
 
 UNKNOWN = 840
 """Pixels that an unknown line is taken to have where tiles are chosen: many, and no odd rest."""
@@ -24,20 +20,17 @@ UNKNOWN = 840
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Tiles of one size along an axis, all of which see the same of each tap.
+    """Tiles of one size along an axis.
 
     Attributes:
         begin: The first index.
         count: How many tiles there are.
         size: Indices in a tile.
-        seen: Which pixels see what; None at a border of unknown place, where a tile is one pixel
-            and loops over taps end where it sees nothing.
     """
 
     begin: PrimExpr
     count: PrimExpr
     size: int
-    seen: Seen | None = frozenset()
 
     @property
     def tiles(self) -> int | None:
@@ -123,70 +116,3 @@ def parts_of(extent: int, size: int) -> list[Part]:
         parts.append(Part(imm(begin), imm(count), each))
         begin += count * each
     return parts
-
-
-def unknown_parts(roles: Roles, size: int, edges: Sequence[Edge]) -> list[Part]:
-    """Parts of a line of unknown length: the border, whole tiles, smaller ones, the border.
-
-    Args:
-        roles: Tell the axis, and how many taps there are.
-        size: Pixels of a tile.
-        edges: Where pixels see taps; those that do not see all are done one by one.
-    """
-    pixel, taps = roles.pixel, {a.var: length_of(a) for a in roles.steps}
-    low: PrimExpr = imm(0)
-    high = pixel.extent
-    for edge in edges:
-        if edge.axis is not pixel.var:
-            continue
-        least = add(edge.rest, imm(min(0, edge.pace * (taps[edge.tap] - 1))))
-        if edge.step > 0:
-            first = Binary("floordiv", Binary("sub", imm(edge.step - 1), least), imm(edge.step))
-            low = Binary("max", low, first)
-        else:
-            end = add(Binary("floordiv", least, imm(-edge.step)), imm(1))
-            high = Binary("min", high, end)
-    low = simplify(Binary("min", low, pixel.extent))
-    high = simplify(Binary("max", low, high))
-    parts: list[Part] = []
-    if number(low) != 0:
-        parts.append(Part(imm(0), low, 1, None))
-    begin, left = low, simplify(Binary("sub", high, low))
-    while size:
-        count = simplify(Binary("floordiv", left, imm(size)))
-        parts.append(Part(begin, count, size, frozenset(range(size))))
-        begin, left = add(begin, multiply(count, imm(size))), simplify(left % size)
-        size = 1 << (size - 1).bit_length() - 1 if size > 1 else 0
-    if high != pixel.extent:
-        parts.append(Part(high, simplify(Binary("sub", pixel.extent, high)), 1, None))
-    return parts
-
-
-def cut(parts: Sequence[Part], roles: Roles, taps: Taps) -> list[Part]:
-    """The parts cut where tiles see something else."""
-    found: list[Part] = []
-    for part in parts:
-        if not any(e.axis in taps.inside for e in taps.edges):
-            found.append(replace(part, seen=frozenset(range(part.size * roles.width))))
-            continue
-        start, count = number(part.begin), number(part.count)
-        assert start is not None
-        assert count is not None
-        last: tuple[int, int] | None = None
-        for tile in range(count):
-            begin = start + tile * part.size
-            seen = taps.seen(_places(roles, range(begin, begin + part.size)))
-            if last is not None and found[-1].seen == seen:
-                last = last[0], last[1] + 1
-                found[-1] = replace(found[-1], count=imm(last[1]))
-            else:
-                last = begin, 1
-                found.append(Part(imm(begin), imm(1), part.size, seen))
-    return found
-
-
-def _places(roles: Roles, rows: Sequence[int]) -> list[Place]:
-    if roles.line is None:
-        return [{roles.pixel.var: r} for r in rows]
-    line, pixel = roles.line.var, roles.pixel.var
-    return [{line: r, pixel: p} for r in rows for p in range(roles.width)]

@@ -19,7 +19,7 @@ from unity.ir.regions import add
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
 from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
 
-from ...blocks.conditions import TILE, computing, depends_on
+from ...blocks.conditions import TILE, computing, depends_on, without_parts
 from ...blocks.dependence import loose_statement
 from ...blocks.extents import number
 from ...blocks.site import Site, sites
@@ -42,21 +42,23 @@ MOST_ITERATIONS, MOST_POINTS = 64, 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Fact:
+class Fact:
     """A part of a block's predicate: ``step * loop + (one of moved) + rest >= 0``.
 
     Attributes:
         block: The block.
         part: The part.
         step: How it moves with the loop.
-        moved: What the loops within add at each of their points.
-        rest: What else there is; a number where there are loops within.
+        inner: The loops within that it moves with, and how.
+        moved: What these add at each of their points.
+        rest: What else there is.
         is_border: Whether it joins a tile with a loop that reduces, or fails at the begin.
     """
 
     block: Block
     part: PrimExpr
     step: int
+    inner: tuple[tuple[For, int], ...]
     moved: tuple[int, ...]
     rest: Poly
     is_border: bool
@@ -66,6 +68,10 @@ class _Fact:
         rest = as_constant(self.rest)
         assert rest is not None
         return tuple(m + self.step * value + rest >= 0 for m in self.moved)
+
+    def room(self, moved: PrimExpr) -> PrimExpr:
+        """What there is, and what loops add."""
+        return Binary("add", to_expr(self.rest), moved)
 
 
 def apart(loop: For, above: Path) -> list[Stmt] | None:
@@ -81,7 +87,7 @@ def apart(loop: For, above: Path) -> list[Stmt] | None:
     begin, extent = number(loop.begin), number(loop.extent)
     if begin is None or not extent or extent > MOST_ITERATIONS:
         return None
-    facts = [f for f in _facts(loop, above) if as_constant(f.rest) is not None]
+    facts = [f for f in facts_of(loop, above) if as_constant(f.rest) is not None]
     if loop.kind != "unrolled":
         facts = [f for f in facts if len(f.moved) > 1]
     if not any(f.is_border or loop.kind == "unrolled" for f in facts):
@@ -106,7 +112,7 @@ def apart(loop: For, above: Path) -> list[Stmt] | None:
 
 
 def _settled(
-    loop: For, facts: Sequence[_Fact], holds: Sequence[tuple[bool, ...]], first: int
+    loop: For, facts: Sequence[Fact], holds: Sequence[tuple[bool, ...]], first: int
 ) -> Stmt:
     """A loop's body in a run of iterations, which the first stands for."""
     changes: list[tuple[Stmt, Stmt]] = []
@@ -127,43 +133,37 @@ def _settled(
 
 def begun_late(loop: For, above: Path) -> For:
     """The loop without its first iterations, where none of its blocks runs."""
-    found = [f for f in _facts(loop, above) if f.moved == (0,) and f.step > 0 and f.is_border]
+    found = [f for f in facts_of(loop, above) if f.moved == (0,) and f.step > 0 and f.is_border]
     doing = computing(loop.body)
     known = known_at(above)
     for fact in found:
-        same = [f for f in found if f.step == fact.step and known.equal(_expr(f), _expr(fact))]
+        same = [
+            f
+            for f in found
+            if f.step == fact.step and known.equal(to_expr(f.rest), to_expr(fact.rest))
+        ]
         if not all(any(f.block is b for f in same) for b in doing):
             continue
-        room = Binary("sub", imm(fact.step - 1), _expr(fact))
+        room = Binary("sub", imm(fact.step - 1), to_expr(fact.rest))
         first = known.simplify(Binary("floordiv", room, imm(fact.step)))
         begin = known.simplify(Binary("max", loop.begin, first))
         end = Binary("add", loop.begin, loop.extent)
         extent = known.simplify(Binary("max", Binary("sub", end, begin), imm(0)))
         if loop.kind == "unrolled" and not (isinstance(extent, Imm) and isinstance(begin, Imm)):
             continue
-        gone = {id(f.part) for f in same}
-        changes: list[tuple[Stmt, Stmt]] = []
-        for block in {f.block: None for f in same}:
-            assert block.predicate is not None
-            kept = [p for p in conjuncts(block.predicate) if id(p) not in gone]
-            changes.append((block, replace(block, predicate=conjunction(kept))))
-        body = replaced(PrimFunc((), loop.body), changes).body
+        body = without_parts(loop.body, [(f.block, f.part) for f in same])
         return begun_late(replace(loop, begin=begin, extent=extent, body=body), above)
     return loop
 
 
-def _expr(fact: _Fact) -> PrimExpr:
-    return to_expr(fact.rest)
-
-
-def _facts(loop: For, above: Path) -> list[_Fact]:
+def facts_of(loop: For, above: Path) -> list[Fact]:
     """What predicates below a loop say of it; nothing where a block there has an init."""
     blocks = blocks_below(loop.body)
     if any(b.init is not None for b in blocks) or not any(depends_on(b, loop) for b in blocks):
         return []
     if loose_statement(loop.body) is not None:
         return []
-    found: list[_Fact] = []
+    found: list[Fact] = []
     for site in sites(loop.body, (*above, loop), lambda b: depends_on(b, loop)):
         assert site.block.predicate is not None
         for part in conjuncts(site.block.predicate):
@@ -173,7 +173,7 @@ def _facts(loop: For, above: Path) -> list[_Fact]:
     return found
 
 
-def _fact(loop: For, site: Site, part: PrimExpr) -> _Fact | None:
+def _fact(loop: For, site: Site, part: PrimExpr) -> Fact | None:
     e = _at_least_zero(part)
     if e is None or any(isinstance(x, Load) for x in walk_prim(e)):
         return None
@@ -182,6 +182,7 @@ def _fact(loop: For, site: Site, part: PrimExpr) -> _Fact | None:
     if not step:
         return None
     inner = [x for x in site.loops if x.var in variables(e)]
+    factors: list[tuple[For, int]] = []
     moves: list[list[int]] = []
     points = 1
     for x in inner:
@@ -190,6 +191,7 @@ def _fact(loop: For, site: Site, part: PrimExpr) -> _Fact | None:
         points *= extent or MOST_POINTS
         if factor is None or begin is None or not extent or points > MOST_POINTS:
             return None
+        factors.append((x, factor))
         moves.append([factor * i for i in range(begin, begin + extent)])
     if variables(to_expr(poly)) & {loop.var, *(x.var for x in site.loops)}:
         return None
@@ -198,7 +200,7 @@ def _fact(loop: For, site: Site, part: PrimExpr) -> _Fact | None:
     kinds = {k for x in (loop, *inner) for k in driven(site.block, x.var)}
     mixed = kinds >= {"S", "R"}
     moved = tuple(sum(p) for p in product(*moves))
-    return _Fact(site.block, part, step, moved, poly, mixed or step > 0)
+    return Fact(site.block, part, step, tuple(factors), moved, poly, mixed or step > 0)
 
 
 def _at_least_zero(part: PrimExpr) -> PrimExpr | None:

@@ -17,6 +17,7 @@ from unity.ir.visit import (
     rewrite_prim,
     stmt_loads,
     substitute_prim,
+    substitute_stmt,
     walk_stmt,
 )
 
@@ -37,7 +38,7 @@ from ...blocks.tree import (
 
 
 @dataclass(frozen=True, slots=True)
-class _Tail:
+class Tail:
     """The loops that are written out in a tile of which only a part lies inside.
 
     Attributes:
@@ -74,48 +75,86 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
         None where the tile is no such.
     """
     tail = _tail_of(loop, above, known)
-    registers = None if tail is None else _registers(loop.body, tail)
+    registers = None if tail is None else registers_of(loop.body, tail)
     if tail is None or registers is None:
         return None
-    parts: list[Stmt] = []
-    names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
-    size, left = 1 << (tail.size - 1).bit_length() - 1, tail.count
+    sizes = halves(tail.size)
     if tail.is_sum:
-        size = 1
-    sizes = [size >> k for k in range(size.bit_length())]
-    if tail.exact and not tail.is_sum:
+        sizes = [1]
+    elif tail.exact:
         sizes = [tail.exact]
-    elif loop.attrs.get(TAIL) == FITTING and not tail.is_sum:
+    elif loop.attrs.get(TAIL) == FITTING:
+        names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
         return _fitting(loop, tail, registers, names, bound)
-    for size in sizes:
-        begin, nth = PrimVar("done"), PrimVar("tile")
-        done = known.simplify(Binary("sub", tail.count, left))
-        many = known.simplify(Binary("floordiv", left, imm(size)))
-        part = Let(
-            begin,
-            Binary("add", done, Binary("mul", nth, imm(size))),
-            _Part(tail, size, begin, registers).stmt(loop.body),
-        )
-        parts.append(renewed(For(nth, imm(0), many, part), names, bound))
-        left = known.simplify(Binary("floormod", left, imm(size)))
-    return sequence(parts)
+    tiers = Tiers(loop.body, tail, registers, known)
+    return sequence(tiers.of(imm(0), tail.count, sizes))
+
+
+def halves(size: int) -> list[int]:
+    """The sizes of tiles that make up fewer rows than `size`: powers of two, down to 1."""
+    most = 1 << (size - 1).bit_length() - 1
+    return [most >> k for k in range(most.bit_length())]
+
+
+class Tiers:
+    """Rows of a tile in smaller ones. It carries the names that are taken."""
+
+    def __init__(
+        self, body: Stmt, tail: Tail, registers: frozenset[Buffer], known: Analyzer
+    ) -> None:
+        self.body, self.tail, self.registers, self.known = body, tail, registers, known
+        self.names, self.bound = {b.name for b in all_blocks(body)}, bound_in(body)
+
+    def of(
+        self,
+        first: PrimExpr,
+        end: PrimExpr,
+        sizes: Sequence[int],
+        inside: Sequence[PrimExpr] | None = None,
+    ) -> list[Stmt]:
+        """Tiles of each size, so many of them as there are rows left for.
+
+        Args:
+            first: The first row.
+            end: The one behind the last.
+            sizes: Of tiles, the largest first.
+            inside: The parts of predicates that hold in these rows; those of the tail. Where they
+                are given, the place of a tile gets no name: of it, addresses in loops over taps
+                take LLVM more registers than of sizes and counters.
+        """
+        known, parts = self.known, list[Stmt]()
+        tail = self.tail if inside is None else replace(self.tail, parts=tuple(inside))
+        left = known.simplify(Binary("sub", end, first))
+        for size in sizes:
+            begin, nth = PrimVar("done"), PrimVar("tile")
+            done = known.simplify(Binary("sub", end, left))
+            many = known.simplify(Binary("floordiv", left, imm(size)))
+            place = Binary("add", done, Binary("mul", nth, imm(size)))
+            part = Part(tail, size, begin, self.registers).stmt(self.body)
+            if inside is None:
+                part = Let(begin, place, part)
+            else:
+                part = substitute_stmt(part, {begin: known.simplify(place)})
+            parts.append(renewed(For(nth, imm(0), many, part), self.names, self.bound))
+            left = known.simplify(Binary("floormod", left, imm(size)))
+        return parts
 
 
 def _fitting(
-    loop: For, tail: _Tail, registers: frozenset[Buffer], names: set[str], bound: set[PrimVar]
+    loop: For, tail: Tail, registers: frozenset[Buffer], names: set[str], bound: set[PrimVar]
 ) -> Stmt:
     """One tile of as many rows as there are."""
     result: Stmt | None = None
     for size in reversed(range(1, tail.size)):
         begin = PrimVar("done")
-        part = Let(begin, imm(0), _Part(tail, size, begin, registers).stmt(loop.body))
+        part = Let(begin, imm(0), Part(tail, size, begin, registers).stmt(loop.body))
         here = renewed(part, names, bound)
         result = IfThen(Compare("eq", tail.count, imm(size)), here, result)
     assert result is not None
     return result
 
 
-def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
+def _tail_of(loop: For, above: Path, known: Analyzer) -> Tail | None:
     """The tail that all blocks below a loop agree on."""
     conditions = [c for c in conditions_of(loop, above) if c.is_hot]
     blocks = [id(b) for b in computing(loop.body)]
@@ -136,7 +175,7 @@ def _tail_of(loop: For, above: Path, known: Analyzer) -> _Tail | None:
     is_sum = any("R" in driven(c.block, v) for c in conditions for v in rows)
     left = {_left(c.part, row, size, known) for c, (row, _) in zip(conditions, whole, strict=True)}
     exact = left.pop() if len(left) == 1 else None
-    return _Tail(rows, size, count, tuple(c.part for c in conditions), is_sum, exact)
+    return Tail(rows, size, count, tuple(c.part for c in conditions), is_sum, exact)
 
 
 def _left(part: PrimExpr, row: For, size: int, known: Analyzer) -> int | None:
@@ -165,7 +204,7 @@ def _rows(c: Condition, known: Analyzer) -> tuple[For, PrimExpr] | None:
     return row, known.simplify(inside)
 
 
-def _registers(body: Stmt, tail: _Tail) -> frozenset[Buffer] | None:
+def registers_of(body: Stmt, tail: Tail) -> frozenset[Buffer] | None:
     """Temporaries of a tile, whose places all move along with its loops; None if some do not."""
     inside = [s.buffer for s in walk_stmt(body) if isinstance(s, Allocate)]
     moved: dict[Buffer, list[int | None]] = {}
@@ -203,10 +242,10 @@ def _step(index: PrimExpr, loops: frozenset[PrimVar]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class Part:
     """A tile of `size` rows of the tail, from the row `begin` on."""
 
-    tail: _Tail
+    tail: Tail
     size: int
     begin: PrimVar
     registers: frozenset[Buffer]
