@@ -117,11 +117,19 @@ def @odd(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { @even(negative(%x))
         migrate(circle)
 
 
-def test_parameters_are_given_to_the_commands(files: tuple[str, str]) -> None:
-    model, params = files
-    for command in ("run", "check", "bench", "compile"):
-        options = [] if command == "compile" else ["--dim", "x_d0=3"]
-        result = CliRunner().invoke(app, [command, model, "--params", params, *options])
+def test_parameters_are_given_to_the_commands(files: tuple[str, str], tmp_path: Path) -> None:
+    model, params = str(tmp_path / "small.relay"), files[1]
+    kinds = "%x: Tensor[(3, 20), float32], %fc.weight: Tensor[(4, 20), float32]"
+    Path(model).write_text(
+        f'#[version = "0.0.5"]\ndef @main({kinds}) {{ nn.dense(%x, %fc.weight) }}\n'
+    )
+    for command, more in (
+        ("run", ()),
+        ("check", ()),
+        ("bench", ("--repeat", "1")),
+        ("compile", ()),
+    ):
+        result = CliRunner().invoke(app, [command, model, "--params", params, *more])
         assert result.exit_code == 0, result.output
     result = CliRunner().invoke(app, ["bench", model, "--vs", "onnxruntime"])
     assert "a peer runs no Relay model" in str(result.exception)
