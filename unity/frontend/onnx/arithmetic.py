@@ -78,8 +78,6 @@ def _mod(node: Node) -> Value:
     if known is not None:
         return known
     a, b = node.tensor(0), node.tensor(1)
-    if node.dtype_of(a).is_float and not fmod:
-        raise node.gap("floats with fmod=0")
     _require_no_zero(node)
     return node.binary("mod" if fmod else "floor_mod", a, b)
 

@@ -65,11 +65,11 @@ def _cast_value(node: Node, target: DType) -> Value:
         return Sizes(value.dims, target)
     x = node.tensor(0)
     if target.kind == "float8":
-        return _to_float8(node, x, target, saturate)
+        return to_float8(node, x, target, saturate)
     return node.cast(x, target)
 
 
-def _to_float8(node: Node, x: Expr, target: DType, saturate: bool) -> Expr:
+def to_float8(node: Node, x: Expr, target: DType, saturate: bool) -> Expr:
     """A cast in which what is too large becomes the largest finite number, if so wanted."""
     if node.dtype_of(x) == target:
         return x

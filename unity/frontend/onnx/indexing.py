@@ -1,4 +1,4 @@
-"""Nodes that pick or move elements: Gather and its kin, Slice, Pad, NonZero, CumSum."""
+"""Nodes that pick or move elements: Gather and its kin, Slice, Pad, Compress, NonZero, CumSum."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from unity.errors import UnityError
 from unity.frontend.sizes import Sizes
 from unity.ir.dims import Dim, always_ge, dim
+from unity.ir.dtype import INT64
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -181,6 +182,34 @@ def _non_zero(node: Node) -> Value:
     return node.op("nonzero", node.tensor(0))
 
 
+def _compress(node: Node) -> Value:
+    """The places of an axis, or of all elements in a row, at which a mask holds."""
+    x, mask = node.tensor(0), node.tensor(1)
+    axis = node.axis(node.int_of("axis", 0), node.rank(0))
+    if node.attribute("axis") is None:
+        x, axis = node.op("reshape", x, (-1,)), 0
+    (length,), extent = node.shape_of(mask), node.shape_of(x)[axis]
+    if not always_ge(extent, length):
+        raise node.symbolic_gap(f"a mask of {length} for {extent} places", length, extent)
+    return node.op("take", x, node.op("reshape", node.op("nonzero", mask), (-1,)), axis=axis)
+
+
+def _reverse_sequence(node: Node) -> Value:
+    """The first places of each sequence of a batch the other way round, by its length."""
+    x, lengths = node.tensor(0), node.tensor(1)
+    shape = node.shape_of(x)
+    over, batch = node.int_of("time_axis", 0), node.int_of("batch_axis", 1)
+    if {over, batch} != {0, 1} or len(shape) < 2:
+        raise UnityError(f"time_axis {over} and batch_axis {batch}; expected 0 and 1, or 1 and 0")
+    steps = node.op("arange", 0, shape[over], 1, dtype=INT64)
+    steps = node.op("reshape", steps, (-1, 1) if over == 0 else (1, -1))
+    ends = node.op("reshape", node.cast(lengths, INT64), (1, -1) if over == 0 else (-1, 1))
+    turned = node.op("subtract", node.op("subtract", ends, steps), node.number(1, ends))
+    places = node.op("where", node.op("less", steps, ends), turned, steps)
+    places = node.op("reshape", places, (*shape[:2], *(1,) * (len(shape) - 2)))
+    return node.op("gather_elements", x, node.op("broadcast_to", places, shape), axis=over)
+
+
 def _cumsum(node: Node) -> Value:
     axis = node.ints(1, "the axis")[0]
     return node.op(
@@ -201,6 +230,8 @@ CONVERTERS: dict[str, Converter] = {
     "ScatterND": _scatter_nd,
     "Slice": _slice,
     "Pad": _pad,
+    "Compress": _compress,
     "NonZero": _non_zero,
+    "ReverseSequence": _reverse_sequence,
     "CumSum": _cumsum,
 }

@@ -75,7 +75,18 @@ def _require_a_window(node: Node, x: Expr, reaches: Sequence[int], pads: Sequenc
 
 
 def _conv(node: Node) -> Value:
-    x, weight = node.tensor(0), node.tensor(1)
+    return convolution(node, node.tensor(0), node.tensor(1), 2)
+
+
+def convolution(node: Node, x: Expr, weight: Expr, bias: int) -> Expr:
+    """The convolution that a node's attributes describe.
+
+    Args:
+        node: The node.
+        x: What is convolved.
+        weight: The kernels.
+        bias: Which input of the node the bias is; 0 for none.
+    """
     shape, kernel_shape = node.shape_of(x), node.shape_of(weight)
     rank = len(shape) - 2
     if rank not in (1, 2, 3):
@@ -98,10 +109,9 @@ def _conv(node: Node) -> Value:
         dilation=dilations,
         groups=node.int_of("group", 1),
     )
-    if not node.has(2):
+    if not bias or not node.has(bias):
         return found
-    bias = node.op("reshape", node.tensor(2), (1, -1, *(1,) * rank))
-    return node.op("add", found, bias)
+    return node.op("add", found, node.op("reshape", node.tensor(bias), (1, -1, *(1,) * rank)))
 
 
 def _conv_transpose(node: Node) -> Value:

@@ -1,52 +1,62 @@
-"""QuantizeLinear and DequantizeLinear, per tensor or per axis, computed in float32."""
+"""QuantizeLinear and DequantizeLinear: per tensor, axis or block, computed in float32."""
 
 from __future__ import annotations
 
 from unity import te
-from unity.ir.dtype import FLOAT32, INT32, UINT8
+from unity.errors import UnityError
+from unity.ir.dims import ceildiv, equal
+from unity.ir.dtype import FLOAT32, INT32, UINT8, DType
 from unity.ir.graph import Expr
 
+from .elementwise import to_float8
 from .node import Converter, Node, Value
 from .tensors import dtype_of
 
 
 def _along(node: Node, value: Expr, x: Expr) -> Expr:
-    """A scale or zero point in the place of the axis it belongs to."""
+    """A scale or zero point in the place of the axis it belongs to, or of the blocks there."""
     axis = node.int_of("axis", 1)
-    shape, rank = node.shape_of(value), len(node.shape_of(x))
+    shape, extents = node.shape_of(value), node.shape_of(x)
     if shape in ((), (1,)):
         return node.op("reshape", value, ()) if shape else value
-    if len(shape) != 1:
-        raise node.gap("blocked quantization")
-    trailing = rank - node.axis(axis, rank) - 1
-    return node.op("reshape", value, (-1, *(1,) * trailing))
+    block = node.int_of("block_size", 0)
+    axis = node.axis(axis, len(extents))
+    if block and len(shape) == len(extents):
+        return _of_blocks(node, value, x, axis, block)
+    if len(shape) != 1 or block:
+        raise UnityError(f"a scale or zero point of shape {shape} for an input of {extents}")
+    return node.op("reshape", value, (-1, *(1,) * (len(extents) - axis - 1)))
 
 
-def _no_blocks(node: Node) -> None:
-    if node.int_of("block_size", 0):
-        raise node.gap("blocked quantization")
+def _of_blocks(node: Node, value: Expr, x: Expr, axis: int, block: int) -> Expr:
+    """Each number as often as its block has places; the last block may have fewer."""
+    extent, blocks = node.shape_of(x)[axis], node.shape_of(value)[axis]
+    if not equal(blocks, ceildiv(extent, block)):
+        raise node.symbolic_gap(f"{blocks} blocks of {block} in {extent}", blocks, extent)
+    found = node.op("repeat", value, repeats=block, axis=axis)
+    if equal(node.shape_of(found)[axis], extent):
+        return found
+    return node.op("strided_slice", found, axes=(axis,), begin=(0,), end=(extent,))
 
 
 def _dequantize(node: Node) -> Value:
-    _no_blocks(node)
     x, scale = node.tensor(0), node.tensor(1)
-    kind = node.dtype_of(scale)
+    kind, narrow = node.dtype_of(scale), node.dtype_of(x)
     code = node.int_of("output_dtype", 0)
-    if not kind.is_float or (code and dtype_of(code, "the attribute 'output_dtype'") != kind):
-        raise node.gap(f"a scale of {kind}, or an output of another dtype than the scale")
-    factor = _along(node, scale, x)
-    if not node.dtype_of(x).is_int or node.dtype_of(x).bits < 8:
-        raise node.gap(f"elements of {node.dtype_of(x)}")
-    wide = node.cast(x, INT32)
+    target = dtype_of(code, "the attribute 'output_dtype'") if code else kind
+    if not kind.is_float or not target.is_float:
+        raise node.gap(f"a scale of {kind}, or a result of {target}")
+    if not narrow.is_int and narrow.kind != "float8":
+        raise node.gap(f"elements of {narrow}")
+    between = INT32 if narrow.is_int else FLOAT32
+    wide = node.cast(x, between)
     if node.has(2):
-        zero = node.cast(_along(node, node.tensor(2), x), INT32)
+        zero = node.cast(_along(node, node.tensor(2), x), between)
         wide = node.op("subtract", wide, zero)
-    return node.op("multiply", node.cast(wide, kind), factor)
+    return node.cast(node.op("multiply", node.cast(wide, kind), _along(node, scale, x)), target)
 
 
 def _quantize(node: Node) -> Value:
-    _no_blocks(node)
-    node.ignore("saturate")  # only matters to float8
     if node.int_of("precision", 0) not in (0, 1):
         raise node.gap("precision other than float32")
     x, scale = node.tensor(0), node.tensor(1)
@@ -55,10 +65,18 @@ def _quantize(node: Node) -> Value:
     zero = _along(node, node.tensor(2), x) if node.has(2) else None
     if zero is not None:
         target = node.dtype_of(zero)
-    if not target.is_int or target.bits not in (8, 16):
-        raise node.gap(f"elements of {target}")
+    saturate = bool(node.int_of("saturate", 1))  # only matters to float8
     factor = node.cast(_along(node, scale, x), FLOAT32)
-    found = node.op("round", node.op("divide", node.cast(x, FLOAT32), factor))
+    found = node.op("divide", node.cast(x, FLOAT32), factor)
+    if target.kind == "float8":
+        return to_float8(node, found, target, saturate)
+    if not target.is_int or target.bits not in (4, 8, 16):
+        raise node.gap(f"elements of {target}")
+    return _rounded(node, found, zero, target)
+
+
+def _rounded(node: Node, x: Expr, zero: Expr | None, target: DType) -> Expr:
+    found = node.op("round", x)
     if zero is not None:
         found = node.op("add", found, node.cast(zero, FLOAT32))
     low, high = te.min_value(target).value, te.max_value(target).value
