@@ -11,6 +11,7 @@ from unity.errors import UnityError
 from unity.ir.equality import first_difference
 from unity.ir.stmt import For, PrimFunc
 from unity.script import parse
+from unity.transform.blocks.tree import all_blocks
 from unity.transform.schedule import Schedule, Trace
 from unity.transform.tensor import lowering
 
@@ -103,6 +104,34 @@ def main(x: f32[Buffer, 9], s: f32[Buffer, 1], q: f32[Buffer, 1], y: f32[Buffer,
     sch.fuse_siblings(*(sch.get_loops(name)[0] for name in ("sum", "squares", "copy")))
     assert_same(before, sch.func, {})
     assert_same(before, after(sch.func, *lowering()), {})
+
+
+def test_what_a_later_loop_needs_comes_first() -> None:
+    """Sums that begin between two loops begin before the one loop."""
+    before = parsed("""
+n = dim("n")
+@script.prim_func
+def main(x: f32[Buffer, n], y: f32[Buffer, n], s: f32[Buffer, 1]) -> None:
+    for i in range(n):
+        with T.block("copy"):
+            vi = T.axis.spatial(n, i)
+            y[vi] = x[vi] * 2.0
+    for i in range(n):
+        with T.block("sum"):
+            vi = T.axis.reduce(n, i)
+            with T.init():
+                s[0] = 0.0
+            s[0] += y[vi]
+""")
+    sch = Schedule(before)
+    loops = sch.get_loops("copy")[0], sch.get_loops("sum")[0]
+    with pytest.raises(UnityError, match="may be empty"):
+        sch.fuse_siblings(*loops)
+    sch.decompose_reduction("sum", loops[1])
+    sch.fuse_siblings(*loops)
+    assert [b.name for b in all_blocks(sch.func.body)] == ["sum_init", "copy", "sum"]
+    for n in (0, 1, 5):
+        assert_same(before, sch.func, {"n": n})
 
 
 def test_what_earlier_iterations_made() -> None:

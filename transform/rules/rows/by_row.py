@@ -121,20 +121,14 @@ def _lay_out(sch: Schedule, found: Rows, how: RowSteps, results: Results, *, sha
         row = sch.fuse(*sch.get_loops(blocks[0])[:depth])
     steps = steps_of(group)
     fetching, parts = None if shared else busiest(steps), dict(names)
-    ends: list[LoopRef] = []
     for at, stages in enumerate(steps):
         if isinstance(stages, tuple):
             pieces = _pieces(sch, found, how, stages) if shared else 1
-            step, is_cut = walk(
-                sch, found, how, row, stages, parts, fetches=at == fetching, pieces=pieces
-            )
-            ends += [step] if is_cut else []
+            walk(sch, found, how, row, stages, parts, fetches=at == fetching, pieces=pieces)
     count = number(product([a.extent for a in group.rows]))
     cost = cost_of([s for s in group.stages if not group.is_scalar(s)])
     if not shared and (count is None or count * (found.size or how.grain) * cost > how.grain):
         sch.parallel(row)
-    for step in ends:
-        sch.peel(step, 0, 1)
 
 
 def _pieces(sch: Schedule, found: Rows, how: RowSteps, stages: Sequence[Nest]) -> int:

@@ -94,7 +94,7 @@ def walk(
     *,
     fetches: bool,
     pieces: int,
-) -> tuple[LoopRef, bool]:
+) -> None:
     """One pass over a row: the stages' loops made one, in vectors.
 
     Args:
@@ -106,9 +106,6 @@ def walk(
         parts: The blocks that walk rows; those that have the partial sums of a step are put there.
         fetches: Whether the pass asks for what rows to come read.
         pieces: Of a row, which threads share.
-
-    Returns:
-        The loop over steps, and whether the last one is cut short.
     """
     unroll = how.costly_vectors if is_costly(stages) else how.vectors
     unroll = min(unroll, found.vectors or unroll)
@@ -150,8 +147,6 @@ def walk(
         sch.parallel(around)
     if found.vectors is not None and found.vectors <= max(DIRECT, unroll):
         sch.unroll(step)
-        return step, False
-    return step, bool((found.length or 0) % wide)
 
 
 def _in_pieces(
