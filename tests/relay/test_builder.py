@@ -176,3 +176,14 @@ def test_mistakes_are_told(build: Callable[[Any], Any], message: str) -> None:
 def test_a_mistake_names_the_line_of_the_script() -> None:
     with pytest.raises(UnityError, match=r"test_builder\.py:\d+"):
         relay.nn.relu(relay.var("x", shape=(2,)), 1, 2)
+
+
+def test_modules_of_tvm_are_found_or_refused_by_name() -> None:
+    assert relay.expr_functor.ExprMutator is relay.ExprMutator
+    assert relay.ty.TensorType is relay.TensorType
+    assert relay.expr.Call is relay.Call
+    assert relay.build_module.create_executor is relay.create_executor
+    with pytest.raises(UnityError, match=r"relay\.quantize is not there"):
+        relay.quantize.quantize(None)
+    with pytest.raises(UnityError, match=r"unity\.rewrite_rule"):
+        relay.dataflow_pattern.is_op("add")

@@ -14,6 +14,8 @@ from __future__ import annotations
 import typing
 from importlib import import_module
 
+from unity.errors import UnityError
+
 _HOMES = {
     "expr": (
         "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
@@ -41,6 +43,23 @@ _MODULES = (
     "tvm",
     "vm",
 )
+_ALIASES = {
+    "build_module": "building",
+    "expr": "expr",
+    "expr_functor": "functor",
+    "function": "expr",
+    "ty": "types",
+}
+"""Modules of TVM's, and ours that hold the same names."""
+_REFUSED = {
+    "backend": "nothing of TVM's lowering is there; unity.pipeline holds the passes",
+    "collage": "resolve='measure' chooses who computes what",
+    "dataflow_pattern": "unity.rewrite_rule(before, after) finds and replaces, and checks it; "
+    "unity.transform.pattern finds",
+    "prelude": "texts that name types of the prelude have them by relay.parse",
+    "quantize": "models are quantized elsewhere; qnn operators are read",
+}
+"""What scripts may ask for and there is not, with what to do instead."""
 _FOUND = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -51,6 +70,10 @@ def __getattr__(name: str) -> typing.Any:
         return getattr(import_module(f".{_FOUND[name]}", __name__), name)
     if name in _MODULES:
         return import_module(f".{name}", __name__)
+    if name in _ALIASES:
+        return import_module(f".{_ALIASES[name]}", __name__)
+    if name in _REFUSED:
+        raise UnityError(f"relay.{name} is not there", hint=_REFUSED[name])
     root = import_module(".operators", __name__).ROOT
     return root if name == "op" else getattr(root, name)
 
