@@ -45,8 +45,8 @@ def compacted(func: PrimFunc, buffer: Buffer, *, without_still: bool = False) ->
             loop in it tells.
     """
     path = path_to(func.body, lambda s: isinstance(s, Allocate) and s.buffer is buffer)
-    if path is None or any(isinstance(s, Block) for s in path):
-        return func  # inside a block the loops around are not seen
+    if path is None:
+        return func
     allocation = path[-1]
     assert isinstance(allocation, Allocate)
     users = _users(allocation.body, buffer, ())
@@ -209,12 +209,17 @@ def _moved(
     A dimension without a begin is gone.
     """
 
+    def from_begin(index: PrimExpr, begin: PrimExpr) -> PrimExpr:
+        if is_zero(begin):
+            return index
+        over_axes = known.simplify(Binary("sub", index, begin))
+        if not variables(over_axes) & variables(begin):
+            return over_axes
+        return known.simplify(Binary("sub", substitute_prim(index, axes), begin))
+
     def place(indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
-        return tuple(
-            i if is_zero(begin) else known.simplify(Binary("sub", substitute_prim(i, axes), begin))
-            for i, begin in zip(indices, begins, strict=True)
-            if begin is not None
-        )
+        pairs = zip(indices, begins, strict=True)
+        return tuple(from_begin(i, begin) for i, begin in pairs if begin is not None)
 
     def on_expr(e: PrimExpr) -> PrimExpr:
         e = map_prim(e, on_expr)

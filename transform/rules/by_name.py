@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
@@ -41,7 +42,10 @@ def lay_out(
     """
     if rule not in NAMES:
         raise illegal("lay_out, argument 1 'rule'", f"no rule {rule!r}", ", ".join(NAMES))
-    place = _scope(func.body, blocks)
+    path = path_to(func.body, lambda s: isinstance(s, Block) and s.name in blocks) or (func.body,)
+    place = scope_path(path)[0]
+    if any(isinstance(s, Block) for s in path[:-1]):
+        target = replace(target, threads=1)  # they have what is around the block
     temporaries, stages = opened(place)
     begin, end = _place(stages, blocks)
     found = _found(rule, stages, begin, set(temporaries), target)
@@ -56,12 +60,6 @@ def lay_out(
     rest = (*stages[:begin], done, *stages[end:])
     body = rest[0] if len(rest) == 1 else Seq(rest)
     return Outcome(replaced(func, [(place, with_temporaries(temporaries, body))]))
-
-
-def _scope(body: Stmt, blocks: Sequence[str]) -> Stmt:
-    """The version of a kernel's body, or the body of a block, that holds blocks."""
-    path = path_to(body, lambda s: isinstance(s, Block) and s.name in blocks)
-    return body if path is None else scope_path(path)[0]
 
 
 def _place(stages: Sequence[Stmt], blocks: Sequence[str]) -> tuple[int, int]:

@@ -74,8 +74,8 @@ class Found:
         stmt: The stages as it lays them out.
         steps: Where it does so by steps of a schedule, what takes them, given the names of each
             stage's blocks: the first, and those behind it that it does in its write-back.
-        take: The same on a stage whose sums are parted from the block that takes them, given the
-            name of that one; None where it takes several stages.
+        take: The same on stages whose sums are parted from the blocks that take them: the last of
+            each stage's names.
         with_: The same with other decisions; refuses those that are not legal.
         refused: Why one of the steps is not known to be legal here, if so.
         passed: What rules before it would have taken the stages, and which of their steps is not
@@ -88,7 +88,7 @@ class Found:
     legal: Callable[[], Neighbourhood]
     stmt: Callable[[], Stmt]
     steps: Callable[[Schedule, Sequence[Names]], None] | None
-    take: Callable[[Schedule, str], None] | None
+    take: Callable[[Schedule, Sequence[Names]], None] | None
     with_: Callable[[Mapping[str, int]], Found]
     refused: str | None = None
     passed: tuple[str, ...] = ()
@@ -165,9 +165,9 @@ class Steps(Generic[R, D]):
 
         return on_blocks
 
-    def on_parted(self, roles: R, decisions: D) -> Callable[[Schedule, str], None]:
+    def on_parted(self, roles: R, decisions: D) -> Callable[[Schedule, Sequence[Names]], None]:
         """What takes them where a reduction is parted already."""
-        return lambda sch, stores: self.take(sch, roles, decisions, stores)
+        return lambda sch, blocks: self.take(sch, roles, decisions, blocks[-1][-1])
 
     def stmt(self, roles: R, decisions: D, target: Target, *, proven: bool = True) -> Stmt:
         """The stage laid out, by itself.
@@ -225,6 +225,15 @@ class GroupSteps(Generic[R, D]):
                 for nest, (first, *behind) in zip(self.nests(roles), names, strict=True)
                 if nest.reduction is not None
             }
+            self.take(sch, roles, decisions, results)
+
+        return taken
+
+    def on_parted(self, roles: R, decisions: D) -> Callable[[Schedule, Sequence[Names]], None]:
+        """What takes them where reductions are parted already."""
+
+        def taken(sch: Schedule, names: Sequence[Names]) -> None:
+            results = {first: last for first, *_, last in (n for n in names if len(n) > 1)}
             self.take(sch, roles, decisions, results)
 
         return taken
@@ -288,7 +297,7 @@ class Rule(Generic[S, R, D]):
             partial(self.legal, roles, decisions, target),
             cache(partial(write, roles, decisions, target)),
             None if self.steps is None else self.steps.on(roles, decisions),
-            self.steps.on_parted(roles, decisions) if isinstance(self.steps, Steps) else None,
+            None if self.steps is None else self.steps.on_parted(roles, decisions),
             partial(self._with, roles, decisions, target),
         )
 

@@ -158,8 +158,9 @@ def schedule_slabs(sch: Schedule, found: Slabs, how: SlabSize, results: Results)
     sch.set_scope(first.name, 0, "local")
     for name in blocks[:-1]:
         sch.store_at(name, 0, slabs[-1])
-        sch.compact_buffer(name, 0)
     slab = sch.blockize_body(slabs[-1])
+    for name in blocks[:-1]:
+        sch.compact_buffer(name, 0)
     steps = () if second.reduction is None else second.reduction.axes
     work = product([a.extent for a in (*second.axes[len(axes) :], *steps)])
     share(sch, slabs, product([a.extent for a in axes]), work, how.grain)

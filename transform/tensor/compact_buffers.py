@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from unity.ir.module import IRModule
-from unity.ir.stmt import Allocate, Block, PrimFunc
-from unity.ir.visit import walk_stmt
+from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Stmt
+from unity.ir.visit import stmt_children, walk_stmt
 
 from ..blocks.compaction import compacted
 from ..passes import Context, Pass, Sight
@@ -69,6 +69,14 @@ def compact(func: PrimFunc) -> PrimFunc:
     """The prim func with its temporaries compacted; itself if none can be."""
     if not any(isinstance(s, Block) for s in walk_stmt(func.body)):
         return func
-    for buffer in [s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate)]:
+    for buffer in _seen(func.body):
         func = compacted(func, buffer)
     return func
+
+
+def _seen(s: Stmt) -> list[Buffer]:
+    """The temporaries outside blocks: inside of one the loops around are not seen."""
+    if isinstance(s, Block):
+        return []
+    here = [s.buffer] if isinstance(s, Allocate) else []
+    return here + [b for child in stmt_children(s) for b in _seen(child)]

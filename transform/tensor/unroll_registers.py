@@ -75,19 +75,32 @@ class UnrollRegisters(Pass):
         ]
         if not small:
             return func
-        return with_body(func, self._marked(func.body, _drivers(func.body, small, {}), 1))
+        drivers = _drivers(func.body, small, {})
+        return with_body(func, self._marked(func.body, drivers)[0])
 
-    def _marked(self, s: Stmt, drivers: set[PrimVar], around: int) -> Stmt:
+    def _marked(self, s: Stmt, drivers: set[PrimVar]) -> tuple[Stmt, int]:
+        """The statement with loops marked, and how often what is innermost is written out.
+
+        Inner loops first: what is allocated within the outer ones is in registers at least.
+        """
         if isinstance(s, For) and INSTRUCTION in s.attrs:
-            return s
+            return s, 1
+        most = 1
+
+        def below(x: Stmt) -> Stmt:
+            nonlocal most
+            new, count = self._marked(x, drivers)
+            most = max(most, count)
+            return new
+
+        s = map_stmt(s, below, lambda e: e)
         if isinstance(s, For) and s.kind in ("serial", "unrolled") and s.var in drivers:
             match s.extent:
-                case Imm(int() as extent) if extent * around <= self.limit:
-                    body = self._marked(s.body, drivers, extent * around)
-                    return replace(s, kind="unrolled", body=body)
+                case Imm(int() as extent) if extent * most <= self.limit:
+                    return replace(s, kind="unrolled"), extent * most
                 case _:
                     pass
-        return map_stmt(s, lambda x: self._marked(x, drivers, around), lambda e: e)
+        return s, most
 
 
 def _bytes(buffer: Buffer) -> float:

@@ -32,6 +32,7 @@ from unity.ir.stmt import (
     Allocate,
     Assert,
     Block,
+    BlockAxis,
     Buffer,
     Evaluate,
     For,
@@ -143,11 +144,31 @@ def _block_accesses(block: Block) -> _Access:
     access = _Access()
     access.load(block.predicate, *(axis.value for axis in block.axes))
     bound = {axis.var: axis.value for axis in block.axes}
-    outer = [r for r in block.reads if r.buffer not in block.allocations]
-    access.reads += [_replaced(r, bound) for r in outer]
-    outer = [r for r in block.writes if r.buffer not in block.allocations]
-    access.writes += [_replaced(r, bound) for r in outer]
+    cut = [
+        For(a.var, a.domain.begin, a.domain.extent, block) for a in block.axes if _is_cut(a, block)
+    ]
+    for found, own in ((access.reads, block.reads), (access.writes, block.writes)):
+        for region in own:
+            if region.buffer in block.allocations:
+                continue
+            for axis in cut:  # its loops may go past the end of its domain
+                region = _widen(region, axis)
+            found.append(_replaced(region, bound))
     return access
+
+
+def _is_cut(axis: BlockAxis, block: Block) -> bool:
+    """Whether a block's predicate is about what drives an axis."""
+    if block.predicate is None or isinstance(axis.value, PrimVar):
+        return False
+    return any(_mentions(block.predicate, v) for v in _variables(axis.value))
+
+
+def _variables(expr: PrimExpr) -> Iterator[PrimVar]:
+    if isinstance(expr, PrimVar):
+        yield expr
+    for part in _parts(expr):
+        yield from _variables(part)
 
 
 def _loads(expr: PrimExpr) -> Iterator[Load]:

@@ -12,10 +12,12 @@ from tests.transform.tensor.kernels import KERNELS, Kernel, after, assert_same
 from tests.transform.tensor.mangle import mangled
 from unity.ir.stmt import Block, For, PrimFunc
 from unity.ir.visit import walk_stmt
+from unity.script import parse
 from unity.transform.tensor import (
     FlattenBuffers,
     LowerBlocks,
     SimplifyTir,
+    UnrollRegisters,
     lowering,
 )
 
@@ -45,3 +47,30 @@ def test_loops_of_any_kind_lower_to_the_same_values(kernel: Kernel, random: Rand
     assert {s.kind for s in loops} <= {"serial", "parallel"}
     inside = [x for s in loops if s.kind == "parallel" for x in walk_stmt(s.body)]
     assert not any(isinstance(x, For) and x.kind == "parallel" for x in inside)
+
+
+def test_inner_loops_that_index_registers_are_written_out_first() -> None:
+    """All of them were 96 iterations: the outer one stays, for `total` is no register then."""
+    func = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 6, 16], c: f32[Buffer, 6, 16]) -> None:
+    total = T.alloc((6,), "float32", scope="local")
+    for i in range(6):
+        with T.block("first"):
+            vi = T.axis.spatial(6, i)
+            total[vi] = a[vi, 0]
+    for i in range(6):
+        t = T.alloc((16,), "float32", scope="local")
+        for j in range(16):
+            with T.block("add"):
+                vi, vj = T.axis.remap("SS", i, j)
+                t[vj] = a[vi, vj] + total[vi]
+        for j in range(16):
+            with T.block("copy"):
+                vi, vj = T.axis.remap("SS", i, j)
+                c[vi, vj] = t[vj]
+""").prim_funcs()["main"]
+    done = after(func, UnrollRegisters())
+    kinds = [s.kind for s in walk_stmt(done.body) if isinstance(s, For)]
+    assert kinds == ["unrolled", "serial", "unrolled", "unrolled"]
+    assert_same(func, done, {})

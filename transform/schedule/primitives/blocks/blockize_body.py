@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from unity.ir.prim_expr import PrimVar
+from unity.arith import Analyzer
+from unity.arith.region import extremes
+from unity.ir.prim_expr import Binary, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt
 from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
 
@@ -18,6 +20,8 @@ from ....blocks.tree import (
     block_path,
     blocks_below,
     illegal,
+    is_zero,
+    known_above,
     loop_path,
     loops_of,
     replaced,
@@ -33,8 +37,8 @@ WHERE = "blockize_body, argument 1 'loop'"
 def blockize_body(func: PrimFunc, var: PrimVar) -> Outcome:
     """A block around all that an iteration of a loop does, whose axes are the loops around.
 
-    What is inside is a kernel of its own: its loops are those within the block, axes that stand
-    still there are gone, and steps on it do not see what is around.
+    What is inside is a kernel of its own: its loops are those within the block, axes count from
+    where the loops around stand (those that stand still are gone), and steps do not see these.
 
     Args:
         func: The prim func.
@@ -99,7 +103,10 @@ def blockize_body(func: PrimFunc, var: PrimVar) -> Outcome:
     )
     at: Values = {x.var: a.var for x, a in zip(loops, axes, strict=True)}
     around = [a.var for a in axes]
-    body = _within(substitute_stmt(loop.body, at), around)
+    known = known_above(path)
+    for axis in axes:
+        known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+    body = _within(substitute_stmt(loop.body, at), around, known)
     name = unique(f"{inside[-1].name}_o", {b.name for b in all_blocks(func.body)})
     whole = with_regions(Block(name, axes, (), (), body))
     done = replaced(func, [(loop, replace(loop, body=whole))])
@@ -109,35 +116,43 @@ def blockize_body(func: PrimFunc, var: PrimVar) -> Outcome:
     return Outcome(checked(done, WHERE), blocks=(name,))
 
 
-def _within(s: Stmt, around: Sequence[PrimVar]) -> Stmt:
-    """The body of a block over some axes: blocks in it lose theirs that no loop moves."""
+def _within(s: Stmt, around: Sequence[PrimVar], known: Analyzer) -> Stmt:
+    """The body of a block over some axes: the axes of blocks in it count from where these stand."""
 
-    def go(x: Stmt, moving: frozenset[PrimVar]) -> Stmt:
+    def go(x: Stmt, loops: tuple[For, ...]) -> Stmt:
         match x:
             case For():
-                below = moving | {x.var}
-                return map_stmt(x, lambda y: go(y, below), lambda e: e)
+                return map_stmt(x, lambda y: go(y, (*loops, x)), lambda e: e)
             case Block():
-                return with_regions(_without_still(x, moving), around)
+                return with_regions(_from_there(x, loops, around, known), around)
             case _:
-                return map_stmt(x, lambda y: go(y, moving), lambda e: e)
+                return map_stmt(x, lambda y: go(y, loops), lambda e: e)
 
-    return go(s, frozenset())
+    return go(s, ())
 
 
-def _without_still(block: Block, moving: frozenset[PrimVar]) -> Block:
-    still: Values = {
-        a.var: a.value for a in block.axes if a.kind == "S" and not variables(a.value) & moving
-    }
-    axes = tuple(
-        replace(
-            a,
-            domain=Range(
-                substitute_prim(a.domain.begin, still), substitute_prim(a.domain.extent, still)
-            ),
-        )
-        for a in block.axes
-        if a.var not in still
-    )
-    init = None if block.init is None else substitute_stmt(block.init, still)
-    return replace(block, axes=axes, body=substitute_stmt(block.body, still), init=init)
+def _from_there(
+    block: Block, loops: Sequence[For], around: Sequence[PrimVar], known: Analyzer
+) -> Block:
+    """A block whose spatial axes say what the loops within do; those that none moves are gone."""
+    here: Values = {x.var: x.begin for x in loops}
+    over = {x.var: Range(x.begin, x.extent) for x in loops}
+    values: Values = {}
+    axes: list[BlockAxis] = []
+    for axis in block.axes:
+        base = known.simplify(substitute_prim(axis.value, here))
+        if axis.kind != "S" or (variables(axis.value) & here.keys() and is_zero(base)):
+            axes.append(axis)
+            continue
+        rest = known.simplify(Binary("sub", axis.value, base))
+        ends = extremes(rest, over, known) if variables(rest) <= here.keys() else None
+        if not variables(axis.value) & here.keys():
+            values[axis.var] = axis.value
+        elif ends is None or not is_zero(ends[0]):
+            axes.append(axis)
+        else:
+            extent = known.simplify(Binary("add", ends[1], imm(1)))
+            values[axis.var] = Binary("add", base, axis.var)
+            axes.append(replace(axis, domain=Range(imm(0), extent), value=rest))
+    init = None if block.init is None else substitute_stmt(block.init, values)
+    return replace(block, axes=tuple(axes), body=substitute_stmt(block.body, values), init=init)

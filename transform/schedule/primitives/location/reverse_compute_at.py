@@ -108,7 +108,8 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
                 raise illegal(where, f"{buffer.name!r} is complete only after {each.var.name!r}")
     for other in loaded(block) - {buffer for _, buffer in sources} - {output}:
         for access in accesses(func, other, path)[0]:
-            shared = [s for s in loops_of(access.path) if any(s is x for x in target)]
+            around = loops_of(scope_path(target))
+            shared = [s for s in access.path if any(s is x for x in around)]
             if access.order > first or shared:
                 raise illegal(where, f"{other.name!r}, which it reads, is made too late")
     site, ranges = site_of(path), dict[PrimVar, Range]()

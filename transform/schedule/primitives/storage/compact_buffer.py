@@ -20,7 +20,7 @@ def compact_buffer(func: PrimFunc, name: str, index: int) -> Outcome:
     Args:
         func: The prim func.
         name: A block.
-        index: Which of its writes: to a temporary, which is in no other block.
+        index: Which of its writes: to a temporary.
 
     Raises:
         UnityError: There is no such write.

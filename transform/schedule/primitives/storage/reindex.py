@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith.iter_map import detect
@@ -120,7 +120,8 @@ def by_axes(
     if not 0 <= index < len(regions):
         raise illegal(where, f"{name!r} has {len(regions)} {kind}s, got {index}")
     buffer = regions[index].buffer
-    place = _place(where, func, block, buffer, which)
+    outer = {a.var for s in path[:-1] if isinstance(s, Block) for a in s.axes}
+    place = _place(where, func, block, buffer, which, outer)
     axes = [a for a in block.axes if any(a.var in variables(i) for i in place)]
     top = top_of(path)
     refuse_shifting(where, func, path)
@@ -158,7 +159,12 @@ def by_axes(
 
 
 def _place(
-    where: str, func: PrimFunc, block: Block, buffer: Buffer, which: int | None
+    where: str,
+    func: PrimFunc,
+    block: Block,
+    buffer: Buffer,
+    which: int | None,
+    outer: Collection[PrimVar],
 ) -> tuple[PrimExpr, ...]:
     found: dict[tuple[PrimExpr, ...], None] = {}
     for s in walk_stmt(block):
@@ -173,6 +179,7 @@ def _place(
                 }
             )
     known = {a.var for a in block.axes} | {p for p in func.params if isinstance(p, PrimVar)}
+    known |= {*outer}
     places = list(found)
     if which is not None:
         if not 0 <= which < len(places):
