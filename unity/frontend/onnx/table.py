@@ -22,6 +22,7 @@ from . import (
     reductions,
     reshape,
     resize,
+    sampling,
     scan,
     shaping,
     sorting,
@@ -50,6 +51,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     reductions.CONVERTERS,
     reshape.CONVERTERS,
     resize.CONVERTERS,
+    sampling.CONVERTERS,
     shaping.CONVERTERS,
     sorting.CONVERTERS,
 )

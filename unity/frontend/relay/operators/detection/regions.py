@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
-
 import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.frontend.sampling import Reading, axes_last, grid_sample, read_between
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
 
@@ -18,151 +15,15 @@ from ..elementwise import half_away
 from ..layouts import transform
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """How a map is read at places that are no pixels.
-
-    Attributes:
-        method: "nearest", "bilinear" or "bicubic".
-        padding: What is beyond its edges: "zeros", "border" or "reflection".
-        aligned: Whether what is reflected turns at the middle of a pixel, not at its edge.
-    """
-
-    method: str
-    padding: str
-    aligned: bool = True
-
-
-def _axes_last(c: RelayCall, x: Expr) -> Expr:
-    """A map of the layout ``NC...`` with its channels last, as gathers read it."""
-    rank = len(c.shape_of(x))
-    return c.op("permute_dims", x, axes=(0, *range(2, rank), 1))
-
-
-def _read(
-    c: RelayCall, x: Expr, image: Expr, at: Sequence[Expr], extents: Sequence[int], how: _Reading
-) -> Expr:
-    """Elements of a map, channels last: ``x[image, at...]`` of the shape of the places, channels.
-
-    Args:
-        c: The call.
-        x: The map, of shape (batch, extents..., channels).
-        image: Which of the batch; broadcasts with the places.
-        at: Coordinates in pixels along each axis, all of one shape.
-        extents: The map's.
-        how: How it is read.
-    """
-    if how.method != "bicubic":
-        at = [_inside(c, v, e, how) for v, e in zip(at, extents, strict=True)]
-    taps = [_taps(c, v, how.method) for v in at]
-    total: Expr | None = None
-    for chosen in product(*taps):
-        places = [_integer(c, p, e, how) for (p, _), e in zip(chosen, extents, strict=True)]
-        value = _gathered(c, x, image, [p for p, _ in places])
-        weight: Expr | None = None
-        for (_, w), (_, inside) in zip(chosen, places, strict=True):
-            for factor in (w, inside):
-                if factor is not None:
-                    weight = factor if weight is None else c.op("multiply", weight, factor)
-        if weight is not None:
-            wide = c.op("reshape", weight, (*c.shape_of(weight), 1))
-            value = c.op("multiply", value, wide)
-        total = value if total is None else c.op("add", total, value)
-    assert total is not None
-    return total
-
-
-def _taps(c: RelayCall, at: Expr, method: str) -> list[tuple[Expr, Expr | None]]:
-    """Pixels around a coordinate, with their weights."""
-    if method == "nearest":
-        return [(c.op("round", at), None)]
-    base = c.op("floor", at)
-    t = c.op("subtract", at, base)
-    if method == "bilinear":
-        return [(base, c.op("subtract", 1.0, t)), (c.op("add", base, 1.0), t)]
-    if method != "bicubic":
-        raise c.gap(f"method={method!r}")
-    far = (3.0, -6.0, 3.75, -0.75)  # of 1, d, d^2, d^3 for distances of 1 to 2
-    near = (1.0, 0.0, -2.25, 1.25)
-    found: list[tuple[Expr, Expr | None]] = []
-    for step, poly in ((-1, far), (0, near), (1, near), (2, far)):
-        d = c.op("subtract", t, float(step)) if step <= 0 else c.op("subtract", float(step), t)
-        found.append((c.op("add", base, float(step)), _polynomial(c, d, poly)))
-    return found
-
-
-def _polynomial(c: RelayCall, d: Expr, coefficients: Sequence[float]) -> Expr:
-    found: Expr = c.number(coefficients[-1], d)
-    for coefficient in reversed(coefficients[:-1]):
-        found = c.op("add", c.op("multiply", found, d), coefficient)
-    return found
-
-
-def _inside(c: RelayCall, at: Expr, extent: int, how: _Reading) -> Expr:
-    """A coordinate moved into a map, where its padding does so."""
-    match how.padding:
-        case "zeros":
-            return at
-        case "border":
-            return c.op("clip", at, min=0.0, max=float(extent - 1))
-        case "reflection":
-            low, span = (0.0, extent - 1) if how.aligned else (-0.5, extent)
-            if span == 0:
-                return c.op("zeros_like", at)
-            away = c.op("abs", c.op("subtract", at, low))
-            period = c.op("floor_mod", away, 2.0 * span)
-            back = c.op("minimum", period, c.op("subtract", 2.0 * span, period))
-            return c.op("clip", c.op("add", back, low), min=0.0, max=float(extent - 1))
-        case _:
-            raise c.gap(f"padding_mode={how.padding!r}")
-
-
-def _integer(c: RelayCall, at: Expr, extent: int, how: _Reading) -> tuple[Expr, Expr | None]:
-    """A pixel's index, and 0 in place of it if it is outside and that means zeros."""
-    if how.method == "bicubic":
-        at = _inside(c, at, extent, how)
-    last = float(extent - 1)
-    found = c.cast(c.op("clip", at, min=0.0, max=last), INT64)
-    if how.padding != "zeros":
-        return found, None
-    above, below = c.op("greater_equal", at, 0.0), c.op("less_equal", at, last)
-    return found, c.cast(c.op("logical_and", above, below), c.dtype_of(at))
-
-
-def _gathered(c: RelayCall, x: Expr, image: Expr, places: Sequence[Expr]) -> Expr:
-    shape = c.shape_of(places[0])
-    first = c.op("broadcast_to", c.cast(image, INT64), shape)
-    return c.op("gather_nd", x, c.op("stack", [first, *places], axis=len(shape)))
-
-
-def _numbers(c: RelayCall, count: int, rank: int) -> Expr:
-    """The numbers of a batch's images, to be broadcast."""
-    return Constant(np.arange(count).reshape(count, *(1,) * (rank - 1)))
-
-
 def _grid_sample(c: RelayCall) -> Expr:
     """A map read at the places of a grid, whose corners are -1 and 1."""
     x, grid, layout = c.tensor(0), c.tensor(1), c.text("layout")
     if layout not in ("NCHW", "NCDHW"):
         raise c.gap(f"layout={layout!r}")
-    aligned = c.flag("align_corners")
-    how = _Reading(c.text("method"), c.text("padding_mode"), aligned)
-    batch, _, *extents = c.extents(x, "a map read between its pixels")
-    if how.method == "bicubic" and len(extents) != 2:
-        raise c.gap("method='bicubic' of a volume")
-    at: list[Expr] = []
-    for axis, extent in enumerate(reversed(extents)):  # a grid's first coordinate is x
-        v = c.op("take", grid, Constant(np.array(axis, np.int64)), axis=1)
-        v = c.op("add", v, 1.0)
-        if aligned:
-            v = c.op("multiply", v, (extent - 1) / 2)
-        else:
-            v = c.op("divide", c.op("subtract", c.op("multiply", v, float(extent)), 1.0), 2.0)
-        at.insert(0, v)
-    image = _numbers(c, batch, len(extents) + 1)
-    found = _read(c, _axes_last(c, x), image, at, extents, how)
-    rank = len(extents) + 2
-    return c.op("permute_dims", found, axes=(0, rank - 1, *range(1, rank - 1)))
+    axes = range(len(c.shape_of(x)) - 2)
+    along = [c.op("take", grid, Constant(np.array(axis, np.int64)), axis=1) for axis in axes]
+    how = Reading(c.text("method"), c.text("padding_mode"), c.flag("align_corners"))
+    return grid_sample(c, x, along, how)
 
 
 def _crop_and_resize(c: RelayCall) -> Expr:
@@ -188,12 +49,12 @@ def _crop_and_resize(c: RelayCall) -> Expr:
         at.append(c.op("broadcast_to", c.op("reshape", along, shape), (count, height, width)))
     image = c.op("reshape", c.tensor(2), (count, 1, 1))
     if method in ("nearest_neighbor", "nearest"):
-        how, places = _Reading("nearest", "border"), [half_away(c, v) for v in at]
+        how, places = Reading("nearest", "border"), [half_away(c, v) for v in at]
     elif method == "bilinear":
-        how, places = _Reading("bilinear", "border"), at
+        how, places = Reading("bilinear", "border"), at
     else:
         raise c.gap(f"method={method!r}")
-    found = c.cast(_read(c, _axes_last(c, x), image, places, extents, how), kind)
+    found = c.cast(read_between(c, axes_last(c, x), image, places, extents, how), kind)
     for v, extent in zip(at, extents, strict=True):
         beyond = c.op("logical_or", c.op("less", v, 0.0), c.op("greater", v, float(extent - 1)))
         beyond = c.op("reshape", beyond, (count, height, width, 1))
@@ -238,7 +99,7 @@ def _roi_align(c: RelayCall) -> Expr:
         at.append(c.op("broadcast_to", c.op("reshape", along, shape), whole))
     assert outside is not None
     image = c.op("reshape", c.cast(_coordinate(c, rois, 0), INT64), (count, 1, 1))
-    read = _read(c, _axes_last(c, x), image, at, extents, _Reading("bilinear", "border"))
+    read = read_between(c, axes_last(c, x), image, at, extents, Reading("bilinear", "border"))
     read = c.op("where", c.op("reshape", outside, (*whole, 1)), c.number(0, read), read)
     split = c.op("reshape", read, (count, height, samples, width, samples, channels))
     pooled = c.op("mean" if mode == "avg" else "max", split, axis=(2, 4))
@@ -328,7 +189,7 @@ def _deformable_conv2d(c: RelayCall) -> Expr:
     split = c.op("permute_dims", pieces, axes=(0, 1, 3, 4, 2))
     flat = c.op("reshape", split, (batch * shared, *extents, part))
     image = Constant(np.arange(batch * shared).reshape(batch, shared, 1, 1, 1))
-    read = _read(c, flat, image, at, extents, _Reading("bilinear", "border"))
+    read = read_between(c, flat, image, at, extents, Reading("bilinear", "border"))
     beyond = c.op("reshape", outside, (*c.shape_of(outside), 1))
     read = c.op("where", beyond, c.number(0, read), read)
     rows = c.op("permute_dims", read, axes=(0, 1, 5, 2, 3, 4))

@@ -1,0 +1,168 @@
+"""Maps read between their pixels: nearest, linear and cubic, with what is beyond their edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from unity.ir.dims import Dim
+from unity.ir.dtype import INT64
+from unity.ir.graph import Constant, Expr
+
+from .emission import Emission
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a map is read at places that are no pixels.
+
+    Attributes:
+        method: "nearest", "bilinear" or "bicubic".
+        padding: What is beyond its edges: "zeros", "border" or "reflection".
+        aligned: Whether what is reflected turns at the middle of a pixel, not at its edge.
+    """
+
+    method: str
+    padding: str
+    aligned: bool = True
+
+
+def axes_last(c: Emission, x: Expr) -> Expr:
+    """A map of the layout ``NC...`` with its channels last, as gathers read it."""
+    rank = len(c.shape_of(x))
+    return c.op("permute_dims", x, axes=(0, *range(2, rank), 1))
+
+
+def read_between(
+    c: Emission, x: Expr, image: Expr, at: Sequence[Expr], extents: Sequence[int], how: Reading
+) -> Expr:
+    """Elements of a map, channels last: ``x[image, at...]`` of the shape of the places, channels.
+
+    Args:
+        c: The call.
+        x: The map, of shape (batch, extents..., channels).
+        image: Which of the batch; broadcasts with the places.
+        at: Coordinates in pixels along each axis, all of one shape.
+        extents: The map's.
+        how: How it is read.
+    """
+    if how.method != "bicubic":
+        at = [_inside(c, v, e, how) for v, e in zip(at, extents, strict=True)]
+    taps = [_taps(c, v, how.method) for v in at]
+    total: Expr | None = None
+    for chosen in product(*taps):
+        places = [_integer(c, p, e, how) for (p, _), e in zip(chosen, extents, strict=True)]
+        value = _gathered(c, x, image, [p for p, _ in places])
+        weight: Expr | None = None
+        for (_, w), (_, inside) in zip(chosen, places, strict=True):
+            for factor in (w, inside):
+                if factor is not None:
+                    weight = factor if weight is None else c.op("multiply", weight, factor)
+        if weight is not None:
+            wide = c.op("reshape", weight, (*c.shape_of(weight), 1))
+            value = c.op("multiply", value, wide)
+        total = value if total is None else c.op("add", total, value)
+    assert total is not None
+    return total
+
+
+def _taps(c: Emission, at: Expr, method: str) -> list[tuple[Expr, Expr | None]]:
+    """Pixels around a coordinate, with their weights."""
+    if method == "nearest":
+        return [(c.op("round", at), None)]
+    base = c.op("floor", at)
+    t = c.op("subtract", at, base)
+    if method == "bilinear":
+        return [(base, c.op("subtract", 1.0, t)), (c.op("add", base, 1.0), t)]
+    if method != "bicubic":
+        raise c.gap(f"method={method!r}")
+    far = (3.0, -6.0, 3.75, -0.75)  # of 1, d, d^2, d^3 for distances of 1 to 2
+    near = (1.0, 0.0, -2.25, 1.25)
+    found: list[tuple[Expr, Expr | None]] = []
+    for step, poly in ((-1, far), (0, near), (1, near), (2, far)):
+        d = c.op("subtract", t, float(step)) if step <= 0 else c.op("subtract", float(step), t)
+        found.append((c.op("add", base, float(step)), _polynomial(c, d, poly)))
+    return found
+
+
+def _polynomial(c: Emission, d: Expr, coefficients: Sequence[float]) -> Expr:
+    found: Expr = c.number(coefficients[-1], d)
+    for coefficient in reversed(coefficients[:-1]):
+        found = c.op("add", c.op("multiply", found, d), coefficient)
+    return found
+
+
+def _inside(c: Emission, at: Expr, extent: int, how: Reading) -> Expr:
+    """A coordinate moved into a map, where its padding does so."""
+    match how.padding:
+        case "zeros":
+            return at
+        case "border":
+            return c.op("clip", at, min=0.0, max=float(extent - 1))
+        case "reflection":
+            low, span = (0.0, extent - 1) if how.aligned else (-0.5, extent)
+            if span == 0:
+                return c.op("zeros_like", at)
+            away = c.op("abs", c.op("subtract", at, low))
+            period = c.op("floor_mod", away, 2.0 * span)
+            back = c.op("minimum", period, c.op("subtract", 2.0 * span, period))
+            return c.op("clip", c.op("add", back, low), min=0.0, max=float(extent - 1))
+        case _:
+            raise c.gap(f"padding_mode={how.padding!r}")
+
+
+def _integer(c: Emission, at: Expr, extent: int, how: Reading) -> tuple[Expr, Expr | None]:
+    """A pixel's index, and 0 in place of it if it is outside and that means zeros."""
+    if how.method == "bicubic":
+        at = _inside(c, at, extent, how)
+    last = float(extent - 1)
+    found = c.cast(c.op("clip", at, min=0.0, max=last), INT64)
+    if how.padding != "zeros":
+        return found, None
+    above, below = c.op("greater_equal", at, 0.0), c.op("less_equal", at, last)
+    return found, c.cast(c.op("logical_and", above, below), c.dtype_of(at))
+
+
+def _gathered(c: Emission, x: Expr, image: Expr, places: Sequence[Expr]) -> Expr:
+    shape = c.shape_of(places[0])
+    first = c.op("broadcast_to", c.cast(image, INT64), shape)
+    return c.op("gather_nd", x, c.op("stack", [first, *places], axis=len(shape)))
+
+
+def numbers(c: Emission, count: Dim, rank: int) -> Expr:
+    """The numbers of a batch's images, to be broadcast."""
+    if isinstance(count, int):
+        return Constant(np.arange(count).reshape(count, *(1,) * (rank - 1)))
+    return c.op("reshape", c.op("arange", 0, count, 1, dtype=INT64), (count, *(1,) * (rank - 1)))
+
+
+def grid_sample(c: Emission, x: Expr, along: Sequence[Expr], how: Reading) -> Expr:
+    """A map of the layout ``NC...`` read at the places of a grid, whose corners are -1 and 1.
+
+    Args:
+        c: The node.
+        x: The map; its extents are known.
+        along: Coordinates of shape (batch, places...), those along the last axis first.
+        how: How it is read.
+    """
+    batch, _, *shape = c.shape_of(x)
+    extents = [n for n in shape if isinstance(n, int)]
+    if len(extents) < len(shape):
+        raise c.symbolic_gap(f"a map of {tuple(shape)} read between its pixels", *shape)
+    if how.method == "bicubic" and len(extents) != 2:
+        raise c.gap("cubic interpolation of a volume")
+    at: list[Expr] = []
+    for v, extent in zip(along, reversed(extents), strict=True):
+        v = c.op("add", v, 1.0)
+        if how.aligned:
+            v = c.op("multiply", v, (extent - 1) / 2)
+        else:
+            v = c.op("divide", c.op("subtract", c.op("multiply", v, float(extent)), 1.0), 2.0)
+        at.insert(0, v)
+    image = numbers(c, batch, len(extents) + 1)
+    found = read_between(c, axes_last(c, x), image, at, extents, how)
+    rank = len(extents) + 2
+    return c.op("permute_dims", found, axes=(0, rank - 1, *range(1, rank - 1)))
