@@ -9,7 +9,16 @@ from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
 
 from ..blocks.nest import Nest, opened
-from ..blocks.tree import Outcome, blocks_below, illegal, path_to, replaced, scope_path
+from ..blocks.tree import (
+    Outcome,
+    all_blocks,
+    blocks_below,
+    illegal,
+    path_to,
+    renewed,
+    replaced,
+    scope_path,
+)
 from .contraction.split_reduction import SPLIT_REDUCTION, Whole
 from .fallback import AS_WRITTEN, FALLBACK
 from .groups import GROUPS
@@ -57,6 +66,8 @@ def lay_out(
             "default_rules says which rule takes which blocks",
         )
     done = found[0].with_(decisions).stmt()
+    others = {b.name for b in all_blocks(func.body)} - set(blocks)
+    done = renewed(done, others, set())  # versions of stages have names of their own
     rest = (*stages[:begin], done, *stages[end:])
     body = rest[0] if len(rest) == 1 else Seq(rest)
     return Outcome(replaced(func, [(place, with_temporaries(temporaries, body))]))
