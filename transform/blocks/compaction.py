@@ -189,11 +189,16 @@ def _place(new: Buffer, allocation: Allocate, path: Path) -> Stmt:
     """
     inside = path[next(k for k, s in enumerate(path) if s is allocation) + 1 :]
     loops = [s for s in inside if isinstance(s, For)]
-    limit = STACK_LOCAL if new.scope == "local" else STACK
-    sizes = [n.value for n in new.shape if isinstance(n, Imm) and isinstance(n.value, int)]
-    if len(sizes) < len(new.shape) or prod(sizes) * new.dtype.bytes > limit:
+    if is_large(new):
         loops = [s for s in loops if s.kind in ("parallel", "thread")]
     return loops[-1] if loops else allocation
+
+
+def is_large(buffer: Buffer) -> bool:
+    """Whether a buffer is too large for a stack."""
+    limit = STACK_LOCAL if buffer.scope == "local" else STACK
+    sizes = [n.value for n in buffer.shape if isinstance(n, Imm) and isinstance(n.value, int)]
+    return len(sizes) < len(buffer.shape) or prod(sizes) * buffer.dtype.bytes > limit
 
 
 def _moved(

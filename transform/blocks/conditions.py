@@ -9,6 +9,7 @@ from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
 from unity.arith.region import extremes, lesser
 from unity.ir.empty_reduction import conjuncts
+from unity.ir.marks import TAIL
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, imm
 from unity.ir.stmt import Block, Evaluate, For, Range, Stmt
 from unity.ir.visit import map_stmt, walk_prim
@@ -102,7 +103,14 @@ def _condition(
     if any(isinstance(e, Load) for e in walk_prim(part)):
         return None  # the loop may write what is compared with
     gone = {x.var for x in inner}
-    poly, by = split_linear(from_expr(known.simplify(part.a)), loop.var)
+    value = known.simplify(part.a)
+    if (
+        TAIL in loop.attrs
+        and known.bounds(loop.extent)[1] == 1
+        and loop.var not in variables(value)
+    ):
+        value = Binary("add", value - loop.begin, loop.var)  # as if another tile were behind it
+    poly, by = split_linear(from_expr(value), loop.var)
     step = None if by is None else as_constant(by)
     rest = to_expr(poly)
     if step is None or step <= 0 or variables(part.b) & {loop.var, *gone}:
@@ -120,6 +128,7 @@ def _condition(
 
     hot = all(x.kind in TILE for x in moving) if moving else any(x.kind == "serial" for x in inner)
     hot = hot and not _asks(block)  # the rest of the loop is not written twice for it
+    hot = hot and not any(TAIL in x.attrs for x in inner)  # which is parted itself
     even = ends == (imm(0), imm(step - 1))
     return Condition(
         block, part, first(ends[1]), first(ends[0]), hot, tuple(moving), step if even else None

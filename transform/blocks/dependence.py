@@ -192,7 +192,7 @@ def may_run_at_once(loop: For, path: Path, *, joined: bool = False) -> str | Non
         values = [a.value for a in block.axes if a.kind == "S"]
         used = {loop.var} | {v for e in values for v in variables(e)}
         over = [x for x in site.loops if x.var in used]
-        m = iteration_map(values, over, site.known)
+        m = iteration_map(values, over, site.known, block.predicate)
         if m is None or not m.is_injective():
             return f"different iterations reach one point of block {block.name!r}"
         why = None if INTRINSIC in block.attrs else breach(site)

@@ -211,7 +211,7 @@ def reaches_once(site: Site) -> bool:
     plain = {v for v in values if isinstance(v, PrimVar)}
     if {x.var for x in site.loops} <= plain:
         return True
-    m = iteration_map(values, site.loops, site.known)
+    m = iteration_map(values, site.loops, site.known, site.block.predicate)
     return m is not None and m.is_injective()
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -10,12 +11,13 @@ from unity.arith import Analyzer
 from unity.arith.iter_map import IterMap, detect
 from unity.arith.region import covers, end, intersection, lesser, relaxed
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Region, Stmt, Store
 from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
 
 from .extents import number
-from .tree import Path, Values, bound_to, is_zero, known_above, loops_of, variables
+from .limits import limited
+from .tree import Path, Values, bound_to, conjunction, is_zero, known_above, loops_of, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,17 @@ class Site:
         found = any(r.buffer is buffer for r in regions)
         return found or (not writes_only and buffer in self.decides_by())
 
-    def touched(self, buffer: Buffer, *, writes_only: bool = False) -> tuple[Range, ...] | None:
-        """A rectangle that holds what the block touches of a buffer while the loops run."""
+    def touched(
+        self, buffer: Buffer, *, writes_only: bool = False, closely: bool = False
+    ) -> tuple[Range, ...] | None:
+        """A rectangle that holds what the block touches of a buffer while the loops run.
+
+        Args:
+            buffer: The buffer.
+            writes_only: Whether to leave out what is read.
+            closely: Whether to leave out what the predicate does, though how much that is depends
+                on loops around.
+        """
         found: tuple[Range, ...] | None = None
         if not writes_only and buffer in self.decides_by():
             return tuple(Range(imm(0), n) for n in buffer.shape)
@@ -62,7 +73,7 @@ class Site:
         for region in regions:
             if region.buffer is not buffer:
                 continue
-            ranges = self.reached(region)
+            ranges = self._limited(self.reached(region), region, closely=closely)
             whole = [Range(imm(0), n) for n in buffer.shape]
             ranges = tuple(
                 intersection(r, w, self.known) for r, w in zip(ranges, whole, strict=True)
@@ -95,6 +106,31 @@ class Site:
             ranges = relaxed(ranges, region.buffer.shape, over, self.known)
         return ranges
 
+    def _limited(
+        self, ranges: tuple[Range, ...], region: Region, *, closely: bool
+    ) -> tuple[Range, ...]:
+        """What is left of a rectangle where the block's predicate leaves so many of an index."""
+        if self.block.predicate is None:
+            return ranges
+        parts = [p for p in conjuncts(self.block.predicate) if isinstance(p, Compare)]
+        found = list(ranges)
+        for k, r in enumerate(region.ranges):
+            index = bound_to(r.begin, self.block.axes)
+            moving = variables(index) & {x.var for x in self.loops}
+            for part in parts if r.extent == imm(1) and moving else ():
+                if part.op == "lt" and moving & variables(part.a):
+                    left = self._below(found[k], index, part)
+                    found[k] = left if closely or isinstance(left.extent, Imm) else found[k]
+        return tuple(found)
+
+    def _below(self, r: Range, index: PrimExpr, part: Compare) -> Range:
+        """A range that an index takes, without what a part of a predicate leaves out."""
+        beyond = self._beyond(index, part)
+        if beyond is None:
+            return r
+        last = lesser(end(r), self.known.simplify(Binary("add", part.b, beyond)), self.known)
+        return Range(r.begin, self.known.simplify(Binary("sub", last, r.begin)))
+
     def _levels(self) -> Sequence[Sequence[For]]:
         """The loops, innermost first; all together where no bound depends on another loop."""
         inside = {x.var for x in self.loops}
@@ -105,14 +141,38 @@ class Site:
     def _outside(self, r: Range) -> Range:
         return Range(bound_to(r.begin, self.block.axes), bound_to(r.extent, self.block.axes))
 
-    def fills(self, buffer: Buffer) -> tuple[Range, ...] | None:
-        """The rectangle that the block provably writes all of while the loops run."""
+    def asked(self) -> AbstractSet[PrimExpr]:
+        """The parts of the block's predicate, as `settled` has them."""
+        predicate = self.block.predicate
+        return frozenset[PrimExpr]() if predicate is None else self.settled(conjuncts(predicate))
+
+    def settled(self, parts: Iterable[PrimExpr]) -> AbstractSet[PrimExpr]:
+        """Parts of a predicate, each the same wherever it says the same of loops around."""
+        one: Values = {x.var: x.begin for x in self.loops if x.extent == imm(1)}
+        return {self.known.simplify(substitute_prim(p, one)) for p in parts}
+
+    def fills(
+        self, buffer: Buffer, given: AbstractSet[PrimExpr] = frozenset()
+    ) -> tuple[Range, ...] | None:
+        """The rectangle that the block provably writes all of while the loops run.
+
+        Args:
+            buffer: What it writes.
+            given: What holds where it is asked for, as `asked` has it.
+        """
         region = next((r for r in self.block.writes if r.buffer is buffer), None)
         if region is None or not self.is_certain or not stores_always(self.block.body):
             return None
         if any(r.extent != imm(1) for r in region.ranges):
             return self._own_box(buffer)
-        return self._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
+        site = self if not given & self.asked() else self._given(given)
+        return site._box([bound_to(r.begin, self.block.axes) for r in region.ranges])
+
+    def _given(self, given: AbstractSet[PrimExpr]) -> Site:
+        """The site where parts of the block's predicate hold."""
+        assert self.block.predicate is not None
+        left = [p for p in conjuncts(self.block.predicate) if not self.settled([p]) <= given]
+        return replace(self, block=replace(self.block, predicate=conjunction(left)))
 
     def _own_box(self, buffer: Buffer) -> tuple[Range, ...] | None:
         """The same of a block that is loops around one store."""
@@ -141,7 +201,9 @@ class Site:
     ) -> tuple[Range, ...] | None:
         """The box that indices take every point of while loops run, some the block's own."""
         used = {v for i in indices for v in variables(i)}
-        m = iteration_map(indices, [x for x in self.loops if x.var in used], self.known)
+        loops = [x for x in self.loops if x.var in used]
+        under = limited(indices, loops, self.block.predicate, self.known)
+        m = iteration_map(under.values, under.loops, under.known)
         if m is None or not m.is_bijective():
             return None
         box: list[Range] = []
@@ -149,33 +211,38 @@ class Site:
             extent = m.compact_extent(s)
             assert extent is not None
             box.append(Range(s.base, extent))
-        return self._clipped(tuple(box), indices, own)
+        return self._clipped(tuple(box), indices, own, under.left)
 
     def _clipped(
-        self, box: tuple[Range, ...], indices: Sequence[PrimExpr], own: Sequence[For]
+        self,
+        box: tuple[Range, ...],
+        indices: Sequence[PrimExpr],
+        own: Sequence[For],
+        parts: Sequence[PrimExpr],
     ) -> tuple[Range, ...] | None:
-        """What is left of a box under the block's predicate: upper limits of indices only.
+        """What is left of a box under parts of a predicate: upper limits of indices only.
 
         Conditions on other loops, those that reduce, must hold where these begin.
         """
         result = list(box)
         first: Values = {x.var: x.begin for x in own}
-        for part in () if self.block.predicate is None else conjuncts(self.block.predicate):
+        begins = [substitute_prim(i, first) for i in indices]
+        for part in parts:
             if not isinstance(part, Compare) or part.op != "lt":
                 return None
-            begins = [substitute_prim(i, first) for i in indices]
-            place = next((k for k, i in enumerate(begins) if self.known.equal(i, part.a)), None)
-            if place is not None and not self._in_steps(indices[place], part, own):
-                return None
+            place = next((k for k, i in enumerate(begins) if self._is_limited(i, part, own)), None)
             if place is None:
                 if not self._holds_first(part, indices):
                     return None
                 continue
-            r = result[place]
-            last = lesser(end(r), part.b, self.known)
-            extent = self.known.simplify(Binary("sub", last, r.begin))
-            result[place] = Range(r.begin, extent)
+            if not self._in_steps(indices[place], part, own):
+                return None
+            result[place] = self._below(result[place], begins[place], part)
         return tuple(result)
+
+    def _is_limited(self, index: PrimExpr, part: Compare, own: Sequence[For]) -> bool:
+        """Whether a comparison limits an index; of a block with own loops, just this one."""
+        return self.known.equal(index, part.a) if own else self._beyond(index, part) is not None
 
     def _in_steps(self, index: PrimExpr, part: Compare, own: Sequence[For]) -> bool:
         """Whether a condition on where the block's own loops begin holds for all that they do."""
@@ -183,6 +250,11 @@ class Site:
         span = prod(number(x.extent) or 0 for x in moving)
         room = Binary("sub", part.b, part.a)
         return span == 1 or self.known.equal(Binary("floormod", room, imm(span)), imm(0))
+
+    def _beyond(self, index: PrimExpr, part: Compare) -> PrimExpr | None:
+        """By how much an index is greater than what is limited, the same while the loops run."""
+        beyond = self.known.simplify(Binary("sub", index, part.a))
+        return None if variables(beyond) & {x.var for x in self.loops} else beyond
 
     def _holds_first(self, part: Compare, indices: Sequence[PrimExpr]) -> bool:
         """Whether a condition that has nothing to do with indices holds where loops begin."""
@@ -202,9 +274,14 @@ def stores_always(s: Stmt) -> bool:
 
 
 def iteration_map(
-    values: Sequence[PrimExpr], loops: Sequence[For], known: Analyzer
+    values: Sequence[PrimExpr],
+    loops: Sequence[For],
+    known: Analyzer,
+    predicate: PrimExpr | None = None,
 ) -> IterMap | None:
-    """Values over loops as an iteration map, the loops counting from 0."""
+    """Values over loops as an iteration map, the loops counting from 0, under a predicate."""
+    under = limited(values, loops, predicate, known)
+    values, loops, known = under.values, under.loops, under.known
     inside = {x.var for x in loops}
     if any(variables(x.extent) & inside or variables(x.begin) & inside for x in loops):
         return None

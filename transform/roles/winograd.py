@@ -8,48 +8,45 @@ chain of such stages can be done some tiles at a time, so that what lies between
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from unity.arith import Analyzer
-from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, Select, SizeVar
-from unity.ir.regions import add, multiply
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, Select
 from unity.ir.stmt import Buffer, Stmt
-from unity.ir.visit import stmt_exprs, stmt_loads, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.access import may_trap
 from ..blocks.extents import ceildiv, number
 from ..blocks.nest import Axis, Nest, Reduction
-from ..tensor.simplify_tir import simplified
 
 MOST_CHOICES = 8
 """Formulas that a small axis may choose among: each is written out."""
-Values: TypeAlias = dict[PrimVar | SizeVar, PrimExpr]
 
 
 @dataclass(frozen=True, slots=True)
 class TileStage:
-    """A transform, over the group's tiles, its blocks and lanes.
+    """A transform.
 
     Attributes:
-        name: The block's.
-        finish: The store.
-        walked: The axes within a tile that loops go along.
-        chosen: The axis within a tile that chooses the formula, if any.
-        guards: What must hold for the store: tiles may reach over the image's edge.
+        nest: The stage as it was written.
+        lines: The position of its axis over lines of tiles, or of pixels; that over the tiles of a
+            line, or the pixels of one, follows.
+        window: Pixels of a tile along both axes; None where they count tiles.
+        chosen: The axis that chooses the formula, if any.
     """
 
-    name: str
-    finish: Stmt
-    walked: tuple[Axis, ...]
+    nest: Nest
+    lines: int
+    window: int | None
     chosen: Axis | None
-    guards: tuple[PrimExpr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TileGroup:
-    """The stages, all over the same variables.
+    """The stages.
 
     Attributes:
         tiles: Which tile: outer axes, then lines of tiles and tiles of a line.
@@ -58,11 +55,11 @@ class TileGroup:
         block_out, lane_out: Output channels.
         product: The product.
         reduction: Its reduction.
-        inputs, products: The temporaries that the product reads and writes.
+        inputs: What is read of the transforms in front of it.
+        weights: What else it reads.
+        private: What none but the stages touch.
         before: The transforms in front of the product.
         after: The transforms behind it, and what else is done to their result.
-        places: What each index of a temporary is: a tile, a block, a lane; None for a place in
-            the transformed tile.
     """
 
     tiles: tuple[Axis, ...]
@@ -73,21 +70,26 @@ class TileGroup:
     lane_out: Axis
     product: Nest
     reduction: Reduction
-    inputs: Buffer
-    products: Buffer
+    inputs: Load
+    weights: Load
+    private: AbstractSet[Buffer]
     before: tuple[TileStage, ...] = ()
     after: tuple[TileStage, ...] = ()
-    places: dict[Buffer, tuple[PrimVar | None, ...]] = field(default_factory=dict)
 
     @property
-    def shared(self) -> dict[PrimExpr, Axis]:
-        """The axes that all stages have, by their variables."""
-        channels = (self.block_in, self.lane_in, self.block_out, self.lane_out)
-        return {a.var: a for a in (*self.tiles, *channels)}
+    def nests(self) -> tuple[Nest, ...]:
+        """All stages as they were written."""
+        before, after = ([s.nest for s in some] for some in (self.before, self.after))
+        return (*before, self.product, *after)
+
+    @property
+    def lines(self) -> int:
+        """The position of the product's axis over lines of tiles."""
+        return self.product.axes.index(self.tiles[-2])
 
 
 def tile_group(
-    stages: Sequence[Nest | Stmt], private: set[Buffer], target: Target
+    stages: Sequence[Nest | Stmt], private: AbstractSet[Buffer], target: Target
 ) -> TileGroup | None:
     """These stages as one group; None if they are anything else.
 
@@ -103,19 +105,21 @@ def tile_group(
     (at,) = products
     if at in (0, len(nests) - 1) or any(may_trap(e) for n in nests for e in _values(n)):
         return None
-    group = _product(nests[at], nests[at - 1].output, target)
+    group = _product(nests[at], nests[at - 1].output, private, target)
     for nest in reversed(nests[:at]):
         group = None if group is None else _with_before(group, nest)
-    for before, nest in zip(nests[at:-1], nests[at + 1 :], strict=True):
-        group = None if group is None else _with_after(group, nest, before.output)
-    return group
+    for nest in nests[at + 1 :]:
+        group = None if group is None else _with_after(group, nest)
+    return group if group is not None and group.after[-1].window is not None else None
 
 
-def _is_chain(nests: Sequence[Nest], private: set[Buffer]) -> bool:
+def _is_chain(nests: Sequence[Nest], private: AbstractSet[Buffer]) -> bool:
     """Whether each stage but the last writes a temporary that the next one alone reads."""
     for at, nest in enumerate(nests):
         stores = list(nest.stores())
         if len(stores) != 1 or stores[0].predicate is not None:
+            return False
+        if stores[0].indices != tuple(a.var for a in nest.axes):
             return False
         output = stores[0].buffer
         readers = [i for i, n in enumerate(nests) if any(x.buffer is output for x in n.loads())]
@@ -133,18 +137,19 @@ def _values(nest: Nest) -> list[PrimExpr]:
     return exprs + [e for s in walk_stmt(nest.finish) for e in stmt_exprs(s)]
 
 
-def _product(nest: Nest, inputs: Buffer, target: Target) -> TileGroup | None:
+def _product(
+    nest: Nest, inputs: Buffer, private: AbstractSet[Buffer], target: Target
+) -> TileGroup | None:
     """The group of a product alone: one that is a product of matrices for each point of a tile."""
     reduction = nest.reduction
     assert reduction is not None
     loads = {x.buffer: x for x in reduction.loads()}
-    (store,) = nest.stores()
     if reduction.op != "add" or len(loads) != 2 or len(list(nest.loads())) != 2:
         return None
     ours = loads.pop(inputs)
     (theirs,) = loads.values()
     by_var: dict[PrimExpr, Axis] = {a.var: a for a in (*nest.axes, *reduction.axes)}
-    for x in (ours, theirs, store):
+    for x in (ours, theirs):
         if any(i not in by_var for i in x.indices) or len(set(x.indices)) != len(x.indices):
             return None
     seen, weights = set(ours.indices), set(theirs.indices)
@@ -154,7 +159,7 @@ def _product(nest: Nest, inputs: Buffer, target: Target) -> TileGroup | None:
     counts = len(tiles) >= 2, len(points) >= 1, len(outputs) == 2, len(reduction.axes) == 2
     if not all(counts) or len(tiles) + len(points) + 2 < len(nest.axes):
         return None
-    lane_in, lane_out = by_var[ours.indices[-1]], by_var[store.indices[-1]]
+    lane_in, lane_out = by_var[ours.indices[-1]], nest.axes[-1]
     lanes = target.vector_bits // reduction.value.dtype.bits
     if lane_in not in reduction.axes or lane_out is not outputs[-1]:
         return None
@@ -162,9 +167,9 @@ def _product(nest: Nest, inputs: Buffer, target: Target) -> TileGroup | None:
         return None
     (block_in,) = (a for a in reduction.axes if a is not lane_in)
     known = (*points, block_in, lane_in, outputs[0])
-    if any(not number(a.extent) for a in known):
+    if any(not number(a.extent) for a in known) or not _are_neighbours(nest.axes, *tiles[-2:]):
         return None
-    group = TileGroup(
+    return TileGroup(
         tiles=tiles,
         points=points,
         block_in=block_in,
@@ -173,123 +178,88 @@ def _product(nest: Nest, inputs: Buffer, target: Target) -> TileGroup | None:
         lane_out=lane_out,
         product=nest,
         reduction=reduction,
-        inputs=inputs,
-        products=store.buffer,
+        inputs=ours,
+        weights=theirs,
+        private=private,
     )
-    for x in (ours, store):
-        group.places[x.buffer] = _places(x.indices, group)
-    return group
 
 
-def _places(indices: Sequence[PrimExpr], group: TileGroup) -> tuple[PrimVar | None, ...]:
-    shared = group.shared
-    return tuple(i if isinstance(i, PrimVar) and i in shared else None for i in indices)
+def _are_neighbours(axes: Sequence[Axis], first: Axis, second: Axis) -> bool:
+    return (first, second) in pairwise(axes)
 
 
 def _with_before(group: TileGroup, nest: Nest) -> TileGroup | None:
-    """With a transform in front: its axes are named by how its result is read."""
-    (store,) = nest.stores()
-    by_var: dict[PrimExpr, Axis] = {a.var: a for a in nest.axes}
-    if set(store.indices) != set(by_var) or len(store.indices) != len(by_var):
+    """With a transform in front: its axes are told by how its result is read."""
+    if not group.before:
+        loads, (lines, line) = [group.inputs], group.tiles[-2:]
+    else:
+        behind = group.before[0]
+        loads = [x for x in behind.nest.loads() if x.buffer is nest.output]
+        lines, line = behind.nest.axes[behind.lines : behind.lines + 2]
+    at = {
+        k
+        for x in loads
+        for k, pair in enumerate(pairwise(x.indices))
+        if pair == (lines.var, line.var)
+    }
+    if len(at) != 1 or any((lines.var, line.var) not in pairwise(x.indices) for x in loads):
         return None
-    places = group.places.get(store.buffer)
-    if places is None:  # read by the transform behind
-        places = _agreed(group.before[0].finish, store.buffer, group)
-    if places is None:
+    (k,) = at
+    if (nest.axes[k].extent, nest.axes[k + 1].extent) != (lines.extent, line.extent):
         return None
-    values: Values = {}
-    local: list[Axis] = []
-    for index, place in zip(store.indices, places, strict=True):
-        axis = by_var[index]
-        if place is None:
-            local.append(axis)
-        elif group.shared[place].extent == axis.extent:
-            values[axis.var] = place
-        else:
-            return None
-    group.places[store.buffer] = places
-    stage = _stage(nest, values, local, [], group)
+    stage = TileStage(nest, k, None, _chosen(nest))
     return replace(group, before=(stage, *group.before))
 
 
-def _agreed(finish: Stmt, buffer: Buffer, group: TileGroup) -> tuple[PrimVar | None, ...] | None:
-    """What the indices are by which a statement reads a temporary; None if it depends."""
-    found = {
-        _places(x.indices, group)
-        for s in walk_stmt(finish)
-        for x in stmt_loads(s)
-        if x.buffer is buffer
-    }
-    return found.pop() if len(found) == 1 else None
-
-
-def _with_after(group: TileGroup, nest: Nest, source: Buffer) -> TileGroup | None:
+def _with_after(group: TileGroup, nest: Nest) -> TileGroup | None:
     """With a transform behind: its axes are told by what it reads."""
-    loads = [x for s in walk_stmt(nest.finish) for x in stmt_loads(s) if x.buffer is source]
-    by_var: dict[PrimExpr, Axis] = {a.var: a for a in nest.axes}
-    (store,) = nest.stores()
-    if set(store.indices) != set(by_var) or len(store.indices) != len(by_var):
+    source = group.after[-1] if group.after else TileStage(group.product, group.lines, None, None)
+    loads = [x for x in nest.loads() if x.buffer is source.nest.output]
+    pairs = {x.indices[source.lines : source.lines + 2] for x in loads}
+    if len(pairs) != 1:
         return None
-    values: Values = {}
-    local: list[Axis] = []
-    guards: list[PrimExpr] = []
-    for at, place in enumerate(group.places[source]):
-        index = loads[0].indices[at]
-        if place is None:
-            continue
-        if any(x.indices[at] != index for x in loads):
-            return None
-        shared = group.shared[place]
-        match index:
-            case PrimVar() if index in by_var and by_var[index].extent == shared.extent:
-                values[index] = place
-            case Binary("floordiv", PrimVar() as var, Imm(int() as size)) if var in by_var:
-                extent = by_var[var].extent
-                if not Analyzer().equal(shared.extent, ceildiv(extent, Imm(size, var.dtype))):
-                    return None
-                inner = Axis(PrimVar(var.name), Imm(size, var.dtype))
-                local.append(inner)
-                values[var] = add(multiply(place, inner.extent), inner.var)
-                whole = number(extent)
-                if whole is None or whole % size:
-                    guards.append(Compare("lt", values[var], by_var[var].extent))
-            case _:
-                return None
-    local += [a for a in nest.axes if a.var not in values]
-    stage = _stage(nest, values, local, guards, group)
-    (store,) = (s for s in walk_stmt(stage.finish) if isinstance(s, type(store)))
-    group.places[store.buffer] = _places(store.indices, group)
+    ((first, second),) = pairs
+    here = [
+        _place(e, nest, a)
+        for e, a in zip((first, second), source.nest.axes[source.lines :], strict=False)
+    ]
+    if None in here:
+        return None
+    (k, size), (after, other) = (x for x in here if x is not None)
+    if after != k + 1 or size != other or (size is not None and source.window is not None):
+        return None
+    window = size if source.window is None else source.window
+    stage = TileStage(nest, k, window, _chosen(nest))
     return replace(group, after=(*group.after, stage))
 
 
-def _stage(
-    nest: Nest, values: Values, local: Sequence[Axis], guards: Sequence[PrimExpr], group: TileGroup
-) -> TileStage:
-    known = known_of_tiles(group)
-    for axis in local:
-        known = known.with_extent(axis.var, Imm(0, axis.var.dtype), axis.extent)
-    finish = simplified(substitute_stmt(nest.finish, values), known)
-    chosen = next((a for a in local if _chooses(finish, a)), None)
-    walked = tuple(a for a in local if a is not chosen)
-    return TileStage(nest.name, finish, walked, chosen, tuple(guards))
+def _place(index: PrimExpr, nest: Nest, source: Axis) -> tuple[int, int | None] | None:
+    """Which axis an index is, and how many of its points share one; None for anything else."""
+    var: PrimExpr = index
+    size: int | None = None
+    match index:
+        case Binary("floordiv", a, Imm(int() as by)):
+            var, size = a, by
+        case _:
+            pass
+    k = next((k for k, a in enumerate(nest.axes) if a.var is var), None)
+    if k is None:
+        return None
+    extent = nest.axes[k].extent
+    count = extent if size is None else ceildiv(extent, Imm(size, extent.dtype))
+    return (k, size) if Analyzer().equal(count, source.extent) else None
 
 
-def known_of_tiles(group: TileGroup) -> Analyzer:
-    """What the extents of the shared axes say."""
-    known = Analyzer()
-    for axis in group.shared.values():
-        known = known.with_extent(axis.var, Imm(0, axis.var.dtype), axis.extent)
-    return known
-
-
-def _chooses(finish: Stmt, axis: Axis) -> bool:
-    """Whether a small axis says which formula it is."""
-    if (number(axis.extent) or MOST_CHOICES + 1) > MOST_CHOICES:
-        return False
-    for e in (e for s in walk_stmt(finish) for top in stmt_exprs(s) for e in walk_prim(top)):
-        match e:
-            case Select(Compare("eq", a, b)) if axis.var in (a, b):
-                return True
-            case _:
-                pass
-    return False
+def _chosen(nest: Nest) -> Axis | None:
+    """A small axis that says which formula it is."""
+    small: dict[PrimExpr, Axis] = {
+        a.var: a for a in nest.axes if (number(a.extent) or MOST_CHOICES + 1) <= MOST_CHOICES
+    }
+    for value in _values(nest):
+        for e in walk_prim(value):
+            match e:
+                case Select(Compare("eq", a, b)) if a in small or b in small:
+                    return small.get(a) or small.get(b)
+                case _:
+                    pass
+    return None

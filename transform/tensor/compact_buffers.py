@@ -10,6 +10,7 @@ from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Stmt
 from unity.ir.visit import stmt_children, walk_stmt
 
 from ..blocks.compaction import compacted
+from ..blocks.memory_of_runs import in_runs
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs
 
@@ -21,7 +22,8 @@ class CompactBuffers(Pass):
     What `compute_at`, `cache_read` or `cache_write` leave behind: a buffer as large as all of its
     values, of which each iteration of the loops around makes and takes a part. Blocks that take
     only what the same iteration made of it before may share the room with other iterations; where
-    that is not proven, or the size of the part is not known, the buffer stays.
+    that is not proven, or the size of the part is not known, the buffer stays. Iterations on
+    threads that need more than a stack holds share memory in a few runs (`memory_of_runs.py`).
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -62,7 +64,7 @@ class CompactBuffers(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
-        return map_prim_funcs(module, compact)
+        return map_prim_funcs(module, lambda f: in_runs(compact(f), ctx.target.threads))
 
 
 def compact(func: PrimFunc) -> PrimFunc:

@@ -163,6 +163,8 @@ class PartitionLoops(Pass):
         names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop)
         never = [c.block for c in conditions if known.prove(Compare("le", c.some, whole))]
         some = _only(loop.body, never)
+        if loop.extent == imm(1):
+            some = substitute_stmt(some, {loop.var: first})
         if loop.kind == "parallel":
             rest = renewed(some, names, bound)
             inner = self._stmt(body, (*above, loop), depth)

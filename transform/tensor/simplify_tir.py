@@ -170,17 +170,26 @@ def _loop(s: For, known: Analyzer) -> Stmt:
         return NOTHING
     same = begin is s.begin and extent is s.extent and body is s.body
     loop = s if same else replace(s, begin=begin, extent=extent, body=body)
-    return _asked_before(loop, body) if isinstance(body, IfThen) else loop
+    return _asked_before(loop, body, known) if isinstance(body, IfThen) else loop
 
 
-def _asked_before(loop: For, branch: IfThen) -> Stmt:
+def _asked_before(loop: For, branch: IfThen, known: Analyzer) -> Stmt:
     """A loop over what is done under a condition that it does not change, under the condition."""
     fixed = branch.orelse is None and loop.kind != "thread" and not loop.attrs
     if not fixed or any(e is loop.var for e in walk_prim(branch.condition)):
         return loop
-    if not asked_in_vain(branch.condition):
+    if not asked_in_vain(branch.condition) and not _asked_first(loop, branch.condition, known):
         return loop
     return replace(branch, then=replace(loop, body=branch.then))
+
+
+def _asked_first(loop: For, condition: PrimExpr, known: Analyzer) -> bool:
+    """Whether a loop asks this, which reads no memory, at least once."""
+    return (known.bounds(loop.extent)[0] or 0) >= 1 and not _reads(condition)
+
+
+def _reads(e: PrimExpr) -> bool:
+    return any(isinstance(x, Load) for x in walk_prim(e))
 
 
 def _branch(s: IfThen, known: Analyzer) -> Stmt:
@@ -213,7 +222,7 @@ def _sequence(s: Seq, known: Analyzer) -> Stmt:
 
 def _joined(a: Stmt, b: Stmt, known: Analyzer) -> Stmt | None:
     """Two statements under one condition, or under opposite ones, as one; None if they are not."""
-    if not isinstance(a, IfThen) or not isinstance(b, IfThen) or not asked_in_vain(a.condition):
+    if not isinstance(a, IfThen) or not isinstance(b, IfThen) or _reads(a.condition):
         return None
     if a.condition == b.condition:
         then, orelse = _behind(a.then, b.then), _behind(a.orelse, b.orelse)

@@ -16,6 +16,9 @@ from unity.ir.visit import substitute_prim, walk_prim
 from .analyzer import Analyzer
 from .polynomial import Poly, from_expr, to_expr
 
+MOST_TRIED = 16
+"""Sizes that are tried to find the least of which a loop runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class IterSplit:
@@ -169,7 +172,7 @@ def detect(
     >>> detect([f // 4, f % 3], {f: imm(24)}).is_injective()
     False
     """
-    known = _where_loops_run(known or Analyzer(), loops)
+    known = where_loops_run(known or Analyzer(), loops)
     for var, extent in loops.items():
         known = known.with_extent(var, imm(0), extent)
     finder = _Finder(loops, known)
@@ -226,16 +229,53 @@ def _joined(source: PrimExpr, digits: Sequence[tuple[IterSplit, PrimExpr]]) -> P
     return total
 
 
-def _where_loops_run(known: Analyzer, loops: Mapping[PrimVar, PrimExpr]) -> Analyzer:
+def where_loops_run(known: Analyzer, loops: Mapping[PrimVar, PrimExpr]) -> Analyzer:
     """Knowing that sizes are positive which, were they 0, would leave a loop nothing to do."""
     for extent in loops.values():
         for e in walk_prim(extent):
             if isinstance(e, SizeVar):
                 low, high = known.bounds(e)
-                if low == 0 and known.equal(substitute_prim(extent, {e: imm(0)}), imm(0)):
-                    known = known.with_range(e, 1, high)
-        known = known.with_positive(extent)
+                least = low or 0
+                while least < MOST_TRIED and _is_nothing(extent, e, least, known):
+                    least += 1
+                if low is not None and least > low:
+                    known = known.with_range(e, least, high)
+        known = _where_it_runs(known, extent).with_positive(extent)
     return known
+
+
+def _is_nothing(extent: PrimExpr, size: SizeVar, n: int, known: Analyzer) -> bool:
+    """Whether a loop has no iteration where a size is a number."""
+    return known.equal(substitute_prim(extent, {size: imm(n)}), imm(0))
+
+
+def _where_it_runs(known: Analyzer, extent: PrimExpr) -> Analyzer:
+    """Knowing how large a size is at least where a loop of ``(n - 1) // 2`` iterations runs."""
+    sizes = {e for e in walk_prim(extent) if isinstance(e, SizeVar)}
+    if len(sizes) != 1 or not _grows(extent):
+        return known
+    (size,) = sizes
+    low, high = known.bounds(size)
+    for n in range(low or 0, (low or 0) + MOST_TRIED):
+        count = known.simplify(substitute_prim(extent, {size: imm(n)}))
+        if isinstance(count, Imm) and count.value >= 1:
+            return known.with_range(size, n, high)
+    return known
+
+
+def _grows(e: PrimExpr) -> bool:
+    """Whether an expression is surely no less where sizes in it are greater."""
+    match e:
+        case Imm() | SizeVar():
+            return True
+        case Binary("add", a, b):
+            return _grows(a) and _grows(b)
+        case Binary("sub", a, Imm()):
+            return _grows(a)
+        case Binary("mul" | "floordiv" as op, a, Imm(int() as by)):
+            return by >= (op == "floordiv") and _grows(a)
+        case _:
+            return False
 
 
 @dataclass
@@ -318,4 +358,4 @@ class _Finder:
         return IterSplit(source, imm(1), extent, imm(1))
 
 
-__all__ = ["IterMap", "IterSplit", "IterSum", "detect", "inverse"]
+__all__ = ["IterMap", "IterSplit", "IterSum", "detect", "inverse", "where_loops_run"]

@@ -10,7 +10,7 @@ from unity.ir.stmt import Range
 from unity.ir.visit import walk_prim
 
 from .analyzer import Analyzer
-from .polynomial import from_expr, to_expr
+from .polynomial import Poly, from_expr, to_expr
 
 Ends: TypeAlias = tuple[PrimExpr, PrimExpr]
 """The least and the greatest value, both taken in."""
@@ -41,27 +41,39 @@ def _within(loops: Mapping[PrimVar, Range], known: Analyzer) -> Analyzer:
 
 
 def _ends(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Ends | None:
-    low: PrimExpr = imm(0)
-    high: PrimExpr = imm(0)
+    factors: dict[PrimExpr, Poly] = {}
+    fixed: Poly = {}
     for monomial, coefficient in from_expr(e).items():
         moving = [a for a in monomial if _moves(a, loops)]
+        if len(moving) > 1:
+            return None
         if not moving:
-            term = to_expr({monomial: coefficient})
-            low, high = Binary("add", low, term), Binary("add", high, term)
+            fixed[monomial] = coefficient
             continue
-        ends = _atom_ends(moving[0], loops, known)
-        if ends is None or len(moving) > 1:
-            return None
         rest = tuple(a for a in monomial if a is not moving[0])
-        factor = to_expr({rest: coefficient})
-        least, most = known.bounds(factor)
-        if most is not None and most <= 0:
-            ends = (ends[1], ends[0])
-        elif least is None or least < 0:
+        factors.setdefault(moving[0], {})[rest] = coefficient
+    low = high = to_expr(fixed)
+    for atom, poly in factors.items():
+        ends = _atom_ends(atom, loops, known)
+        if ends is None:
             return None
-        low = Binary("add", low, Binary("mul", ends[0], factor))
-        high = Binary("add", high, Binary("mul", ends[1], factor))
+        parts = [poly] if _sign(poly, known) else [{m: c} for m, c in poly.items()]
+        for part in parts:
+            sign = _sign(part, known)
+            if not sign:
+                return None
+            first, last = ends if sign > 0 else (ends[1], ends[0])
+            low = Binary("add", low, Binary("mul", first, to_expr(part)))
+            high = Binary("add", high, Binary("mul", last, to_expr(part)))
     return known.simplify(low), known.simplify(high)
+
+
+def _sign(factor: Poly, known: Analyzer) -> int:
+    """Whether a factor is never negative (1) or never positive (-1); 0 if neither is known."""
+    least, most = known.bounds(to_expr(factor))
+    if most is not None and most <= 0:
+        return -1
+    return 1 if least is not None and least >= 0 else 0
 
 
 def _atom_ends(e: PrimExpr, loops: Mapping[PrimVar, Range], known: Analyzer) -> Ends | None:

@@ -127,7 +127,7 @@ FAMILIES = [
     ),
     Family(
         "winograd",
-        partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (4, 4, 2, 1, 4, 4), tile=2),
+        partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (6, 6, 2, 1, 4, 4), tile=4),
         {"h": 6, "w": 9},
     ),
     Family("slabs", partial(windows, 3, 5, 1, SUM, "0.0", OWN), {}),

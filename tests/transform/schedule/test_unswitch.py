@@ -6,8 +6,9 @@ from tests.transform.schedule.cases import Steps, assert_kept, assert_refused
 from tests.transform.schedule.hostile import HOSTILE, Program
 from tests.transform.tensor.kernels import after
 from unity.ir.prim_expr import Select
-from unity.ir.stmt import For, IfThen, PrimFunc
+from unity.ir.stmt import For, IfThen, PrimFunc, Stmt
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.transform.blocks.tree import all_blocks
 from unity.transform.schedule import Schedule
 from unity.transform.tensor import lowering
 
@@ -50,6 +51,36 @@ def test_compiled() -> None:
     assert_kept({name: (LINES, steps) for name, steps in LEGAL.items()})
 
 
+TILES = Program(
+    "a: f32[Buffer, n, 8], c: f32[Buffer, n, 8]",
+    """
+for t, r, j in T.grid((n + 3) // 4, 4, 8):
+    with T.block("copy"):
+        vi = T.axis.spatial(n, t * 4 + r)
+        vj = T.axis.spatial(8, j)
+        T.where(t * 4 + r < n)
+        c[vi, vj] = T.select(vi + 1 < n, a[vi + 1, vj], 0.0) + T.select(vi >= 1, a[vi - 1, vj], 0.0)
+""",
+    ({"n": 11}, {"n": 4}, {"n": 3}, {"n": 0}),
+)
+
+
+def test_tiles_within_an_image_ask_nothing() -> None:
+    def steps(s: Schedule) -> None:
+        _, row, lane = s.get_loops("copy")
+        s.reorder(row, lane)
+        s.unswitch(row, throughout=True)
+        s.vectorize(lane)
+
+    assert_kept({"tiles": (TILES, steps)})
+    sch = Schedule(TILES.func())
+    steps(sch)
+    there, elsewhere = sch.get_blocks()
+    found = {b.name: b for b in all_blocks(sch.func.body)}
+    assert not any(isinstance(e, Select) for e in _in(found[there.name].body))
+    assert any(isinstance(e, Select) for e in _in(found[elsewhere.name].body))
+
+
 def test_what_is_chosen_is_asked_outside_the_loop() -> None:
     sch = Schedule(LINES.func())
     _twice(sch)
@@ -64,7 +95,11 @@ def _loops(loop: For) -> bool:
 
 
 def _exprs(func: PrimFunc) -> list[object]:
-    return [e for s in walk_stmt(func.body) for x in stmt_exprs(s) for e in walk_prim(x)]
+    return _in(func.body)
+
+
+def _in(body: Stmt) -> list[object]:
+    return [e for s in walk_stmt(body) for x in stmt_exprs(s) for e in walk_prim(x)]
 
 
 READS = Program(
@@ -84,6 +119,11 @@ def test_refused() -> None:
     where = "unswitch, argument 1 'loop': "
     nothing = f"{where}nothing in it is chosen by a condition that it does not change"
     assert_refused(LINES, lambda s: s.unswitch(s.get_loops("pad")[0]), nothing)
+    assert_refused(
+        LINES,
+        lambda s: s.unswitch(s.get_loops("pad")[1], throughout=True),
+        f"{where}no condition is known under which all in it is there",
+    )
     assert_refused(READS, lambda s: s.unswitch(s.get_loops("step")[1]), nothing)
     assert_refused(
         HOSTILE["matmul"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,11 +11,13 @@ from tests.transform.schedule.programs import random_chain, random_kernel
 from tests.transform.schedule.steps import BLOCKS, KINDS, LOOPS, REDUCTIONS, scheduled
 from tests.transform.tensor.kernels import after, assert_same
 from unity.errors import UnityError
-from unity.ir.prim_expr import Imm
-from unity.ir.stmt import Allocate, PrimFunc
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Imm, imm
+from unity.ir.stmt import Allocate, For, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.script import parse
 from unity.transform.blocks.tree import all_blocks
+from unity.transform.passes import Context
 from unity.transform.schedule import Schedule
 from unity.transform.tensor import CompactBuffers, PartitionLoops, lowering
 
@@ -160,3 +163,57 @@ def main(a: f32[Buffer, 32], limit: i64[Buffer, 1], c: f32[Buffer, 32]) -> None:
                 limit[vk] = limit[vk] - 9
 """).prim_funcs()["main"]
     assert after(func, PartitionLoops()) is func
+
+
+def test_large_memory_of_threads_is_shared_by_runs_of_iterations() -> None:
+    """7 iterations that need 17 kB each: four runs of 1 or 2 have a part of one buffer each."""
+    before = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 7, 4200], c: f32[Buffer, 7, 4200]) -> None:
+    for i in T.parallel(7):
+        t = T.alloc((4200,), "float32")
+        for j in range(4200):
+            with T.block("double"):
+                vi, vj = T.axis.remap("SS", i, j)
+                t[vj] = a[vi, vj] * 2.0
+        for j in range(4200):
+            with T.block("turned"):
+                vi, vj = T.axis.remap("SS", i, j)
+                c[vi, vj] = t[4199 - vj]
+""").prim_funcs()["main"]
+    target = replace(Context().target, threads=2)
+    low = CompactBuffers()(IRModule({"main": before}), Context(target)).prim_funcs()["main"]
+    assert isinstance(low.body, Allocate)
+    assert low.body.buffer.shape == (imm(4), imm(4200))
+    (run,) = [s for s in walk_stmt(low.body) if isinstance(s, For) and s.kind == "parallel"]
+    assert run.extent == imm(4)
+    assert_same(before, low, {})
+
+
+def test_a_tile_that_reaches_past_its_chunk_makes_what_is_read_of_it() -> None:
+    """Tiles of 5 in chunks of 14: what a tile leaves is taken in it, and each point made once."""
+    before = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 28, 8], c: f32[Buffer, 28]) -> None:
+    t = T.alloc((28,), "float32")
+    for i, k in T.grid(28, 8):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", i, k)
+            with T.init():
+                t[vi] = 0.0
+            t[vi] += a[vi, vk]
+    for i in range(28):
+        with T.block("take"):
+            vi = T.axis.spatial(28, i)
+            c[vi] = t[vi] + 1.0
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    chunk, inner = sch.split(sch.get_loops("sum")[0], [None, 14])
+    tile, _ = sch.split(inner, [None, 5])
+    sch.reverse_compute_at("take", tile)
+    sch.store_at("sum", 0, tile)
+    sch.parallel(chunk)
+    small = after(sch.func, CompactBuffers())
+    (room,) = [s.buffer for s in walk_stmt(small.body) if isinstance(s, Allocate)]
+    assert room.shape == (imm(5),)
+    assert_same(before, sch.func, {})

@@ -17,8 +17,6 @@ from ...roles.reduction import rows_of
 from ...roles.winograd import TileGroup
 from ..rule import EITHER, Legal, Neighbourhood
 
-PARTS_A_THREAD = 2
-"""Pieces of work for each thread, each with memory of its own."""
 MOST_ROWS = 16
 """Tiles of a register tile, at most."""
 LONGEST_RUN = 24

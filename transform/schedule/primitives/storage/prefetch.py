@@ -55,6 +55,7 @@ def prefetch(
     shared_by: PrimVar | None = None,
     distance: int = 1,
     when: PrimExpr | None = None,
+    all_share: bool = False,
 ) -> Outcome:
     """In each iteration of `at`, lines are asked for that the block reads there later.
 
@@ -72,6 +73,8 @@ def prefetch(
             It is `at` where that is not around the block.
         distance: How many iterations of `var` later.
         when: A fact about sizes; where it does not hold, nothing is asked for.
+        all_share: Whether iterations of `shared_by` in which the block does not run have their
+            share, too, for which nobody asks then: how long a share is may be known by that.
 
     Returns:
         The block that asks, in a loop over lines.
@@ -128,7 +131,8 @@ def prefetch(
         why = f"what is read of {buffer.name!r} is not the same in each of its iterations"
         raise illegal("prefetch, argument 5 'shared_by'", why)
     line, known = PrimVar("line"), known_at(here)
-    sharers = share if share is None or beside else _sharers(share, here, block)
+    as_they_are = share is None or beside or all_share
+    sharers = share if as_they_are or share is None else _sharers(share, here, block)
     nth, each, predicate = _part(line, lines.count, sharers, known)
     known = known.with_extent(line, imm(0), each)
     around = [x for x in loops_of(scope_path(path)) if any(x.var in variables(p) for p in places)]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
-from unity.arith.iter_map import detect
+from unity.arith.iter_map import IterMap, detect, where_loops_run
 from unity.arith.region import extremes, greater
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import rewrite_stmt
 
@@ -81,7 +81,7 @@ def relaid(where: str, func: PrimFunc, buffer: Buffer, index_map: IndexMap) -> P
     m = detect(index_map.outputs, extents)
     if m is None or not m.is_injective():
         raise illegal(where, "it is not known to send each element to a place of its own")
-    shape = _shape(where, index_map, extents)
+    shape = _shape(where, index_map, extents, m)
     new = replace(buffer, shape=shape, separators=())
     return with_elements(func, buffer, new, index_map)
 
@@ -141,12 +141,16 @@ def _names(block: Block, buffer: Buffer) -> bool:
 
 
 def _shape(
-    where: str, index_map: IndexMap, extents: dict[PrimVar, PrimExpr]
+    where: str, index_map: IndexMap, extents: dict[PrimVar, PrimExpr], m: IterMap
 ) -> tuple[PrimExpr, ...]:
-    known = Analyzer()
+    known = where_loops_run(Analyzer(), extents)  # there are elements only then
     shape: list[PrimExpr] = []
     over = {v: Range(imm(0), n) for v, n in extents.items()}
-    for e in index_map.outputs:
+    for e, found in zip(index_map.outputs, m.sums, strict=True):
+        whole = m.compact_extent(found)
+        if found.base == imm(0) and whole is not None and not isinstance(whole, Imm):
+            shape.append(whole)
+            continue
         ends = extremes(e, over, known)
         if ends is None or not known.prove(Compare("ge", ends[0], imm(0))):
             raise illegal(where, "an index is not known never to be negative")
