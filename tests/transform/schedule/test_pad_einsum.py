@@ -180,3 +180,20 @@ def test_separators_refused(separators: list[int], message: str) -> None:
         grouped().set_axis_separator("double", 0, separators)
     with pytest.raises(UnityError, match="'c' is a parameter"):
         grouped().set_axis_separator("add", 0, [1])
+
+
+def test_a_result_of_one_row() -> None:
+    """What is indexed by 0, where there is one place, is not padded there."""
+    before = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 1, 6], b: f32[Buffer, 6, 5], c: f32[Buffer, 1, 5]) -> None:
+    for i, j, k in T.grid(1, 5, 6):
+        with T.block("product"):
+            vi, vj, vk = T.axis.remap("SSR", i, j, k)
+            with T.init():
+                c[0, vj] = 0.0
+            c[0, vj] += a[0, vk] * b[vk, vj]
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    sch.pad_einsum("product", [1, 4, 1])
+    assert_same(before, sch.func, {})

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Stmt, Store
+from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
 
 from ....blocks.dataflow import addressed_in, checked, copy_nest, is_param, top_of
 from ....blocks.tree import (
@@ -112,11 +112,11 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
         new = _copy(load.buffer, load.indices, block, padded)
         copies[load.buffer] = new
         made.append(unique(new.name, names))
-        ends = [_axis(block, i).domain.extent for i in load.indices]
+        ends = [_extent(block, i) for i in load.indices]
         before.append(_padding(made[-1], new, load.buffer, ends))
     if _over(store.indices) & padded.keys():
         new = _copy(store.buffer, store.indices, block, padded)
-        ends = [_axis(block, i).domain.extent for i in store.indices]
+        ends = [_extent(block, i) for i in store.indices]
         if _may_grow(func, store.buffer, ends, known):
             grown[store.buffer] = replace(store.buffer, shape=new.shape)
         else:
@@ -217,13 +217,14 @@ def _contraction(block: Block) -> tuple[Store, list[Load]]:
 
 
 def _refuse_unless_plain(block: Block, places: Sequence[Load]) -> None:
-    """Refuse what is not indexed by axes, each once and at one place."""
+    """Refuse what is not indexed by axes, each once and at one place, or by 0 where all is one."""
     found: dict[Buffer, tuple[PrimExpr, ...]] = {}
-    axes = {a.var for a in block.axes}
+    axes: set[PrimExpr] = {a.var for a in block.axes}
     for buffer, at in ((x.buffer, x.indices) for x in places):
         if found.setdefault(buffer, at) != at:
             raise illegal(BLOCK, f"it takes elements of {buffer.name!r} at several places")
-        if not set(at) <= axes or len(set(at)) != len(at):
+        by = [i for i, n in zip(at, buffer.shape, strict=True) if not (is_zero(i) and n == imm(1))]
+        if not set(by) <= axes or len(set(by)) != len(by):
             raise illegal(BLOCK, f"it does not index {buffer.name!r} by its axes, each once")
 
 
@@ -265,8 +266,9 @@ def _over(indices: Sequence[PrimExpr]) -> set[PrimVar]:
     return {i for i in indices if isinstance(i, PrimVar)}
 
 
-def _axis(block: Block, index: PrimExpr) -> BlockAxis:
-    return next(a for a in block.axes if a.var is index)
+def _extent(block: Block, index: PrimExpr) -> PrimExpr:
+    """How many places an index takes: those of an axis, or one."""
+    return next((a.domain.extent for a in block.axes if a.var is index), imm(1))
 
 
 def _copy(
@@ -276,8 +278,8 @@ def _copy(
     padded: Mapping[PrimVar, PrimExpr],
 ) -> Buffer:
     """A buffer for as much of another as the padded block indexes."""
-    axes = [_axis(block, i) for i in indices]
-    shape = tuple(padded.get(a.var, a.domain.extent) for a in axes)
+    grown: Mapping[PrimExpr, PrimExpr] = {**padded}
+    shape = tuple(grown.get(i, _extent(block, i)) for i in indices)
     return Buffer(f"{buffer.name}_pad", shape, buffer.dtype)
 
 
