@@ -278,8 +278,10 @@ def _copy(
     padded: Mapping[PrimVar, PrimExpr],
 ) -> Buffer:
     """A buffer for as much of another as the padded block indexes."""
-    grown: Mapping[PrimExpr, PrimExpr] = {**padded}
-    shape = tuple(grown.get(i, _extent(block, i)) for i in indices)
+    extents = (padded.get(i) if isinstance(i, PrimVar) else None for i in indices)
+    shape = tuple(
+        _extent(block, i) if n is None else n for n, i in zip(extents, indices, strict=True)
+    )
     return Buffer(f"{buffer.name}_pad", shape, buffer.dtype)
 
 
