@@ -119,3 +119,12 @@ def test_narrow_sums_that_leave_one_point() -> None:
     y = te.compute((), lambda: te.sum(te.cast(x[p, q], "float32"), [p, q]), "y")
     before = te.create_prim_func([x, y])
     assert_same(before, schedule(before, CPU), {"n": 2, "m": 3})
+
+
+def test_products_that_leave_one_point() -> None:
+    n, m = dim("n"), dim("m")
+    x, w = te.placeholder((n, m), "float32", "x"), te.placeholder((n, m), "float32", "w")
+    p, q = te.reduce_axis(n, "p"), te.reduce_axis(m, "q")
+    y = te.compute((), lambda: te.sum(x[p, q] * w[p, q], [p, q]), "y")
+    before = te.create_prim_func([x, w, y])
+    assert_same(before, schedule(before, CPU), {"n": 2, "m": 3})

@@ -76,11 +76,10 @@ def gathering_of(nest: Nest, target: Target) -> Gathering | None:
     reduction = nest.reduction
     assert reduction is not None
     match reduction.value:
-        case Binary("mul", a, b) if reduction.op == "add":
-            pass
+        case Binary("mul", a, b) if reduction.op == "add" and nest.axes:
+            *outer, lane = nest.axes
         case _:
             return None
-    *outer, lane = nest.axes
     image, weight = (b, a) if depends(a, lane.var) else (a, b)
     if not isinstance(weight, Load) or depends(image, lane.var):
         return None
