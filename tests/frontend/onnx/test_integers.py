@@ -100,6 +100,7 @@ def test_as_onnxruntime(case: str) -> None:
     session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     executable = unity.compile(proto, cache=None)
     outputs = zip(executable.run(feeds).values(), session.run(None, feeds), strict=True)
-    for got, expected in ((np.asarray(a), np.asarray(b)) for a, b in outputs):
+    for got, expected in ((np.asarray(x), np.asarray(y)) for x, y in outputs):
         assert got.dtype == expected.dtype
-        np.testing.assert_allclose(got.astype(np.float64), expected, rtol=1e-6, atol=1e-6)
+        a, b = got.astype(np.float64), expected.astype(np.float64)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)

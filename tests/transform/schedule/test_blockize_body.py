@@ -35,8 +35,9 @@ BLOCKS = ("double", "sum", "windows")
 
 def _together(s: Schedule, depth: int) -> LoopRef:
     """The loops of all blocks as one, as deep as that, with temporaries of an iteration."""
-    for level in range(depth):
-        loop = s.fuse_siblings(*(s.get_loops(b)[level] for b in BLOCKS))
+    loop, *_ = [
+        s.fuse_siblings(*(s.get_loops(b)[level] for b in BLOCKS)) for level in range(depth)
+    ][::-1]
     for block in ("double", "sum"):
         s.store_at(block, 0, loop)
         s.compact_buffer(block, 0)
