@@ -9,11 +9,9 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, DType
 from unity.ir.graph import Call, Op, Var
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Imm
-from unity.ir.stmt import Allocate, PrimFunc
+from unity.ir.stmt import PrimFunc
 from unity.ir.types import TensorType
 from unity.ir.verify import verify
-from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.op.infer import infer_type
 from unity.op.registry import attr_value
@@ -46,17 +44,6 @@ def lowered(func: PrimFunc, target: Target) -> PrimFunc:
         module = step(module, ctx)
         verify(module)
     return module.prim_funcs()["main"]
-
-
-def accumulators(func: PrimFunc) -> list[int]:
-    """The elements of each tile of accumulators."""
-    found: list[int] = []
-    for s in walk_stmt(func.body):
-        if isinstance(s, Allocate) and s.buffer.name == "acc":
-            (extent,) = s.buffer.shape
-            assert isinstance(extent, Imm)
-            found.append(int(extent.value))
-    return found
 
 
 CELL = """
