@@ -154,5 +154,5 @@ def _shape(
         ends = extremes(e, over, known)
         if ends is None or not known.prove(Compare("ge", ends[0], imm(0))):
             raise illegal(where, "an index is not known never to be negative")
-        shape.append(greater(Binary("add", ends[1], imm(1)), imm(0), known))
+        shape.append(greater(Binary("add", ends[1], imm(1)), imm(0), Analyzer()))  # n may be 0
     return tuple(shape)
