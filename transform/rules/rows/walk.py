@@ -136,7 +136,7 @@ def walk(
         elif {x.buffer for x in stage.stores()} <= found.silent:
             sch.store_at(part, 0, at)
     if fetches:
-        _fetch(sch, found.group, parts, every, row, step)
+        _fetch(sch, found, parts, every, row, step)
     for part in every:
         sch.vectorize(sch.get_loops(part)[-1])
     if at is not step:
@@ -225,7 +225,7 @@ def _join(sch: Schedule, sums: str, lanes: int) -> None:
 
 def _fetch(
     sch: Schedule,
-    group: RowGroup,
+    found: Rows,
     parts: Mapping[Nest, str],
     here: Sequence[str],
     row: LoopRef,
@@ -235,15 +235,18 @@ def _fetch(
 
     Args:
         sch: The schedule.
-        group: The stages over the rows.
+        found: The stages over the rows.
         parts: The blocks that walk rows.
-        here: Those of the pass that asks: for what none of them reads, one of another pass.
+        here: Those of the pass that asks: for what none of them reads, one of another pass, if it
+            is known how much that reads of a row.
         row: The loop over rows.
         step: That over the steps of the pass.
     """
-    for buffer, rows in ahead_of(group).items():
+    for buffer, rows in ahead_of(found.group).items():
         reading = [p for s, p in parts.items() if any(x.buffer is buffer for x in s.loads())]
         mine = next((part for part in reading if part in here), None)
+        if mine is None and found.size is None:
+            continue
         part = mine or reading[0]
         reads = [r.buffer for r in block_path(sch.func, part)[1].reads]
         shared = None if mine else step
