@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly, as_constant, from_expr, split_linear, to_expr
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import (
     Binary,
     Cast,
@@ -93,7 +94,7 @@ def without_padding(nest: Nest) -> tuple[Nest, tuple[Edge, ...]] | None:
     (select,) = selects
     known = known_of(all_axes(nest))
     edges: list[Edge] = []
-    for part in _conjuncts(known.simplify(select.condition)):
+    for part in conjuncts(known.simplify(select.condition)):
         edge = _edge(part, nest.axes, reduction, known)
         if edge is None:
             return None
@@ -102,12 +103,6 @@ def without_padding(nest: Nest) -> tuple[Nest, tuple[Edge, ...]] | None:
         return None
     bare = rewrite_prim(reduction.value, lambda e: select.then if e == select else None)
     return replace(nest, reduction=replace(reduction, value=bare)), tuple(edges)
-
-
-def _conjuncts(e: PrimExpr) -> list[PrimExpr]:
-    if isinstance(e, Binary) and e.op == "and":
-        return _conjuncts(e.a) + _conjuncts(e.b)
-    return [e]
 
 
 def _edge(e: PrimExpr, axes: Sequence[Axis], reduction: Reduction, known: Analyzer) -> Edge | None:

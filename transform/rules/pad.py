@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Store
 from unity.machine.target import Target
@@ -138,7 +139,7 @@ def _lines(nest: Nest, _target: Target) -> _Lines | None:
     known = known_of(nest.axes)
     bounds: dict[PrimVar, _Bound] = {}
     conditions: dict[PrimVar, list[PrimExpr]] = {}
-    for part in _conjuncts(known.simplify(choice.condition)):
+    for part in conjuncts(known.simplify(choice.condition)):
         found = _bound(part, nest.axes, known)
         if found is None:
             return None
@@ -161,12 +162,6 @@ def _lines(nest: Nest, _target: Target) -> _Lines | None:
             return None
         size *= number(axis.extent) or 1
     return lines
-
-
-def _conjuncts(e: PrimExpr) -> list[PrimExpr]:
-    if isinstance(e, Binary) and e.op == "and":
-        return _conjuncts(e.a) + _conjuncts(e.b)
-    return [e]
 
 
 def _bound(e: PrimExpr, axes: Sequence[Axis], known: Analyzer) -> _Bound | None:

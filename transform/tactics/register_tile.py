@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import add
-from unity.ir.stmt import Buffer, For, ForKind, IfThen, Let, Stmt, Store
+from unity.ir.stmt import Buffer, For, ForKind, Let, Stmt, Store
 from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, substitute_stmt
 
 from ..blocks.access import depends
@@ -120,19 +120,6 @@ def accumulate(tile: Tile, reduction: Reduction, value: PrimExpr, buffer: Buffer
     for load, var in shared.items():
         result = Let(var, load, result)
     return tile.vectorized(result)
-
-
-def write_back(tile: Tile, reduction: Reduction, finish: Stmt, buffer: Buffer) -> Stmt:
-    """The stage's stores for every lane of every accumulator."""
-    stmts: list[Stmt] = []
-    for r in range(len(tile.rows)):
-        for c in range(len(tile.columns)):
-            value = Load(buffer, (tile.slot(r, c),))
-            stmt = finished(reduction, value, finish, tile.values(r, c))
-            if c in tile.masked:
-                stmt = IfThen(Compare("lt", tile.columns[c][0], tile.limit), stmt)
-            stmts.append(stmt)
-    return tile.vectorized(sequence(stmts))
 
 
 def finished(reduction: Reduction, value: PrimExpr, finish: Stmt, values: Values) -> Stmt:

@@ -11,6 +11,7 @@ from unity.ir.prim_expr import Broadcast, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Let, Seq, Stmt, Store
 from unity.ir.visit import map_stmt, rewrite_prim, rewrite_stmt, substitute_prim, walk_stmt
 
+from ..blocks.dataflow import addressed_in
 from ..blocks.tree import Values
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
@@ -108,7 +109,7 @@ def _loading(stmts: Sequence[Stmt], there: Load, value: PrimExpr) -> list[Stmt] 
             if isinstance(x, Let):
                 names[x.var] = substitute_prim(x.value, names)
         stores = any(isinstance(x, Store) and x.buffer is there.buffer for x in walk_stmt(s))
-        if stores and not isinstance(s, Store):
+        if there.buffer in addressed_in(s) or (stores and not isinstance(s, Store)):
             break
         result[k] = rewrite_stmt(s, None, lambda e: rewrite_prim(e, on_load))
         if stores:

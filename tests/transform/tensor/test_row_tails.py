@@ -124,6 +124,12 @@ def test_only_what_was_stored_there_last_is_kept(between: str, at: int | str, ke
     assert_same(before, now, {"n": 5})
 
 
+def test_what_a_foreign_function_may_write_is_loaded_again() -> None:
+    call = 'T.evaluate(T.call_extern("lib.turn", T.address_of(c[0]), 4))'
+    before = parse(VECTORS.format(between=call, at=0)).prim_funcs()["main"]
+    assert after(before, ForwardStores()) == before
+
+
 @pytest.mark.parametrize(("stored", "moves"), [("c[i]", True), ("t[0]", False)])
 def test_functions_stay_in_loops_that_change_what_they_are_of(stored: str, moves: bool) -> None:
     before = parse(f"""

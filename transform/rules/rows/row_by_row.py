@@ -1,9 +1,8 @@
 """Stages over the same rows done row by row: each row stays in cache, or in registers.
 
-Written at once, not by steps of a `Schedule`. Its steps (`compute_at`, `set_scope`, `rfactor`) put
-stages into one loop over rows, but each stage walks its row by itself: a pass here computes several
-stages in a vector, an element loaded once and passed on in a register, and joins the lanes of sums
-in registers (see `contraction/dot_products.py`).
+Written at once, for attention's writers alone (`attention/blocks.py`, `attention/matrix_tiles.py`):
+rows of a kernel of their own are programs of steps (`by_row.py`). A pass computes several stages in
+a vector, an element loaded once and passed on in a register.
 """
 
 from __future__ import annotations
