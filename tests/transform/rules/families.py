@@ -130,6 +130,16 @@ FAMILIES = [
         partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (6, 6, 2, 1, 4, 4), tile=4),
         {"h": 6, "w": 9},
     ),
+    Family(
+        "winograd",
+        partial(op, "nn.conv2d_winograd", (1, 1, 7, 6, 4), (4, 4, 2, 1, 4, 4), tile=2),
+        {},
+    ),
+    Family(
+        "winograd",
+        partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (4, 4, 2, 1, 4, 4), tile=2, padding=1),
+        {"h": 4, "w": 7},
+    ),
     Family("slabs", partial(windows, 3, 7, 1, SUM, "0.0", OWN), {}),
     Family("slabs", partial(windows, 2, 9, 2, MOST, "-3.0", OWN), {}),
     Family("slabs", partial(windows, 3, 7, 1, SUM, "0.0", "w[vi % 3, vp, vq]"), {}),
