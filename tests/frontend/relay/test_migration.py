@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import unity
-from tests.frontend.relay.saved import parameters
+from tests.frontend.relay.saved import Graph, parameters
 from unity.cli.app import app
 from unity.errors import UnityError, UnsupportedError
 from unity.frontend.relay import from_relay
@@ -78,6 +78,69 @@ def test_the_report_leaves_nothing_out(files: tuple[str, str]) -> None:
     ):
         assert line in lines, line
     assert any(line.startswith("- `openvino`, put in place: `main/relu`") for line in lines)
+
+
+def test_what_readers_leave_out_is_reported() -> None:
+    text = """#[version = "0.0.5"]
+def @main(%x {virtual_device=meta[VirtualDevice][0]}: Tensor[(2), float32],
+          virtual_device=meta[VirtualDevice][0]) {
+  let %y {scope="local"}: Tensor[(2), float32] = exp(%x);
+  @f(%y, note="kept", attrs_type_key="relay.attrs.TIRCallAttrs")
+}
+def @f(%x: Tensor[(2), float32], Compiler="dnnl") { %x }
+def @unused(%x: Tensor[(2), float32]) { negative(%x) }
+"""
+    lines = migrate(text).report.splitlines()
+    for line in (
+        "- of variables: `virtual_device=VirtualDevice(...)`, 1 times: there is one device",
+        "- of functions: `virtual_device=VirtualDevice(...)`, 1 times: there is one device",
+        "- of variables: `scope=local`, 1 times: no meaning here",
+        "- of calls of functions: `note=kept`, 1 times: no meaning here",
+        "- of functions: `Compiler=dnnl`, 1 times: no meaning here",
+        "- functions that main does not call are left out: unused",
+    ):
+        assert line in lines, line
+
+
+def test_what_json_holds_beside_a_program_is_reported(tmp_path: Path) -> None:
+    graph = Graph()
+    device = graph.add(
+        "VirtualDevice",
+        device_type_int=2,
+        virtual_device_id=0,
+        target=0,
+        memory_scope=graph.text("runtime.String", ""),
+    )
+    anywhere = graph.add(
+        "VirtualDevice",
+        device_type_int=-1,
+        virtual_device_id=-1,
+        target=0,
+        memory_scope=graph.text("runtime.String", ""),
+    )
+    x = graph.var("x", (2, 3))
+    held = graph.add("DictAttrs", __dict__=graph.named(hint=graph.text("runtime.String", "h")))
+    relu = graph.call("nn.relu", x, attrs=held)
+    fields = graph.nodes[relu]["attrs"]
+    assert isinstance(fields, dict)
+    fields["virtual_device_"] = str(device)
+    fields["odd"] = str(graph.text("runtime.String", "thing"))
+    soft = graph.add("relay.attrs.SoftmaxAttrs", axis=-1, beyond=0)
+    body = graph.call("nn.softmax", relu, attrs=soft)
+    other = graph.nodes[body]["attrs"]
+    assert isinstance(other, dict)
+    other["virtual_device_"] = str(anywhere)
+    root = graph.module((x,), body)
+    (tmp_path / "net.json").write_text(graph.saved(root))
+    lines = migrate(tmp_path / "net.json").report.splitlines()
+    for line in (
+        "- of calls of `nn.relu`: `hint=h`, 1 times: no meaning here",
+        "- of calls of `nn.softmax`: `beyond=0`, 1 times: no meaning here",
+        "- of objects of `relay.Call`: `odd=thing`, 1 times: no meaning here",
+        "- of objects of `relay.Call`: `virtual_device=VirtualDevice(...)`, 1 times: "
+        "there is one device",
+    ):
+        assert line in lines, line
 
 
 def test_partitions_are_wishes_where_an_engine_has_the_name(files: tuple[str, str]) -> None:

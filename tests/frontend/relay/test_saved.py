@@ -227,6 +227,7 @@ def test_archives() -> None:
         module = read_relay(form)
         np.testing.assert_array_equal(module.params["w"], WEIGHT)
         assert set(module.params) == {"w"}
+        assert [i.name for i in module.ignored] == ["the parameter p0"]
     with pytest.raises(UnityError, match=r"no Relay text"):
         read_relay(archive(metadata_json=b"{}"))
     with pytest.raises(UnityError, match=r"cut short|damaged"):

@@ -18,7 +18,7 @@ from .saved.archive import archived, is_archive
 from .saved.bundle import is_bundle, refuse_bundle
 from .saved.module import module_of_json
 from .saved.params import LIST_MAGIC, read_params
-from .syntax import Module
+from .syntax import Ignored, Module
 from .text import parse_module
 
 SAVING = (
@@ -88,7 +88,11 @@ def _read(name: str, data: bytes, constants: Sequence[Array]) -> Module:
         found = archived(name, data)
         module = _text(found.name, found.text, constants)
         known = {var.name for f in module.functions.values() for var in f.params}
-        return replace(module, params={k: v for k, v in found.params.items() if k in known})
+        rest = tuple(
+            Ignored("the archive", f"the parameter {k}") for k in found.params.keys() - known
+        )
+        params = {k: v for k, v in found.params.items() if k in known}
+        return replace(module, params=params, ignored=(*module.ignored, *rest))
     if data.lstrip()[:1] == b"{" and not data.lstrip()[1:].lstrip().startswith((b"%", b"let")):
         if is_bundle(data):
             raise refuse_bundle(name, data, SAVING)

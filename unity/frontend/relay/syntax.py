@@ -357,6 +357,22 @@ class TypeDeclaration:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """Something that a file says and that no syntax of ours holds: readers tell all of it.
+
+    Attributes:
+        owner: What it is said of: "variables", "calls", "the module".
+        name: What it is called.
+        value: What it is; None where there is no more to say.
+    """
+
+    owner: str
+    name: str
+    value: AttrValue = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Module:
     """A Relay module as a file holds it.
@@ -367,6 +383,7 @@ class Module:
         params: Values for parameters of ``main``, by name: what a parameter dictionary or an
             archive gave beside the program. Read-only.
         attributes: The module's own.
+        ignored: What the readers left out.
         file: What messages call the source.
     """
 
@@ -374,6 +391,7 @@ class Module:
     types: Mapping[str, TypeDeclaration] = field(default_factory=dict)
     params: Mapping[str, Array] = field(default_factory=dict)
     attributes: Attributes = field(default_factory=dict)
+    ignored: tuple[Ignored, ...] = ()
     file: str = "<relay>"
 
     def constructor(self, name: str) -> tuple[TypeDeclaration, ConstructorDeclaration, int]:

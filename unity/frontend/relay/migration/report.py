@@ -29,6 +29,10 @@ _DROPPED = {
     "SkipOptimization": "all functions are optimized",
     "PartitionedFromPattern": "a pattern of a partition",
     "layout_desired": "layouts are chosen when compiling",
+    "virtual_device": "there is one device",
+    "param_virtual_devices": "there is one device",
+    "result_virtual_device": "there is one device",
+    "attrs_type_key": "the kind of the attributes beside it",
 }
 
 
@@ -45,7 +49,10 @@ def report(source: syntax.Module, module: IRModule, record: Record) -> str:
     parts = (
         (f"# {Path(source.file).name}", _summary(source, record)),
         ("## Operators", _operators(record.calls)),
-        ("## Attributes left out", [*_attributes(record.calls), *_function_attributes(source)]),
+        (
+            "## Attributes left out",
+            [*_attributes(record.calls), *_other_attributes(source, record)],
+        ),
         ("## Inputs and results", _signature(source, main)),
         ("## Symbols", _symbols(main)),
         ("## Partitions", _partitions(record)),
@@ -86,35 +93,69 @@ def _attributes(calls: Sequence[Translated]) -> list[str]:
     return [f"- {what}, {times} times: {why}" for what, times in sorted(found.items())]
 
 
-def _function_attributes(source: syntax.Module) -> Iterator[str]:
-    own = Counter(
-        (name, _value(value))
-        for function in _functions(source)
-        for name, value in function.attributes.items()
-        if name != "Compiler"
+def _other_attributes(source: syntax.Module, record: Record) -> Iterator[str]:
+    """Those that no operator has: of functions, their calls, variables, the module."""
+    wished = {compiler for _, compiler in record.wishes()}
+    own: Counter[tuple[str, str, str]] = Counter()
+    for expr in _exprs(source):
+        match expr:
+            case syntax.Function():
+                owner = "functions"
+            case syntax.Call(callee) if not isinstance(callee, syntax.Op):
+                owner = "calls of functions"
+            case _:
+                continue
+        for name, value in expr.attributes.items():
+            if name != "Compiler" or not (isinstance(value, str) and value in wished):
+                own[owner, name, _value(value)] += 1
+    own.update(
+        (i.owner, i.name, "" if i.value is None else _value(i.value)) for i in source.ignored
     )
-    for (name, value), times in sorted(own.items()):
+    own.update(("the module", name, _value(value)) for name, value in source.attributes.items())
+    for (owner, name, value), times in sorted(own.items()):
         why = _DROPPED.get(name, "no meaning here")
-        yield f"- of functions: `{name}={value}`, {times} times: {why}"
-    for name, attribute in source.attributes.items():
-        yield f"- of the module: `{name}={_value(attribute)}`: no meaning here"
+        told = f"{name}={value}" if value else name
+        yield f"- of {owner}: `{told}`, {times} times: {why}"
 
 
-def _functions(source: syntax.Module) -> Iterator[syntax.Function]:
-    stack: list[syntax.Expr] = [*source.functions.values()]
+def _exprs(source: syntax.Module) -> Iterator[syntax.Function | syntax.Call]:
+    for expr in _within(source.functions.values()):
+        if isinstance(expr, syntax.Function | syntax.Call):
+            yield expr
+
+
+def _within(roots: Iterable[syntax.Expr]) -> Iterator[syntax.Expr]:
+    """Every expression within some, each once."""
+    stack = [*roots]
     seen: set[syntax.Expr] = set()
     while stack:
         expr = stack.pop()
         if expr in seen:
             continue
         seen.add(expr)
-        if isinstance(expr, syntax.Function):
-            yield expr
+        yield expr
         stack += syntax.children(expr)
 
 
+def _uncalled(source: syntax.Module) -> list[str]:
+    """The functions that nothing calls, from main on."""
+    left = {name: f for name, f in source.functions.items() if name != "main"}
+    queue = [source.functions["main"]]
+    while queue:
+        for expr in _within([queue.pop()]):
+            if isinstance(expr, syntax.GlobalVar) and expr.name in left:
+                queue.append(left.pop(expr.name))
+    return list(left)
+
+
 def _value(value: syntax.AttrValue) -> str:
-    text = str(value) if not isinstance(value, tuple) else ", ".join(map(_value, value))
+    match value:
+        case tuple():
+            text = ", ".join(map(_value, value))
+        case syntax.Record(key):
+            text = f"{key}(...)"
+        case _:
+            text = str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
@@ -177,6 +218,9 @@ def _checks(source: syntax.Module, module: IRModule, record: Record) -> Iterator
         yield "- indices beyond a tensor are clamped, also where TVM's mode `fast` checks nothing"
     if len(module) > 1:
         yield "- functions that call themselves run until they end: no depth is checked"
+    uncalled = _uncalled(source)
+    if uncalled:
+        yield f"- functions that main does not call are left out: {', '.join(uncalled)}"
     unset = [p.name for p in source.functions["main"].params if p.name not in source.params]
     if unset and not source.params:
         yield "- no parameter has a value: weights are inputs, unless `--params` gives them"

@@ -10,7 +10,7 @@ from ..calls import operator_call
 from ..schema import signature
 from ..schema.legacy import upgraded
 from .objects import Node, Objects
-from .plain import attributes_of, constant_of, plain
+from .plain import attributes_of, constant_of, is_empty, plain
 from .types import type_of
 
 _MEMBERS: dict[str, tuple[str, ...]] = {
@@ -27,6 +27,19 @@ _MEMBERS: dict[str, tuple[str, ...]] = {
 """The fields of each kind of object that are expressions."""
 _LISTS = {"relay.Tuple": "fields", "relay.Call": "args", "relay.Function": "params"}
 """Those that are arrays of expressions."""
+_OTHERS: dict[str, tuple[str, ...]] = {
+    "relay.Var": ("vid", "name_hint", "type_annotation"),
+    "relay.Call": ("attrs", "type_args"),
+    "relay.TupleGetItem": ("index",),
+    "relay.Match": ("clauses", "complete"),
+    "relay.Function": ("ret_type", "type_params", "attrs"),
+    "relay.Constant": ("data",),
+    "GlobalVar": ("name_hint",),
+}
+"""What else is read of each, or is a type that translating finds again."""
+_EVERYWHERE = ("span", "_checked_type_", "checked_type_")
+_OPAQUE = ("Op", "Constructor")
+"""Objects that only name something: the fields of a declaration stand in them, too."""
 
 
 @dataclass(slots=True)
@@ -35,9 +48,11 @@ class Expressions:
 
     Attributes:
         objects: The graph.
+        ignored: What was read and is in no expression.
     """
 
     objects: Objects
+    ignored: list[syntax.Ignored] = field(default_factory=list[syntax.Ignored])
     _made: dict[int, syntax.Expr] = field(default_factory=dict[int, syntax.Expr])
 
     def expression(self, index: int) -> syntax.Expr:
@@ -81,7 +96,24 @@ class Expressions:
         made = _MAKERS.get(node.key)
         if made is None:
             raise objects.error(node, "this is no Relay expression")
+        self._note_rest(node)
         return made(self, node)
+
+    def _note_rest(self, node: Node) -> None:
+        """Note the fields of an object that nothing reads."""
+        key = node.key
+        if key in _OPAQUE:
+            return
+        read = (*_EVERYWHERE, *_MEMBERS.get(key, ()), _LISTS.get(key), *_OTHERS.get(key, ()))
+        for name, text in node.fields.items():
+            if name in read or is_empty(self.objects, text):
+                continue
+            if name == "virtual_device_" and not _is_bound(self.objects, node):
+                continue
+            value = plain(self.objects, int(text)) if text.isdecimal() else text
+            owner = f"objects of `{key}`"
+            span = self.objects.span(node)
+            self.ignored.append(syntax.Ignored(owner, name.rstrip("_"), value, span))
 
     def of(self, node: Node, name: str) -> syntax.Expr:
         """A field that was made."""
@@ -105,6 +137,15 @@ class Expressions:
         return found
 
 
+def _is_bound(objects: Objects, node: Node) -> bool:
+    """Whether an object says on which device it is, and not that it may be on any."""
+    device = objects.member(node, "virtual_device_")
+    says = device.fields.get
+    return says("device_type_int", "-1") not in ("-1", "0") or not all(
+        is_empty(objects, says(name, "")) for name in ("target", "memory_scope")
+    )
+
+
 def _var(made: Expressions, node: Node) -> syntax.Expr:
     objects = made.objects
     named = objects.member(node, "vid") if "vid" in node.fields else node
@@ -118,12 +159,19 @@ def _call(made: Expressions, node: Node) -> syntax.Expr:
     held = objects.optional(node, "attrs")
     if not isinstance(callee, syntax.Op):
         found = plain(objects, held.index) if held is not None else {}
+        if not isinstance(found, dict):
+            made.ignored.append(syntax.Ignored("calls of functions", "attrs", found, span))
         given = found if isinstance(found, dict) else {}
         return syntax.Call(callee, arguments, given, tuple(given), span)
     today = signature(upgraded(callee.name, {}, len(arguments), before_0_8=False).operator)
     attributes: syntax.Attributes = {}
-    if held is not None and today is not None and held.key != "DictAttrs":
-        attributes = attributes_of(objects, held, callee.name, today.fields)
+    if held is not None and held.key == "DictAttrs":  # those of a pass, not the operator's
+        rest = plain(objects, held.index)
+        owner = f"calls of `{callee.name}`"
+        for name, value in rest.items() if isinstance(rest, dict) else ():
+            made.ignored.append(syntax.Ignored(owner, name, value, span))
+    elif held is not None and today is not None:
+        attributes = attributes_of(objects, held, callee.name, today.fields, made.ignored)
     old = objects.before_0_8 or (callee.name == "nn.batch_matmul" and held is None)
     return operator_call(callee, arguments, attributes, span, before_0_8=old)
 

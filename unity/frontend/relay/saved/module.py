@@ -9,8 +9,12 @@ from unity.errors import UnityError
 from .. import syntax
 from .expressions import Expressions
 from .objects import Node, Objects
-from .plain import plain
+from .plain import is_empty, plain
 from .types import type_of
+
+_READ = ("functions", "type_definitions", "attrs", "source_map", "span", "_checked_type_")
+_NAMES = ("global_var_map_", "global_type_var_map_")
+"""Maps from names to the objects that have them, which those say themselves."""
 
 
 def module_of_json(file: str, text: str | bytes) -> syntax.Module:
@@ -44,7 +48,7 @@ def module_of_objects(objects: Objects) -> syntax.Module:
     found = reader.expression(root.index)
     if not isinstance(found, syntax.Function):
         found = syntax.Function(_free(found), found, span=objects.span(root))
-    return syntax.Module({"main": found}, file=objects.file)
+    return syntax.Module({"main": found}, ignored=tuple(reader.ignored), file=objects.file)
 
 
 def _module(reader: Expressions, root: Node) -> syntax.Module:
@@ -70,11 +74,29 @@ def _module(reader: Expressions, root: Node) -> syntax.Module:
         types[declaration.name] = declaration
     held_attributes = objects.optional(root, "attrs")
     attributes = plain(objects, held_attributes.index) if held_attributes is not None else {}
+    if not isinstance(attributes, dict):
+        raise objects.error(root, "its attributes are no map")
+    reader.ignored += (
+        syntax.Ignored("the module", name)
+        for name, text in root.fields.items()
+        if name not in (*_READ, *_NAMES) and not _says_nothing(objects, text)
+    )
     return syntax.Module(
         functions,
         types,
-        attributes=attributes if isinstance(attributes, dict) else {},
+        attributes=attributes,
+        ignored=tuple(reader.ignored),
         file=objects.file,
+    )
+
+
+def _says_nothing(objects: Objects, text: str) -> bool:
+    if is_empty(objects, text):
+        return True
+    return (
+        text.isdecimal()
+        and objects.node(int(text)).key == "Map"
+        and not (objects.node(int(text)).items)
     )
 
 

@@ -8,7 +8,7 @@ from unity.errors import UnityError
 from unity.ir.dtype import Array
 
 from ..schema import Field
-from ..syntax import Attributes, AttrValue, Record
+from ..syntax import Attributes, AttrValue, Ignored, Record
 from .objects import Node, Objects, Walk
 
 _LARGEST = 4096
@@ -103,12 +103,23 @@ def real(objects: Objects, node: Node, name: str) -> float:
 
 
 def attributes_of(
-    objects: Objects, node: Node, operator: str, fields: Mapping[str, Field] | None
+    objects: Objects,
+    node: Node,
+    operator: str,
+    fields: Mapping[str, Field] | None,
+    ignored: list[Ignored],
 ) -> Attributes:
     """The attributes of a call of an operator, by the kinds that its signature says.
 
     JSON holds every field of an attribute struct as text, and numbers of other objects are text,
     too: only the kind of a field says which of the two ``"12"`` is.
+
+    Args:
+        objects: The graph.
+        node: The attributes.
+        operator: What is called.
+        fields: Those that it has; None for any.
+        ignored: Gets those that it does not have, which are 0: others are refused.
 
     Raises:
         UnityError: One is damaged, or the operator has none of this name.
@@ -119,8 +130,10 @@ def attributes_of(
     for name, text in node.fields.items():
         field = fields.get(name)
         if field is None:
-            if not _is_empty(objects, text):
+            if not is_empty(objects, text):
                 raise objects.error(node, f"{operator} has no attribute {name!r}")
+            if text == "0":
+                ignored.append(Ignored(f"calls of `{operator}`", name, 0, objects.span(node)))
             continue
         try:
             found[name] = _value(objects, node, operator, field, text)
@@ -157,8 +170,8 @@ def _is_boxed(operator: str, field: Field) -> bool:
     return optional or (field.name, "") in _BOXED or (field.name, operator) in _BOXED
 
 
-def _is_empty(objects: Objects, text: str) -> bool:
-    """Whether a field that we don't know says nothing, most likely."""
+def is_empty(objects: Objects, text: str) -> bool:
+    """Whether a field that we don't know says nothing, or 0."""
     if text in ("", "0"):
         return True
     if not text.isdecimal() or len(text) > 18:

@@ -20,9 +20,10 @@ from .cursor import Cursor
 from .lexer import LOCAL, NAME, NUMBER, PROJECTION
 from .literals import constant, number, read_only
 from .metadata import Metadata
-from .names import Names, bound_name
+from .names import Names
 from .types import listed, type_of, type_params
-from .values import attribute, meta_reference, starts_attribute
+from .values import meta_reference, named_attribute, starts_attribute
+from .variables import variable
 
 _INFIX: dict[str, tuple[int, str]] = {
     "*": (12, "multiply"),
@@ -50,6 +51,7 @@ class Expressions:
         metadata: What ``meta`` stands for.
         before_0_8: Whether the text is of 0.0.4, which TVM 0.6 was the last to write.
         free: The variables that ``free_var`` declared.
+        ignored: What was read and is in no expression.
     """
 
     cursor: Cursor
@@ -57,6 +59,7 @@ class Expressions:
     metadata: Metadata
     before_0_8: bool
     free: list[syntax.Var]
+    ignored: list[syntax.Ignored]
 
     # ---- what follows one another
 
@@ -117,24 +120,7 @@ class Expressions:
         self.names.bind(name, value)
 
     def _variable(self, wanted: str) -> syntax.Var:
-        """A name and the type that may follow it."""
-        cursor, first = self.cursor, self.cursor.at
-        text = cursor.word(LOCAL, wanted)[1:]
-        name = bound_name(text, cursor.text)
-        span = cursor.span(first)
-        found: syntax.Type | None = None
-        if cursor.take(
-            "{"
-        ):  # where a parameter lives, {virtual_device=...}, which is not ours to say
-            listed(cursor, "}", lambda: self._attribute({}, {}), "after where a parameter lives")
-        if len(name) < len(
-            text
-        ):  # no blank before the type, so its first word was taken for a name
-            cursor.give_back(NAME, text[len(name) + 1 :])
-            found = type_of(cursor, self.names.types)
-        elif cursor.take(":"):
-            found = type_of(cursor, self.names.types)
-        return syntax.Var(name, found, span)
+        return variable(self.cursor, self.names, self.metadata, self.ignored, wanted)
 
     # ---- operators between
 
@@ -219,13 +205,7 @@ class Expressions:
         return syntax.Call(callee, tuple(arguments), given, tuple(given), span)
 
     def _attribute(self, given: dict[str, syntax.AttrValue], places: dict[str, Span]) -> None:
-        cursor, first = self.cursor, self.cursor.at
-        name = cursor.text.strip('"')
-        if name in given:
-            raise cursor.error(f"the attribute {name!r} is given twice")
-        cursor.at += 2
-        given[name] = attribute(cursor, self.metadata)
-        places[name] = cursor.span(first)
+        named_attribute(self.cursor, self.metadata, given, places)
 
     def _meta_is_attributes(self) -> bool:
         """Whether ``meta[relay.attrs.Conv2DAttrs][0]`` is next: attributes, not an argument."""

@@ -11,9 +11,9 @@ from unity.ir.dtype import Array
 from ..saved.objects import Objects
 from ..saved.plain import attributes_of, constant_of, plain
 from ..schema import signature
-from ..syntax import Attributes, AttrValue
+from ..syntax import Attributes, AttrValue, Ignored, Record
 
-_CONSTANT = "relay.Constant"
+_CONSTANT, _DEVICE = "relay.Constant", "VirtualDevice"
 
 
 @dataclass(slots=True)
@@ -24,11 +24,13 @@ class Metadata:
         objects: The graph of objects in the metadata section, if there is one.
         sections: Where in it the objects of each kind are.
         constants: What the caller gave in place of ``meta[relay.Constant]``.
+        ignored: What was read and is in no attributes.
     """
 
     objects: Objects | None = None
     sections: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
     constants: Sequence[Array] = ()
+    ignored: list[Ignored] = field(default_factory=list[Ignored])
     _made: dict[int, Array] = field(default_factory=dict[int, Array])
 
     @classmethod
@@ -71,6 +73,8 @@ class Metadata:
         Raises:
             UnityError: There is no such object.
         """
+        if self.objects is None and key == _DEVICE:  # which says nothing to us: nothing is lost
+            return Record(key)
         objects, place = self._place(key, index, span)
         return plain(objects, place)
 
@@ -89,7 +93,9 @@ class Metadata:
         objects, place = self._place(key, index, span)
         called = signature(operator)
         if called is not None:
-            return attributes_of(objects, objects.node(place), operator, called.fields)
+            return attributes_of(
+                objects, objects.node(place), operator, called.fields, self.ignored
+            )
         found = plain(objects, place)
         if not isinstance(found, dict):
             raise UnityError(f"meta[{key}][{index}] holds no attributes", span)

@@ -90,7 +90,7 @@ def _module(cursor: Cursor, metadata: Metadata, old: bool, prelude: syntax.Modul
     functions, constructors = _declared(cursor.tokens)
     lent = {*prelude.functions, *_constructors(prelude)} - functions - constructors
     names = Names(functions, constructors, lent)
-    reader = Expressions(cursor, names, metadata, old, [])
+    reader = Expressions(cursor, names, metadata, old, [], [])
     found: dict[str, syntax.Function] = {}
     types: dict[str, syntax.TypeDeclaration] = {}
     if cursor.text not in _DEFINITIONS:
@@ -114,7 +114,9 @@ def _module(cursor: Cursor, metadata: Metadata, old: bool, prelude: syntax.Modul
             names.borrowed.add(name)
         elif name not in types:
             raise UnityError(f"the module has no type {name!r}", span)
-    module = syntax.Module(found, types, file=cursor.source.file)
+    module = syntax.Module(
+        found, types, ignored=(*reader.ignored, *metadata.ignored), file=cursor.source.file
+    )
     return with_prelude(module, prelude, frozenset(names.borrowed))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unity.errors import Span
+
 from ..syntax import AttrValue, Record
 from .cursor import Cursor
 from .lexer import END, NAME, NUMBER, STRING
@@ -99,6 +101,28 @@ def meta_reference(cursor: Cursor) -> tuple[str, int]:
     cursor.at += 1
     cursor.expect("]", "after the object's number")
     return key, index
+
+
+def named_attribute(
+    cursor: Cursor,
+    metadata: Metadata,
+    given: dict[str, AttrValue],
+    places: dict[str, Span],
+) -> None:
+    """An attribute, ``name=value``, put where those before it are.
+
+    Raises:
+        UnityError: None stands there, or one of this name was given.
+    """
+    first = cursor.at
+    name = cursor.text.strip('"')
+    if not starts_attribute(cursor):
+        raise cursor.unexpected("an attribute, as name=value")
+    if name in given:
+        raise cursor.error(f"the attribute {name!r} is given twice")
+    cursor.at += 2
+    given[name] = attribute(cursor, metadata)
+    places[name] = cursor.span(first)
 
 
 def starts_attribute(cursor: Cursor) -> bool:
