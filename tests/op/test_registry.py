@@ -175,6 +175,8 @@ STATIC_ONLY: dict[str, str] = {
     "matmul_interleaved": "the extents of its weight must be known",
     "nn.conv2d_interleaved": "which groups make a block must be known",
     "nn.conv2d_winograd": "which transform it is must be known",
+    "tree_ensemble": "how many trees and nodes there are must be known",
+    "linked_tree_ensemble": "how many trees and nodes there are must be known",
     "arange": "its samples have numbers for attributes",
     "dims": "its samples have numbers for attributes",
 }

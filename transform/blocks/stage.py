@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
@@ -75,28 +75,37 @@ def stage_of(nest: Nest, *, named: bool = False) -> Stage:
     return Stage(func_of(body), tuple(extents))
 
 
-def stages_of(nests: Sequence[Nest], private: Collection[Buffer]) -> Stmt:
+def stages_of(nests: Sequence[Nest | Stmt], private: Collection[Buffer]) -> Stmt:
     """Stages as blocks, one behind another, with temporaries of their own.
 
     Args:
-        nests: Each reduction of them becomes two nests, as in `stage_of`.
+        nests: Each reduction of them becomes two nests, as in `stage_of`; a statement stays.
         private: What only they touch.
     """
     parts: list[Stmt] = []
     own: list[Buffer] = []
     for nest in nests:
+        if not isinstance(nest, Nest):
+            parts.append(nest)
+            continue
         if nest.reduction is None:
             parts.append(block_of(nest))
             continue
         sums, stmts = _reducing(nest)
         own.append(sums)
         parts += stmts
-    stored = {x.buffer for nest in nests for x in nest.stores()}
+    stored = {x.buffer for nest in nests for x in _stores(nest)}
     renewed = {b: replace(b) for b in private if b in stored}
     body = with_buffers(Seq(tuple(parts)), renewed)
     for buffer in (*own, *renewed.values()):
         body = Allocate(buffer, body)
     return body
+
+
+def _stores(stage: Nest | Stmt) -> Iterator[Store]:
+    if isinstance(stage, Nest):
+        return stage.stores()
+    return (s for s in walk_stmt(stage) if isinstance(s, Store))
 
 
 def _reducing(nest: Nest) -> tuple[Buffer, tuple[Stmt, Stmt]]:

@@ -15,6 +15,7 @@ from .rows.by_row import ROWS
 from .rule import AnyRule
 from .slabs import SLABS
 from .stages import Stages
+from .trees import TREE_ENSEMBLE
 from .winograd.tiles import WINOGRAD
 
 GROUPS: tuple[AnyRule[Stages], ...] = (
@@ -27,4 +28,5 @@ GROUPS: tuple[AnyRule[Stages], ...] = (
     ATTENTION,  # of any other, by steps
     CHAIN_BLOCKS,  # of unknown numbers of rows, or what no step takes
     ROWS,  # softmax and the norms
+    TREE_ENSEMBLE,  # what goes down trees, and what joins their leaves' values
 )

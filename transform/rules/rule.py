@@ -207,12 +207,12 @@ class GroupSteps(Generic[R, D]):
     """How a rule lays several stages out by steps of a schedule.
 
     Attributes:
-        nests: The stages as they were written.
+        nests: The stages as they were written; what is no nest is a statement.
         private: What only they touch.
         take: Takes them.
     """
 
-    nests: Callable[[R], Sequence[Nest]]
+    nests: Callable[[R], Sequence[Nest | Stmt]]
     private: Callable[[R], Collection[Buffer]]
     take: Callable[[Schedule, R, D, Results], None]
 
@@ -223,7 +223,7 @@ class GroupSteps(Generic[R, D]):
             results = {
                 first: with_result(sch, first, behind)
                 for nest, (first, *behind) in zip(self.nests(roles), names, strict=True)
-                if nest.reduction is not None
+                if isinstance(nest, Nest) and nest.reduction is not None
             }
             self.take(sch, roles, decisions, results)
 
@@ -242,7 +242,7 @@ class GroupSteps(Generic[R, D]):
         """The stages laid out, by themselves; see `Steps.stmt`."""
         nests = self.nests(roles)
         sch = Schedule(func_of(stages_of(nests, self.private(roles))), target)
-        sums = [nest.name for nest in nests if nest.reduction is not None]
+        sums = [n.name for n in nests if isinstance(n, Nest) and n.reduction is not None]
         with trusted(proven and is_sound(sch.func)):
             self.take(sch, roles, decisions, {name: f"{name}_result" for name in sums})
         return sch.func.body

@@ -41,6 +41,7 @@ from . import (
     slicing,
     softmax,
     sort,
+    tree,
     view,
 )
 from .registry import OpDef
@@ -84,6 +85,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     scatter.OPS,
     scan.OPS,
     sort.OPS,
+    tree.OPS,
     memory.OPS,
 )
 
