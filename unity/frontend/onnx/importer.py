@@ -32,6 +32,7 @@ from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
 from .node import Node, Value
+from .strings import MOVING, Vocabulary, is_strings, take_strings, texts_of
 from .table import converter_of
 from .tensors import array_of, check_declared, dtype_of
 
@@ -225,6 +226,8 @@ class GraphImporter:
 
     Attributes:
         values: What each name stands for so far.
+        strings: The names of those that are strings, which stand for their codes.
+        vocabulary: Of the model's strings.
         gaps: What was found missing.
     """
 
@@ -235,7 +238,9 @@ class GraphImporter:
         self.builder = builder
         self.outer = outer
         self.values: dict[str, Value] = {}
+        self.strings: set[str] = set()
         self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
+        self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
         self.gaps: list[str] = [] if outer is None else outer.gaps
         self._poisoned: set[str] = set()
 
@@ -260,6 +265,8 @@ class GraphImporter:
         if name in self._poisoned:
             raise Gap("")
         if self.outer is not None:
+            if name in self.outer.strings:
+                raise Gap("strings within an If, a Loop or a Scan")
             return self.outer.value(name)
         raise UnityError(f"{name!r} is made by nothing")
 
@@ -268,6 +275,11 @@ class GraphImporter:
         if graph.sparse_initializer:
             raise UnsupportedError(f"{self.model.name} has", ["sparse initializers"])
         for tensor in graph.initializer:
+            if is_strings(tensor):
+                texts = texts_of(tensor, f"the initializer {tensor.name!r}")
+                self.values[tensor.name] = Constant(self.vocabulary.array(texts), tensor.name)
+                self.strings.add(tensor.name)
+                continue
             data = array_of(tensor, self.model.storage)
             self.values[tensor.name] = Constant(data, tensor.name)
 
@@ -302,10 +314,18 @@ class GraphImporter:
             raise UnityError("names none of its outputs")
         if lacking:
             raise Gap(f"lacks the attribute {lacking[0]!r}")
+        reads = bool(self.strings.intersection(proto.input))
+        if reads and not domain and not take_strings(proto.op_type, proto.input, self.strings):
+            raise Gap("an input of strings")
         found = converter(node)
         if node.unread or unknown:
             raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")
         results: list[Value] = list(found) if isinstance(found, list | tuple) else [found]
+        if reads and not domain and proto.op_type in MOVING:
+            node.string_outputs.update(range(len(results)))
+        if node.string_outputs and self.outer is not None:
+            raise Gap("strings within an If, a Loop or a Scan")
+        self.strings.update(proto.output[k] for k in node.string_outputs if k < len(proto.output))
         if len(results) < len(proto.output) and any(proto.output[len(results) :]):
             raise Gap(f"output {len(results)}, {proto.output[len(results)]!r}")
         for name, value in zip(proto.output, results, strict=False):
@@ -331,6 +351,8 @@ class GraphImporter:
     def output(self, info: onnx.ValueInfoProto) -> Expr:
         """The value of an output, checked against what the model declares of it."""
         value = self.value(info.name)
+        if info.name in self.strings:
+            raise UnsupportedError(f"the output {info.name!r} is strings", ["an output of strings"])
         if isinstance(value, Sizes):
             value = Node(onnx.NodeProto(name=info.name, op_type="Shape"), self, 1).materialize(
                 value

@@ -19,6 +19,7 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import BOOL, Array, dtype
 from unity.ir.graph import Constant, Expr
 
+from .strings import Vocabulary
 from .tensors import array_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,11 @@ Converter: TypeAlias = "Callable[[Node], Value | list[Value] | tuple[Value, ...]
 
 
 class Node(Emission):
-    """A node and the graph it stands in."""
+    """A node and the graph it stands in.
+
+    Attributes:
+        string_outputs: The outputs that are strings, given as their codes.
+    """
 
     def __init__(self, proto: onnx.NodeProto, graph: GraphImporter, version: int) -> None:
         self.proto = proto
@@ -37,6 +42,7 @@ class Node(Emission):
         self.version = version
         self.attributes = {a.name: a for a in proto.attribute}
         self.unread = set(self.attributes)
+        self.string_outputs: set[int] = set()
         label = proto.name or next((o for o in proto.output if o), proto.op_type)
         span = Span.of_node(graph.model.name, f"{label} ({proto.op_type})")
         super().__init__(graph.builder, graph.broadcasts, label, span)
@@ -62,6 +68,15 @@ class Node(Emission):
         """An input as a tensor."""
         value = self.value(index)
         return self.materialize(value) if isinstance(value, Sizes) else value
+
+    def has_strings(self, index: int) -> bool:
+        """Whether an input is strings, given as their codes."""
+        return self.has(index) and self.proto.input[index] in self.graph.strings
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The model's strings."""
+        return self.graph.vocabulary
 
     def optional(self, index: int) -> Expr | None:
         """An input as a tensor, if it is given."""

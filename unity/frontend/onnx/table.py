@@ -28,6 +28,7 @@ from . import (
     sorting,
 )
 from .load import DEFAULT_DOMAINS
+from .ml import table as ml
 from .node import Converter
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
@@ -62,4 +63,6 @@ CONVERTERS: dict[str, Converter] = {
 
 def converter_of(domain: str, op_type: str) -> Converter | None:
     """What converts an operator's nodes; None if nothing does."""
+    if domain == ml.DOMAIN:
+        return ml.CONVERTERS.get(op_type)
     return CONVERTERS.get(op_type) if domain in DEFAULT_DOMAINS else None
