@@ -27,7 +27,14 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import prim_children, stmt_children, stmt_exprs, substitute_prim, walk_prim
+from unity.ir.visit import (
+    prim_children,
+    prim_loads,
+    stmt_children,
+    stmt_exprs,
+    substitute_prim,
+    walk_prim,
+)
 from unity.script.printer import text
 
 Values = dict[PrimVar | SizeVar, PrimExpr]
@@ -168,7 +175,7 @@ def sure_loads(e: PrimExpr) -> Iterator[Load]:
 def _range(index: PrimExpr, scope: _Scope) -> tuple[PrimExpr, PrimExpr] | None:
     """The least and the greatest value of an index, both taken; None if it is not linear."""
     index = scope.known.simplify(scope.of(index))
-    if any(isinstance(x, Load) for x in walk_prim(index)):
+    if prim_loads(index):
         return None
     for monomial in from_expr(index):
         moving = [a for a in monomial if any(x in scope.loops for x in walk_prim(a))]

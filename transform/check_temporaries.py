@@ -13,7 +13,15 @@ from unity.errors import Span, UnityError
 from unity.ir.foreign import is_address
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, PrimWhile, Stmt, Store
-from unity.ir.visit import prim_children, stmt_children, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import (
+    leaves,
+    prim_children,
+    prim_loads,
+    stmt_children,
+    stmt_exprs,
+    walk_prim,
+    walk_stmt,
+)
 
 from .check_accesses import sure_loads
 
@@ -119,8 +127,8 @@ class _Checker:
         for e in exprs:
             passed = _addressed(e)
             sure = {load.buffer for load in sure_loads(e)} if place.sure else set[Buffer]()
-            for load in walk_prim(e):
-                if not isinstance(load, Load) or load.buffer not in self.temporaries - self.stored:
+            for load in prim_loads(e):
+                if load.buffer not in self.temporaries - self.stored:
                     continue
                 buffer = load.buffer
                 if buffer not in passed and (buffer in sure or buffer not in place.carried):
@@ -147,5 +155,5 @@ def _stored_by(s: Stmt) -> set[Buffer]:
 
 def _addressed(e: PrimExpr) -> set[Buffer]:
     """The buffers whose addresses an expression takes."""
-    given = [a for x in walk_prim(e) if is_address(x) for a in prim_children(x)]
+    given = [a for x in leaves(e).calls if is_address(x) for a in prim_children(x)]
     return {a.buffer for a in given if isinstance(a, Load)}

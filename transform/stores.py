@@ -34,7 +34,7 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Block, Buffer, For, IfThen, Let, Range, Stmt, Store
-from unity.ir.visit import stmt_children, substitute_prim, walk_prim
+from unity.ir.visit import prim_loads, stmt_children, substitute_prim, variables, walk_prim
 
 from .evaluate import Data, folded, values
 
@@ -87,7 +87,7 @@ class Scope:
             case Not(Binary("or", a, b)):
                 left = self.where(Not(a))
                 return left and left.where(Not(b))
-            case _ if any(isinstance(x, Load) for x in walk_prim(part)):
+            case _ if prim_loads(part):
                 return self
             case _:
                 pass
@@ -128,7 +128,7 @@ def _limited(var: PrimVar, p: Poly, scope: Scope) -> Range | None:
     """What a loop runs over where `p` is not negative; None where no other loop may move in it."""
     rest = to_expr({monomial: c for monomial, c in p.items() if monomial != (var,)})
     factor = p.get((var,), 0)
-    if not factor or any(isinstance(x, PrimVar) for x in walk_prim(rest)):
+    if not factor or variables(rest):
         return None
     over, known = scope.loops[var], scope.known
     begin: PrimExpr = over.begin
@@ -223,7 +223,7 @@ def stores(s: Stmt, buffer: Buffer, scope: Scope) -> Iterator[Stored]:
 
 def _stored(indices: Sequence[PrimExpr], scope: Scope) -> Stored:
     simple = tuple(scope.known.simplify(i) for i in indices)
-    used = {x for i in simple for x in walk_prim(i) if isinstance(x, PrimVar)} & set(scope.loops)
+    used = {x for i in simple for x in variables(i)} & set(scope.loops)
     loops = {v: scope.loops[v] for v in used}
     ends: tuple[Ends | None, ...] = (None,) * len(simple)
     count = None

@@ -8,7 +8,7 @@ from unity.ir.foreign import addressed
 from unity.ir.marks import INSTRUCTION
 from unity.ir.prim_expr import Binary
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
-from unity.ir.visit_prim import stmt_children, stmt_exprs, walk_stmt
+from unity.ir.visit_stmt import stmt_children, stmt_exprs, walk_stmt
 
 
 @dataclass(slots=True)

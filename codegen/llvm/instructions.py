@@ -17,7 +17,7 @@ from unity.errors import UnityError, UnsupportedError
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, Stmt, Store
-from unity.ir.visit_prim import substitute_prim
+from unity.ir.substitute import substitute_prim
 from unity.machine.dot_units import (
     GROUP_BYTES,
     LANE_COUNTS,

@@ -13,7 +13,8 @@ from unity.arith import Analyzer
 from unity.ir.dtype import INT64
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
-from unity.ir.visit_prim import prim_children, stmt_children, stmt_exprs, walk_prim
+from unity.ir.visit_prim import prim_children, walk_prim
+from unity.ir.visit_stmt import stmt_children, stmt_exprs
 
 from .affine import Affine, as_ramp
 

@@ -12,12 +12,14 @@ from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Store
 from unity.ir.visit import (
+    leaves,
     prim_children,
     prim_loads,
     rewrite_prim,
     stmt_exprs,
     substitute_prim,
     substitute_stmt,
+    variables,
     walk_prim,
     walk_stmt,
 )
@@ -55,12 +57,12 @@ def step(index: Poly, var: PrimVar) -> int | None:
 
 def mentions(index: Poly, var: PrimVar) -> bool:
     """Whether a polynomial depends on a variable."""
-    return any(e is var for monomial in index for atom in monomial for e in walk_prim(atom))
+    return any(var in variables(atom) for monomial in index for atom in monomial)
 
 
 def depends(e: PrimExpr, var: PrimVar) -> bool:
     """Whether an expression mentions a variable."""
-    return any(x is var for x in walk_prim(e))
+    return var in variables(e)
 
 
 DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
@@ -69,8 +71,8 @@ DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 def may_trap(e: PrimExpr) -> bool:
     """Whether evaluating an expression on lanes that hold nothing could stop the program."""
-    divisors = [x.b for x in walk_prim(e) if isinstance(x, Binary) and x.op in DIVISIONS]
-    return any(isinstance(x, Load) for divisor in divisors for x in walk_prim(divisor))
+    divisors = [x.b for x in leaves(e).divisions]
+    return any(prim_loads(divisor) for divisor in divisors)
 
 
 def asked_in_vain(e: PrimExpr, known: Analyzer | None = None) -> bool:
@@ -81,10 +83,10 @@ def asked_in_vain(e: PrimExpr, known: Analyzer | None = None) -> bool:
         known: What is known where it is asked then; nothing, where that may be anywhere.
     """
     known = known or Analyzer()
-    divisors = [x.b for x in walk_prim(e) if isinstance(x, Binary) and x.op in DIVISIONS]
+    divisors = [x.b for x in leaves(e).divisions]
     if any((known.bounds(by)[0] or 0) < 1 for by in divisors):
         return False
-    return not any(isinstance(x, Load) for x in walk_prim(e))
+    return not prim_loads(e)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,14 @@ from unity.arith import Analyzer
 from unity.arith.region import cut_short, extremes, hull
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import map_prim, map_stmt, stmt_children, stmt_loads, substitute_prim
+from unity.ir.visit import (
+    map_stmt,
+    rewrite_loads,
+    stmt_children,
+    stmt_loads,
+    substitute_prim,
+    variables,
+)
 
 from .private import is_private
 from .site import Site, sites
@@ -23,7 +30,6 @@ from .tree import (
     known_at,
     path_to,
     replaced,
-    variables,
     with_regions,
 )
 
@@ -226,11 +232,11 @@ def _moved(
         pairs = zip(indices, begins, strict=True)
         return tuple(from_begin(i, begin) for i, begin in pairs if begin is not None)
 
+    def on_load(e: Load) -> PrimExpr | None:
+        return replace(e, buffer=new, indices=place(e.indices)) if e.buffer is old else None
+
     def on_expr(e: PrimExpr) -> PrimExpr:
-        e = map_prim(e, on_expr)
-        if isinstance(e, Load) and e.buffer is old:
-            return replace(e, buffer=new, indices=place(e.indices))
-        return e
+        return rewrite_loads(e, on_load)
 
     def below(x: Stmt, inside: Analyzer, values: Values) -> Stmt:
         return _moved(x, old, new, begins, inside, values)

@@ -10,13 +10,13 @@ from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
 from unity.arith.region import extremes, lesser
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.marks import TAIL
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Compare, Intrinsic, PrimExpr, imm
 from unity.ir.stmt import Block, Evaluate, For, Range, Stmt
-from unity.ir.visit import map_stmt, walk_prim
+from unity.ir.visit import map_stmts, prim_loads, variables
 
 from .dependence import loose_statement
 from .site import Site, sites
-from .tree import Path, all_blocks, blocks_below, conjunction, known_at, variables
+from .tree import Path, all_blocks, blocks_below, conjunction, known_at
 
 TILE = ("vectorized", "unrolled")
 """Loops that are written out: a condition in them is met in each step of what is around."""
@@ -100,7 +100,7 @@ def _condition(
 ) -> Condition | None:
     if not isinstance(part, Compare) or part.op != "lt":
         return None
-    if any(isinstance(e, Load) for e in walk_prim(part)):
+    if prim_loads(part):
         return None  # the loop may write what is compared with
     gone = {x.var for x in inner}
     value = known.simplify(part.a)
@@ -178,4 +178,4 @@ def without_parts(s: Stmt, parts: Sequence[tuple[Block, PrimExpr]]) -> Stmt:
             return s
         kept = [p for p in conjuncts(s.predicate) if not any(p is x for x in gone)]
         return replace(s, predicate=conjunction(kept))
-    return map_stmt(s, lambda x: without_parts(x, parts), lambda e: e)
+    return map_stmts(s, lambda x: without_parts(x, parts))

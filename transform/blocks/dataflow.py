@@ -25,12 +25,12 @@ from unity.ir.stmt import (
 )
 from unity.ir.verify_prim import verify_prim_func
 from unity.ir.visit import (
-    map_stmt,
+    map_stmts,
+    prim_loads,
     rewrite_stmt,
     stmt_children,
     stmt_exprs,
     substitute_prim,
-    walk_prim,
     walk_stmt,
 )
 
@@ -122,18 +122,12 @@ def _own_exprs(s: Stmt) -> tuple[PrimExpr, ...]:
 
 
 def _loads(e: PrimExpr, buffer: Buffer) -> bool:
-    return any(isinstance(x, Load) and x.buffer is buffer for x in walk_prim(e))
+    return any(x.buffer is buffer for x in prim_loads(e))
 
 
 def loaded(s: Stmt) -> set[Buffer]:
     """The buffers that a statement and those in it load."""
-    return {
-        e.buffer
-        for each in walk_stmt(s)
-        for x in _own_exprs(each)
-        for e in walk_prim(x)
-        if isinstance(e, Load)
-    }
+    return {e.buffer for each in walk_stmt(s) for x in _own_exprs(each) for e in prim_loads(x)}
 
 
 def stored(s: Stmt) -> set[Buffer]:
@@ -215,23 +209,21 @@ Index: TypeAlias = Callable[[Sequence[PrimExpr]], Sequence[PrimExpr]]
 def replaced_loads(s: Stmt, buffer: Buffer, new: Callable[[Sequence[PrimExpr]], PrimExpr]) -> Stmt:
     """The statement with the loads of a buffer rewritten by a function of their indices."""
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        if not (isinstance(e, Load) and e.buffer is buffer):
-            return None
-        return new(e.indices)
+    def on_load(e: Load) -> PrimExpr | None:
+        return new(e.indices) if e.buffer is buffer else None
 
     def on_stmt(x: Stmt) -> Stmt | None:
         changed = isinstance(x, Block) and any(r.buffer is buffer for r in (*x.reads, *x.writes))
         return with_regions(x) if isinstance(x, Block) and changed else None
 
-    return rewrite_stmt(s, on_stmt, on_expr)
+    return rewrite_stmt(s, on_stmt, load_fn=on_load)
 
 
 def without_unused(func: PrimFunc) -> PrimFunc:
     """Without allocations of buffers that nothing stores to or loads from."""
 
     def go(s: Stmt) -> Stmt:
-        s = map_stmt(s, go, lambda e: e)
+        s = map_stmts(s, go)
         if isinstance(s, Allocate) and not any(_touches(x, s.buffer) for x in walk_stmt(s.body)):
             return s.body
         return s

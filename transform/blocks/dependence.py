@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from unity.arith.region import covers
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Seq, Stmt, Store
-from unity.ir.visit import stmt_children, walk_stmt
+from unity.ir.visit import stmt_children, variables, walk_stmt
 
 from .legality import INTRINSIC, breach, commutes, late_init, reaches_once
 from .site import Site, iteration_map, sites
-from .tree import Path, driven, path_to, variables
+from .tree import Path, driven, path_to
 from .trust import unless_trusted
 
 

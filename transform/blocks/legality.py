@@ -29,10 +29,10 @@ from unity.ir.stmt import (
     Seq,
     Store,
 )
-from unity.ir.visit import stmt_exprs, substitute_prim, walk_prim, walk_stmt
+from unity.ir.visit import prim_loads, stmt_exprs, substitute_prim, variables, walk_stmt
 
 from .site import Site, iteration_map
-from .tree import Values, driven, variables
+from .tree import Values, driven
 from .trust import unless_trusted
 
 INTRINSIC = "intrinsic"
@@ -157,7 +157,7 @@ def commutes(block: Block) -> bool:
             if step is None or operations.setdefault(s.buffer, step[0]) != step[0]:
                 return False
             own = [step[1], *s.indices, *([] if s.predicate is None else [s.predicate])]
-        if any(isinstance(x, Load) and x.buffer in written for e in own for x in walk_prim(e)):
+        if any(x.buffer in written for e in own for x in prim_loads(e)):
             return False
     return True
 

@@ -10,8 +10,9 @@ from unity.arith.iter_map import detect
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For
+from unity.ir.visit import variables
 
-from .tree import NOTHING, is_zero, variables
+from .tree import NOTHING, is_zero
 
 
 @dataclass(frozen=True, slots=True)

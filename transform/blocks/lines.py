@@ -14,10 +14,11 @@ from unity.ir.aligned import LINE
 from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import BlockAxis, Range, Region
+from unity.ir.visit import variables
 
 from .access import step
 from .site import Site
-from .tree import Values, bound_to, variables
+from .tree import Values, bound_to
 
 
 @dataclass(frozen=True, slots=True)

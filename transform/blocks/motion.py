@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from unity.arith.region import covers
-from unity.ir.prim_expr import Compare, Load, imm
+from unity.ir.prim_expr import Compare, imm
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, PrimWhile, Stmt
-from unity.ir.visit import walk_prim
+from unity.ir.visit import prim_loads
 
 from .dataflow import Access, accesses, loaded, order_of, site_of, stored
 from .legality import breach, calls_foreign, commutes, keeps_order, late_init, uses_loop
@@ -64,8 +64,8 @@ def shifting_bounds(loops: Sequence[For]) -> str | None:
     inside = stored(loops[0].body)
     for loop in loops:
         for e in (loop.begin, loop.extent):
-            for x in walk_prim(e):
-                if isinstance(x, Load) and x.buffer in inside:
+            for x in prim_loads(e):
+                if x.buffer in inside:
                     name = x.buffer.name
                     return f"the bounds of {loop.var.name!r} load {name!r}, which it stores to"
     return None

@@ -17,7 +17,7 @@ from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Seq, Stmt, Store
-from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, variables, walk_stmt
 from unity.te import max_value, min_value
 
 from .tree import NOTHING, around
@@ -43,7 +43,7 @@ class Reduction:
     init: PrimExpr
     result: PrimVar
 
-    def loads(self) -> list[Load]:
+    def loads(self) -> tuple[Load, ...]:
         """Every load of a step."""
         return prim_loads(self.value)
 
@@ -161,7 +161,7 @@ def _covered(block: Block, loops: dict[PrimVar, For]) -> bool:
         loop = loops[axis.value]
         if loop.begin != axis.domain.begin or loop.extent != axis.domain.extent:
             return False
-        if any(isinstance(e, PrimVar) for e in walk_prim(loop.extent)):
+        if variables(loop.extent):
             return False
     return True
 
@@ -203,8 +203,7 @@ def _reducing(block: Block, axes: tuple[Axis, ...], reduced: tuple[Axis, ...]) -
             value = b if a == here else a if b == here else None
         case _:
             return None
-    reads = () if value is None else walk_prim(value)
-    if value is None or any(isinstance(e, Load) and e.buffer is body.buffer for e in reads):
+    if value is None or any(e.buffer is body.buffer for e in prim_loads(value)):
         return None
     result = PrimVar("result", body.value.dtype)
     reduction = Reduction(op, reduced, value, init.value, result)

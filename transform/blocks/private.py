@@ -9,10 +9,10 @@ from unity.arith.region import covers
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Not
 from unity.ir.stmt import Allocate, Block, Buffer, For, Range, Stmt
-from unity.ir.visit import stmt_children
+from unity.ir.visit import stmt_children, variables
 
 from .site import Site, sites
-from .tree import Path, buffers_in, driven, loops_of, variables
+from .tree import Path, buffers_in, driven, loops_of
 
 
 def is_private(path: Path, buffer: Buffer) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from unity.arith import Analyzer
 from unity.ir.foreign import addressed
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar
+from unity.ir.prim_expr import Binary, Compare, PrimExpr
 from unity.ir.stmt import Block, BlockAxis, For, Let, Region, Stmt, Store
-from unity.ir.visit import stmt_children, stmt_exprs, walk_prim
+from unity.ir.visit import prim_loads, stmt_children, stmt_exprs, variables
 
 GIVEN = "given_regions"
 """Attribute of a block with regions that were given to it."""
@@ -33,11 +33,7 @@ def holds_all(block: Block, region: Region) -> bool:
     """Whether each access of a block to a region's buffer provably lies in the region."""
     ends = [e for r in region.ranges for e in (r.begin, r.extent)]
     own = {a.var for a in block.axes}
-    if any(
-        isinstance(x, Load) or (isinstance(x, PrimVar) and x not in own)
-        for e in ends
-        for x in walk_prim(e)
-    ):
+    if any(prim_loads(e) or not variables(e) <= own for e in ends):
         return False
     known = _with_axes(Analyzer(), block.axes)
     parts = [block.body] if block.init is None else [block.init, block.body]
@@ -54,12 +50,7 @@ def _inside(s: Stmt, region: Region, known: Analyzer) -> bool:
     exprs: tuple[PrimExpr, ...] = stmt_exprs(s)
     if isinstance(s, Block):
         exprs = (*(a.value for a in s.axes), *(() if s.predicate is None else (s.predicate,)))
-    places = [
-        x.indices
-        for e in exprs
-        for x in walk_prim(e)
-        if isinstance(x, Load) and x.buffer is region.buffer
-    ]
+    places = [x.indices for e in exprs for x in prim_loads(e) if x.buffer is region.buffer]
     if isinstance(s, Store) and s.buffer is region.buffer:
         places.append(s.indices)
     if any(region.buffer in addressed(e) for e in exprs):

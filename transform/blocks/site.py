@@ -11,13 +11,13 @@ from unity.arith import Analyzer
 from unity.arith.iter_map import IterMap, detect
 from unity.arith.region import covers, end, intersection, lesser, relaxed
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Block, Buffer, For, IfThen, PrimWhile, Range, Region, Stmt, Store
-from unity.ir.visit import stmt_children, substitute_prim, walk_prim, walk_stmt
+from unity.ir.visit import prim_loads, stmt_children, substitute_prim, variables, walk_stmt
 
 from .extents import number
 from .limits import limited
-from .tree import Path, Values, bound_to, conjunction, is_zero, known_above, loops_of, variables
+from .tree import Path, Values, bound_to, conjunction, is_zero, known_above, loops_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Site:
         exprs = [e for x in self.loops for e in (x.begin, x.extent)]
         exprs += [e for a in block.axes for e in (a.value, a.domain.begin, a.domain.extent)]
         exprs += [] if block.predicate is None else [block.predicate]
-        return {x.buffer for e in exprs for x in walk_prim(e) if isinstance(x, Load)}
+        return {x.buffer for e in exprs for x in prim_loads(e)}
 
     def names(self, buffer: Buffer, *, writes_only: bool = False) -> bool:
         """Whether the block touches a buffer."""

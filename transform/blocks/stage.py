@@ -22,7 +22,15 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import stmt_exprs, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import (
+    leaves,
+    prim_loads,
+    stmt_exprs,
+    substitute_stmt,
+    variables,
+    walk_prim,
+    walk_stmt,
+)
 
 from .nest import Axis, Nest, block_of
 from .tree import NOTHING, around, temporaries, with_buffers
@@ -60,7 +68,7 @@ def stage_of(nest: Nest, *, named: bool = False) -> Stage:
     extents: list[tuple[PrimVar, PrimExpr]] = []
 
     def plain(axis: Axis, named: bool = False) -> Axis:
-        of_loops = any(isinstance(x, PrimVar) for x in walk_prim(axis.extent))
+        of_loops = bool(variables(axis.extent))
         computed = named and not isinstance(axis.extent, Imm | SizeVar)
         if not of_loops and not computed:
             return axis
@@ -136,14 +144,15 @@ def func_of(body: Stmt) -> PrimFunc:
     """
     own = {*temporaries(body)}
     exprs = [e for s in walk_stmt(body) for e in stmt_exprs(s)]
-    parts = [x for e in exprs for x in walk_prim(e)]
-    found = [x.buffer for x in parts if isinstance(x, Load)]
+    found = [x.buffer for e in exprs for x in prim_loads(e)]
     found += [s.buffer for s in walk_stmt(body) if isinstance(s, Store)]
     buffers = tuple(b for b in dict.fromkeys(found) if b not in own)
     known: set[PrimVar | SizeVar] = set(size_params(PrimFunc(buffers, NOTHING)))
     for s in walk_stmt(body):
         known |= {s.var} if isinstance(s, For | Let) else set[PrimVar | SizeVar]()
         known |= {a.var for a in s.axes} if isinstance(s, Block) else set[PrimVar | SizeVar]()
+    left = (e for e in exprs if not leaves(e).variables | leaves(e).sizes <= known)
+    parts = (x for e in left for x in walk_prim(e))
     free = {x: None for x in parts if isinstance(x, PrimVar | SizeVar) and x not in known}
     return PrimFunc((*buffers, *free), body)
 

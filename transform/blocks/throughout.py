@@ -9,10 +9,10 @@ from unity.arith import polynomial as poly
 from unity.arith.polynomial import Monomial, Poly
 from unity.ir.prim_expr import Compare, PrimExpr, imm
 from unity.ir.stmt import For
-from unity.ir.visit import substitute_prim
+from unity.ir.visit import substitute_prim, variables
 
 from .extents import number
-from .tree import Values, conjunction, variables
+from .tree import Values, conjunction
 
 _Margins = Mapping[frozenset[tuple[Monomial, int]], int]
 

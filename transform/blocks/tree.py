@@ -12,7 +12,7 @@ from unity.arith import Analyzer
 from unity.arith.region import covers
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL
-from unity.ir.prim_expr import Binary, Load, Not, PrimExpr, PrimVar, Select, SizeVar, imm
+from unity.ir.prim_expr import Binary, Not, PrimExpr, PrimVar, Select, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.stmt import (
     Allocate,
@@ -29,12 +29,14 @@ from unity.ir.stmt import (
 )
 from unity.ir.visit import (
     map_stmt,
+    map_stmts,
+    prim_loads,
     stmt_children,
     stmt_exprs,
     stmt_loads,
     substitute_prim,
     substitute_stmt,
-    walk_prim,
+    variables,
     walk_stmt,
     with_shape,
 )
@@ -159,7 +161,7 @@ def known_above(path: Path) -> Analyzer:
 
 def over_sizes(condition: PrimExpr) -> bool:
     """Whether a condition is the same all through a call."""
-    return not any(isinstance(x, PrimVar | Load) for x in walk_prim(condition))
+    return not variables(condition) and not prim_loads(condition)
 
 
 def _knowing(known: Analyzer, s: Stmt) -> Analyzer:
@@ -186,7 +188,7 @@ def _replaced(s: Stmt, changes: Sequence[tuple[Stmt, Stmt]]) -> Stmt:
     for old, new in changes:
         if s is old:
             return new
-    return _tidy(map_stmt(s, lambda x: _replaced(x, changes), lambda e: e))
+    return _tidy(map_stmts(s, lambda x: _replaced(x, changes)))
 
 
 def _tidy(s: Stmt) -> Stmt:
@@ -218,11 +220,6 @@ def around(loops: Sequence[For], body: Stmt) -> Stmt:
     return body
 
 
-def variables(e: PrimExpr) -> set[PrimVar]:
-    """The variables in an expression."""
-    return {x for x in walk_prim(e) if isinstance(x, PrimVar)}
-
-
 def driven(block: Block, var: PrimVar) -> set[str]:
     """The kinds of the axes that a loop's variable drives."""
     return {axis.kind for axis in block.axes if var in variables(axis.value)}
@@ -242,7 +239,7 @@ def guarded(s: Stmt, condition: PrimExpr) -> Stmt:
         case Block():
             return replace(s, predicate=_both(s.predicate, condition))
         case For() | Allocate() | Seq() if not any(_loads(e) for e in stmt_exprs(s)):
-            return map_stmt(s, lambda x: guarded(x, condition), lambda e: e)
+            return map_stmts(s, lambda x: guarded(x, condition))
         case _:
             return IfThen(condition, s)
 
@@ -257,7 +254,7 @@ def _both(given: PrimExpr | None, condition: PrimExpr) -> PrimExpr:
 
 
 def _loads(e: PrimExpr) -> bool:
-    return any(isinstance(x, Load) for x in walk_prim(e))
+    return bool(prim_loads(e))
 
 
 def buffers_in(s: Stmt) -> Iterator[Buffer]:
@@ -305,7 +302,7 @@ def renewed(s: Stmt, names: set[str], bound: set[PrimVar]) -> Stmt:
         changed: Values = {var: new for var, new in fresh.items() if new is not var}
         values = values | changed if changed else values
         if not values:
-            return map_stmt(x, lambda c: go(c, values, buffers), lambda e: e)
+            return map_stmts(x, lambda c: go(c, values, buffers))
         here = _moved(x, values, buffers)
         return map_stmt(
             x,
@@ -365,7 +362,7 @@ def honest(func: PrimFunc) -> PrimFunc:
     """The prim func with the regions of blocks that say too little found anew."""
 
     def go(s: Stmt) -> Stmt:
-        s = map_stmt(s, go, lambda e: e)
+        s = map_stmts(s, go)
         if not isinstance(s, Block):
             return s
         found = with_regions(s)

@@ -162,9 +162,9 @@ def _with_values(
     """A reader's formula over values in place of what it read of the stages before it."""
     fits = True
 
-    def on_load(x: PrimExpr) -> PrimExpr | None:
+    def on_load(x: Load) -> PrimExpr | None:
         nonlocal fits
-        if not isinstance(x, Load) or (x.buffer is not sums and x.buffer not in made):
+        if x.buffer is not sums and x.buffer not in made:
             return None
         *before, last = x.indices
         plain = all(i is v or i == imm(0) for i, v in zip(before, at[:-1], strict=True))
@@ -176,7 +176,7 @@ def _with_values(
         fits = fits and plain and offset is not None and not inside and 0 <= chunk < len(gates)
         return gates[chunk] if fits else None
 
-    moved = rewrite_stmt(finish, None, on_load)
+    moved = rewrite_stmt(finish, None, load_fn=on_load)
     return moved if fits else None
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar
 from unity.ir.stmt import Stmt
-from unity.ir.visit import walk_prim
+from unity.ir.visit import prim_loads
 from unity.machine.target import Target
 
 from ..blocks.access import depends, known_of, place, step
@@ -97,7 +97,7 @@ def panel_layout(
         return None  # what lies past the last column must be there to be read
     split = panel_columns(column, width, (*others, *reduction.axes))
     value = split.expr(reduction.value)
-    reads = {x: place(x, split.known) for x in walk_prim(value) if isinstance(x, Load)}
+    reads = {x: place(x, split.known) for x in prim_loads(value)}
     load = next(x for x in reads if depends(x, split.inside))
     moved = reads[load]
     if step(moved, split.inside) != 1 or step(moved, depth.var) != chunks * width:

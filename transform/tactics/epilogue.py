@@ -45,10 +45,10 @@ def fused(nest: Nest, consumer: Nest) -> Nest | None:
     moved = substitute_stmt(consumer.finish, values)
     value = nest.finish.value
 
-    def on_load(e: PrimExpr) -> PrimExpr | None:
-        return value if isinstance(e, Load) and e.buffer is buffer else None
+    def on_load(e: Load) -> PrimExpr | None:
+        return value if e.buffer is buffer else None
 
-    finish = rewrite_stmt(moved, None, on_load)
+    finish = rewrite_stmt(moved, None, load_fn=on_load)
     return replace(nest, finish=finish, output=consumer.output)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unity.ir.prim_expr import Load, PrimExpr, imm
 from unity.ir.stmt import Buffer, Stmt, Store
-from unity.ir.visit import rewrite_prim, rewrite_stmt
+from unity.ir.visit import rewrite_loads, rewrite_stmt
 
 from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
@@ -111,8 +111,8 @@ def _row_buffer(old: Buffer, inner: tuple[Axis, ...], lanes: int) -> Buffer | No
 def rewritten(stage: Nest, moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...]]]) -> Nest:
     """The stage with buffers replaced, each accessed at one place."""
 
-    def on_load(e: PrimExpr) -> PrimExpr | None:
-        if isinstance(e, Load) and e.buffer in moved:
+    def on_load(e: Load) -> PrimExpr | None:
+        if e.buffer in moved:
             return Load(*moved[e.buffer], e.predicate)
         return None
 
@@ -124,6 +124,8 @@ def rewritten(stage: Nest, moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...
 
     reduction = stage.reduction
     if reduction is not None:
-        value = rewrite_prim(reduction.value, on_load)
-        reduction = replace(reduction, value=value, init=rewrite_prim(reduction.init, on_load))
-    return replace(stage, reduction=reduction, finish=rewrite_stmt(stage.finish, on_store, on_load))
+        value = rewrite_loads(reduction.value, on_load)
+        reduction = replace(reduction, value=value, init=rewrite_loads(reduction.init, on_load))
+    return replace(
+        stage, reduction=reduction, finish=rewrite_stmt(stage.finish, on_store, load_fn=on_load)
+    )

@@ -9,7 +9,12 @@ from typing import ClassVar
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Broadcast, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Let, Seq, Stmt, Store
-from unity.ir.visit import map_stmt, rewrite_prim, rewrite_stmt, substitute_prim, walk_stmt
+from unity.ir.visit import (
+    map_stmts,
+    rewrite_stmt,
+    substitute_prim,
+    walk_stmt,
+)
 
 from ..blocks.dataflow import addressed_in
 from ..blocks.tree import Values
@@ -60,7 +65,7 @@ def _stmt(s: Stmt) -> Stmt:
             found = _kept(each, s.stmts[k + 1 :])
             if found is not None:
                 return Seq((*(_stmt(x) for x in s.stmts[:k]), _stmt(found)))
-    return map_stmt(s, _stmt, lambda e: e)
+    return map_stmts(s, _stmt)
 
 
 def _kept(s: Stmt, behind: Sequence[Stmt]) -> Stmt | None:
@@ -94,9 +99,9 @@ def _loading(stmts: Sequence[Stmt], there: Load, value: PrimExpr) -> list[Stmt] 
     found = False
     names: Values = {}
 
-    def on_load(e: PrimExpr) -> PrimExpr | None:
+    def on_load(e: Load) -> PrimExpr | None:
         nonlocal found
-        if not isinstance(e, Load) or e.buffer is not there.buffer or e.predicate is None:
+        if e.buffer is not there.buffer or e.predicate is None:
             return None
         if substitute_prim(e, names) != there:
             return None
@@ -111,7 +116,7 @@ def _loading(stmts: Sequence[Stmt], there: Load, value: PrimExpr) -> list[Stmt] 
         stores = any(isinstance(x, Store) and x.buffer is there.buffer for x in walk_stmt(s))
         if there.buffer in addressed_in(s) or (stores and not isinstance(s, Store)):
             break
-        result[k] = rewrite_stmt(s, None, lambda e: rewrite_prim(e, on_load))
+        result[k] = rewrite_stmt(s, None, load_fn=on_load)
         if stores:
             break
     return result if found else None

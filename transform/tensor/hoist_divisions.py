@@ -7,18 +7,20 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, For, Let, Stmt
 from unity.ir.visit import (
-    map_stmt,
+    leaves,
+    map_stmts,
     prim_children,
+    prim_loads,
     rewrite_stmt,
     stmt_children,
     stmt_exprs,
-    walk_prim,
+    variables,
 )
 
-from ..blocks.tree import Path, bound_in, known_at, variables
+from ..blocks.tree import Path, bound_in, known_at
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
@@ -84,7 +86,7 @@ def _hoisted(s: Stmt, above: Path, below: Below) -> Stmt:
     if isinstance(s, For) and s.kind == "parallel":
         return replace(s, body=_before(s.body, s.body, (*above, s), below))
     if not isinstance(s, For) or s.kind != "serial":
-        return map_stmt(s, lambda x: _hoisted(x, (*above, s), below), lambda e: e)
+        return map_stmts(s, lambda x: _hoisted(x, (*above, s), below))
     return _before(s, s.body, above, below)
 
 
@@ -103,7 +105,7 @@ def _before(s: Stmt, repeated: Stmt, above: Path, below: Below) -> Stmt:
     for division, var in found.items():
         inside = (*inside, Let(var, division, result))
     inner = (*inside, result)
-    whole: Stmt = map_stmt(result, lambda x: _hoisted(x, inner, below), lambda e: e)
+    whole: Stmt = map_stmts(result, lambda x: _hoisted(x, inner, below))
     for division, var in reversed(found.items()):
         whole = Let(var, division, whole)
     return whole
@@ -114,6 +116,8 @@ def _divisions(s: Stmt) -> Iterator[Binary]:
     todo: list[PrimExpr] = list(stmt_exprs(s))
     while todo:
         e = todo.pop()
+        if not leaves(e).divisions:
+            continue
         divides = isinstance(e, Binary) and e.op in ("floordiv", "floormod")
         if isinstance(e, Binary) and divides and _is_scalar(e):
             yield e
@@ -124,4 +128,4 @@ def _divisions(s: Stmt) -> Iterator[Binary]:
 def _is_scalar(e: Binary) -> bool:
     if isinstance(e.b, Imm) or e.dtype.lanes != 1 or e.dtype.kind not in ("int", "uint"):
         return False
-    return not any(isinstance(x, Load) for x in walk_prim(e))
+    return not prim_loads(e)

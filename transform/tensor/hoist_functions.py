@@ -8,11 +8,20 @@ from typing import ClassVar
 
 from unity.ir.intrinsics import COSTLY
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Imm, Intrinsic, Load, PrimExpr, PrimVar
+from unity.ir.prim_expr import Imm, Intrinsic, PrimExpr, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, Let, Seq, Stmt, Store
-from unity.ir.visit import map_stmt, prim_children, rewrite_stmt, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import (
+    leaves,
+    map_stmts,
+    prim_children,
+    prim_loads,
+    rewrite_stmt,
+    stmt_exprs,
+    variables,
+    walk_stmt,
+)
 
-from ..blocks.tree import bound_in, sequence, variables
+from ..blocks.tree import bound_in, sequence
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
@@ -60,7 +69,7 @@ def _hoisted(s: Stmt) -> Stmt:
     if isinstance(s, Block):
         return s
     if not isinstance(s, Seq | For):
-        return map_stmt(s, _hoisted, lambda e: e)
+        return map_stmts(s, _hoisted)
     stmts = s.stmts if isinstance(s, Seq) else (s,)
     for k, each in enumerate(stmts):
         rest = sequence(stmts[k:])
@@ -70,7 +79,7 @@ def _hoisted(s: Stmt) -> Stmt:
             for function, var in reversed(found.items()):
                 moved = Let(var, function, moved)
             return sequence([*(_hoisted(x) for x in stmts[:k]), _hoisted(moved)])
-    return map_stmt(s, _hoisted, lambda e: e)
+    return map_stmts(s, _hoisted)
 
 
 def _to_hoist(s: Stmt, rest: Stmt) -> dict[PrimExpr, PrimVar]:
@@ -93,6 +102,8 @@ def _to_hoist(s: Stmt, rest: Stmt) -> dict[PrimExpr, PrimVar]:
 
 def _functions(e: PrimExpr) -> Iterator[Intrinsic]:
     """The outermost functions of numbers in an expression."""
+    if not leaves(e).calls:
+        return
     if isinstance(e, Intrinsic) and e.name in COSTLY and e.dtype.lanes == 1:
         yield e
         return
@@ -102,7 +113,7 @@ def _functions(e: PrimExpr) -> Iterator[Intrinsic]:
 
 def _stays(e: PrimExpr, stored: set[Buffer]) -> bool:
     """Whether an expression is of registers that nothing is stored to, or of no memory."""
-    loads = [x for x in walk_prim(e) if isinstance(x, Load)]
+    loads = prim_loads(e)
     return all(
         x.buffer.scope == "local"
         and x.buffer not in stored

@@ -10,7 +10,7 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add
 from unity.ir.stmt import Allocate, Buffer, For, ForKind, IfThen, Seq, Stmt, Store
-from unity.ir.visit import map_stmt, prim_loads, substitute_prim
+from unity.ir.visit import map_stmts, prim_loads, substitute_prim
 
 from ..blocks.access import depends
 from ..blocks.extents import number
@@ -68,7 +68,7 @@ def _stmt(s: Stmt, bits: int) -> Stmt:
                 parts.append(_stmt(each, bits))
         same = all(a is b for a, b in zip(parts, s.stmts, strict=False))
         return s if same else Seq(tuple(parts))
-    return map_stmt(s, lambda x: _stmt(x, bits), lambda e: e)
+    return map_stmts(s, lambda x: _stmt(x, bits))
 
 
 def _begun(start: Stmt | None, loop: Stmt, bits: int) -> Stmt | None:

@@ -7,9 +7,18 @@ from collections.abc import Iterator
 from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
 from unity.ir.prim_expr import Broadcast, Intrinsic, Load, PrimExpr, PrimVar, Select
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
-from unity.ir.visit import map_prim, map_stmt, prim_children, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import (
+    leaves,
+    map_prim,
+    map_stmt,
+    prim_children,
+    prim_loads,
+    stmt_exprs,
+    variables,
+    walk_stmt,
+)
 
-from ..blocks.tree import bound_in, variables
+from ..blocks.tree import bound_in
 
 Loads = dict[PrimExpr, PrimVar]
 """Variables of what is loaded; a vector of one loaded value counts as loaded."""
@@ -35,7 +44,7 @@ def loaded_once(loop: For, own: frozenset[Buffer]) -> tuple[For, Loads]:
     def stays(e: Load) -> bool:
         if e.buffer in moving or (shares and e.buffer not in own):
             return False
-        return not variables(e) & bound and sum(isinstance(x, Load) for x in walk_prim(e)) == 1
+        return not variables(e) & bound and len(prim_loads(e)) == 1
 
     found: Loads = {}
     for each in _always(loop.body):
@@ -53,7 +62,7 @@ def _acts(s: Stmt) -> bool:
     """Whether a statement may do more than store what it says."""
     if isinstance(s, Evaluate):
         return not (isinstance(s.value, Intrinsic) and s.value.name == "prefetch")
-    calls = (x for e in stmt_exprs(s) for x in walk_prim(e) if isinstance(x, Intrinsic))
+    calls = (x for e in stmt_exprs(s) for x in leaves(e).calls)
     return any(x.name in (ADDRESS_OF, CALL_EXTERN) for x in calls)
 
 

@@ -10,11 +10,11 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, Seq, Stmt, Store
 from unity.ir.visit import (
-    map_stmt,
+    map_stmts,
     stmt_loads,
     substitute_prim,
     substitute_stmt,
-    walk_prim,
+    variables,
     walk_stmt,
 )
 
@@ -86,7 +86,7 @@ def lower(s: Stmt) -> Stmt:
 
 
 def _descend(s: Stmt) -> Stmt:
-    return map_stmt(s, lower, lambda e: e)
+    return map_stmts(s, lower)
 
 
 def _lower_block(block: Block) -> Stmt:
@@ -135,20 +135,13 @@ def _init_moves(block: Block, loop: For) -> bool:
         for load in stmt_loads(stmt):
             if load.buffer in accumulators and (load.buffer, load.indices) not in places:
                 return False
-    inner: set[PrimExpr] = {s.var for s in walk_stmt(loop) if isinstance(s, For)}
-    reduced = [e for a in block.axes if a.kind == "R" for e in walk_prim(a.value)]
-    if any(isinstance(e, PrimVar) and e not in inner for e in reduced):
+    inner = {s.var for s in walk_stmt(loop) if isinstance(s, For)}
+    if any(not variables(a.value) <= inner for a in block.axes if a.kind == "R"):
         return False  # a loop further out, which also drives others, has begun to reduce
-    spatial: set[PrimExpr] = {
-        e
-        for axis in block.axes
-        if axis.kind != "R"
-        for e in walk_prim(axis.value)
-        if isinstance(e, PrimVar)
-    }
+    spatial = {v for axis in block.axes if axis.kind != "R" for v in variables(axis.value)}
     gone = inner - spatial
     parts = () if block.predicate is None else conjuncts(block.predicate)
-    names = [{e for e in walk_prim(part) if e in inner} for part in parts]
+    names = [variables(part) & inner for part in parts]
     if not all(used <= gone or not used & gone for used in names):
         return False
     return _init_is_first(block, loop)
@@ -168,7 +161,7 @@ def _init_is_first(block: Block, loop: For) -> bool:
 def _without_init(s: Stmt) -> Stmt:
     if isinstance(s, Block):
         return replace(s, init=None)
-    return map_stmt(s, _without_init, lambda e: e)
+    return map_stmts(s, _without_init)
 
 
 def _fresh_loops(s: Stmt, renamed: dict[PrimVar | SizeVar, PrimExpr]) -> Stmt:

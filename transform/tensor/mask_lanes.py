@@ -14,19 +14,20 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
-    map_stmt,
+    leaves,
+    map_stmts,
     prim_loads,
     rewrite_prim,
     stmt_children,
     substitute_prim,
-    walk_prim,
+    variables,
     walk_stmt,
 )
 
 from ..blocks.extents import number
 from ..blocks.nest import neutral
 from ..blocks.site import iteration_map
-from ..blocks.tree import Path, Values, conjunction, known_at, loops_of, variables, with_buffers
+from ..blocks.tree import Path, Values, conjunction, known_at, loops_of, with_buffers
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 from .sum_steps import step_of
@@ -138,7 +139,7 @@ def _lane_parts(block: Block, above: Path) -> list[PrimExpr]:
 def _stmt(s: Stmt, above: Path) -> Stmt:
     if isinstance(s, Block):
         return _lanes(s, above) or s
-    return map_stmt(s, lambda x: _stmt(x, (*above, s)), lambda e: e)
+    return map_stmts(s, lambda x: _stmt(x, (*above, s)))
 
 
 def _lanes(block: Block, above: Path) -> Stmt | None:
@@ -150,7 +151,7 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
         return None
     if foreign_symbol(store.value) is not None:
         return None  # nothing is known of what it does for lanes past the end
-    if any(_divides(x) for x in walk_prim(store.value)):
+    if any(_divides(x) for x in leaves(store.value).divisions):
         return None  # what lanes past the end load is zero
     at, moved = _allocation(store, above), _lane_parts(block, above)
     if at is None or not moved:
@@ -200,7 +201,7 @@ def _divides(e: PrimExpr) -> bool:
     """Whether an expression divides integers by what is loaded."""
     if not isinstance(e, Binary) or e.dtype.is_float or not e.op.endswith(("div", "mod")):
         return False
-    return any(isinstance(x, Load) for x in walk_prim(e.b))
+    return bool(prim_loads(e.b))
 
 
 def _own_place(

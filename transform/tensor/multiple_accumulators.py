@@ -12,7 +12,7 @@ from unity.ir.marks import ACCUMULATORS
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Load, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, For, PrimFunc, Stmt, Store
-from unity.ir.visit import prim_loads, stmt_children, substitute_stmt, walk_stmt
+from unity.ir.visit import prim_loads, stmt_children, substitute_stmt, variables, walk_stmt
 
 from ..blocks.extents import number
 from ..blocks.nest import ReduceOp, neutral
@@ -28,7 +28,6 @@ from ..blocks.tree import (
     replaced,
     sequence,
     temporaries,
-    variables,
     with_regions,
 )
 from ..passes import Context, Pass, Sight

@@ -8,7 +8,7 @@ from typing import ClassVar
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Allocate, Block, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt
+from unity.ir.visit import map_stmts, substitute_stmt
 
 from ..blocks.legality import INTRINSIC
 from ..blocks.tree import blocks_below
@@ -64,7 +64,7 @@ def _opened(s: Stmt) -> Stmt:
         case Block():
             return s
         case _:
-            return map_stmt(s, _opened, lambda e: e)
+            return map_stmts(s, _opened)
 
 
 def _is_around_others(block: Block) -> bool:

@@ -9,7 +9,7 @@ from unity.arith import simplify
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Imm, PrimVar
 from unity.ir.stmt import For, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt, walk_prim
+from unity.ir.visit import map_stmts, substitute_stmt, variables
 
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
@@ -52,11 +52,11 @@ def _outermost(s: Stmt) -> Stmt:
             s = _fused(s, s.body)
         body = _serial(s.body)
         return s if body is s.body else replace(s, body=body)
-    return map_stmt(s, _outermost, lambda e: e)
+    return map_stmts(s, _outermost)
 
 
 def _serial(s: Stmt) -> Stmt:
-    s = map_stmt(s, _serial, lambda e: e)
+    s = map_stmts(s, _serial)
     return replace(s, kind="serial") if isinstance(s, For) and s.kind == "parallel" else s
 
 
@@ -65,7 +65,7 @@ def _fusible(outer: For, inner: For) -> bool:
     starts = (outer.begin, inner.begin)
     if any(not (isinstance(b, Imm) and b.value == 0) for b in starts):
         return False
-    return all(e is not outer.var for e in walk_prim(inner.extent))
+    return outer.var not in variables(inner.extent)
 
 
 def _fused(outer: For, inner: For) -> For:

@@ -11,7 +11,14 @@ from unity.arith.region import greater, lesser
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Stmt
-from unity.ir.visit import map_stmt, rewrite_stmt, substitute_prim, substitute_stmt, walk_stmt
+from unity.ir.visit import (
+    map_stmts,
+    rewrite_stmt,
+    substitute_prim,
+    substitute_stmt,
+    variables,
+    walk_stmt,
+)
 
 from ..blocks.conditions import Condition, asked_in, computing, conditions_of, without_parts
 from ..blocks.tree import (
@@ -25,7 +32,6 @@ from ..blocks.tree import (
     renewed,
     replaced,
     sequence,
-    variables,
 )
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
@@ -122,7 +128,7 @@ class PartitionLoops(Pass):
                 return self._apart(s, above, depth, conditions, hot)
             if hot and depth > 0 and not _picks_registers(s):
                 return self._apart(replace(s, kind="serial"), above, depth, conditions, hot)
-        return map_stmt(s, lambda x: self._stmt(x, (*above, s), depth), lambda e: e)
+        return map_stmts(s, lambda x: self._stmt(x, (*above, s), depth))
 
     def _asked(self, loop: For, above: Path, depth: int) -> Stmt:
         """A loop on threads that asks in each iteration whether all of it lies inside."""

@@ -33,7 +33,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt, walk_prim
+from unity.ir.visit import map_stmt, prim_loads, substitute_prim, substitute_stmt, variables
 
 from ..blocks.access import asked_in_vain
 from ..blocks.nest import ReduceOp, Reduction
@@ -176,7 +176,7 @@ def _loop(s: For, known: Analyzer) -> Stmt:
 def _asked_before(loop: For, branch: IfThen, known: Analyzer) -> Stmt:
     """A loop over what is done under a condition that it does not change, under the condition."""
     fixed = branch.orelse is None and loop.kind != "thread" and not loop.attrs
-    if not fixed or any(e is loop.var for e in walk_prim(branch.condition)):
+    if not fixed or loop.var in variables(branch.condition):
         return loop
     if not asked_in_vain(branch.condition) and not _asked_first(loop, branch.condition, known):
         return loop
@@ -189,7 +189,7 @@ def _asked_first(loop: For, condition: PrimExpr, known: Analyzer) -> bool:
 
 
 def _reads(e: PrimExpr) -> bool:
-    return any(isinstance(x, Load) for x in walk_prim(e))
+    return bool(prim_loads(e))
 
 
 def _branch(s: IfThen, known: Analyzer) -> Stmt:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, BinaryOp, Compare, Load, PrimExpr, Select
 from unity.ir.stmt import Block, Stmt, Store
-from unity.ir.visit import map_stmt, substitute_prim, walk_prim
+from unity.ir.visit import map_stmts, prim_loads, substitute_prim, variables
 
 from ..blocks.nest import ReduceOp, neutral
-from ..blocks.tree import Values, conjunction, variables
+from ..blocks.tree import Values, conjunction
 
 
 def step_of(store: Store) -> tuple[ReduceOp, PrimExpr] | None:
@@ -42,7 +42,7 @@ def with_predicates(s: Stmt) -> Stmt:
     """
     if isinstance(s, Block):
         return _left_out(s)
-    return map_stmt(s, with_predicates, lambda e: e)
+    return map_stmts(s, with_predicates)
 
 
 def _left_out(block: Block) -> Block:
@@ -59,7 +59,7 @@ def _left_out(block: Block) -> Block:
     parts = conjuncts(condition)
     if not all(isinstance(p, Compare) and p.op == "lt" for p in parts):
         return block
-    if any(isinstance(x, Load) for x in walk_prim(condition)):
+    if prim_loads(condition):
         return block
     values: Values = {a.var: a.value for a in block.axes}
     asked = [substitute_prim(p, values) for p in parts]

@@ -13,7 +13,7 @@ from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Buffer, For, PrimFunc, Stmt, Store
-from unity.ir.visit import map_stmt, rewrite_stmt, stmt_loads, substitute_prim, walk_stmt
+from unity.ir.visit import map_stmts, rewrite_stmt, stmt_loads, substitute_prim, walk_stmt
 
 from ..blocks.access import depends
 from ..blocks.extents import number
@@ -102,7 +102,7 @@ def _task(s: Stmt) -> Stmt:
 def _tasks(s: Stmt) -> Stmt:
     if isinstance(s, For) and s.kind == "parallel":
         return replace(s, body=_task(s.body))
-    return map_stmt(s, _tasks, lambda e: e)
+    return map_stmts(s, _tasks)
 
 
 @dataclass
@@ -114,7 +114,7 @@ class _Registers:
     def stmt(self, s: Stmt, live: tuple[Buffer, ...]) -> Stmt:
         """The statement on registers, where some are in use."""
         if not isinstance(s, Allocate) or s.buffer.scope != TILES:
-            return map_stmt(s, lambda x: self.stmt(x, live), lambda e: e)
+            return map_stmts(s, lambda x: self.stmt(x, live))
         taken: dict[_Tile, Buffer] = {}
         for tile in sorted(_tiles_of(s.body, s.buffer)):
             taken[tile] = self._free(s.buffer, tile.size, (*live, *taken.values()))
@@ -173,15 +173,15 @@ def _tile(buffer: Buffer, place: PrimExpr, loops: Mapping[PrimVar, int]) -> _Til
 def _moved(s: Stmt, buffer: Buffer, taken: Mapping[_Tile, Buffer]) -> Stmt:
     """The statement with tiles of a temporary in registers."""
     if not isinstance(s, For) or INSTRUCTION not in s.attrs:
-        return map_stmt(s, lambda x: _moved(x, buffer, taken), lambda e: e)
+        return map_stmts(s, lambda x: _moved(x, buffer, taken))
     loops, _ = _nest(s)
 
     def there(place: PrimExpr) -> tuple[Buffer, tuple[PrimExpr, ...]]:
         tile = _tile(buffer, place, loops)
         return taken[tile], (simplify(Binary("sub", place, imm(tile.first))),)
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        return Load(*there(e.indices[0])) if isinstance(e, Load) and e.buffer is buffer else None
+    def on_load(e: Load) -> PrimExpr | None:
+        return Load(*there(e.indices[0])) if e.buffer is buffer else None
 
     def on_stmt(x: Stmt) -> Stmt | None:
         if not isinstance(x, Store) or x.buffer is not buffer:
@@ -189,4 +189,4 @@ def _moved(s: Stmt, buffer: Buffer, taken: Mapping[_Tile, Buffer]) -> Stmt:
         register, indices = there(x.indices[0])
         return replace(x, buffer=register, indices=indices)
 
-    return rewrite_stmt(s, on_stmt, on_expr)
+    return rewrite_stmt(s, on_stmt, load_fn=on_load)

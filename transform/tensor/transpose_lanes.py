@@ -11,7 +11,7 @@ from unity.ir.marks import INSTRUCTION
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Compare, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, IfThen, Seq, Stmt, Store
-from unity.ir.visit import map_stmt, substitute_prim
+from unity.ir.visit import map_stmts, substitute_prim
 
 from ..blocks.access import mentions
 from ..blocks.extents import number
@@ -58,7 +58,7 @@ def _turned(s: Stmt) -> Stmt:
             attrs = Attrs({**s.attrs, INSTRUCTION: "transpose"})
             turned = replace(s, kind="serial", attrs=attrs, body=replace(inside, kind="serial"))
             return turned if isinstance(s.body.body, IfThen) else _with_zeros(s, s.body, turned)
-    return map_stmt(s, _turned, lambda e: e)
+    return map_stmts(s, _turned)
 
 
 def _inside(lanes: For) -> For | None:

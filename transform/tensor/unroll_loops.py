@@ -8,7 +8,7 @@ from typing import ClassVar
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, imm
 from unity.ir.stmt import Allocate, Buffer, For, Let, PrimFunc, Seq, Stmt
-from unity.ir.visit import map_stmt, walk_stmt
+from unity.ir.visit import map_stmts, walk_stmt
 
 from ..passes import Context, Pass, Sight
 from .copies import copies
@@ -59,7 +59,7 @@ class UnrollLoops(Pass):
 
     def _stmt(self, s: Stmt, own: frozenset[Buffer]) -> Stmt:
         """The statement with its marked loops written out, inner ones first."""
-        s = map_stmt(s, lambda x: self._stmt(x, own), lambda e: e)
+        s = map_stmts(s, lambda x: self._stmt(x, own))
         if not isinstance(s, For) or s.kind != "unrolled":
             return s
         if not isinstance(s.extent, Imm) or int(s.extent.value) > self.limit:

@@ -11,14 +11,15 @@ from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
 from unity.ir.visit import (
-    map_stmt,
+    map_stmts,
     stmt_children,
     stmt_loads,
     substitute_prim,
+    variables,
     walk_stmt,
 )
 
-from ..blocks.tree import Values, variables
+from ..blocks.tree import Values
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
 
@@ -93,7 +94,7 @@ class UnrollRegisters(Pass):
             most = max(most, count)
             return new
 
-        s = map_stmt(s, below, lambda e: e)
+        s = map_stmts(s, below)
         if isinstance(s, For) and s.kind in ("serial", "unrolled") and s.var in drivers:
             match s.extent:
                 case Imm(int() as extent) if extent * most <= self.limit:

@@ -39,7 +39,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import prim_children, walk_prim
+from unity.ir.visit import prim_children, prim_loads, walk_prim
 
 _DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
@@ -268,7 +268,7 @@ class LaneWriter:
 
 
 def _has_load(e: PrimExpr) -> bool:
-    return any(isinstance(x, Load) for x in walk_prim(e))
+    return bool(prim_loads(e))
 
 
 def _both(a: PrimExpr | None, b: PrimExpr) -> PrimExpr:

@@ -9,7 +9,7 @@ from unity.arith import Analyzer
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Compare, Imm, imm
 from unity.ir.stmt import For, IfThen, Let, Stmt
-from unity.ir.visit import map_stmt, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import map_stmts, stmt_exprs, walk_prim, walk_stmt
 
 from ..passes import Context, Pass, Sight
 from .functions import map_prim_funcs, with_body
@@ -60,7 +60,7 @@ class VectorizeLoops(Pass):
             body = self.rewrite(s.body, known.with_value(s.var, s.value))
             return s if body is s.body else replace(s, body=body)
         if not isinstance(s, For):
-            return map_stmt(s, lambda x: self.rewrite(x, known), lambda e: e)
+            return map_stmts(s, lambda x: self.rewrite(x, known))
         inside = known.with_extent(s.var, s.begin, s.extent)
         body = self.rewrite(s.body, inside)
         if s.kind != "vectorized":

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, SizeVar, imm
-from unity.ir.visit import substitute_prim, walk_prim
+from unity.ir.visit import leaves, substitute_prim, variables, walk_prim
 
 from .analyzer import Analyzer
 from .polynomial import Poly, from_expr, to_expr
@@ -232,7 +232,7 @@ def _joined(source: PrimExpr, digits: Sequence[tuple[IterSplit, PrimExpr]]) -> P
 def where_loops_run(known: Analyzer, loops: Mapping[PrimVar, PrimExpr]) -> Analyzer:
     """Knowing that sizes are positive which, were they 0, would leave a loop nothing to do."""
     for extent in loops.values():
-        for e in walk_prim(extent):
+        for e in walk_prim(extent) if leaves(extent).sizes else ():
             if isinstance(e, SizeVar):
                 low, high = known.bounds(e)
                 least = low or 0
@@ -251,7 +251,7 @@ def _is_nothing(extent: PrimExpr, size: SizeVar, n: int, known: Analyzer) -> boo
 
 def _where_it_runs(known: Analyzer, extent: PrimExpr) -> Analyzer:
     """Knowing how large a size is at least where a loop of ``(n - 1) // 2`` iterations runs."""
-    sizes = {e for e in walk_prim(extent) if isinstance(e, SizeVar)}
+    sizes = leaves(extent).sizes
     if len(sizes) != 1 or not _grows(extent):
         return known
     (size,) = sizes
@@ -313,7 +313,7 @@ class _Finder:
         return IterSum(tuple(splits), to_expr(base))
 
     def _moves(self, e: PrimExpr) -> bool:
-        return any(isinstance(x, PrimVar) and x in self.loops for x in walk_prim(e))
+        return not self.loops.keys().isdisjoint(variables(e))
 
     def _split(self, atom: PrimExpr) -> IterSplit | None:
         match atom:

@@ -7,6 +7,7 @@ differ in order or grouping have one normal form. Polys are never changed once m
 
 from __future__ import annotations
 
+from itertools import count
 from math import gcd
 from typing import TypeAlias
 
@@ -169,10 +170,13 @@ def _term(monomial: Monomial, coefficient: int) -> PrimExpr:
 
 
 def key(e: PrimExpr) -> str:
-    """A text that orders expressions; variables of one name fall back on their identity."""
+    """A text that orders expressions; of variables of one name, the one asked for first is first.
+
+    So a kernel is the same whenever it is made, which its object's place in the cache needs.
+    """
     match e:
         case PrimVar():
-            return f"{e.name}.{id(e)}"
+            return f"{e.name}.{_serial(e):012}"
         case SizeVar():
             return e.name
         case Imm():
@@ -191,6 +195,18 @@ def key(e: PrimExpr) -> str:
             return f"~{e.name}({','.join([key(a) for a in e.args])})"
         case Ramp():
             return f"~ramp({key(e.base)},{key(e.stride)})"
+
+
+_SERIALS = count()
+
+
+def _serial(v: PrimVar) -> int:
+    try:
+        return v.serial
+    except AttributeError:
+        found = next(_SERIALS)
+        object.__setattr__(v, "serial", found)
+        return found
 
 
 def from_expr(e: PrimExpr) -> Poly:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Range
-from unity.ir.visit import walk_prim
+from unity.ir.visit import variables
 
 from .analyzer import Analyzer
 from .polynomial import Poly, from_expr, to_expr
@@ -102,7 +102,7 @@ def _positive(e: PrimExpr, known: Analyzer) -> bool:
 
 
 def _moves(e: PrimExpr, loops: Mapping[PrimVar, Range]) -> bool:
-    return any(isinstance(x, PrimVar) and x in loops for x in walk_prim(e))
+    return not loops.keys().isdisjoint(variables(e))
 
 
 def relaxed(
@@ -244,6 +244,6 @@ def _pitch(e: PrimExpr) -> int:
     steps = [
         abs(c) if len(monomial) == 1 else 0
         for monomial, c in from_expr(e).items()
-        if any(isinstance(x, PrimVar) for atom in monomial for x in walk_prim(atom))
+        if any(variables(atom) for atom in monomial)
     ]
     return min(steps, default=0)

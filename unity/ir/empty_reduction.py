@@ -7,9 +7,10 @@ lowering of blocks both take the statement made here for that case.
 
 from __future__ import annotations
 
+from unity.ir.leaves import leaves
+
 from .prim_expr import Binary, PrimExpr, PrimVar
 from .stmt import Block, For, Seq, Stmt
-from .visit_prim import walk_prim
 
 
 def init_of_empty(loop: For) -> Stmt | None:
@@ -34,7 +35,7 @@ def conjuncts(e: PrimExpr) -> tuple[PrimExpr, ...]:
 
 
 def _mentions(e: PrimExpr, variables: set[PrimVar]) -> bool:
-    return any(isinstance(x, PrimVar) and x in variables for x in walk_prim(e))
+    return not variables.isdisjoint(leaves(e).variables)
 
 
 def _reduces(s: Stmt, var: PrimVar) -> bool:

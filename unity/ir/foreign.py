@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
+from unity.ir.leaves import leaves
 from unity.ir.prim_expr import Intrinsic, Load, PrimExpr
 from unity.ir.stmt import Buffer, PrimFunc, Stmt
-from unity.ir.visit_prim import stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit_stmt import stmt_exprs, walk_stmt
 
 CALL_EXTERN = "call_extern"
 """The intrinsic's name; its attribute ``symbol`` says which function, ``returns`` what it gives."""
@@ -78,7 +79,7 @@ def foreign_symbols(func: PrimFunc) -> tuple[str, ...]:
 def symbols_in(body: Stmt) -> tuple[str, ...]:
     """The foreign functions that a statement and those in it call, in order."""
     exprs = (e for s in walk_stmt(body) for e in stmt_exprs(s))
-    found = (foreign_symbol(x) for e in exprs for x in walk_prim(e))
+    found = (foreign_symbol(x) for e in exprs for x in leaves(e).calls)
     return tuple(dict.fromkeys(s for s in found if s is not None))
 
 

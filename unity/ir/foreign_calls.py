@@ -11,7 +11,8 @@ from unity.errors import UnityError
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import PrimExpr, PrimVar, Select
 from unity.ir.stmt import Allocate, Block, Evaluate, Let, PrimWhile, Stmt, Store
-from unity.ir.visit_prim import map_prim, map_stmt, walk_prim
+from unity.ir.visit_prim import map_prim, walk_prim
+from unity.ir.visit_stmt import map_stmt, map_stmts
 
 
 def with_bound_calls(s: Stmt) -> Stmt:
@@ -21,7 +22,7 @@ def with_bound_calls(s: Stmt) -> Stmt:
         UnityError: A call stands where it is made only sometimes: in a branch of a choice.
     """
     if isinstance(s, Block | PrimWhile | Allocate):  # the verifier refuses calls that these hold
-        return map_stmt(s, with_bound_calls, lambda e: e)
+        return map_stmts(s, with_bound_calls)
     whole = s.value if isinstance(s, Store | Let | Evaluate) else None
     calls: list[tuple[PrimVar, PrimExpr]] = []
 

@@ -17,6 +17,7 @@ from unity.ir.dtype import BOOL, INT64, DType
 from unity.ir.sympy_nodes import NO_FACTS, Facts
 
 if TYPE_CHECKING:
+    from unity.ir.leaves import Leaves
     from unity.ir.stmt import Buffer
 
 BinaryOp: TypeAlias = Literal[
@@ -30,7 +31,8 @@ class _Operators:
     """Python's operators, each building one node and folding nothing (`unity.arith` simplifies)."""
 
     _hash: int
-    __slots__ = ("_hash",)  # computed once: expressions are deep, and looked up again and again
+    leaves: Leaves  # as `unity.ir.leaves.leaves` gives them
+    __slots__ = ("_hash", "leaves")  # found once: expressions are deep, and asked again and again
 
     def __add__(self, other: Operand) -> Binary:
         return Binary("add", *_both(self, other))
@@ -94,8 +96,15 @@ def _kept(node: _Operators, content: tuple[object, ...]) -> int:
     return found
 
 
+class _Numbered(_Operators):
+    """What is told from others of its name by who was asked for first."""
+
+    serial: int
+    __slots__ = ("serial",)  # given when it is asked for, by `unity.arith.polynomial.key`
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class PrimVar(_Operators):
+class PrimVar(_Numbered):
     """A loop variable, block axis, let-bound value or scalar parameter. Equal by identity."""
 
     name: str

@@ -7,11 +7,12 @@ split blocks recompute it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from unity.ir.foreign import addressed
+from unity.ir.leaves import leaves, prim_loads, variables
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -88,7 +89,7 @@ class _Access:
     def load(self, *exprs: PrimExpr | None) -> None:
         for expr in exprs:
             if expr is not None:
-                self.reads += [_point(load.buffer, load.indices) for load in _loads(expr)]
+                self.reads += [_point(load.buffer, load.indices) for load in prim_loads(expr)]
                 for buffer in addressed(expr):  # who has an address may touch all behind it
                     whole = Region(buffer, tuple(Range(imm(0), n) for n in buffer.shape))
                     self.reads.append(whole)
@@ -161,43 +162,7 @@ def _is_cut(axis: BlockAxis, block: Block) -> bool:
     """Whether a block's predicate is about what drives an axis."""
     if block.predicate is None or isinstance(axis.value, PrimVar):
         return False
-    return any(_mentions(block.predicate, v) for v in _variables(axis.value))
-
-
-def _variables(expr: PrimExpr) -> Iterator[PrimVar]:
-    if isinstance(expr, PrimVar):
-        yield expr
-    for part in _parts(expr):
-        yield from _variables(part)
-
-
-def _loads(expr: PrimExpr) -> Iterator[Load]:
-    if isinstance(expr, Load):
-        yield expr
-    for part in _parts(expr):
-        yield from _loads(part)
-
-
-def _parts(expr: PrimExpr) -> Sequence[PrimExpr]:
-    match expr:
-        case Binary() | Compare():
-            return (expr.a, expr.b)
-        case Not():
-            return (expr.a,)
-        case Select():
-            return (expr.condition, expr.then, expr.orelse)
-        case Cast() | Broadcast():
-            return (expr.value,)
-        case Load():
-            return expr.indices if expr.predicate is None else (*expr.indices, expr.predicate)
-        case Intrinsic():
-            return expr.args
-        case Ramp():
-            return (expr.base, expr.stride)
-        case PrimVar() | SizeVar() | Imm():
-            return ()
-        case _:
-            assert_never(expr)
+    return any(_mentions(block.predicate, v) for v in variables(axis.value))
 
 
 def _point(buffer: Buffer, indices: Sequence[PrimExpr]) -> Region:
@@ -258,7 +223,7 @@ def _coefficient(expr: PrimExpr, var: PrimVar) -> int | None:
 
 
 def _mentions(expr: PrimExpr, var: PrimVar) -> bool:
-    return expr is var or any(_mentions(part, var) for part in _parts(expr))
+    return var in variables(expr)
 
 
 def _replaced(region: Region, values: dict[PrimVar, PrimExpr]) -> Region:
@@ -270,6 +235,8 @@ def _replaced(region: Region, values: dict[PrimVar, PrimExpr]) -> Region:
 
 def replace(expr: PrimExpr, values: dict[PrimVar, PrimExpr]) -> PrimExpr:
     """An index with variables replaced and the constants that meet folded."""
+    if values.keys().isdisjoint(variables(expr)):
+        return expr
     match expr:
         case PrimVar():
             return values.get(expr, expr)
@@ -292,8 +259,8 @@ def replace(expr: PrimExpr, values: dict[PrimVar, PrimExpr]) -> PrimExpr:
         case Not():
             return Not(replace(expr.a, values))
         case Select():
-            parts = (replace(part, values) for part in _parts(expr))
-            return Select(*parts)
+            parts = (expr.condition, expr.then, expr.orelse)
+            return Select(*(replace(part, values) for part in parts))
         case Ramp():
             return Ramp(replace(expr.base, values), replace(expr.stride, values), expr.lanes)
         case Broadcast():
@@ -383,10 +350,5 @@ def _within(given: Range, allowed: frozenset[PrimVar]) -> bool:
 
 
 def _over(expr: PrimExpr, allowed: frozenset[PrimVar]) -> bool:
-    match expr:
-        case PrimVar():
-            return expr in allowed
-        case Load() | Intrinsic():
-            return False
-        case _:
-            return all(_over(part, allowed) for part in _parts(expr))
+    held = leaves(expr)
+    return not held.loads and not held.calls and held.variables <= allowed

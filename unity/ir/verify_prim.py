@@ -19,7 +19,8 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit_prim import map_stmt, prim_children, stmt_children
+from unity.ir.visit_prim import prim_children
+from unity.ir.visit_stmt import map_stmt, stmt_children
 
 _INDEXED = "indexed with {got} indices, its rank is {rank}"
 

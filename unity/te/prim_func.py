@@ -27,7 +27,14 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import stmt_exprs, substitute_prim, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import (
+    leaves,
+    stmt_exprs,
+    substitute_prim,
+    substitute_stmt,
+    walk_prim,
+    walk_stmt,
+)
 
 from .reduction import Reduce, ReduceAxis
 from .tensor import Compute, Extern, Placeholder, Tensor, compute
@@ -84,7 +91,7 @@ def _sizes(body: Stmt) -> set[SizeVar]:
         if isinstance(stmt, Allocate):
             exprs += stmt.buffer.shape
         for expr in exprs:
-            found |= {e for e in walk_prim(expr) if isinstance(e, SizeVar)}
+            found |= leaves(expr).sizes
     return found
 
 

@@ -25,9 +25,10 @@ from unity.ir.stmt import Allocate, Block, Buffer, For, Let, PrimFunc, Seq, Stmt
 from unity.ir.visit import (
     prim_children,
     prim_loads,
-    rewrite_prim,
+    rewrite_loads,
     rewrite_stmt,
     stmt_exprs,
+    stmt_loads,
     substitute_prim,
     walk_prim,
     walk_stmt,
@@ -211,12 +212,8 @@ def is_costly(value: PrimExpr) -> bool:
 
 def looks_up(stmt: Stmt) -> bool:
     """Whether anything is read at a place that was read itself."""
-    return any(
-        isinstance(e, Load) and any(isinstance(i, Load) for at in e.indices for i in walk_prim(at))
-        for s in walk_stmt(stmt)
-        for root in stmt_exprs(s)
-        for e in walk_prim(root)
-    )
+    loads = (load for s in walk_stmt(stmt) for load in stmt_loads(s))
+    return any(prim_loads(at) for load in loads for at in load.indices)
 
 
 def _reads_of(block: Block, buffer: Buffer) -> list[Load]:
@@ -259,12 +256,12 @@ def _with_formula(body: Stmt, made: Producer, name_repeated: bool) -> Stmt:
             if reads[indices] > 1:
                 named[indices] = PrimVar(made.buffer.name, made.buffer.dtype)
 
-    def on_load(x: PrimExpr) -> PrimExpr | None:
-        if not isinstance(x, Load) or x.buffer is not made.buffer:
+    def on_load(x: Load) -> PrimExpr | None:
+        if x.buffer is not made.buffer:
             return None
         return named.get(x.indices) or _simplified(made.at(x.indices))
 
-    body = rewrite_stmt(body, None, on_load)
+    body = rewrite_stmt(body, None, load_fn=on_load)
     for indices, var in named.items():
         body = Let(var, _simplified(made.at(indices)), body)
     return body
@@ -295,12 +292,10 @@ def _unguarded_reads(e: PrimExpr, buffer: Buffer) -> Iterator[tuple[PrimExpr, ..
 def _simplified(e: PrimExpr) -> PrimExpr:
     """The expression with its indices simplified."""
 
-    def on_load(x: PrimExpr) -> PrimExpr | None:
-        if not isinstance(x, Load):
-            return None
+    def on_load(x: Load) -> PrimExpr:
         return Load(x.buffer, tuple(_index(i) for i in x.indices), x.predicate)
 
-    return rewrite_prim(e, on_load)
+    return rewrite_loads(e, on_load)
 
 
 def _index(e: PrimExpr) -> PrimExpr:

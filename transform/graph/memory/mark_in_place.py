@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Imm, Load, PrimExpr, PrimVar
+from unity.ir.prim_expr import Imm, PrimExpr, PrimVar
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Stmt, Store
-from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import stmt_loads, walk_stmt
 
 from ...passes import Context, Pass
 
@@ -68,10 +68,8 @@ def overwritable(kernel: PrimFunc) -> frozenset[Buffer]:
         return frozenset()
     reads: dict[Buffer, set[tuple[PrimExpr, ...]]] = {}
     for s in walk_stmt(block.body):
-        for e in stmt_exprs(s):
-            for x in walk_prim(e):
-                if isinstance(x, Load):
-                    reads.setdefault(x.buffer, set()).add(x.indices)
+        for x in stmt_loads(s):
+            reads.setdefault(x.buffer, set()).add(x.indices)
     return frozenset(
         buffer
         for buffer in kernel.buffers

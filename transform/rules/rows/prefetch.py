@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
 from unity.ir.stmt import Buffer
-from unity.ir.visit import substitute_prim, walk_prim
+from unity.ir.visit import prim_loads, substitute_prim
 
 from ...blocks.access import depends, known_of, place, step
 from ...blocks.extents import number, product
@@ -77,7 +77,7 @@ def _loads_ahead(group: RowGroup) -> list[tuple[Load, int]]:
         for load in stage.loads():
             if load.buffer in written or load.predicate is not None or not depends(load, row.var):
                 continue
-            if any(isinstance(x, Load) for i in load.indices for x in walk_prim(i)):
+            if any(prim_loads(i) for i in load.indices):
                 continue
             if step(place(load, known), last) != 1:
                 continue

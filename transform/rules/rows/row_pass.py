@@ -20,7 +20,14 @@ from unity.ir.prim_expr import (
 )
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
-from unity.ir.visit import map_prim, prim_children, rewrite_prim, substitute_prim, walk_prim
+from unity.ir.visit import (
+    map_prim,
+    prim_children,
+    prim_loads,
+    rewrite_prim,
+    substitute_prim,
+    walk_prim,
+)
 
 from ...blocks.access import depends
 from ...blocks.extents import number
@@ -293,7 +300,7 @@ class _Invariants:
             for x in walk_prim(e)
         )
         if fixed:
-            if not any(isinstance(x, Load) for x in walk_prim(e)):
+            if not prim_loads(e):
                 return e
             return self.found.setdefault(e, PrimVar("same", e.dtype))
         if isinstance(e, Load):

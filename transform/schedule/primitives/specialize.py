@@ -11,9 +11,9 @@ from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Not, PrimExpr, Select, SizeVar, imm
 from unity.ir.signature import size_params
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Range, Stmt
-from unity.ir.visit import map_stmt, rewrite_prim, substitute_prim, substitute_stmt
+from unity.ir.visit import map_stmt, rewrite_prim, substitute_prim, substitute_stmt, variables
 
-from ...blocks.tree import Outcome, Values, conjunction, illegal, variables, with_regions
+from ...blocks.tree import Outcome, Values, conjunction, illegal, with_regions
 
 
 def specialize(func: PrimFunc, sizes: Mapping[str, int]) -> Outcome:

@@ -11,7 +11,7 @@ from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Seq, Stmt
-from unity.ir.visit import map_stmt, substitute_stmt, walk_prim, walk_stmt
+from unity.ir.visit import map_stmts, substitute_stmt, walk_prim, walk_stmt
 from unity.script.printer import text
 
 from ...blocks.tree import (
@@ -104,7 +104,7 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
             case Seq():
                 return sequence([go(x) for x in s.stmts if not any(x is y for y in stretch[1:])])
             case _:
-                return map_stmt(s, go, lambda e: e)
+                return map_stmts(s, go)
 
     return Outcome(replace(func, body=go(func.body)), (), tuple(b.name for b in all_blocks(other)))
 

@@ -14,10 +14,10 @@ from itertools import groupby, product
 
 from unity.arith.polynomial import Poly, as_constant, from_expr, split_linear, to_expr
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.regions import add
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
-from unity.ir.visit import substitute_prim, substitute_stmt, walk_prim
+from unity.ir.visit import prim_loads, substitute_prim, substitute_stmt, variables
 
 from ...blocks.conditions import TILE, computing, depends_on, without_parts
 from ...blocks.dependence import loose_statement
@@ -34,7 +34,6 @@ from ...blocks.tree import (
     known_at,
     renewed,
     replaced,
-    variables,
 )
 
 MOST_ITERATIONS, MOST_POINTS = 64, 1024
@@ -175,7 +174,7 @@ def facts_of(loop: For, above: Path) -> list[Fact]:
 
 def _fact(loop: For, site: Site, part: PrimExpr) -> Fact | None:
     e = _at_least_zero(part)
-    if e is None or any(isinstance(x, Load) for x in walk_prim(e)):
+    if e is None or prim_loads(e):
         return None
     poly = from_expr(site.known.simplify(e))
     poly, step = _linear(poly, loop.var)

@@ -13,11 +13,11 @@ from unity.arith import simplify
 from unity.arith.region import greater, lesser
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, For, Let, Stmt
-from unity.ir.visit import stmt_exprs, substitute_prim, substitute_stmt, walk_stmt
+from unity.ir.visit import stmt_exprs, substitute_prim, substitute_stmt, variables, walk_stmt
 
 from ...blocks.conditions import computing
 from ...blocks.extents import number
-from ...blocks.tree import Path, Values, known_at, sequence, variables
+from ...blocks.tree import Path, Values, known_at, sequence
 from .border_loops import Fact, facts_of
 from .tail_tiles import Tail, Tiers, halves, registers_of
 

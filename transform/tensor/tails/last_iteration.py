@@ -9,7 +9,7 @@ from unity.arith import Analyzer
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Block, For, IfThen, Stmt
-from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
+from unity.ir.visit import map_stmts, substitute_prim, substitute_stmt
 
 from ...blocks.conditions import Condition
 from ...blocks.tree import conjunction
@@ -53,7 +53,7 @@ def at_end(
 
     def over_rest(s: Stmt) -> Stmt:
         if not isinstance(s, Block):
-            return map_stmt(s, over_rest, lambda e: e)
+            return map_stmts(s, over_rest)
         if s.predicate is None:
             return s
         return replace(s, predicate=conjunction([asked(p) for p in conjuncts(s.predicate)]))

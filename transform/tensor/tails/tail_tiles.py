@@ -18,6 +18,7 @@ from unity.ir.visit import (
     stmt_loads,
     substitute_prim,
     substitute_stmt,
+    variables,
     walk_stmt,
 )
 
@@ -32,7 +33,6 @@ from ...blocks.tree import (
     driven,
     renewed,
     sequence,
-    variables,
     with_regions,
 )
 

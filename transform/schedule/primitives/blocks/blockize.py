@@ -8,7 +8,7 @@ from unity.arith.region import extremes
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt
-from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.ir.visit import substitute_prim, substitute_stmt, variables
 
 from ....blocks.extents import number
 from ....blocks.legality import breach
@@ -26,7 +26,6 @@ from ....blocks.tree import (
     loop_path,
     replaced,
     unique,
-    variables,
     with_regions,
 )
 

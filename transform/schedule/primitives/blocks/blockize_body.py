@@ -9,7 +9,7 @@ from unity.arith import Analyzer
 from unity.arith.region import extremes
 from unity.ir.prim_expr import Binary, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt
-from unity.ir.visit import map_stmt, substitute_prim, substitute_stmt
+from unity.ir.visit import map_stmts, substitute_prim, substitute_stmt, variables
 
 from ....blocks.dataflow import checked, site_of
 from ....blocks.legality import breach
@@ -27,7 +27,6 @@ from ....blocks.tree import (
     replaced,
     scope_path,
     unique,
-    variables,
     with_regions,
 )
 
@@ -122,11 +121,11 @@ def _within(s: Stmt, around: Sequence[PrimVar], known: Analyzer) -> Stmt:
     def go(x: Stmt, loops: tuple[For, ...]) -> Stmt:
         match x:
             case For():
-                return map_stmt(x, lambda y: go(y, (*loops, x)), lambda e: e)
+                return map_stmts(x, lambda y: go(y, (*loops, x)))
             case Block():
                 return with_regions(_from_there(x, loops, around, known), around)
             case _:
-                return map_stmt(x, lambda y: go(y, loops), lambda e: e)
+                return map_stmts(x, lambda y: go(y, loops))
 
     return go(s, ())
 

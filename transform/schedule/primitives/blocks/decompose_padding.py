@@ -11,7 +11,7 @@ from unity.arith.region import end, greater, lesser
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import map_stmt, prim_loads, substitute_stmt
+from unity.ir.visit import map_stmts, prim_loads, substitute_stmt, variables
 
 from ....blocks.begun import refuse_begun
 from ....blocks.dataflow import checked, loaded, plain_store
@@ -35,7 +35,6 @@ from ....blocks.tree import (
     scope_path,
     sequence,
     unique,
-    variables,
     with_regions,
 )
 
@@ -190,7 +189,7 @@ def _shrunk(s: Stmt, within: _Within) -> Stmt:
     """A nest with loops cut to ends; those whose begin moves count from 0."""
 
     def go(x: Stmt) -> Stmt:
-        x = map_stmt(x, go, lambda e: e)
+        x = map_stmts(x, go)
         if not isinstance(x, For) or x.var not in within.low.keys() | within.high.keys():
             return x
         known = Analyzer()

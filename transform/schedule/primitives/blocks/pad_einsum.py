@@ -8,6 +8,7 @@ from dataclasses import replace
 from unity.arith import Analyzer
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Range, Stmt, Store
+from unity.ir.visit import variables
 
 from ....blocks.dataflow import addressed_in, checked, copy_nest, is_param, top_of
 from ....blocks.tree import (
@@ -25,7 +26,6 @@ from ....blocks.tree import (
     scope_path,
     sequence,
     unique,
-    variables,
     with_buffers,
     with_regions,
 )

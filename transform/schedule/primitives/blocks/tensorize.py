@@ -11,7 +11,7 @@ from unity.ir.flat_index import flat_index
 from unity.ir.foreign import symbols_in
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Block, Buffer, For, PrimFunc, Stmt, Store
-from unity.ir.visit import prim_children, rewrite_stmt, substitute_prim, substitute_stmt
+from unity.ir.visit import prim_children, rewrite_stmt, substitute_prim, substitute_stmt, variables
 
 from ....blocks.buffer_match import bound_strides, differs_in_memory
 from ....blocks.dataflow import addressed_in, checked
@@ -26,7 +26,6 @@ from ....blocks.tree import (
     known_at,
     renewed,
     replaced,
-    variables,
     with_regions,
 )
 from ...intrinsics import INTRINSICS
@@ -275,10 +274,10 @@ def _placed(s: Stmt, parts: dict[Buffer, _Part]) -> Stmt:
             return replace(x, buffer=part.buffer, indices=part.at(x.indices))
         return with_regions(x) if isinstance(x, Block) else None
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        if isinstance(e, Load) and e.buffer in parts:
+    def on_load(e: Load) -> PrimExpr | None:
+        if e.buffer in parts:
             part = parts[e.buffer]
             return Load(part.buffer, part.at(e.indices), e.predicate)
         return None
 
-    return rewrite_stmt(s, on_stmt, on_expr)
+    return rewrite_stmt(s, on_stmt, load_fn=on_load)

@@ -6,9 +6,16 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect, inverse
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
 from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range, Stmt
-from unity.ir.visit import rewrite_stmt, substitute_stmt, walk_prim
+from unity.ir.visit import (
+    leaves,
+    map_prim,
+    map_stmt,
+    prim_loads,
+    substitute_stmt,
+    variables,
+)
 
 from ....blocks.legality import breach, commutes, keeps_order, late_init
 from ....blocks.site import Site
@@ -21,7 +28,6 @@ from ....blocks.tree import (
     illegal,
     known_above,
     replaced,
-    variables,
     with_regions,
 )
 from ...index_map import IndexMap
@@ -108,23 +114,26 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
     for axis in axes:
         known = known.with_extent(axis.var, imm(0), axis.domain.extent)
 
-    def undivided(e: PrimExpr) -> PrimExpr | None:
-        if not isinstance(e, Binary) or _loads(e):
-            return None
-        if _divides(e):
+    def undivided(e: PrimExpr) -> PrimExpr:
+        if not leaves(e).divisions:
+            return e
+        e = map_prim(e, undivided)
+        if not isinstance(e, Binary) or prim_loads(e):
+            return e
+        if e.op in ("floordiv", "floormod"):
             return known.simplify(e)
-        whole = e.op == "add" and any(_divides(x) for x in walk_prim(e))  # n // 8 * 8 + n % 8
+        whole = e.op == "add" and leaves(e).divisions  # n // 8 * 8 + n % 8
         simple = known.simplify(e) if whole else e
-        return None if any(_divides(x) for x in walk_prim(simple)) else simple
+        return e if leaves(simple).divisions else simple
 
     def over(s: Stmt) -> Stmt:
-        return rewrite_stmt(substitute_stmt(s, values), None, undivided)
+        return map_stmt(s, over, undivided)
 
     new = replace(
         block,
         axes=tuple(axes),
-        body=over(block.body),
-        init=None if block.init is None else over(block.init),
+        body=over(substitute_stmt(block.body, values)),
+        init=None if block.init is None else over(substitute_stmt(block.init, values)),
     )
     return Outcome(replaced(func, [(loops[0], around(made, with_regions(new)))]))
 
@@ -134,11 +143,3 @@ def _kind(where: str, block: Block, e: PrimExpr) -> AxisKind:
     if "S" in used and "R" in used:
         raise illegal(where, "an axis of it joins spatial and reduce axes")
     return used[0] if used else "S"
-
-
-def _divides(e: PrimExpr) -> bool:
-    return isinstance(e, Binary) and e.op in ("floordiv", "floormod")
-
-
-def _loads(e: PrimExpr) -> bool:
-    return any(isinstance(x, Load) for x in walk_prim(e))

@@ -10,7 +10,7 @@ from unity.arith import polynomial as poly
 from unity.arith.region import cut_short, hull
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, For, PrimFunc, Range
-from unity.ir.visit import walk_prim, walk_stmt
+from unity.ir.visit import variables, walk_stmt
 
 from ....blocks.dataflow import (
     accesses,
@@ -40,7 +40,6 @@ from ....blocks.tree import (
     scope_path,
     sequence,
     unique,
-    variables,
 )
 from ....blocks.trust import is_trusted
 
@@ -220,7 +219,7 @@ def _less(a: PrimExpr, b: PrimExpr) -> Compare:
     """That one is less than the other, without what both move with alike."""
     ours, theirs = poly.from_expr(a), poly.from_expr(b)
     both = {m for m, c in theirs.items() if m and ours.get(m) == c}
-    if not any(isinstance(x, PrimVar) for m in both for atom in m for x in walk_prim(atom)):
+    if not any(variables(atom) for m in both for atom in m):
         return Compare("lt", a, b)
     a, b = (poly.to_expr({m: c for m, c in p.items() if m not in both}) for p in (ours, theirs))
     return Compare("lt", a, b)

@@ -9,6 +9,7 @@ from unity.arith import Analyzer
 from unity.arith.region import covers, lesser
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Range
+from unity.ir.visit import variables
 
 from ....blocks.dataflow import (
     accesses,
@@ -34,7 +35,6 @@ from ....blocks.tree import (
     replaced,
     scope_path,
     sequence,
-    variables,
 )
 from ....blocks.trust import is_trusted
 from .compute_at import made_by, nest_over, refuse_scope

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, PrimFunc
-from unity.ir.visit import substitute_stmt
+from unity.ir.visit import substitute_stmt, variables
 
 from ....blocks.motion import shifting_bounds
 from ....blocks.tree import (
@@ -18,7 +18,6 @@ from ....blocks.tree import (
     known_above,
     loop_path,
     replaced,
-    variables,
 )
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from unity.arith.region import lesser
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Load, Not, PrimExpr, PrimVar, Select, imm
+from unity.ir.prim_expr import Binary, Compare, Not, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
-from unity.ir.visit import map_stmt, rewrite_stmt, walk_prim
+from unity.ir.visit import map_stmts, prim_loads, rewrite_stmt
 
 from ....blocks.legality import late_init
 from ....blocks.motion import shifting_bounds
@@ -133,7 +133,7 @@ def _later(s: Stmt, var: PrimVar) -> Stmt:
         if s.init is None or "R" not in driven(s, var):
             return s
         return with_regions(replace(s, init=None))
-    return map_stmt(s, lambda x: _later(x, var), lambda e: e)
+    return map_stmts(s, lambda x: _later(x, var))
 
 
 def _settled(part: For, above: Path) -> Stmt:
@@ -150,7 +150,7 @@ def _chosen(site: Site) -> Block:
     """A block without the choices that its loops decide."""
 
     def on_expr(e: PrimExpr) -> PrimExpr | None:
-        if not isinstance(e, Select) or any(isinstance(x, Load) for x in walk_prim(e.condition)):
+        if not isinstance(e, Select) or prim_loads(e.condition):
             return None
         parts = {part: bound_to(part, site.block.axes) for part in conjuncts(e.condition)}
         if any(site.known.prove(Not(bound)) for bound in parts.values()):

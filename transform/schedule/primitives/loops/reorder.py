@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import For, PrimFunc
+from unity.ir.visit import variables
 
 from ....blocks.dependence import may_reorder
 from ....blocks.motion import shifting_bounds
-from ....blocks.tree import Outcome, around, illegal, loop_path, replaced, variables
+from ....blocks.tree import Outcome, around, illegal, loop_path, replaced
 
 
 def reorder(func: PrimFunc, vars: Sequence[PrimVar]) -> Outcome:

@@ -11,7 +11,7 @@ from unity.ir.dtype import INT64
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For, PrimFunc
-from unity.ir.visit import substitute_stmt
+from unity.ir.visit import substitute_stmt, variables
 from unity.script.printer import text
 
 from ....blocks.dependence import loose_statement
@@ -27,7 +27,6 @@ from ....blocks.tree import (
     known_above,
     loop_path,
     replaced,
-    variables,
 )
 
 

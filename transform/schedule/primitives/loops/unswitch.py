@@ -7,9 +7,18 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Load, Not, PrimExpr, PrimVar, Select
+from unity.ir.prim_expr import Not, PrimExpr, PrimVar, Select
 from unity.ir.stmt import Block, For, Let, PrimFunc, Stmt
-from unity.ir.visit import map_prim, map_stmt, rewrite_stmt, stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import (
+    leaves,
+    map_prim,
+    map_stmt,
+    map_stmts,
+    prim_loads,
+    stmt_exprs,
+    variables,
+    walk_stmt,
+)
 
 from ....blocks.access import asked_in_vain
 from ....blocks.site import sites
@@ -29,7 +38,6 @@ from ....blocks.tree import (
     loop_path,
     replaced,
     sequence,
-    variables,
     with_regions,
 )
 
@@ -136,28 +144,34 @@ def _unchanged(loop: For, outside: set[PrimVar], known: Analyzer) -> list[PrimEx
 def _selects(block: Block) -> Iterator[Select]:
     for s in walk_stmt(block.body):
         for e in stmt_exprs(s):
-            yield from (x for x in walk_prim(e) if isinstance(x, Select))
+            yield from leaves(e).selects
 
 
 def _settled(s: Stmt, parts: Sequence[PrimExpr], *, holds: bool) -> Stmt:
     """A statement where all parts of a condition hold, or where not all of them do."""
     if not isinstance(s, Block):
-        return map_stmt(s, lambda x: _settled(x, parts, holds=holds), lambda e: e)
+        return map_stmts(s, lambda x: _settled(x, parts, holds=holds))
     block = s
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
+    def on_expr(e: PrimExpr) -> PrimExpr:
+        if not leaves(e).selects:
+            return e
+        e = map_prim(e, on_expr)
         if not isinstance(e, Select):
-            return None
+            return e
         asked = {part: bound_to(part, block.axes) for part in conjuncts(e.condition)}
         if not holds:
-            return e.orelse if set(parts) <= {*asked.values()} else None
+            return e.orelse if set(parts) <= {*asked.values()} else e
         rest = [part for part, bound in asked.items() if bound not in parts]
         if len(rest) == len(asked):
-            return None
+            return e
         left = conjunction(rest)
         return e.then if left is None else replace(e, condition=left)
 
-    body = rewrite_stmt(block.body, None, on_expr)
+    def on_stmt(x: Stmt) -> Stmt:
+        return map_stmt(x, on_stmt, on_expr)
+
+    body = on_stmt(block.body)
     return block if body is block.body else with_regions(replace(block, body=body))
 
 
@@ -180,7 +194,7 @@ def all_there(loop: For, path: Path) -> PrimExpr | None:
 
 def _compare(parts: Sequence[PrimExpr]) -> bool:
     """Whether all parts of a condition are comparisons that can be asked of a loop as a whole."""
-    loads = any(isinstance(x, Load) for part in parts for x in walk_prim(part))
+    loads = any(prim_loads(part) for part in parts)
     return not loads and all(margin_of(part) is not None for part in parts)
 
 
@@ -193,15 +207,21 @@ def _changing(predicate: PrimExpr | None, inside: set[PrimVar]) -> list[PrimExpr
 def _there(s: Stmt, inside: set[PrimVar]) -> Stmt:
     """A statement where all that loops choose, or do, by comparisons is there."""
     if not isinstance(s, Block):
-        return map_stmt(s, lambda x: _there(x, inside), lambda e: e)
+        return map_stmts(s, lambda x: _there(x, inside))
 
     def on_expr(e: PrimExpr) -> PrimExpr:
+        if not leaves(e).selects:
+            return e
         if isinstance(e, Select) and _compare(conjuncts(e.condition)):
             return on_expr(e.then)
         return map_prim(e, on_expr)
 
+    def on_stmt(x: Stmt) -> Stmt:
+        return map_stmt(x, on_stmt, on_expr)
+
     gone = _changing(s.predicate, inside)
     if gone and s.predicate is not None:
         s = replace(s, predicate=conjunction([p for p in conjuncts(s.predicate) if p not in gone]))
-    body = rewrite_stmt(s.body, None, on_expr)
+
+    body = on_stmt(s.body)
     return s if body is s.body else with_regions(replace(s, body=body))

@@ -9,7 +9,7 @@ from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import add
 from unity.ir.stmt import Block, BlockAxis, For, PrimFunc
-from unity.ir.visit import substitute_stmt
+from unity.ir.visit import substitute_stmt, variables
 
 from ....blocks.begun import refuse_begun
 from ....blocks.dataflow import checked
@@ -32,7 +32,6 @@ from ....blocks.tree import (
     scope_path,
     sequence,
     unique,
-    variables,
     with_regions,
 )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Store
-from unity.ir.visit import prim_loads, substitute_prim, substitute_stmt, walk_stmt
+from unity.ir.visit import prim_loads, substitute_prim, substitute_stmt, variables, walk_stmt
 
 from ....blocks.dataflow import accesses, allocated, checked, order_of, site_of
 from ....blocks.legality import breach, late_init, reaches_once
@@ -31,7 +31,6 @@ from ....blocks.tree import (
     replaced,
     sequence,
     unique,
-    variables,
     with_regions,
 )
 

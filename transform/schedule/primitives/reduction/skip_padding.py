@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Load, PrimExpr
+from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import PrimFunc
-from unity.ir.visit import rewrite_prim, walk_prim
+from unity.ir.visit import prim_loads, rewrite_prim
 
 from ....blocks.padded import padded_choice
 from ....blocks.tree import (
@@ -72,7 +72,7 @@ def skip_padding(func: PrimFunc, name: str) -> Outcome:
     choice = padded_choice(reduction)
     if choice is None:
         raise illegal(where, f"{name!r} makes no choice, or one of which both parts count")
-    if any(isinstance(e, Load) for e in walk_prim(choice.condition)):
+    if prim_loads(choice.condition):
         raise illegal(where, "the choice loads what it depends on")
 
     def chosen(e: PrimExpr) -> PrimExpr | None:

@@ -10,7 +10,7 @@ from unity.arith import Analyzer
 from unity.ir.foreign import CALL_EXTERN
 from unity.ir.prim_expr import Binary, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Stmt
-from unity.ir.visit import rewrite_stmt, stmt_loads, walk_prim, walk_stmt
+from unity.ir.visit import rewrite_stmt, stmt_loads, variables, walk_prim, walk_stmt
 
 from ....blocks.dataflow import checked, computed_nest, top_of
 from ....blocks.tree import (
@@ -23,7 +23,6 @@ from ....blocks.tree import (
     scope_path,
     sequence,
     unique,
-    variables,
     with_regions,
 )
 
@@ -146,13 +145,13 @@ def _may_be_made_anywhere(e: PrimExpr, known: Analyzer) -> bool:
 def _looked_up(block: Block, tables: Mapping[PrimExpr, Load]) -> Block:
     """The block with indices of what it reads looked up."""
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        if not isinstance(e, Load) or any(r.buffer is e.buffer for r in block.writes):
+    def on_load(e: Load) -> PrimExpr | None:
+        if any(r.buffer is e.buffer for r in block.writes):
             return None
         return replace(e, indices=tuple(tables.get(i, i) for i in e.indices))
 
     def within(s: Stmt) -> Stmt:
-        return rewrite_stmt(s, lambda _: None, on_expr)
+        return rewrite_stmt(s, None, load_fn=on_load)
 
     init = None if block.init is None else within(block.init)
     return with_regions(replace(block, body=within(block.body), init=init))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar
 from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Store
-from unity.ir.visit import prim_loads, rewrite_prim, walk_prim
+from unity.ir.visit import prim_loads, rewrite_prim, variables, walk_prim
 
 from ....blocks.access import may_trap
 from ....blocks.dataflow import allocated, checked, computed_nest, top_of
@@ -21,7 +21,6 @@ from ....blocks.tree import (
     replaced,
     sequence,
     unique,
-    variables,
     with_regions,
 )
 from .cache_read import refuse_if_made_inside

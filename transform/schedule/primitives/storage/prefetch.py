@@ -20,7 +20,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import substitute_prim, walk_stmt
+from unity.ir.visit import substitute_prim, variables, walk_stmt
 from unity.script.printer import text
 
 from ....blocks.conditions import iterations
@@ -42,7 +42,6 @@ from ....blocks.tree import (
     scope_path,
     sequence,
     unique,
-    variables,
 )
 
 

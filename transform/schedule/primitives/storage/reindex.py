@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from unity.arith.iter_map import detect
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, BlockAxis, Buffer, IfThen, PrimFunc, PrimWhile, Stmt, Store
-from unity.ir.visit import rewrite_stmt, stmt_exprs, substitute_prim, walk_prim, walk_stmt
+from unity.ir.visit import (
+    rewrite_stmt,
+    stmt_exprs,
+    substitute_prim,
+    variables,
+    walk_prim,
+    walk_stmt,
+)
 
 from ....blocks.dataflow import allocated, checked, copy_nest, site_of, top_of
 from ....blocks.motion import refuse_shifting
@@ -25,7 +32,6 @@ from ....blocks.tree import (
     replaced,
     sequence,
     unique,
-    variables,
     with_regions,
 )
 from .cache_read import refuse_if_made_inside
@@ -241,10 +247,10 @@ def _moved(
             return Store(new, at, s.value, s.predicate)
         return None
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        here = isinstance(e, Load) and e.buffer is buffer and e.indices == place
+    def on_load(e: Load) -> PrimExpr | None:
+        here = e.buffer is buffer and e.indices == place
         return Load(new, at) if here else None
 
-    result = rewrite_stmt(block, on_stmt, on_expr)
+    result = rewrite_stmt(block, on_stmt, load_fn=on_load)
     assert isinstance(result, Block)
     return result

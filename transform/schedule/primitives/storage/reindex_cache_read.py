@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from unity.ir.stmt import PrimFunc
+from unity.ir.visit import variables
 
-from ....blocks.tree import Outcome, block_path, illegal, variables
+from ....blocks.tree import Outcome, block_path, illegal
 from ...index_map import IndexMap
 from .reindex import by_axes
 from .transform_layout import relaid

@@ -10,7 +10,7 @@ from unity.arith.region import covers
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc
-from unity.ir.visit import walk_stmt
+from unity.ir.visit import variables, walk_stmt
 
 from ....blocks.dataflow import accesses, axes_of_index, checked, loaded, sole_store, stored
 from ....blocks.extents import number
@@ -28,7 +28,6 @@ from ....blocks.tree import (
     loops_of,
     replaced,
     scope_path,
-    variables,
 )
 from .set_scope import laid_out
 from .transform_layout import with_elements

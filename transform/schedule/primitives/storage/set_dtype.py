@@ -70,8 +70,8 @@ def set_dtype(func: PrimFunc, name: str, index: int, dtype: DType) -> Outcome:
         raise illegal(where, why, "a wider float of at least 32 bits holds all of them")
     new = replace(buffer, dtype=dtype)
 
-    def narrow(e: PrimExpr) -> PrimExpr | None:
-        if not isinstance(e, Load) or e.buffer is not buffer:
+    def narrow(e: Load) -> PrimExpr | None:
+        if e.buffer is not buffer:
             return None
         return Cast(old, replace(e, buffer=new))
 
@@ -80,7 +80,7 @@ def set_dtype(func: PrimFunc, name: str, index: int, dtype: DType) -> Outcome:
             return None
         return replace(s, buffer=new, value=_widened(where, s.value, buffer, new))
 
-    body = rewrite_stmt(rewrite_stmt(func.body, stored), None, narrow)
+    body = rewrite_stmt(rewrite_stmt(func.body, stored), None, load_fn=narrow)
     return Outcome(replace(func, body=with_buffers(body, {buffer: new})))
 
 

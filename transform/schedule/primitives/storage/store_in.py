@@ -7,7 +7,7 @@ from dataclasses import replace
 from unity.arith.region import covers
 from unity.ir.prim_expr import imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, PrimWhile, Range, Stmt
-from unity.ir.visit import map_stmt
+from unity.ir.visit import map_stmts
 
 from ....blocks.dataflow import accesses, addressed_in, checked, site_of
 from ....blocks.legality import breach, reaches_once
@@ -161,6 +161,6 @@ def _exchanged(s: Stmt, buffer: Buffer, host: Buffer) -> Stmt:
     def without(x: Stmt) -> Stmt:
         if isinstance(x, Allocate) and x.buffer is buffer:
             return without(x.body)
-        return map_stmt(x, without, lambda e: e)
+        return map_stmts(x, without)
 
     return with_buffers(without(s), {buffer: host})

@@ -10,9 +10,9 @@ from unity.arith.iter_map import IterMap, detect, where_loops_run
 from unity.arith.region import extremes, greater
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import rewrite_stmt
+from unity.ir.visit import map_stmt, prim_loads, rewrite_loads, rewrite_stmt
 
-from ....blocks.tree import Outcome, illegal, with_regions
+from ....blocks.tree import Outcome, illegal, temporaries, with_regions
 from ...index_map import IndexMap
 from .set_scope import laid_out
 
@@ -94,10 +94,8 @@ def with_elements(
 ) -> PrimFunc:
     """The prim func with a buffer's elements at other places of a new one."""
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        if isinstance(e, Load) and e.buffer is buffer:
-            return Load(new, at(e.indices), e.predicate)
-        return None
+    def on_load(e: Load) -> PrimExpr | None:
+        return Load(new, at(e.indices), e.predicate) if e.buffer is buffer else None
 
     def on_stmt(s: Stmt) -> Stmt | None:
         match s:
@@ -110,7 +108,16 @@ def with_elements(
             case _:
                 return None
 
-    return replace(func, body=rewrite_stmt(func.body, on_stmt, on_expr))
+    def moved(e: PrimExpr) -> PrimExpr:
+        return rewrite_loads(e, on_load)
+
+    def go(s: Stmt) -> Stmt:
+        if isinstance(s, Block) and not _holds(s, buffer):
+            return s
+        s = map_stmt(s, go, moved)
+        return on_stmt(s) or s
+
+    return replace(func, body=go(func.body))
 
 
 def _simplified(block: Block, buffer: Buffer) -> Block:
@@ -122,22 +129,30 @@ def _simplified(block: Block, buffer: Buffer) -> Block:
     def indices(given: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
         return tuple(i if isinstance(i, PrimVar) else known.simplify(i) for i in given)
 
-    def on_expr(e: PrimExpr) -> PrimExpr | None:
-        if isinstance(e, Load) and e.buffer is buffer:
-            return replace(e, indices=indices(e.indices))
-        return None
+    def on_load(e: Load) -> PrimExpr | None:
+        return replace(e, indices=indices(e.indices)) if e.buffer is buffer else None
 
     def on_stmt(s: Stmt) -> Stmt | None:
         if isinstance(s, Store) and s.buffer is buffer:
             return replace(s, indices=indices(s.indices))
         return None
 
-    init = None if block.init is None else rewrite_stmt(block.init, on_stmt, on_expr)
-    return replace(block, body=rewrite_stmt(block.body, on_stmt, on_expr), init=init)
+    init = None if block.init is None else rewrite_stmt(block.init, on_stmt, load_fn=on_load)
+    return replace(block, body=rewrite_stmt(block.body, on_stmt, load_fn=on_load), init=init)
 
 
 def _names(block: Block, buffer: Buffer) -> bool:
     return any(r.buffer is buffer for r in (*block.reads, *block.writes))
+
+
+def _holds(block: Block, buffer: Buffer) -> bool:
+    """Whether a buffer is in a block, or decides where, or whether, it runs."""
+    if _names(block, buffer):
+        return True
+    own = [a.value for a in block.axes]
+    own += [] if block.predicate is None else [block.predicate]
+    asks = any(x.buffer is buffer for e in own for x in prim_loads(e))
+    return asks or any(x is buffer for x in temporaries(block))
 
 
 def _shape(
