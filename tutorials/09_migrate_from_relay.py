@@ -14,7 +14,8 @@ graph executor, VM, AOT executor       one executable: ``exe(x)``, ``exe.run({"x
 TE, TOPI                               ``unity.te``, ``unity.op``: an operator is a row of rules
 ``te.create_schedule``, ``s[C].tile``  ``unity.transform.schedule``: steps, each checked
 AutoTVM, Ansor, MetaSchedule           default schedules; ``resolve="measure"``, ``decisions=``
-``relay.transform.*``                  ``unity.pipeline("cpu")``: passes as a list to edit
+``relay.transform.*``                  ``unity.pipeline("cpu")``: passes as a list to edit; a few
+                                       (``FoldConstant``, ``ConvertLayout`` ...) run as they did
 ``ExprMutator``, pattern rewrites      ``unity.rewrite_rule(before, after)``, checked on numbers
 BYOC: annotate, merge, partition       ``resolve="engine:NAME"``; engines of your own (tutorial 5)
 ``relay.quantize``, ``qnn`` dialect    ``qnn`` files are translated to the bit

@@ -9,7 +9,7 @@ import pytest
 
 from unity import relay
 from unity.errors import UnityError
-from unity.relay import tvm
+from unity.relay import transform, tvm
 from unity.relay.pass_context import OPTIONAL, PassContext
 from unity.relay.transform import COUNTERPARTS, REFUSED
 from unity.transform import pipeline
@@ -23,12 +23,21 @@ def _module(body: Any = None) -> relay.IRModule:
 def test_passes_with_a_counterpart_leave_the_module_to_the_compiler() -> None:
     mod = _module()
     for name, ours in COUNTERPARTS.items():
-        if name not in ("ToMixedPrecision", "InferType"):
+        if name not in ("ToMixedPrecision", "InferType", "ConvertLayout"):
             each = getattr(relay.transform, name)()
             assert each(mod) is mod
             assert each.counterpart == ours
     seq = relay.transform.Sequential([relay.transform.InferType(), relay.transform.FuseOps(2)])
     assert seq(mod) is mod
+
+
+def test_passes_that_leave_the_module_say_so(caplog: pytest.LogCaptureFixture) -> None:
+    transform._TOLD.discard("DefuseOps")
+    with caplog.at_level(logging.WARNING, "unity"):
+        relay.transform.DefuseOps()(_module())
+        relay.transform.DefuseOps()(_module())
+    (record,) = caplog.records
+    assert "relay.transform.DefuseOps leaves the module as it is" in record.message
 
 
 def test_the_counterparts_that_are_passes_are_there() -> None:

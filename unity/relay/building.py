@@ -11,6 +11,7 @@ import numpy as np
 
 import unity
 from unity.errors import UnityError
+from unity.frontend.relay import syntax
 from unity.frontend.relay.translator import translate
 from unity.frontend.relay.wishes import wishes
 from unity.ir import graph
@@ -21,11 +22,13 @@ from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.executable import Executable
 from unity.transform import Precision, pipeline
 
-from .expr import Expr
+from .expr import Expr, Function, wrap
 from .graph_executor import GraphModule
 from .module import IRModule
 from .nd import Device, NDArray, array
 from .pass_context import PassContext
+from .passes.rewriting import rewritten
+from .places import here
 from .target import target_of
 
 log = getLogger("unity")
@@ -141,6 +144,30 @@ def translated(module: object, params: Params | None = None) -> OurModule:
     main = source.functions.get("main")
     known = {p.name for p in main.params} if main is not None else set[str]()
     return translate(source, params={k: v for k, v in values.items() if k in known})
+
+
+def bind_params_by_name(func: Expr, params: Params) -> Expr:
+    """A function of Relay with constants in the places of some of its parameters.
+
+    Args:
+        func: It.
+        params: Values by the parameters' names; those that it does not have are ignored.
+
+    Raises:
+        UnityError: It is no function.
+    """
+    if not isinstance(func, Function):
+        raise UnityError("bind_params_by_name takes a function", here(), 'mod["main"]')
+    old = func.function
+    bound_to: dict[syntax.Expr, syntax.Expr] = {}
+    for param in old.params:
+        if param.name in params:
+            array = np.array(params[param.name], order="C")
+            array.flags.writeable = False
+            bound_to[param] = syntax.Constant(array, param.span)
+    made = rewritten(old, lambda _, node: bound_to.get(node, node))
+    rest = tuple(p for p in old.params if p not in bound_to)
+    return wrap(replace(made, params=rest)) if bound_to else func
 
 
 SAVING = """an object of an installed TVM is saved there, and loaded here:

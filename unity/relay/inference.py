@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from unity.frontend.relay import syntax
-from unity.frontend.relay.translator import translate
+from unity.frontend.relay.translator import Translator, translate
+from unity.frontend.relay.values import is_real
 from unity.ir.graph import Function
-from unity.ir.types import FuncType, Type
+from unity.ir.types import FuncType, TensorType, Type
+from unity.op.infer import infer_type
 
 from .nodes import free
 
@@ -22,3 +26,19 @@ def _translated(function: syntax.Function) -> Function:
     main = translate(syntax.Module({"main": function}, file="<script>"))["main"]
     assert isinstance(main, Function)
     return main
+
+
+def types_of(module: syntax.Module) -> Mapping[syntax.Expr, TensorType]:
+    """The types of the tensors, of known rank, that the entry and what it calls are computed from.
+
+    Raises:
+        UnityError: The module is ill-typed, or the type of a parameter of main is not declared.
+    """
+    translator = Translator(module)
+    translator.module("main", {}, None)
+    found: dict[syntax.Expr, TensorType] = {}
+    for expr, value in translator.met.items():
+        kind = infer_type(value, translator.signatures) if is_real(value) else None
+        if isinstance(kind, TensorType) and isinstance(kind.shape, tuple):
+            found[expr] = kind
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from unity.errors import UnityError
@@ -60,6 +60,16 @@ class IRModule:
         """It, to be compiled in a precision."""
         found = IRModule.of(self.syntax)
         found.precision = precision
+        return found
+
+    def rewritten(self, rewrite: Callable[[syntax.Module], syntax.Module]) -> IRModule:
+        """It changed by a pass; itself if nothing changed."""
+        before = self.syntax
+        after = rewrite(before)
+        if after is before:
+            return self
+        found = IRModule.of(after)
+        found.precision = self.precision
         return found
 
     @property

@@ -1,12 +1,15 @@
-"""Relay's passes by name: those whose work is done here when a model is compiled, or refused.
+"""Relay's passes by name: changing a module of Relay, leaving it to the compiler, or refused.
 
-A pass leaves a module of Relay as it is: translating it and `unity.compile` do what it did
-(`COUNTERPARTS` says where). `InferType` checks it, and `ToMixedPrecision` notes its precision.
+`REWRITES` and `ConvertLayout` change a module; `InferType` checks it, and `ToMixedPrecision` notes
+its precision. All others leave it as it is and say so: translating it and `unity.compile` do what
+they did (`COUNTERPARTS` says where).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from logging import getLogger
 from typing import Any
 
 from unity.errors import UnityError
@@ -14,8 +17,10 @@ from unity.frontend.relay.translator import translate
 
 from .module import IRModule
 from .pass_context import PassContext, build_config
+from .passes import REWRITES, Rewrite, convert_layout
 from .places import here
 
+log = getLogger("unity")
 __all__ = ["PassContext", "Sequential", "build_config", "function_pass", "module_pass"]
 
 _TRANSLATING = "translating does it"
@@ -91,7 +96,7 @@ class Pass:
 
     @property
     def counterpart(self) -> str:
-        """What does its work here."""
+        """What does its work here when a model is compiled, whatever it does to the module."""
         return COUNTERPARTS.get(self.name, "it is the script's own")
 
     def __call__(self, module: Any) -> Any:
@@ -186,7 +191,53 @@ def _narrowed(module: Any) -> Any:
     return module.with_precision("f16")
 
 
-_RUN: dict[str, Callable[[Any], Any]] = {"InferType": _checked, "ToMixedPrecision": _narrowed}
+def _desired(given: object) -> dict[str, list[str]]:
+    """What `ConvertLayout` is asked for, checked."""
+    found: dict[str, list[str]] = {}
+    for operator, layouts in given.items() if isinstance(given, Mapping) else ():
+        if isinstance(layouts, list | tuple) and layouts:
+            found[str(operator)] = [str(layout) for layout in layouts]
+    if not isinstance(given, Mapping) or len(found) < len(given):
+        raise UnityError(
+            "ConvertLayout takes layouts by operator", here(), '{"nn.conv2d": ["NHWC", "default"]}'
+        )
+    return found
+
+
+def _rewriting(name: str, rewrite: Rewrite) -> Callable[[Any], Any]:
+    def run(module: Any) -> IRModule:
+        if not isinstance(module, IRModule):
+            raise UnityError(
+                f"{name} takes a module of Relay",
+                here(),
+                "one of ours is changed when it is compiled: unity.pipeline() lists how",
+            )
+        return module.rewritten(rewrite)
+
+    return run
+
+
+def _left(name: str) -> Callable[[Any], Any]:
+    def run(module: Any) -> Any:
+        if name not in _TOLD:
+            _TOLD.add(name)
+            log.warning(
+                "relay.transform.%s leaves the module as it is; when it is compiled: %s",
+                name,
+                COUNTERPARTS[name],
+            )
+        return module
+
+    return run
+
+
+_TOLD: set[str] = set()
+"""Passes of which was said that they do nothing."""
+_RUN: dict[str, Callable[[Any], Any]] = {
+    "InferType": _checked,
+    "ToMixedPrecision": _narrowed,
+    **{name: _rewriting(name, rewrite) for name, rewrite in REWRITES.items()},
+}
 
 
 def __getattr__(name: str) -> Callable[..., Pass]:
@@ -198,6 +249,9 @@ def __getattr__(name: str) -> Callable[..., Pass]:
     def made(*options: object, **named: object) -> Pass:
         if name == "ToMixedPrecision" and (options or ("float16",))[0] != "float16":
             raise UnityError(f"ToMixedPrecision to {options[0]}", here(), "float16 is known")
-        return Pass(name, _RUN.get(name))
+        if name == "ConvertLayout":
+            desired = options[0] if options else named.get("desired_layouts")
+            return Pass(name, _rewriting(name, partial(convert_layout, desired=_desired(desired))))
+        return Pass(name, _RUN.get(name) or _left(name))
 
     return made

@@ -23,11 +23,20 @@ def mentioned(root: syntax.Expr) -> set[syntax.Expr]:
 
 def recursive_globals(module: syntax.Module) -> frozenset[str]:
     """The names of global functions that reach themselves."""
-    calls = {
+    calls = _calls(module)
+    return frozenset(name for name in calls if name in _reached(calls, name))
+
+
+def reached_from(module: syntax.Module, start: str) -> set[str]:
+    """The names of the global functions that one calls, directly or through others."""
+    return _reached(_calls(module), start)
+
+
+def _calls(module: syntax.Module) -> dict[str, set[str]]:
+    return {
         name: {g.name for g in mentioned(f) if isinstance(g, syntax.GlobalVar)}
         for name, f in module.functions.items()
     }
-    return frozenset(name for name in calls if name in _reached(calls, name))
 
 
 def _reached(calls: dict[str, set[str]], start: str) -> set[str]:

@@ -98,6 +98,7 @@ class Translator:
         applied: What is known of functions that are called.
         gaps: What was found missing.
         record: What became of each call of an operator.
+        met: What each expression stood for that was translated, where it was last.
     """
 
     def __init__(self, source: syntax.Module) -> None:
@@ -106,6 +107,7 @@ class Translator:
         self.signatures: dict[str, Type] = {}
         self.gaps: list[str] = []
         self.record = Record()
+        self.met: dict[syntax.Expr, Value] = {}
         self.recursive = recursive_globals(source)
         self.globals: dict[str, Closure] = {}
         self.lifted: dict[syntax.Function, Lifted] = {}
@@ -198,6 +200,8 @@ class Translator:
                 found = where.find(inner)
                 if found is None:
                     stack.append((inner, where, self._steps(inner, where)))
+                else:
+                    self.met[inner] = found
                 wanted = None
             if not stack:
                 assert found is not None
@@ -209,7 +213,7 @@ class Translator:
             except StopIteration as stop:
                 found = stop.value
                 assert found is not None
-                where.values[inner] = found
+                where.values[inner] = self.met[inner] = found
                 stack.pop()
 
     def _steps(self, expr: syntax.Expr, scope: Scope) -> Steps:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from unity.frontend.relay import syntax
 from unity.frontend.relay.record import Record, Translated
+from unity.frontend.relay.recursion import reached_from
 from unity.frontend.relay.wishes import has_engine
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
@@ -119,33 +120,16 @@ def _other_attributes(source: syntax.Module, record: Record) -> Iterator[str]:
 
 
 def _exprs(source: syntax.Module) -> Iterator[syntax.Function | syntax.Call]:
-    for expr in _within(source.functions.values()):
-        if isinstance(expr, syntax.Function | syntax.Call):
-            yield expr
-
-
-def _within(roots: Iterable[syntax.Expr]) -> Iterator[syntax.Expr]:
-    """Every expression within some, each once."""
-    stack = [*roots]
+    stack: list[syntax.Expr] = [*source.functions.values()]
     seen: set[syntax.Expr] = set()
     while stack:
         expr = stack.pop()
         if expr in seen:
             continue
         seen.add(expr)
-        yield expr
+        if isinstance(expr, syntax.Function | syntax.Call):
+            yield expr
         stack += syntax.children(expr)
-
-
-def _uncalled(source: syntax.Module) -> list[str]:
-    """The functions that nothing calls, from main on."""
-    left = {name: f for name, f in source.functions.items() if name != "main"}
-    queue = [source.functions["main"]]
-    while queue:
-        for expr in _within([queue.pop()]):
-            if isinstance(expr, syntax.GlobalVar) and expr.name in left:
-                queue.append(left.pop(expr.name))
-    return list(left)
 
 
 def _value(value: syntax.AttrValue) -> str:
@@ -218,7 +202,8 @@ def _checks(source: syntax.Module, module: IRModule, record: Record) -> Iterator
         yield "- indices beyond a tensor are clamped, also where TVM's mode `fast` checks nothing"
     if len(module) > 1:
         yield "- functions that call themselves run until they end: no depth is checked"
-    uncalled = _uncalled(source)
+    called = {"main", *reached_from(source, "main")}
+    uncalled = [name for name in source.functions if name not in called]
     if uncalled:
         yield f"- functions that main does not call are left out: {', '.join(uncalled)}"
     unset = [p.name for p in source.functions["main"].params if p.name not in source.params]
