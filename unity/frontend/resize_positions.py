@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.dims import Dim, equal, floordiv
+from unity.ir.dims import Dim, as_dim, equal, floordiv
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.graph import Constant, Expr
 
 from .emission import Emission
+from .run_time.vectors import bound, ints_of
 
 COORDINATES = (
     "half_pixel",
@@ -25,6 +26,8 @@ COORDINATES = (
     "asymmetric",
     "tf_half_pixel_for_nn",
 )
+CROPPED = "tf_crop_and_resize"
+"""Of a part of the input, which may reach beyond it."""
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 PROBE = 6
 """A small extent on which a repetition is recognized; positions are periodic in the input."""
@@ -39,20 +42,37 @@ class Method:
     nearest: str
     cubic_a: float
     exclude_outside: bool
+    antialias: bool = False
+    extrapolation: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis resized from `old` to `new` elements; without a scale it is their quotient."""
+    """One axis resized from `old` to `new` elements; without a scale it is their quotient.
+
+    Attributes:
+        node: What it is emitted for.
+        method: How positions are found, and what is read there.
+        old: The extent.
+        new: What it becomes.
+        scale: The scale, if it is known.
+        late: A float32 vector of one element, the scale that is known only at run time.
+        region: Where the part that is resized begins and ends, in parts of the axis, as float32
+            vectors of one element; for tf_crop_and_resize.
+    """
 
     node: Emission
     method: Method
     old: Dim
     new: Dim
     scale: float | None
+    late: Expr | None = None
+    region: tuple[Expr, Expr] | None = None
 
     def repetition(self) -> int | None:
         """How often each element is repeated, if that is all that nearest does."""
+        if self.late is not None or self.region is not None:
+            return None
         factor = self.scale if self.scale is not None else self._quotient()
         if factor is None or factor != int(factor) or factor < 1:
             return None
@@ -104,11 +124,68 @@ class Axis:
             total = self._op("add", total, weight)
         return [(i, self._op("divide", w, total)) for i, w in found]
 
+    def outside(self) -> Expr:
+        """Which positions lie beyond the input."""
+        at = self._positions()
+        last = self._op("subtract", self._float(self.old), 1.0)
+        return self._op("logical_or", self._op("less", at, 0.0), self._op("greater", at, last))
+
+    def filtered(self) -> tuple[Expr, Expr]:
+        """A filter that is as much wider as the axis shrinks (antialiasing).
+
+        Returns:
+            Which element each tap reads, beyond the ends the last one; and the float32 weights of
+            the taps for each position, (new, taps).
+        """
+        shrunk = self._op("minimum", self._ratio(), 1.0)
+        reach = self._op("ceil", self._op("divide", float(self._reach()), shrunk))
+        (around,) = bound(self.node, ints_of(self.node, reach), "taps")
+        count = as_dim(self.old + 2 * around)
+        first = self._op("subtract", 0.0, self._float(around))
+        taps = self.node.op("astype", self.node.op("arange", count), dtype=FLOAT32)
+        taps = self._op("add", taps, first)
+        at = self.node.op("expand_dims", self._positions(), axis=1)
+        distance = self._op("abs", self._op("subtract", taps, at))
+        found = self._filter(self._op("multiply", distance, shrunk))
+        if self.method.exclude_outside:
+            inside = self._op("greater_equal", taps, 0.0)
+            inside = self._op("logical_and", inside, self._op("less", taps, self._float(self.old)))
+            found = self._op("where", inside, found, 0.0)
+        total = self.node.op("sum", found, axis=(1,), keepdims=True)
+        return self._index(taps), self._op("divide", found, total)
+
+    def _reach(self) -> int:
+        return 1 if self.method.mode == "linear" else 2
+
+    def _filter(self, distance: Expr) -> Expr:
+        """The weight at a distance of so many elements."""
+        if self.method.mode == "linear":
+            return self._op("maximum", self._op("subtract", 1.0, distance), 0.0)
+        near, far = self._keys()
+        beyond = self._op(
+            "where", self._op("less", distance, 2.0), self._polynomial(distance, far), 0.0
+        )
+        return self._op(
+            "where", self._op("less_equal", distance, 1.0), self._polynomial(distance, near), beyond
+        )
+
     def _positions(self) -> Expr:
         """Where each output element lies among the input's."""
         x = self.node.op("astype", self.node.op("arange", self.new), dtype=FLOAT32)
         centres = self._op("add", x, 0.5)
         match self.method.coordinates:
+            case "tf_crop_and_resize":
+                assert self.region is not None
+                first, end = self.region
+                last = self._op("subtract", self._float(self.old), 1.0)
+                steps = self._op("maximum", self._op("subtract", self._float(self.new), 1.0), 1.0)
+                part = self._op("multiply", self._op("subtract", end, first), last)
+                moved = self._op("multiply", x, self._op("divide", part, steps))
+                at = self._op("add", self._op("multiply", first, last), moved)
+                middle = self._op("multiply", self._op("add", first, end), 0.5)
+                middle = self._op("multiply", middle, last)
+                several = self._op("greater", self._float(self.new), 1.0)
+                return self._op("where", several, at, middle)
             case "align_corners":
                 last = self._op("maximum", self._op("subtract", self._float(self.new), 1.0), 1.0)
                 reach = self._op("subtract", self._float(self.old), 1.0)
@@ -136,15 +213,18 @@ class Axis:
         rest = self._op("subtract", 1.0, t)
         if self.method.mode == "linear":
             return [rest, t]
-        a = self.method.cubic_a
-        # Keys' cubic convolution (1981) at distances 1 + t, t, 1 - t, 2 - t.
-        near, far = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
-        return [
+        near, far = self._keys()
+        return [  # at distances 1 + t, t, 1 - t, 2 - t
             self._polynomial(self._op("add", t, 1.0), far),
             self._polynomial(t, near),
             self._polynomial(rest, near),
             self._polynomial(self._op("add", rest, 1.0), far),
         ]
+
+    def _keys(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Keys' cubic convolution (1981) up to a distance of 1, and from there to 2."""
+        a = self.method.cubic_a
+        return (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
 
     def _polynomial(self, x: Expr, coefficients: Sequence[float]) -> Expr:
         """By Horner's rule, the highest power first."""
@@ -162,6 +242,8 @@ class Axis:
         return self.node.op("astype", inside, dtype=INT64)
 
     def _ratio(self) -> Expr:
+        if self.late is not None:
+            return self.late
         if self.scale is not None:
             return _vector(self.scale)
         return self._op("divide", self._float(self.new), self._float(self.old))

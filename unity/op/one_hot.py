@@ -8,12 +8,14 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
+from unity.ir.convert import to_prim_expr
+from unity.ir.dims import SymDim, always_ge
 from unity.ir.dtype import INT64, Array
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
 from .argument import axis, common_dtype, int_tensor, tensor, type_text
-from .attribute import INT
+from .attribute import INT, SIZE
 from .reduce import known
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
@@ -22,7 +24,7 @@ _ONE_HOT = (
     Param("indices"),
     Param("on_value"),
     Param("off_value"),
-    attr("depth", INT),
+    attr("depth", SIZE),
     attr("axis", INT, -1),
 )
 
@@ -34,8 +36,8 @@ def _one_hot_infer(call: OpCall) -> Type:
             raise call.error(f"on_value and off_value must be scalars, got {type_text(value)}")
     kind = common_dtype(call, (on, off))
     depth = call.attrs["depth"]
-    if not isinstance(depth, int) or depth < 1:
-        raise call.error(f"depth must be a positive int, got {depth!r}")
+    if not isinstance(depth, int | SymDim) or not always_ge(depth, 0):
+        raise call.error(f"depth must be a dim that isn't negative, got {depth!r}")
     if indices.ndim is None:
         return TensorType(None, kind)
     along = axis(call, call.attrs["axis"], indices.ndim + 1)
@@ -50,7 +52,8 @@ def _one_hot_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> 
     assert isinstance(on, te.Tensor)
     assert isinstance(off, te.Tensor)
     dims, _ = known(result)
-    along, depth = int_attr(attrs, "axis") % len(dims), int_attr(attrs, "depth")
+    along = int_attr(attrs, "axis") % len(dims)
+    depth = to_prim_expr(dims[along])
 
     def element(*i: PrimExpr) -> PrimExpr:
         index = te.cast(indices[(*i[:along], *i[along + 1 :])], INT64)

@@ -138,9 +138,23 @@ def test_others_are_while_loops(steps: str, start: str, condition: str) -> None:
         check(loop, times, go, 6)
 
 
+@pytest.mark.parametrize("start", ["", "go"])
+def test_outputs_of_a_number_of_steps_known_only_at_run_time(start: str) -> None:
+    of = model("times", start, body("on"))
+    session = ort.InferenceSession(of.SerializeToString())
+    module = from_onnx(of)
+    init, x = np.ones(3, np.float32), np.zeros(2, np.float32)
+    for times, go in ((4, True), (0, True), (3, False)):
+        given = {"init": init, "x": x, "times": np.asarray(times), "go": np.asarray(go)}
+        wanted = session.run(None, given)
+        found = interpret(module, "main", list(given.values()))
+        assert isinstance(found, tuple)
+        for got, right in zip(found, wanted, strict=True):
+            assert isinstance(got, np.ndarray)
+            np.testing.assert_array_equal(got, np.asarray(right))
+
+
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(UnsupportedError, match="outputs of each step"):
-        from_onnx(model("times", "", body("on")))
     with pytest.raises(UnsupportedError, match="outputs of each step"):
         from_onnx(model("three", "", body("small")))
     grows = r"node 'last' \(Loop\).*: the state 'total' whose shape changes from \(3,\) to \(6,\)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unity.frontend.emission import FOLDED
+from unity.frontend.run_time.slicing import counted, diagonal, scalar
 from unity.ir.dims import Dim, SymDim
 from unity.ir.dtype import INT64, dtype
 from unity.ir.graph import Constant
@@ -54,14 +55,16 @@ def _range(node: Node) -> Value:
     bounds = [node.constant(i) for i in range(3)]
     numbers = [float(b.astype(np.float64).reshape(())) for b in bounds if b is not None]
     if len(numbers) < 3:
-        raise node.gap("bounds known only at run time")
+        return counted(node, *(scalar(node, node.tensor(i)) for i in range(3)))
     return node.op("arange", *numbers, dtype=node.dtype_of(node.tensor(0)))
 
 
 def _trilu(node: Node) -> Value:
     upper = node.int_of("upper", 1)
-    k: Dim = node.dims(1, "the diagonal")[0] if node.has(1) else 0
     x = node.tensor(0)
+    if node.has(1) and not node.is_known(1):
+        return diagonal(node, x, scalar(node, node.tensor(1)), upper=bool(upper))
+    k: Dim = node.dims(1, "the diagonal")[0] if node.has(1) else 0
     return node.op("triu" if upper else "tril", x, k=k)
 
 
@@ -81,8 +84,6 @@ def _eye_like(node: Node) -> Value:
 
 def _one_hot(node: Node) -> Value:
     depth = node.dims(1, "the depth")[0]
-    if not isinstance(depth, int):
-        raise node.symbolic_gap("a depth known only at run time", depth)
     indices, values = node.tensor(0), node.tensor(2)
     if not node.dtype_of(indices).is_int:
         indices = node.cast(indices, INT64)

@@ -18,12 +18,13 @@ from unity.frontend.broadcasting import Broadcasts
 from unity.frontend.emission import Gap
 from unity.frontend.sizes import Sizes
 from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, dim, equal
+from unity.ir.dims import Dim, Symbol, dim, equal, symbols_of
 from unity.ir.dtype import Array
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.input_dims import Dynamic, changed_inputs, check_form
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType, Type
+from unity.ir.types import Shape, TensorType, Type
+from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder, identifier, plain_identifier
 from unity.op.infer import infer_type
 
@@ -55,8 +56,8 @@ def from_onnx(
             is in use (`unity.ir.mapped`); replacing or deleting them is fine.
         shapes: Shapes to take for some inputs in place of the model's: an int fixes a dim, a string
             names it, None leaves it as the model says.
-        constants: Inputs to fix to a value: they are no parameters then. A model that takes a
-            shape or axes as an input needs this.
+        constants: Inputs to fix to a value: they are no parameters then. Shapes and axes may
+            stay inputs, but programs are faster where they are known.
         dynamic: Dims to change after that: ``{"x": {2: 32}}`` makes the third axis of `x` 32,
             ``{"n": 8}`` the symbol n everywhere. The nodes are converted with these.
         name: What the graph function is called.
@@ -228,6 +229,8 @@ class GraphImporter:
         values: What each name stands for so far.
         strings: The names of those that are strings, which stand for their codes.
         vocabulary: Of the model's strings.
+        bound: The symbols that have the values of some integer tensors' elements.
+        joined: For vectors that were put together, the parts.
         gaps: What was found missing.
     """
 
@@ -241,6 +244,8 @@ class GraphImporter:
         self.strings: set[str] = set()
         self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
         self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
+        self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)
+        self.joined: dict[Expr, tuple[Value, ...]] = {} if outer is None else dict(outer.joined)
         self.gaps: list[str] = [] if outer is None else outer.gaps
         self._poisoned: set[str] = set()
 
@@ -360,7 +365,20 @@ class GraphImporter:
         found = infer_type(value, self.builder.signatures)
         assert isinstance(found, TensorType)
         _check_output(info, found)
-        return value
+        return self._with_named_dims(value, found)
+
+    def _with_named_dims(self, value: Expr, of: TensorType) -> Expr:
+        """An output whose dims a caller can tell: sizes that a run brings about are symbols."""
+        given = {s for p in self.builder.params for s in type_symbols(p.type)}
+        name = Node(onnx.NodeProto(name="output", op_type="Identity"), self, 1)
+        shape = of.shape if isinstance(of.shape, tuple) else ()
+        dims = tuple(
+            d
+            if isinstance(d, int | Symbol) or given.issuperset(symbols_of(d))
+            else name.sized(d, f"dim_{axis}")
+            for axis, d in enumerate(shape)
+        )
+        return value if dims == shape else name.assert_shape(value, dims)
 
 
 def _check_output(info: onnx.ValueInfoProto, found: TensorType) -> None:

@@ -7,12 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from unity.errors import UnityError
+from unity.frontend.reshaping import reshaped
+from unity.frontend.run_time.axes import between
+from unity.frontend.run_time.padding import padded, without_ends
+from unity.frontend.run_time.slicing import placed, scalar, sliced
+from unity.frontend.run_time.vectors import Ints, length_of
 from unity.frontend.sizes import Sizes
-from unity.ir.dims import Dim, always_ge, dim
+from unity.ir.dims import Dim, always_ge, as_dim, dim
 from unity.ir.dtype import INT64
-from unity.ir.graph import Expr
+from unity.ir.graph import Constant, Expr
 
 from .node import Converter, Node, Value
+
+FAR = 2**63 - 1
+"""An end beyond all ends."""
 
 
 def _gather(node: Node) -> Value:
@@ -56,9 +64,25 @@ def _index_vectors(node: Node, batch: int = 0) -> None:
 
 
 def _gather_elements(node: Node) -> Value:
+    x, indices = node.tensor(0), node.tensor(1)
     axis = node.axis(node.int_of("axis", 0), node.rank(0))
-    _check_indices(node, (node.shape_of(node.tensor(0))[axis],))
-    return node.op("gather_elements", node.tensor(0), node.tensor(1), axis=axis)
+    shape = node.shape_of(x)
+    _check_indices(node, (shape[axis],))
+    # Beside that axis, there must be no more indices than elements.
+    wanted = tuple(
+        d if k == axis else _as_many(node, d, n)
+        for k, (d, n) in enumerate(zip(shape, node.shape_of(indices), strict=False))
+    )
+    if len(wanted) == len(shape) and wanted != shape:
+        x = node.assert_shape(x, wanted)
+    return node.op("gather_elements", x, indices, axis=axis)
+
+
+def _as_many(node: Node, extent: Dim, least: Dim) -> Dim:
+    """An extent as a number that it must reach, and what is beyond that."""
+    if always_ge(extent, least) or (isinstance(extent, int) and isinstance(least, int)):
+        return extent
+    return as_dim(least + node.sized(as_dim(extent - least), f"{node.label}_beyond"))
 
 
 def _gather_nd(node: Node) -> Value:
@@ -91,6 +115,8 @@ def _scatter_nd(node: Node) -> Value:
 
 
 def _slice(node: Node) -> Value:
+    if node.version >= 10 and not all(map(node.is_known, filter(node.has, range(1, 5)))):
+        return _slice_at_run_time(node)
     starts, ends, axes, steps = _slice_arguments(node)
     value = node.value(0)
     rank = value.dims.ndim if isinstance(value, Sizes) else node.rank(0)
@@ -103,6 +129,29 @@ def _slice(node: Node) -> Value:
         return _slice_sizes(node, value, over, starts, ends, steps)
     strides = None if set(steps) == {1} else steps
     return node.op("strided_slice", value, axes=over, begin=starts, end=ends, strides=strides)
+
+
+def _slice_at_run_time(node: Node) -> Value:
+    """A slice some of whose arguments are known only at run time."""
+    x = node.tensor(0)
+    rank = node.rank(0)
+    count = length_of(node, node.tensor(1), "starts")
+    starts, ends = node.run_time(1), node.run_time(2)
+    steps = node.run_time(4) if node.has(4) else Ints(node, Constant(np.ones(count, np.int64)))
+    for what, operand in (("ends", ends), ("steps", steps)):
+        if length_of(node, operand.value, what) != count:
+            raise UnityError(f"starts and {what} differ in length")
+    over: Sequence[int] = range(count)
+    if node.has(3) and node.is_known(3):
+        over = [node.axis(a, rank) for a in node.ints(3, "axes")]
+    elif node.has(3):
+        axes, over = node.run_time(3), range(rank)
+        starts = placed(node, axes, starts, rank, 0)
+        ends = placed(node, axes, ends, rank, FAR)
+        steps = placed(node, axes, steps, rank, 1)
+    if not isinstance(steps.value, Constant) and not node.has(4):
+        steps = Ints(node, Constant(np.ones(rank, np.int64)))
+    return sliced(node, x, over, starts, ends, steps)
 
 
 def _slice_arguments(
@@ -142,6 +191,9 @@ def _pad(node: Node) -> Value:
         pads: Sequence[Dim] = node.ints_of("pads") or ()
         fill = node.float_of("value", 0.0)
     else:
+        late = [i for i in range(1, node.count) if node.has(i) and node.constant(i) is None]
+        if any(i == 2 or not node.is_known(i) for i in late):
+            return _pad_at_run_time(node)
         pads = node.dims(1, "paddings")
         fill = node.scalar(2, "the value of a padding") if node.has(2) else 0.0
     axes = tuple(range(rank))
@@ -157,9 +209,33 @@ def _pad(node: Node) -> Value:
         raise node.gap(f"mode {mode!r}")
     kind = node.dtype_of(x)
     value: float = fill if kind.is_float else int(fill)
+    if mode != "constant" and any(isinstance(w, int) and w < 0 for w in widths):
+        cut = [-w if isinstance(w, int) and w < 0 else 0 for w in widths]
+        x = without_ends(node, x, tuple(cut[::2]), tuple(cut[1::2]))
+        widths = [as_dim(w + c) for w, c in zip(widths, cut, strict=True)]
     if mode != "constant":
         x = _long_enough(node, x, widths, mode)
     return node.op("nn.pad", x, tuple(widths), pad_mode=mode, pad_value=value)
+
+
+def _pad_at_run_time(node: Node) -> Value:
+    """Widths, axes or the value are known only at run time."""
+    x, rank = node.tensor(0), node.rank(0)
+    given = node.run_time(1)
+    count = length_of(node, given.value, "paddings")
+    before, after = (
+        given.op("strided_slice", axes=(0,), begin=(b,), end=(b + count // 2,))
+        for b in (0, count // 2)
+    )
+    if node.has(3):
+        axes = node.run_time(3)
+        if 2 * length_of(node, axes.value, "axes") != count:
+            raise UnityError(f"{count} paddings do not fit the axes")
+        before, after = (placed(node, axes, w, rank, 0) for w in (before, after))
+    elif count != 2 * rank:
+        raise UnityError(f"{rank} axes take {2 * rank} paddings, got {count}")
+    fill = scalar(node, node.tensor(2)) if node.has(2) else None
+    return padded(node, x, before, after, node.text_of("mode", "constant"), fill)
 
 
 def _long_enough(node: Node, x: Expr, widths: Sequence[Dim], mode: str) -> Expr:
@@ -211,14 +287,16 @@ def _reverse_sequence(node: Node) -> Value:
 
 
 def _cumsum(node: Node) -> Value:
-    axis = node.ints(1, "the axis")[0]
-    return node.op(
-        "cumsum",
-        node.tensor(0),
-        axis=node.axis(axis, node.rank(0)),
-        exclusive=bool(node.int_of("exclusive", 0)),
-        reverse=bool(node.int_of("reverse", 0)),
-    )
+    exclusive, reverse = bool(node.int_of("exclusive", 0)), bool(node.int_of("reverse", 0))
+    x = node.tensor(0)
+    if not node.is_known(1):
+        axis = Ints(node, scalar(node, node.run_time(1).value))
+        found = node.op(
+            "cumsum", between(node, x, axis), axis=1, exclusive=exclusive, reverse=reverse
+        )
+        return reshaped(node, found, node.shape_of(x), copies=False)
+    over = node.axis(node.ints(1, "the axis")[0], node.rank(0))
+    return node.op("cumsum", x, axis=over, exclusive=exclusive, reverse=reverse)
 
 
 CONVERTERS: dict[str, Converter] = {

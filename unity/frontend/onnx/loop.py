@@ -18,6 +18,7 @@ import onnx
 
 from unity.errors import UnityError
 from unity.frontend.emission import Gap
+from unity.frontend.run_time.vectors import Ints, bound
 from unity.frontend.sizes import Sizes
 from unity.ir.dims import Dim, as_dim, bounds, dim_max, equal
 from unity.ir.dtype import BOOL, INT64
@@ -55,6 +56,12 @@ def _loop(node: Node) -> list[Value]:
     if steps is not None and _goes_on(node, body) and (stacks or not any(loose)):
         (count,) = steps.flat
         return _counted(node, body, init, as_dim(dim_max(count, 0)))
+    if stacks and node.has(0) and _goes_on(node, body, whatever_begins=True):
+        said = node.run_time(0).most(0)
+        if node.has(1):
+            said = Ints(node, node.op("reshape", node.tensor(1), ())).choose(said, 0)
+        (length,) = bound(node, said, "steps")
+        return _counted(node, body, init, length)
     if stacks:
         raise node.gap("outputs of each step of a number known only at run time")
     return _checked(node, body, init, loose)
@@ -88,9 +95,12 @@ def _changing(node: Node, body: onnx.GraphProto, init: Sequence[Expr]) -> list[A
         found = wider
 
 
-def _goes_on(node: Node, body: onnx.GraphProto) -> bool:
-    """Whether the condition is true before the loop and after each step."""
-    if node.has(1):
+def _goes_on(node: Node, body: onnx.GraphProto, *, whatever_begins: bool = False) -> bool:
+    """Whether the condition is true before the loop and after each step.
+
+    With `whatever_begins` whether it is so after each step if it is before the loop.
+    """
+    if node.has(1) and not whatever_begins:
         start = node.constant(1)
         if start is None or not start.all():
             return False

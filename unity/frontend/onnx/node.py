@@ -14,6 +14,7 @@ import onnx
 
 from unity.errors import Span, UnityError
 from unity.frontend.emission import Emission
+from unity.frontend.run_time.vectors import Ints, bound, ints_of, length_of
 from unity.frontend.sizes import Sizes, sizes_of_array
 from unity.ir.dims import Dim
 from unity.ir.dtype import BOOL, Array, dtype
@@ -84,10 +85,25 @@ class Node(Emission):
 
     def sizes(self, index: int) -> Sizes | None:
         """An input whose elements are known: sizes, or a small constant of whole numbers."""
-        value = self.value(index)
+        return self.known_sizes(self.value(index))
+
+    def known_sizes(self, value: Value) -> Sizes | None:
+        """A value whose elements are known: sizes, or a small constant of whole numbers."""
         if isinstance(value, Sizes):
             return value
         return sizes_of_array(value.data) if isinstance(value, Constant) else None
+
+    def parts(self, index: int, count: int) -> tuple[Dim | None, ...]:
+        """What is known of the elements of a vector: sizes that it was put together of."""
+        found: list[Dim | None] = []
+        for part in self.graph.joined.get(self.tensor(index), ()):
+            known = self.known_sizes(part)
+            if known is not None:
+                found += known.flat
+            else:
+                assert not isinstance(part, Sizes)
+                found += [None] * length_of(self, part, "a part")
+        return tuple(found) or (None,) * count
 
     def symbolic(self, *indices: int) -> list[Sizes] | None:
         """Some inputs as sizes, if all are known and one of them is not a plain constant."""
@@ -98,18 +114,45 @@ class Node(Emission):
         return known if len(known) == len(found) else None
 
     def dims(self, index: int, what: str) -> tuple[Dim, ...]:
-        """An input that says sizes (a shape, axes, starts), element by element."""
+        """An input that says sizes, which are not negative (a shape, counts), element by element.
+
+        What is known only at run time is new symbols then, whose values the input's elements are.
+        """
+        found = self.sizes(index)
+        if found is not None:
+            return found.flat
+        return self._bound(self.tensor(index), what)
+
+    def _bound(self, tensor: Expr, what: str) -> tuple[Dim, ...]:
+        if isinstance(tensor, Constant):
+            raise UnityError(f"{what} must be a vector of whole numbers")
+        known = self.graph.bound
+        if tensor not in known and tensor in self.graph.joined:
+            parts = [self.known_sizes(part) or part for part in self.graph.joined[tensor]]
+            known[tensor] = tuple(
+                d for p in parts for d in (p.flat if isinstance(p, Sizes) else self._bound(p, what))
+            )
+        elif tensor not in known:
+            length_of(self, tensor, what)
+            known[tensor] = bound(self, ints_of(self, tensor), what.rpartition(" ")[2])
+        return known[tensor]
+
+    def run_time(self, index: int) -> Ints:
+        """An input of integers (or of whole numbers, as floats) to compute with."""
+        return ints_of(self, self.tensor(index))
+
+    def is_known(self, index: int) -> bool:
+        """Whether the elements of an input are known during the import."""
+        return self.sizes(index) is not None
+
+    def ints(self, index: int, what: str) -> tuple[int, ...]:
+        """An input that says plain integers, known during the import."""
         found = self.sizes(index)
         if found is None:
             raise self.gap(f"{what} known only at run time")
-        return found.flat
-
-    def ints(self, index: int, what: str) -> tuple[int, ...]:
-        """An input that says plain integers."""
-        found = self.dims(index, what)
-        numbers = tuple(d for d in found if isinstance(d, int))
-        if len(numbers) != len(found):
-            raise self.gap(f"{what} that depends on the symbol {found}")
+        numbers = tuple(d for d in found.flat if isinstance(d, int))
+        if len(numbers) != len(found.flat):
+            raise self.gap(f"{what} that depends on the symbol {found.flat}")
         return numbers
 
     def constant(self, index: int) -> Array | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unity.frontend.run_time.axes import dropped, mask_of, parted
+from unity.frontend.run_time.vectors import vector_of
 from unity.frontend.sizes import sizes_of
 from unity.ir.dims import product
 from unity.ir.dtype import BOOL, FLOAT64
@@ -23,16 +25,50 @@ class Reduction:
         self.node = node
         self.keepdims = bool(node.int_of("keepdims", 1))
         rank = node.rank(0)
-        given = self._given()
-        empty_is_none = bool(node.int_of("noop_with_empty_axes", 0))
-        self.identity = not given and empty_is_none
+        self.late = self._is_late()
+        given = () if self.late else self._given()
+        self.empty_is_none = bool(node.int_of("noop_with_empty_axes", 0))
+        self.identity = not given and self.empty_is_none and not self.late
         self.axes = tuple(node.axis(a, rank) for a in given) if given else tuple(range(rank))
 
+    def _of_input(self) -> bool:
+        """Whether axes are an input, and not an attribute."""
+        return self.node.version >= _SINCE_INPUT.get(self.node.proto.op_type, 18)
+
+    def _is_late(self) -> bool:
+        """Whether axes are given, but known only at run time."""
+        node = self.node
+        if not self._of_input() or not node.has(1) or node.is_known(1):
+            return False
+        return node.shape_of(node.tensor(1)) != (0,)
+
     def _given(self) -> tuple[int, ...]:
-        since = _SINCE_INPUT.get(self.node.proto.op_type, 18)
-        if self.node.version < since:
+        if not self._of_input():
             return self.node.ints_of("axes") or ()
-        return self.node.ints(1, "axes") if self.node.has(1) else ()
+        return self.node.ints(1, "axes") if self.node.has(1) and self.node.is_known(1) else ()
+
+    def apply(self, reducer: Reducer) -> Expr:
+        """What a node gives that reduces its first input so.
+
+        Where axes are known only at run time, the reducer gets a tensor whose axes are parted in
+        those that are kept and those that go.
+        """
+        node, x = self.node, self.node.tensor(0)
+        if not self.late:
+            return reducer(self, x)
+        keeps, axes = self.keepdims, node.run_time(1)
+        rank, (length,) = node.rank(0), node.shape_of(axes.value)
+        if not isinstance(length, int) and not keeps:
+            raise node.gap("a number of axes known only at run time, with keepdims=0")
+        chosen = mask_of(node, axes, rank)
+        if not isinstance(length, int) and not self.empty_is_none:
+            chosen = chosen.op("logical_or", vector_of(node, (length,)).equals(0))
+        apart, shape = parted(node, x, chosen)
+        self.keepdims, self.axes = False, tuple(range(1, 2 * rank, 2))
+        found = reducer(self, apart)
+        if keeps or not isinstance(length, int):
+            return found
+        return dropped(node, found, vector_of(node, shape), chosen, length)
 
     def __call__(self, name: str, x: Expr, keepdims: bool | None = None) -> Expr:
         """Reduce with an operator of Unity."""
@@ -44,7 +80,7 @@ class Reduction:
 
 def _converter(reducer: Reducer) -> Converter:
     def convert(node: Node) -> Value:
-        return reducer(Reduction(node), node.tensor(0))
+        return Reduction(node).apply(reducer)
 
     return convert
 
@@ -89,19 +125,29 @@ def _log_sum_exp(r: Reduction, x: Expr) -> Expr:
 def _sum(node: Node) -> Value:
     known = node.symbolic(0)
     r = Reduction(node)
-    if known is not None and known[0].dims.ndim == 1 and r.axes == (0,) and not r.identity:
+    if (
+        known is not None
+        and known[0].dims.ndim == 1
+        and r.axes == (0,)
+        and not (r.identity or r.late)
+    ):
         total = sum(known[0].flat)
         return sizes_of((total,) if r.keepdims else total, known[0].dtype)
-    return r("sum", node.tensor(0))
+    return r.apply(lambda r, x: r("sum", x))
 
 
 def _prod(node: Node) -> Value:
     known = node.symbolic(0)
     r = Reduction(node)
-    if known is not None and known[0].dims.ndim == 1 and r.axes == (0,) and not r.identity:
+    if (
+        known is not None
+        and known[0].dims.ndim == 1
+        and r.axes == (0,)
+        and not (r.identity or r.late)
+    ):
         count = product(known[0].flat)
         return sizes_of((count,) if r.keepdims else count, known[0].dtype)
-    return r("prod", node.tensor(0))
+    return r.apply(lambda r, x: r("prod", x))
 
 
 def _arg(name: str) -> Converter:

@@ -9,8 +9,10 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.broadcasting import broadcast_shapes
+from unity.frontend.run_time.axes import squeezed, unsqueezed
+from unity.frontend.run_time.shapes import expanded
 from unity.frontend.sizes import MOST, Sizes, sizes_of
-from unity.ir.dims import Dim, bounds, dim, equal, product
+from unity.ir.dims import Dim, as_dim, bounds, ceildiv, dim, equal, product
 from unity.ir.graph import Expr
 from unity.ir.types import Shape
 
@@ -45,7 +47,14 @@ def _axes(node: Node) -> tuple[int, ...] | None:
     return node.ints(1, "axes") if node.has(1) else None
 
 
+def _late_axes(node: Node) -> bool:
+    """Whether axes are given, but known only at run time."""
+    return node.version >= 13 and node.has(1) and not node.is_known(1)
+
+
 def _squeeze(node: Node) -> Value:
+    if _late_axes(node):
+        return squeezed(node, node.tensor(0), node.run_time(1))
     axes = _axes(node)
     value = node.value(0)
     if isinstance(value, Sizes):
@@ -73,6 +82,8 @@ def _require_others_not_one(node: Node, value: Expr, shape: Shape) -> None:
 
 
 def _unsqueeze(node: Node) -> Value:
+    if _late_axes(node):
+        return unsqueezed(node, node.tensor(0), node.run_time(1))
     axes = _axes(node)
     if axes is None:
         raise UnityError("lacks its axes")
@@ -94,6 +105,8 @@ def _transpose(node: Node) -> Value:
 
 def _expand(node: Node) -> Value:
     """Broadcasting both ways: a 1 in the wanted shape keeps the input's dim."""
+    if not node.is_known(1):
+        return expanded(node, node.tensor(0), node.run_time(1))
     wanted = node.dims(1, "a shape")
     value = node.value(0)
     numbers = tuple(d for d in wanted if isinstance(d, int))
@@ -127,7 +140,10 @@ def _concat(node: Node) -> Value:
     along = node.axis(axis, rank)
     first = node.shape_of(tensors[0])
     aligned = [tensors[0], *(_like(node, t, first, along) for t in tensors[1:])]
-    return node.op("concat", tuple(aligned), axis=along)
+    whole = node.op("concat", tuple(aligned), axis=along)
+    if rank == 1 and node.dtype_of(whole).is_int and any(map(node.is_known, every)):
+        node.graph.joined[whole] = tuple(map(node.value, every))
+    return whole
 
 
 def _like(node: Node, x: Expr, first: Sequence[Dim], along: int) -> Expr:
@@ -148,32 +164,57 @@ def _split(node: Node) -> list[Value]:
     shape = node.shape_of(x)
     axis = node.axis(node.int_of("axis", 0), len(shape))
     if node.version < 13:
-        sizes: tuple[int, ...] | None = node.ints_of("split")
+        sizes: Shape | None = node.ints_of("split")
     else:
-        sizes = node.ints(1, "the sizes of a split") if node.has(1) else None
+        sizes = node.dims(1, "the sizes of a split") if node.has(1) else None
     count = node.int_of("num_outputs", len(node.proto.output))
     extent = shape[axis]
     if count != len(node.proto.output):
         raise UnityError(f"num_outputs is {count}, but there are {len(node.proto.output)} outputs")
     if sizes is None:
-        if not isinstance(extent, int):
-            raise node.symbolic_gap(f"equal parts of the symbolic extent {extent}", extent)
-        part = -(-extent // count)
-        sizes = tuple(max(0, min(part, extent - i * part)) for i in range(count))
-    if isinstance(extent, int) and sum(sizes) != extent:
+        sizes = _equal_parts(node, extent, count)
+    if len(sizes) != count:
+        raise UnityError(f"{len(sizes)} parts for {count} outputs")
+    total = as_dim(sum(sizes))
+    if isinstance(extent, int) and isinstance(total, int) and total != extent:
         raise UnityError(f"the parts {sizes} don't add up to the extent {extent}")
-    if not isinstance(extent, int):
-        wanted = (*shape[:axis], sum(sizes), *shape[axis + 1 :])
-        x = node.assert_shape(x, wanted)
+    if not equal(extent, total):
+        x = node.assert_shape(x, (*shape[:axis], total, *shape[axis + 1 :]))
     if len(sizes) == 1:
         return [x]
-    starts = tuple(int(i) for i in np.cumsum(sizes)[:-1])
-    parts = node.op("split", x, starts, axis=axis)
-    return [node.field(parts, i) for i in range(len(sizes))]
+    starts = [as_dim(sum(sizes[:i])) for i in range(len(sizes))]
+    known = [s for s in starts[1:] if isinstance(s, int)]
+    if len(known) == count - 1:
+        parts = node.op("split", x, tuple(known), axis=axis)
+        return [node.field(parts, i) for i in range(len(sizes))]
+    return [_part(node, x, axis, s, n) for s, n in zip(starts, sizes, strict=True)]
+
+
+def _equal_parts(node: Node, extent: Dim, count: int) -> Shape:
+    """The sizes of equal parts, the last of which has what is left."""
+    part = ceildiv(extent, count)
+    if isinstance(extent, int) and isinstance(part, int):
+        return tuple(max(0, min(part, extent - i * part)) for i in range(count))
+    if equal(as_dim(part * count), extent):
+        return (part,) * count
+    each = node.sized(part, f"{node.label}_part")
+    rest = node.sized(as_dim(extent - each * (count - 1)), f"{node.label}_last_part")
+    return (*(each,) * (count - 1), rest)
+
+
+def _part(node: Node, x: Expr, axis: int, start: Dim, size: Dim) -> Expr:
+    end = as_dim(start + size)
+    found = node.op("strided_slice", x, axes=(axis,), begin=(start,), end=(end,), strides=None)
+    shape = node.shape_of(x)
+    wanted = (*shape[:axis], size, *shape[axis + 1 :])
+    return found if node.shape_of(found) == wanted else node.assert_shape(found, wanted)
 
 
 def _tile(node: Node) -> Value:
-    return node.op("tile", node.tensor(0), node.ints(1, "repeats"))
+    repeats = node.dims(1, "the repeats")
+    if len(repeats) != node.rank(0):
+        raise UnityError(f"{len(repeats)} repeats of a tensor of rank {node.rank(0)}")
+    return node.op("tile", node.tensor(0), repeats)
 
 
 def _depth_to_space(node: Node) -> Value:

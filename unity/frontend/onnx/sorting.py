@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, always_ge, dim
+from unity.ir.dims import Dim, always_ge, as_dim, dim
 from unity.ir.dtype import INT64
 from unity.ir.graph import Expr
 
@@ -32,9 +32,8 @@ def _long_enough(node: Node, x: Expr, axis: int, k: Dim) -> Expr:
     """An extent that may be too short is checked at run time."""
     shape = node.shape_of(x)
     if not isinstance(k, int):
-        raise node.symbolic_gap(
-            f"the {k} best of {shape[axis]}, which may be fewer", shape[axis], k
-        )
+        others = node.sized(as_dim(shape[axis] - k), f"{node.label}_beyond_k")
+        return node.assert_shape(x, (*shape[:axis], as_dim(k + others), *shape[axis + 1 :]))
     name = node.graph.builder.fresh(f"{node.label}_axis_{axis}_sorted").name
     return node.assert_shape(x, (*shape[:axis], dim(name, min=k), *shape[axis + 1 :]))
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.frontend.resize_positions import Method
-from unity.frontend.resizing import resized
+from unity.frontend.resizing import Wanted, resized
 from unity.ir.graph import Constant, Expr
 
 from .convolutions import data_layout
@@ -69,7 +69,7 @@ def apply(
         raise c.gap(f"method={method!r}")
     mode = "linear" if method in _LINEAR else "cubic"
     how = Method(mode, coordinates, "floor", alpha, exclude_outside=False)
-    return resized(c, x, how, tuple(range(2, len(sizes) + 2)), tuple(sizes), None)
+    return resized(c, x, how, tuple(range(2, len(sizes) + 2)), Wanted(tuple(sizes)))
 
 
 def _nearest(c: RelayCall, x: Expr, axis: int, size: int, coordinates: str, rounding: str) -> Expr:
