@@ -28,8 +28,10 @@ class History:
         if isinstance(file, str | Path) and Path(file).is_file():
             self.records = read_log(file)
             log.warning(
-                "%s: %s is not applied (%s): %s", tuner, file, summary(self.records), INSTEAD
-            )
+                "%s: %s is not applied (%s): %s; unity.compile(model, pipeline=relay.logs.applied("
+                "relay.logs.read_log(%r))) tries its tile sizes", tuner, file,
+                summary(self.records), INSTEAD, str(file),
+            )  # fmt: skip
         elif file is not None:
             log.warning("%s: %s is not applied: %s", tuner, file, INSTEAD)
 

@@ -16,8 +16,10 @@ from typing import Any
 
 from unity.errors import UnityError
 
+CHANNELS = "channels"
+"""Output channels of a tile, of which a rule decides how many registers (``columns``) they are."""
 DECISIONS: dict[str, dict[str, str]] = {
-    "conv2d": {"tile_ow": "rows", "tile_ic": "steps"},
+    "conv2d": {"tile_ow": "rows", "tile_oc": CHANNELS, "tile_ic": "steps"},
     "dense": {"tile_y": "rows", "tile_k": "steps"},
     "batch_matmul": {"tile_y": "rows", "tile_k": "steps"},
 }
@@ -33,6 +35,8 @@ class Record:
         task: What was tuned: ``conv2d_NCHWc.x86``, or a key.
         target: For what.
         seconds: The mean time, or None where it failed.
+        arguments: What the task was made of: shapes of tensors, then strides, paddings and the
+            like; nothing where the record does not say.
         decisions: What of it are decisions of ours, by their names.
         ignored: What of it says nothing here.
     """
@@ -43,6 +47,7 @@ class Record:
     seconds: float | None
     decisions: dict[str, int]
     ignored: tuple[str, ...]
+    arguments: tuple[Any, ...] = ()
 
 
 def read_log(file: str | Path | Iterable[str]) -> list[Record]:
@@ -137,10 +142,11 @@ def _autotvm(target: str, task: str, args: list[Any], config: Any, result: Any) 
             decisions[known[name]] = int(value[-1])
         else:
             ignored.append(str(name))
-    shapes = " ".join(str(a[1]) for a in args if isinstance(a, list) and a[:1] == ["TENSOR"])
-    return Record(
-        "autotvm", f"{task} {shapes}".strip(), target, _mean(result), decisions, tuple(ignored)
-    )
+    shapes = [a[1] for a in args if isinstance(a, list) and a[:1] == ["TENSOR"]]
+    name = " ".join([task, *map(str, shapes)])
+    known_args = (*map(tuple, shapes), *args[len(shapes) :])
+    seconds = _mean(result)
+    return Record("autotvm", name, target, seconds, decisions, tuple(ignored), known_args)
 
 
 def _old_entities(config: Any) -> list[list[Any]]:
