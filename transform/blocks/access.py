@@ -129,17 +129,12 @@ def collapse(shaped: Reshaped) -> Reshaped:
     return _joined(spatial, first, len(all_axes(spatial.nest)))[0]
 
 
-def parted(nest: Nest) -> Nest:
+def part(shaped: Reshaped) -> Reshaped:
     """With axes parted in two where what is read depends on their quotient by a divisor.
 
     The output channels of a grouped convolution read ``x[n, o // 16 * 8 + c, h, w]``: as groups
     and channels of a group, the latter all read the same.
     """
-    return part(as_written(nest)).nest
-
-
-def part(shaped: Reshaped) -> Reshaped:
-    """The same of a stage that may have other axes than it was written over."""
     reduction = shaped.nest.reduction
     if reduction is None:
         return shaped

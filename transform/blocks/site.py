@@ -76,12 +76,20 @@ class Site:
             ranges = self._limited(self.reached(region), region, closely=closely)
             whole = [Range(imm(0), n) for n in buffer.shape]
             ranges = tuple(
-                intersection(r, w, self.known) for r, w in zip(ranges, whole, strict=True)
+                r if self._is_point(r, own, w) else intersection(r, w, self.known)
+                for r, own, w in zip(ranges, region.ranges, whole, strict=True)
             )
             if found is not None and found != ranges:
                 return tuple(whole)
             found = ranges
         return found
+
+    def _is_point(self, found: Range, own: Range, whole: Range) -> bool:
+        """Whether a range is one value of an axis of the block that has all of a dimension."""
+        if found.extent != imm(1) or own.extent != imm(1):
+            return False
+        domains = (a.domain for a in self.block.axes if a.var is own.begin)
+        return any(d == whole for d in domains)
 
     def places(self, buffer: Buffer) -> list[tuple[PrimExpr | None, ...]]:
         """For each region of a buffer the indices that no loop moves; None for the others."""

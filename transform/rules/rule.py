@@ -368,17 +368,6 @@ def group_by_steps(
     )
 
 
-def at_once(name: str, apply: Callable[[S, Target], Stmt | None]) -> Rule[S, Stmt, Nothing]:
-    """A rule that leaves nothing open: it lays a stage out, or says that it is not for it."""
-    return Rule(
-        name,
-        match=apply,
-        decide=lambda _roles, _target: Nothing(),
-        legal=lambda _roles, _decisions, _target: {},
-        write=lambda stmt, _decisions, _target: stmt,
-    )
-
-
 def _as_mapping(decisions: DataclassInstance) -> dict[str, int]:
     return {f.name: getattr(decisions, f.name) for f in fields(decisions)}
 

@@ -17,7 +17,7 @@ from .contraction.lane_dots import LANE_DOTS
 from .contraction.matrix_tiles import MATRIX_TILES
 from .contraction.packed import PACKED
 from .contraction.plain import PLAIN
-from .contraction.streamed import streamed
+from .contraction.streamed import STREAMED
 from .contraction.tiled import CONTRACTION
 from .convolution.blocked import BLOCKED
 from .convolution.gathered import GATHERED
@@ -26,7 +26,7 @@ from .convolution.interleaved_lanes import INTERLEAVED_LANES
 from .elementwise import ELEMENTWISE
 from .fallback import AS_WRITTEN
 from .pad import PADDED
-from .rule import AnyRule, Found, at_once, first_of
+from .rule import AnyRule, Found, first_of
 from .transpose import CROSSWISE
 
 RULES: tuple[AnyRule[Nest], ...] = (
@@ -40,7 +40,7 @@ RULES: tuple[AnyRule[Nest], ...] = (
     MATRIX_TILES,  # columns packed for instructions that multiply tiles
     LANE_DOTS,  # the same for lanes
     PACKED,  # columns packed
-    at_once("streamed", streamed),  # nothing read twice, and too wide for one tile
+    STREAMED,  # nothing read twice, and too wide for one tile
     CONTRACTION,  # lanes along the output's rows, if memory runs that way
     DOT_PRODUCTS,  # else lanes along what is summed
     PLAIN,

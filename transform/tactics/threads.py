@@ -16,6 +16,8 @@ from ..blocks.extents import ceildiv, number, product
 from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
 
+TASKS = 8
+"""Tasks for each thread, so that none has much more to do than another."""
 UNEVEN = 1.1
 """How many times its fair part the thread that has most may have."""
 
@@ -23,6 +25,20 @@ UNEVEN = 1.1
 def is_fair(length: int | None, threads: int) -> bool:
     """Whether a loop can be cut in a run for each thread, all of about the same length."""
     return length is not None and -(-length // threads) * threads <= UNEVEN * length
+
+
+def enough_tasks(counts: Sequence[PrimExpr], threads: int) -> int:
+    """How many loops over tasks, from the outermost, have work for all threads.
+
+    No more of them are joined than need be: their index is divided in each iteration.
+    """
+    total = 1
+    for k, count in enumerate(counts, 1):
+        known = number(count)
+        total *= known or 0
+        if total >= TASKS * threads:
+            return k
+    return len(counts)
 
 
 def share(

@@ -93,7 +93,6 @@ def test_packed_columns(rows: Dim, target: Target, monkeypatch: pytest.MonkeyPat
 
 
 AT_ONCE = {
-    "column_max": {"streamed"},
     "whole_sum": {"split_reduction"},
 }
 """The rules that write a kernel's loops at once; every other kernel is laid out by steps alone."""

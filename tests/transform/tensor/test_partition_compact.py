@@ -217,3 +217,31 @@ def main(a: f32[Buffer, 28, 8], c: f32[Buffer, 28]) -> None:
     (room,) = [s.buffer for s in walk_stmt(small.body) if isinstance(s, Allocate)]
     assert room.shape == (imm(5),)
     assert_same(before, sch.func, {})
+
+
+def test_a_value_of_an_axis_is_one_point_however_it_is_counted() -> None:
+    before = parse("""
+n = dim("n")
+h = dim("h")
+
+@script.prim_func
+def main(a: f32[Buffer, n, h, 8], c: f32[Buffer, n, h - 2, 8]) -> None:
+    t = T.alloc((n, h - 2, 8), "float32")
+    for f in range(n * (h - 2)):
+        for j in range(8):
+            with T.block("t"):
+                vi = T.axis.spatial(n, f // (h - 2))
+                vk = T.axis.spatial(h - 2, f % (h - 2))
+                vj = T.axis.spatial(8, j)
+                t[vi, vk, vj] = a[vi, vk + 2, vj] * 2.0
+        for j in range(8):
+            with T.block("c"):
+                vi = T.axis.spatial(n, f // (h - 2))
+                vk = T.axis.spatial(h - 2, f % (h - 2))
+                vj = T.axis.spatial(8, j)
+                c[vi, vk, vj] = t[vi, vk, vj] + t[vi, vk, 7 - vj]
+""").prim_funcs()["main"]
+    done = after(before, CompactBuffers())
+    (made,) = [s.buffer for s in walk_stmt(done.body) if isinstance(s, Allocate)]
+    assert [e.value for e in made.shape if isinstance(e, Imm)] == [1, 1, 8]
+    assert_same(before, done, {"n": 3, "h": 5})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith.polynomial import Poly
-from unity.ir.prim_expr import Binary, PrimExpr, imm
+from unity.ir.prim_expr import Binary, imm
 from unity.machine.machine import MACHINE
 from unity.machine.target import Target
 
@@ -32,7 +32,7 @@ from ...roles.reduction import lanes_along
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
-from ...tactics.threads import share
+from ...tactics.threads import enough_tasks, share
 from ...tactics.tile_sizes import row_tiers
 from ..rule import Legal, Neighbourhood, by_steps, worth
 
@@ -42,9 +42,6 @@ MOST_LANES = 128
 """Partial sums of one sum, at most: `VectorizeLoops` makes no longer vectors."""
 MOST_ROWS = 4
 """Rows of a tile, at most."""
-
-TASKS = 8
-"""Tasks for each thread, so that none has much more to do than another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,23 +197,9 @@ def tile_dots(sch: Schedule, dots: Dots, how: DotTile, sums: str, result: str) -
     if extent is None or extent % how.lanes:
         sch.peel(step, 0, 1)
     if tasks:
-        some = _enough(counts, sch.target.threads)
+        some = enough_tasks(counts, sch.target.threads)
         work = product([work, *counts[some:]])
         share(sch, tasks[:some], product(counts[:some]), work, how.grain)
-
-
-def _enough(counts: Sequence[PrimExpr], threads: int) -> int:
-    """How many of the loops over tiles, from the outermost, have work for all threads.
-
-    No more of them are joined than need be: their index is divided in each iteration.
-    """
-    total = 1
-    for k, count in enumerate(counts, 1):
-        known = number(count)
-        total *= known or 0
-        if total >= TASKS * threads:
-            return k
-    return len(counts)
 
 
 def _shared_axes(nest: Nest, reads: Sequence[Poly]) -> tuple[Axis | None, Axis | None]:

@@ -1,150 +1,252 @@
-"""Sums over rows of memory: a vector times a matrix, sums over leading axes.
+"""Sums over rows of memory: a vector times a matrix, sums over leading axes; by steps.
 
 Nothing is used twice, so all that counts is how fast the operand comes in. It comes in fastest in
 the order in which it lies: a few rows side by side from one end of a strip to the other, the sums
 kept in the first cache. Down a narrow strip, each step would begin a row anew, which is another
 page that nobody fetched ahead.
 
-Written at once, not by steps of a `Schedule`: the first rows begin the sums, so that there is no
-pass of zeros over them, and no step makes an init of some iterations of a reduction.
+The sums of a vector of columns are in a register while some rows are added to them, and wait in
+memory between (an accumulating `cache_write`); the first rows begin them, so that there is no pass
+of zeros (`peel`). What all columns of these rows are multiplied by is read once for the strip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from unity.arith import simplify
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, Let, Seq, Stmt, Store
-from unity.ir.visit import substitute_prim, substitute_stmt
+from unity.ir.prim_expr import Compare, Load, imm
+from unity.ir.stmt import Buffer
+from unity.ir.visit import walk_prim
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, may_trap, parted
+from ...blocks.access import (
+    Reshaped,
+    all_axes,
+    as_written,
+    collapse,
+    depends,
+    known_of,
+    may_trap,
+    part,
+    place,
+    step,
+)
 from ...blocks.extents import ceildiv, number, product
-from ...blocks.nest import Axis, Nest, Reduction
-from ...blocks.tree import sequence
-from ...roles.reduction import columns_of, layout_of
-from ...tactics.register_tile import Values, bound_loads, finished, loads_on, loops
-from ...tactics.result import with_init
-from ...tactics.threads import parallel
-from ...tactics.vectors import vectors
+from ...blocks.nest import Nest, Reduction
+from ...blocks.tree import block_path
+from ...roles.reduction import Layout, columns_of, layout_of
+from ...schedule.refs import LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.register_tile import loads_on
+from ...tactics.reshaping import reshape
+from ...tactics.threads import enough_tasks, share
+from ..rule import Legal, Neighbourhood, by_steps, worth
 
 SIDE_BY_SIDE = 8
 """Rows added in one pass over the sums."""
+MOST_STEPS = 16
+"""The same, at most."""
 STRIP_BYTES = 16 << 10
 """Of the sums of a strip: a third of a first cache."""
-LEAST = 4
-"""Vectors of a strip at least, where threads share the columns."""
-
-
-def streamed(nest: Nest, target: Target) -> Stmt | None:
-    """Applies where nothing is shared by two sums and the columns fill several tiles."""
-    if nest.reduction is None or may_trap(nest.reduction.value):
-        return None
-    nest = collapsed(parted(nest))
-    reduction = nest.reduction
-    assert reduction is not None
-    layout = layout_of(nest, reduction, target)
-    if layout is None or layout.row is not None:
-        return None
-    extent, lanes = layout.column.extent, layout.lanes
-    columns = number(extent)
-    if columns is not None and columns <= 2 * columns_of(target) * lanes:
-        return None
-    alone = all(number(a.extent) == 1 for a in layout.outer)
-    most = STRIP_BYTES // reduction.value.dtype.bytes
-    width = _width(extent, most, lanes, target.threads if alone else 1)
-    strips = ceildiv(extent, width)
-    domain = [(a.var.name.removeprefix("v"), a.extent) for a in layout.outer]
-    domain += [("strip", strips)] if number(strips) != 1 else []
-
-    def body(point: Sequence[PrimExpr]) -> Stmt:
-        outer: Values = {a.var: at for a, at in zip(layout.outer, point, strict=False)}
-        begin = imm(0) if number(strips) == 1 else multiply(point[-1], width)
-        size = simplify(Binary("min", width, Binary("sub", extent, begin)))
-        within = replace(reduction, value=substitute_prim(reduction.value, outer))
-        finish = substitute_stmt(with_init(reduction, nest.finish), outer)
-        return _Strip(within, finish, layout.column.var, begin, size, lanes).stmt(most)
-
-    work = multiply(product([a.extent for a in reduction.axes]), width)
-    return parallel(domain, work, target.machine.grain("multiply_adds"), body)
-
-
-def _width(columns: PrimExpr, most: int, lanes: int, threads: int) -> PrimExpr:
-    """Columns of a strip: whole vectors, at most so many, as much for every thread."""
-    turns = simplify(Binary("max", ceildiv(columns, imm(most * threads)), imm(1)))  # of none, too
-    each = multiply(ceildiv(columns, multiply(turns, imm(threads * lanes))), imm(lanes))
-    return simplify(Binary("min", imm(most), Binary("max", imm(LEAST * lanes), each)))
+LEAST, NARROW = 4, 64
+"""Vectors of a strip at least, where threads share the columns; where they are unknown and few."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Strip:
-    """Some columns, from the first row to the last.
+class Streamed:
+    """Sums none of which shares anything with another but what all columns are multiplied by.
 
     Attributes:
-        reduction: What is summed, at one point of the outer axes.
-        finish: The stores of the result.
-        column: The axis of the lanes.
-        begin: The first column; `size` how many there are.
+        written: The stage as it was written.
+        shaped: It over the axes that it is laid out over, parted and joined.
+        layout: The roles of the axes.
+        still: What is the same for all columns, in a few neighbouring places for a few rows.
     """
 
-    reduction: Reduction
-    finish: Stmt
-    column: PrimVar
-    begin: PrimExpr
-    size: PrimExpr
-    lanes: int
+    written: Nest
+    shaped: Reshaped
+    layout: Layout
+    still: tuple[Buffer, ...]
 
-    def stmt(self, most: int) -> Stmt:
-        """All of it, with room for so many sums."""
-        reduction = self.reduction
-        sums = Buffer("sums", (imm(most),), reduction.value.dtype, scope="local")
-        at = Load(sums, (simplify(Binary("sub", self.column, self.begin)),))
-        *others, last = reduction.axes
-        extent = number(last.extent)
-        first = min(extent, SIDE_BY_SIDE) if extent and not others else 0
-        parts: list[Stmt] = []
-        if first:
-            parts.append(self._added(at, range(first), fresh=True))
-        else:
-            parts.append(self._every(Store(sums, at.indices, reduction.identity)))
-        parts.append(loops(others, sequence(self._steps(at, last, first))))
-        parts.append(self._every(finished(reduction, at, self.finish, {})))
-        return Allocate(sums, Seq(tuple(parts)))
+    @property
+    def reduction(self) -> Reduction:
+        """What is summed."""
+        assert self.shaped.nest.reduction is not None
+        return self.shaped.nest.reduction
 
-    def _every(self, s: Stmt) -> Stmt:
-        return vectors(s, self.column, self.begin, self.size, self.lanes)
+    @property
+    def columns(self) -> int | None:
+        """How many columns there are, where that is known."""
+        return number(self.layout.column.extent)
 
-    def _steps(self, at: Load, axis: Axis, done: int) -> list[Stmt]:
-        """The steps from `done` on, several at a time, then one by one."""
-        extent, count = number(axis.extent), SIDE_BY_SIDE
-        several, single = PrimVar(axis.var.name), PrimVar(axis.var.name)
-        left = axis.extent - done if extent is None else imm(extent - done)
-        whole, rest = simplify(left // count), simplify(left % count)
-        first = add(imm(done), multiply(several, imm(count)))
-        together = self._added(at, [add(first, imm(i)) for i in range(count)])
-        last = add(simplify(add(imm(done), multiply(whole, imm(count)))), single)
-        return [
-            For(several, imm(0), whole, together),
-            For(single, imm(0), rest, self._added(at, [last])),
-        ]
+    @property
+    def alone(self) -> bool:
+        """Whether there is but one row of columns, so that threads have to share these."""
+        return all(number(a.extent) == 1 for a in self.layout.outer)
 
-    def _added(self, at: Load, steps: Sequence[PrimExpr | int], fresh: bool = False) -> Stmt:
-        """One pass over the sums that adds some steps, or begins with them."""
-        axis, still = self.reduction.axes[-1], dict[Load, PrimVar]()
-        value: PrimExpr | None = None if fresh else at
-        for step in steps:
-            index = imm(step) if isinstance(step, int) else step
-            term = substitute_prim(self.reduction.value, {axis.var: index})
-            loads = loads_on(term, None, (self.column,), (False, False))
-            new = [load for load in loads if load not in still]  # steps may share one
-            still |= {load: PrimVar("still", load.dtype) for load in new}
-            term = bound_loads(term, still)
-            value = term if value is None else Binary(self.reduction.op, value, term)
-        assert value is not None
-        result = self._every(Store(at.buffer, at.indices, value))
-        for load, var in still.items():
-            result = Let(var, load, result)
-        return result
+    @property
+    def depth(self) -> int | None:
+        """How many steps of the innermost sum there are, where that is known."""
+        return number(self.reduction.axes[-1].extent)
+
+    @property
+    def most(self) -> int:
+        """Vectors that a strip has at most."""
+        return max(1, STRIP_BYTES // (self.reduction.value.dtype.bytes * self.layout.lanes))
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """The decisions.
+
+    Attributes:
+        vectors: Vectors of columns in a strip.
+        narrow: The same where it turns out at run time that there are less strips than threads; 0
+            where that is not asked.
+        steps: Rows added in one pass over the sums.
+        grain: Multiply-adds from which on threads share the strips.
+    """
+
+    vectors: int
+    narrow: int
+    steps: int
+    grain: int
+
+
+def _match(nest: Nest, target: Target) -> Streamed | None:
+    """Applies where nothing is shared by two sums and the columns fill several tiles."""
+    if nest.reduction is None or may_trap(nest.reduction.value):
+        return None
+    shaped = collapse(part(as_written(nest)))
+    reduction = shaped.nest.reduction
+    assert reduction is not None
+    layout = layout_of(shaped.nest, reduction, target)
+    if layout is None or layout.row is not None:
+        return None
+    columns = number(layout.column.extent)
+    if columns is not None and columns <= 2 * columns_of(target) * layout.lanes:
+        return None
+    return Streamed(nest, shaped, layout, _still(shaped.nest, reduction, layout))
+
+
+def _still(nest: Nest, reduction: Reduction, layout: Layout) -> tuple[Buffer, ...]:
+    """Buffers of which some rows read as many neighbours at most, whatever the column."""
+    last, column = reduction.axes[-1].var, layout.column.var
+    known, loads = known_of(all_axes(nest)), reduction.loads()
+
+    def is_still(load: Load) -> bool:
+        along = [i for i in load.indices if depends(i, last)]
+        inner = [x for i in load.indices for x in walk_prim(i) if isinstance(x, Load)]
+        if inner or len(along) > 1 or depends(load, column):
+            return False
+        return step(place(load, known), last) is not None
+
+    always = loads_on(reduction.value, None, (column,), (False, False))
+    buffers = dict.fromkeys(x.buffer for x in always)
+    return tuple(b for b in buffers if all(is_still(x) for x in loads if x.buffer is b))
+
+
+def _decide(found: Streamed, target: Target) -> Strips:
+    most, threads = found.most, target.threads if found.alone else 1
+    vectors, narrow = most, 0
+    if found.columns is not None:
+        turns = max(1, -(-found.columns // (most * found.layout.lanes * threads)))
+        each = -(-found.columns // (turns * threads * found.layout.lanes))
+        vectors = min(most, max(LEAST, each))
+    elif threads > 1:
+        vectors, narrow = max(1, most // 2), min(NARROW, most)
+    steps = max(1, min(SIDE_BY_SIDE, found.depth or SIDE_BY_SIDE))
+    return Strips(vectors, narrow, steps, target.machine.grain("multiply_adds"))
+
+
+def _legal(found: Streamed, how: Strips, target: Target) -> Neighbourhood:
+    sums = f"the sums of a strip have {STRIP_BYTES} bytes at most"
+    asked = found.columns is None and found.alone and target.threads > 1
+    steps = max(1, min(MOST_STEPS, found.depth or MOST_STEPS))
+    return {
+        "vectors": Legal(range(1, found.most + 1), sums),
+        "narrow": Legal(range(found.most + 1), sums)
+        if asked
+        else Legal((0,), "threads share strips of known number, or what is around them"),
+        "steps": Legal(range(1, steps + 1), f"a pass adds {MOST_STEPS} rows of them at most"),
+        "grain": worth("multiply-adds"),
+    }
+
+
+def schedule_streamed(sch: Schedule, found: Streamed, how: Strips, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    sums, column = found.written.name, found.layout.column.extent
+    assert sch.target is not None
+    reshape(sch, found.written, found.shaped, result)
+    if how.narrow:
+        enough = how.vectors * found.layout.lanes * sch.target.threads
+        few, few_result = sch.specialize_when(Compare("ge", column, imm(enough)), sums, result)
+        _in_strips(sch, found, replace(how, vectors=how.narrow), few.name, few_result.name)
+    _in_strips(sch, found, how, sums, result)
+
+
+def _in_strips(sch: Schedule, found: Streamed, how: Strips, sums: str, result: str) -> None:
+    """The blocks of one version."""
+    nest, layout, reduction, depth = (
+        found.shaped.nest,
+        found.layout,
+        found.reduction,
+        found.depth,
+    )
+    at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
+    strip, vector, lane = sch.split(at[layout.column], [None, how.vectors, layout.lanes])
+    alone = [at[a] for a in layout.outer if number(a.extent) == 1]
+    outer = [a for a in layout.outer if number(a.extent) != 1]
+    tasks = [*(at[a] for a in outer), strip]
+    *others, row = [at[a] for a in reduction.axes]
+    sch.reorder(*alone, *tasks, *others, row, vector, lane)
+    sch.reverse_compute_at(result, strip)
+    sch.store_at(sums, 0, strip)
+    begins = not others and depth is not None and depth >= how.steps
+    if not begins:
+        _wide(sch, sch.decompose_reduction(sums, [*others, row][0]).name, layout.lanes)
+    rows, several = sch.split(row, [None, how.steps])
+    sch.reorder(rows, vector, several, lane)
+    for buffer in found.still:
+        _read_before(sch, sums, buffer, rows)
+    sch.cache_write(sums, 0, "local", vector)
+    if begins:
+        sch.decompose_reduction(sums, several)
+    for block in sch.get_child_blocks(vector):
+        if block.name != sums:
+            sch.vectorize(sch.get_loops(block)[-1])
+    _wide(sch, result, layout.lanes)
+    sch.vectorize(lane)
+    sch.unroll(several)
+    if begins and depth is not None and depth > how.steps:
+        sch.peel(rows, 1)
+    assert sch.target is not None
+    width = imm(how.vectors * layout.lanes)
+    counts = [*(a.extent for a in outer), ceildiv(layout.column.extent, width)]
+    some = enough_tasks([imm(number(n) or 1) for n in counts], sch.target.threads)
+    work = product([*(a.extent for a in reduction.axes), width, *counts[some:]])
+    share(sch, tasks[:some], product(counts[:some]), work, how.grain)
+
+
+def _read_before(sch: Schedule, sums: str, buffer: Buffer, rows: LoopRef) -> None:
+    """What some rows have for all columns, read once."""
+    _, block = block_path(sch.func, sums)
+    index = next(k for k, r in enumerate(block.reads) if r.buffer is buffer)
+    copy = sch.cache_read(sums, index, "local")
+    sch.compute_at(copy, rows)
+    sch.store_at(copy, 0, rows)
+    around = sch.get_loops(copy)
+    for loop in around[around.index(rows) + 1 :]:
+        sch.unroll(loop)
+
+
+def _wide(sch: Schedule, block: str, lanes: int) -> None:
+    """A block that goes along columns, a vector at a time."""
+    *_, last = sch.get_loops(block)
+    _, lane = sch.split(last, [None, lanes])
+    sch.vectorize(lane)
+
+
+STREAMED = by_steps(
+    "streamed", _match, _decide, _legal, nest=lambda found: found.written, steps=schedule_streamed
+)

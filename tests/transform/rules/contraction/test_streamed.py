@@ -11,12 +11,17 @@ import numpy.typing as npt
 import pytest
 
 import unity
+from tests.transform.rules.kernels import lowered, unscheduled
+from tests.transform.tensor.kernels import assert_same
 from unity import te
 from unity.codegen.llvm import host_target
-from unity.ir.stmt import For
-from unity.ir.visit import walk_stmt
+from unity.ir.dims import Dim, dim
+from unity.ir.stmt import For, IfThen, Store
+from unity.ir.visit import prim_loads, walk_stmt
 from unity.script import parse
+from unity.script.printer import text
 from unity.transform.rules.default import schedule
+from unity.transform.schedule import default_rules, default_schedule
 
 HOST = host_target(2)
 TARGETS = {
@@ -97,9 +102,41 @@ def test_rows_lie_outside_columns_and_threads_share_these() -> None:
     )
     wide = replace(HOST, vector_bits=512, vector_registers=32, threads=2)
     loops = [s for s in walk_stmt(schedule(func, wide).body) if isinstance(s, For)]
-    names = [(s.var.name, s.kind) for s in loops]
-    assert names[0] == ("chunk", "parallel")
-    assert names.index(("vk", "serial")) < len(names) - 1
-    inside = [s.var.name for s in walk_stmt(next(s for s in loops if s.var.name == "vk").body)
-              if isinstance(s, For)]  # fmt: skip
-    assert inside[0] == "vj_at"
+    first, *others = [(s.var.name, s.kind) for s in loops]
+    assert first == ("j_0", "parallel")
+    assert ("k_0", "serial") in others
+    rows = next(s for s in loops if s.var.name == "k_0")
+    inside = [s.var.name for s in walk_stmt(rows.body) if isinstance(s, For)]
+    assert inside.index("j_1") < inside.index("k_1")
+
+
+def test_the_first_rows_begin_the_sums_and_others_are_read_once_for_a_strip() -> None:
+    x, w = te.placeholder((64,), "float32", "x"), te.placeholder((64, 4096), "float32", "w")
+    k = te.reduce_axis(64, "k")
+    func = te.create_prim_func(
+        [x, w, te.compute((4096,), lambda j: te.sum(x[k] * w[k, j], [k]), "y")]
+    )
+    loops = [s for s in walk_stmt(lowered(schedule(func, HOST), HOST).body) if isinstance(s, For)]
+    first, rest = [s for s in loops if s.var.name.startswith("j_1")]
+    stores = [
+        [s for s in walk_stmt(loop) if isinstance(s, Store) and s.buffer.name.endswith("_local")]
+        for loop in (first, rest)
+    ]
+    zero, loaded = (each[0].value for each in stores)
+    assert not prim_loads(zero)
+    assert [load.buffer.name for load in prim_loads(loaded)] == ["y_sums"]
+    read = {x.buffer.name for each in stores for s in each for x in prim_loads(s.value)}
+    assert read == {"y_sums", "y_sums_local", "x_local", "w"}
+
+
+@pytest.mark.parametrize("depth", [3, 11, dim("k")])
+def test_strips_are_narrow_where_columns_turn_out_to_be_few(depth: Dim) -> None:
+    target = replace(HOST, vector_bits=128, vector_registers=16, threads=2)
+    before = unscheduled("matmul", ((1, depth), (depth, dim("n"))), {})[0]
+    (rule,) = default_rules(before, target)
+    assert (rule.rule, rule.decisions["narrow"]) == ("streamed", 64)
+    after = default_schedule(before, target, {"matmul": {"vectors": 3, "narrow": 2, "steps": 2}})
+    (choice,) = [s for s in walk_stmt(after.func.body) if isinstance(s, IfThen)]
+    assert text(choice.condition) == "n >= 24"
+    for n in (0, 1, 9, 23, 24, 50):
+        assert_same(before, after.func, {"n": n, "k": 5})
