@@ -20,6 +20,7 @@ from .graph import (
     EliminateDeadCode,
     FoldBatchNorm,
     FoldConstants,
+    FoldQuantization,
     FuseAttention,
     FuseOps,
     FuseReaders,
@@ -70,6 +71,8 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
         FoldConstants(),  # shapes and weights become known, which the rules look for
+        FoldQuantization(),  # before the rules, which see reals then
+        EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights

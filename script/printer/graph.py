@@ -40,7 +40,7 @@ from unity.ir.graph import (
 )
 from unity.ir.types import TensorType, Type
 from unity.op.infer import infer_type
-from unity.op.registry import OpDef, ParamKind, attr_value
+from unity.op.registry import OpDef, Param, attr_value
 from unity.op.table import OPS
 
 from .constants import ConstantPool, bare_number
@@ -302,7 +302,7 @@ class GraphText:
                 if arg is None:
                     by_name = True
                     continue
-                text = self._argument(arg, param.kind, e, row)
+                text = self._argument(arg, param, e, row)
                 parts.append(f"{param.name}={text}" if by_name else text)
             elif param.name in e.attrs and not _is_default(e.attrs[param.name], param.default):
                 parts.append(f"{param.name}={attr_text(e.attrs[param.name], self.symbols)}")
@@ -313,13 +313,13 @@ class GraphText:
         parts += [f"{k}={attr_text(v, self.symbols)}" for k, v in e.attrs.items() if k not in known]
         return parts + [self.expr(a) for a in args]
 
-    def _argument(self, arg: Expr, kind: ParamKind, e: Call, row: OpDef) -> str:
+    def _argument(self, arg: Expr, param: Param, e: Call, row: OpDef) -> str:
         """An argument; shapes and numbers as `call_op` makes them from Python values."""
-        if kind == "shape" and isinstance(arg, ShapeValue):
+        if param.kind == "shape" and isinstance(arg, ShapeValue):
             return tuple_text([self.dim(d) for d in arg.dims])
-        if kind == "tensor" and isinstance(arg, Constant) and arg.data.shape == ():
-            number = bare_number(arg.data)
-            if number is not None and self._numbers_dtype(e, row) == dtype(arg.data.dtype):
+        if param.kind == "tensor" and isinstance(arg, Constant) and arg.data.shape == ():
+            number, like = bare_number(arg.data), param.numbers or self._numbers_dtype(e, row)
+            if number is not None and like == dtype(arg.data.dtype):
                 return number
         return self.expr(arg)
 
@@ -327,7 +327,7 @@ class GraphText:
         """The dtype that `call_op` gives to numbers among the arguments: the last tensor's."""
         params = [p for p in row.params if p.kind != "attr"]
         for param, arg in reversed(list(zip(params, e.args, strict=False))):
-            if param.kind == "tensor" and param.name not in ("condition", "indices"):
+            if param.kind == "tensor" and param.lends_dtype:
                 if isinstance(arg, Constant) and bare_number(arg.data) is not None:
                     continue
                 found = self._inferred(arg)

@@ -28,6 +28,7 @@ from .simplify.cse import EliminateCommonSubexpr
 from .simplify.dce import EliminateDeadCode
 from .simplify.fold import FoldConstants
 from .simplify.fold_batch_norm import FoldBatchNorm
+from .simplify.fold_quantization import FoldQuantization
 from .simplify.inline_functions import InlineFunctions
 from .simplify.normalize import Normalize
 from .simplify.reciprocals import MultiplyByReciprocals
@@ -42,6 +43,7 @@ __all__ = [
     "EliminateDeadCode",
     "FoldBatchNorm",
     "FoldConstants",
+    "FoldQuantization",
     "FuseAttention",
     "FuseOps",
     "FuseReaders",

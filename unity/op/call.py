@@ -1,6 +1,7 @@
 """Calls of operators from Python values, as the parser, the importers and people write them.
 
-Numbers given for tensors become scalar constants of the other operands' dtype, tuples given for
+Numbers given for tensors become scalar constants of the other operands' dtype (or of the one that
+a parameter names), tuples given for
 shapes become shape values, tuples of expressions become tuples.
 """
 
@@ -99,7 +100,7 @@ def _argument(
         return value
     match param.kind:
         case "tensor" if isinstance(value, bool | int | float | np.ndarray | np.generic):
-            return scalar(value, like, span, f"{row.name}: {param.name!r}")
+            return scalar(value, param.numbers or like, span, f"{row.name}: {param.name!r}")
         case "tensors" if isinstance(value, tuple | list):
             items = [_argument(row, Param(param.name), v, like, span) for v in value]
             return Tuple(tuple(items), span)
@@ -163,7 +164,7 @@ def _common_dtype(
 ) -> DType | None:
     """The dtype that numbers among the arguments take."""
     for param, value in reversed(bound):
-        if param.kind in ("tensor", "tensors") and param.name not in ("condition", "indices"):
+        if param.kind in ("tensor", "tensors") and param.lends_dtype:
             items = value if isinstance(value, tuple | list) else (value,)
             for item in items:
                 if is_expr(item):

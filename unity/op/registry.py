@@ -35,12 +35,20 @@ class Param:
         kind: What is given for it.
         default: What it is if nothing is given; `REQUIRED`, or None for an optional tensor.
         type: What an attribute may hold; see `attr`.
+        numbers: The dtype that a Python number given for a tensor takes, where that is not the
+            dtype of the other tensors.
     """
 
     name: str
     kind: ParamKind = "tensor"
     default: object = REQUIRED
     type: AttrType | None = None
+    numbers: DType | None = None
+
+    @property
+    def lends_dtype(self) -> bool:
+        """Whether numbers among a call's tensors take this one's dtype."""
+        return self.numbers is None and self.name not in ("condition", "indices")
 
     def takes(self, value: AttrValue) -> bool:
         """Whether an attribute may have this value: of its type, or None where that is usual."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dtype import BOOL, DType
+from unity.ir.dtype import BOOL, FLOAT32, DType
 
 from .rule import Rule, plain
 from .writer import Arg, OpNode, onnx_dtype
@@ -61,6 +61,17 @@ def _astype(n: OpNode) -> Arg:
     return n.w.node("Cast", n.inputs, to=onnx_dtype(target))
 
 
+def _quantize(name: str) -> Rule:
+    def rule(n: OpNode) -> Arg:
+        narrow = n.attrs["out_dtype"] if name == "QuantizeLinear" else n.dtype()
+        wide = n.dtype() if name == "QuantizeLinear" else n.attrs["out_dtype"]
+        if n.dtype(2) != narrow or n.dtype(1) != FLOAT32 or wide != FLOAT32:
+            raise UnityError("takes float32 and a zero point of the integers' dtype")
+        return n.w.node(name, n.inputs, axis=n.axis() if n.rank(1) or n.rank(2) else 0)
+
+    return rule
+
+
 def _gelu(approximate: str) -> Rule:
     return lambda n: n.w.node("Gelu", n.inputs, approximate=approximate)
 
@@ -108,6 +119,8 @@ RULES: dict[str, Rule] = {
     "not_equal": _not_equal,
     "clip": _clip,
     "astype": _astype,
+    "quantize": _quantize("QuantizeLinear"),
+    "dequantize": _quantize("DequantizeLinear"),
     "nn.gelu": _gelu("none"),
     "nn.gelu_tanh": _gelu("tanh"),
     "nn.silu": _silu,

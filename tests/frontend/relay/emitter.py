@@ -294,6 +294,7 @@ _WRITERS: Mapping[str, Callable[[_Writer, Call, list[str]], str]] = {
     "nn.softmax": _renamed("nn.softmax", axis="axis"),
     "permute_dims": _renamed("transpose", axes="axes"),
     "astype": _renamed("cast", dtype="dtype"),
+    "dequantize": _renamed("qnn.dequantize", axis="axis", out_dtype="out_dtype"),
     "take": lambda w, call, args: _call("take", args, axis=_of(call, "axis"), mode="fast"),
     "expand_dims": _expand_dims,
     "concat": _concat,

@@ -71,10 +71,13 @@ def quantized_product(shared: bool = False) -> Pattern:
     Args:
         shared: Whether what was rounded may be read by others as well.
     """
-    x = any_("x")
-    rounded = optional(op("round", x / const("scale")), lambda y: y + const("zero"))
-    narrow = op("astype", op("clip", rounded), attrs={"dtype": _is_8_bits}, name="quantized")
-    wide = op("astype", narrow, attrs={"dtype": lambda d: str(d) == "int32"})
-    shifted = optional(wide, lambda y: y - const("zero_again"))
-    back = optional(shifted, lambda y: op("astype", y)) * const("scale")
+    narrow = op(
+        "quantize",
+        any_("x"),
+        const("scale"),
+        const("zero"),
+        attrs={"out_dtype": _is_8_bits},
+        name="quantized",
+    )
+    back = op("dequantize", narrow, const("scale"), const("zero"))
     return (back.escaping() if shared else back) @ const("weight")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from unity import te
 from unity.errors import UnityError
 from unity.ir.dims import ceildiv, equal
 from unity.ir.dtype import FLOAT32, INT32, UINT8, DType
-from unity.ir.graph import Expr
+from unity.ir.graph import Constant, Expr
 
 from .elementwise import to_float8
 from .node import Converter, Node, Value
@@ -26,6 +28,24 @@ def _along(node: Node, value: Expr, x: Expr) -> Expr:
     if len(shape) != 1 or block:
         raise UnityError(f"a scale or zero point of shape {shape} for an input of {extents}")
     return node.op("reshape", value, (-1, *(1,) * (len(extents) - axis - 1)))
+
+
+def _along_axis(node: Node, x: Expr, narrow: DType) -> tuple[int, Expr, Expr] | None:
+    """The axis, scale and zero point of an op `quantize` or `dequantize`; None for blocks."""
+    rank = len(node.shape_of(x))
+    if node.int_of("block_size", 0):
+        return None
+    scale = _of_axis(node, node.tensor(1))
+    none = Constant(np.zeros((), narrow.numpy))
+    zero = _of_axis(node, node.tensor(2)) if node.has(2) else none
+    alone = all(node.shape_of(p) == () for p in (scale, zero))
+    # The axis is ignored where there is one scale, whatever it is.
+    return -1 if alone else node.axis(node.int_of("axis", 1), rank), scale, zero
+
+
+def _of_axis(node: Node, value: Expr) -> Expr:
+    """A scale or zero point: one, or a vector."""
+    return node.op("reshape", value, ()) if node.shape_of(value) == (1,) else value
 
 
 def _of_blocks(node: Node, value: Expr, x: Expr, axis: int, block: int) -> Expr:
@@ -48,6 +68,9 @@ def _dequantize(node: Node) -> Value:
         raise node.gap(f"a scale of {kind}, or a result of {target}")
     if not narrow.is_int and narrow.kind != "float8":
         raise node.gap(f"elements of {narrow}")
+    if narrow.is_int and narrow.bits <= INT32.bits and (along := _along_axis(node, x, narrow)):
+        axis, scale, zero = along
+        return node.op("dequantize", x, scale, zero, axis=axis, out_dtype=target)
     between = INT32 if narrow.is_int else FLOAT32
     wide = node.cast(x, between)
     if node.has(2):
@@ -62,15 +85,20 @@ def _quantize(node: Node) -> Value:
     x, scale = node.tensor(0), node.tensor(1)
     code = node.int_of("output_dtype", 0)
     target = dtype_of(code, "the attribute 'output_dtype'") if code else UINT8
-    zero = _along(node, node.tensor(2), x) if node.has(2) else None
-    if zero is not None:
-        target = node.dtype_of(zero)
+    if node.has(2):
+        target = node.dtype_of(node.tensor(2))
     saturate = bool(node.int_of("saturate", 1))  # only matters to float8
+    whole = target.is_int and target.bits in (4, 8, 16)
+    if whole and (along := _along_axis(node, x, target)):
+        axis, scale, point = along
+        wide = node.cast(x, FLOAT32)
+        return node.op("quantize", wide, scale, point, axis=axis, out_dtype=target)
+    zero = _along(node, node.tensor(2), x) if node.has(2) else None
     factor = node.cast(_along(node, scale, x), FLOAT32)
     found = node.op("divide", node.cast(x, FLOAT32), factor)
     if target.kind == "float8":
         return to_float8(node, found, target, saturate)
-    if not target.is_int or target.bits not in (4, 8, 16):
+    if not whole:
         raise node.gap(f"elements of {target}")
     return _rounded(node, found, zero, target)
 

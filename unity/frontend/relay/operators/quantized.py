@@ -175,15 +175,23 @@ def quantized(c: RelayCall, x: Expr, scale: Expr, zero: Expr, out: DType) -> Exp
 
 def _dequantize(c: RelayCall) -> Expr:
     x = c.tensor(0)
-    axis = channel(c, x)
-    scale, zero = _placed(c, 1, axis, x), _placed(c, 2, axis, x)
-    return c.cast(dequantized(c, x, scale, zero), c.dtype_or("out_dtype", FLOAT32))
+    axis, out = channel(c, x), c.dtype_or("out_dtype", FLOAT32)
+    scale, zero = (_one(c, i) for i in (1, 2))
+    alone = all(c.shape_of(p) == () for p in (scale, zero))
+    return dequantized(c, x, scale, zero, -1 if alone else axis, out)
 
 
-def dequantized(c: RelayCall, x: Expr, scale: Expr, zero: Expr) -> Expr:
-    """Integers as reals."""
-    wide = c.op("subtract", c.cast(x, INT32), c.cast(zero, INT32))
-    return c.op("multiply", c.cast(wide, c.dtype_of(scale)), scale)
+def _one(c: RelayCall, index: int) -> Expr:
+    """A scale or zero point: one, or a vector."""
+    value = c.tensor(index)
+    return c.reshaped(value, ()) if c.shape_of(value) == (1,) else value
+
+
+def dequantized(
+    c: RelayCall, x: Expr, scale: Expr, zero: Expr, axis: int = -1, out: DType = FLOAT32
+) -> Expr:
+    """Integers as reals; scales and zero points that are vectors lie along an axis."""
+    return c.op("dequantize", x, scale, zero, axis=axis, out_dtype=out)
 
 
 CONVERTERS: dict[str, Converter] = {
