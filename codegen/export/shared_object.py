@@ -91,6 +91,11 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
             continue
         gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
         found[index] = layout
+    gaps += [
+        f"{layout.code.name} takes or gives strings or maps"
+        for layout in found.values()
+        if layout.code.forms
+    ]
     gaps += name_gaps(prefix, [layout.code.name for layout in found.values()])
     if gaps:
         raise UnsupportedError("the program can't be exported as a library for C", gaps)

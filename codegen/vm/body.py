@@ -42,6 +42,7 @@ from unity.ir.types import ObjectType, ShapeType, TensorType, Type
 from unity.ir.visit import free_vars
 from unity.op.table import OPS
 from unity.runtime import program as p
+from unity.runtime.host_forms import forms_of
 from unity.runtime.sizes import Size, slots_of
 from unity.transform.graph.symbols import kernel_sizes
 
@@ -97,7 +98,7 @@ class FunctionBuilder:
             self.name, tuple(params), spec, tuple(self.scope.symbols), tuple(self.registers),
             tuple(self.code), tuple(self.labels), self.captured, captured_slots,
             _names(function, "input_names"), _names(function, "output_names"),
-            tuple(sorted(aliases.items())),
+            tuple(sorted(aliases.items())), forms_of(function.attrs),
         )  # fmt: skip
 
     # ------------------------------------------------------------------ registers and instructions

@@ -10,7 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import numpy as np
 import numpy.typing as npt
 
 from unity.annotated import DECISIONS
@@ -22,10 +21,11 @@ from unity.runtime.artifact.naming import path_of
 from unity.runtime.artifact.write import write_image
 from unity.runtime.call import PythonCall
 from unity.runtime.explanation import Explanation
+from unity.runtime.host_forms import HostCall
 from unity.runtime.image import Image
 from unity.runtime.kernel_timer import KernelTimer
 from unity.runtime.listings import Changes, Listings
-from unity.runtime.named_call import named_call, output_name
+from unity.runtime.named_call import as_result, named_call, output_name
 from unity.runtime.native import Linked, NativeCode
 from unity.runtime.program import (
     AllocArena,
@@ -106,7 +106,8 @@ class Executable:
         slow = PythonCall(self._vm, code, self._parts.native)
         if self._parts.native is not None:
             slow.builtin = self._parts.native.builtin(code.name, slow)
-        return slow if slow.builtin is None else slow.builtin
+        plain = slow if slow.builtin is None else slow.builtin
+        return HostCall(code.forms, slow, plain) if code.forms else plain
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Say why nothing can be called here."""
@@ -221,7 +222,7 @@ class Executable:
         own = dict(zip(code.input_names, (q.name for q in code.params), strict=False))
         result = self[name](**{own.get(k, k): v for k, v in inputs.items()})
         results = result if isinstance(result, tuple) else (result,)
-        return {output_name(code, i): np.asarray(r) for i, r in enumerate(results)}
+        return {output_name(code, i): as_result(r) for i, r in enumerate(results)}
 
     def session(self, capacity: int = 1024, function: str | None = None) -> Session:
         """Caches to go from call to call, for a model compiled with ``caches=``.

@@ -40,12 +40,17 @@ def named_call(call: Callable[..., object], code: FunctionCode) -> NamedCall:
         if type(result) is np.ndarray:
             return {first: result}
         results = result if isinstance(result, tuple) else (result,)
-        arrays = [r if type(r) is np.ndarray else np.asarray(r) for r in results]
+        arrays = [r if type(r) is np.ndarray else as_result(r) for r in results]
         if len(arrays) == len(outputs):
             return dict(zip(outputs, arrays, strict=True))
         return {output_name(code, i): array for i, array in enumerate(arrays)}
 
     return run
+
+
+def as_result(value: object) -> Any:
+    """A result as an array; a list of maps stays one."""
+    return value if isinstance(value, list) else np.asarray(value)
 
 
 def output_name(code: FunctionCode, index: int) -> str:

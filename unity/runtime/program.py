@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
+from unity.runtime.host_forms import NO_FORMS, HostForms
 from unity.runtime.records import Index, Range
 from unity.runtime.sizes import Size
 
@@ -335,6 +336,7 @@ class FunctionCode:
         aliases: Pairs (result, parameter): the result is the parameter's own tensor, written over.
         input_names: What the imported model calls its inputs, if it was imported; `output_names`
             its outputs.
+        forms: What a caller gives and gets in place of some of its tensors.
     """
 
     name: str
@@ -349,6 +351,7 @@ class FunctionCode:
     input_names: tuple[str, ...] = ()
     output_names: tuple[str, ...] = ()
     aliases: tuple[tuple[Index, Index], ...] = ()
+    forms: HostForms = NO_FORMS
 
     @property
     def given_away(self) -> frozenset[int]:

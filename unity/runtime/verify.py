@@ -92,11 +92,23 @@ class _Function:
             self._fits(param.registers, param.spec)
             self._tree(param.registers)
         self._aliases()
+        self._forms()
         steps: list[_Step] = []
         for at, instruction in enumerate(code.code):
             self.place = f"{code.name}[{at}] {type(instruction).__name__}"
             steps.append(self._instruction(instruction))
         self._flow(steps)
+
+    def _forms(self) -> None:
+        """What callers give and get in place of tensors."""
+        code, forms = self.code, self.code.forms
+        results = len(code.result.fields) if isinstance(code.result, p.TupleSpec) else 1
+        inputs = (*forms.string_inputs, *(m.index for m in forms.map_inputs))
+        outputs = (*forms.string_outputs, *(m.index for m in forms.map_outputs))
+        for index in inputs:
+            self._index(index, len(code.params), "input")
+        for index in outputs:
+            self._index(index, results, "result")
 
     def _aliases(self) -> None:
         """Results that are parameters' own tensors, which sessions go by."""

@@ -17,9 +17,9 @@ from unity.errors import InternalError, UnityError, UnsupportedError
 from unity.frontend.broadcasting import Broadcasts
 from unity.frontend.emission import Gap
 from unity.frontend.sizes import Sizes
-from unity.ir.attrs import Attrs
+from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Dim, Symbol, dim, equal, symbols_of
-from unity.ir.dtype import Array
+from unity.ir.dtype import FLOAT32, INT64, Array
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.input_dims import Dynamic, changed_inputs, check_form
 from unity.ir.module import IRModule
@@ -32,8 +32,17 @@ from .expand import expand, node_types
 from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
+from .ml.maps import map_inputs
 from .node import Node, Value
-from .strings import MOVING, Vocabulary, is_strings, take_strings, texts_of
+from .strings import (
+    MOVING,
+    STRING,
+    Vocabulary,
+    is_strings,
+    require_strings,
+    take_strings,
+    texts_of,
+)
 from .table import converter_of
 from .tensors import array_of, check_declared, dtype_of
 
@@ -102,11 +111,9 @@ def _imported(
         raise _unsupported(model, graph.gaps)
     outputs = [graph.output(o) for o in model.proto.graph.output]
     model.storage.require_unchanged()
-    attrs = Attrs(
-        source=model.name,
-        input_names=tuple(inputs),
-        output_names=tuple(o.name for o in model.proto.graph.output),
-    )
+    names = tuple(o.name for o in model.proto.graph.output)
+    attrs = Attrs(source=model.name, input_names=tuple(inputs), output_names=names)
+    attrs = attrs.with_(**graph.host_forms(inputs, names))
     result = outputs[0] if len(outputs) == 1 else Tuple(tuple(outputs))
     return IRModule({name: builder.finish(result, attrs=attrs)})
 
@@ -148,8 +155,12 @@ def _add_inputs(
     given = [i for i in graph.model.proto.graph.input if i.name not in graph.values]
     known = {p for i in given for p in _dim_params(i)}
     graph.builder.reserve_symbols(*known)
+    graph.maps.update(map_inputs(graph.model.proto.graph))
     kinds: dict[str, Type] = {
-        info.name: _input_type(graph, info, shapes.pop(info.name, None)) for info in given
+        info.name: TensorType((1, len(graph.maps[info.name])), FLOAT32)
+        if info.name in graph.maps
+        else _input_type(graph, info, shapes.pop(info.name, None))
+        for info in given
     }
     names = list(kinds)
     if shapes:
@@ -164,6 +175,7 @@ def _add_inputs(
         kinds = changed_inputs(kinds, wanted)
     for input_name, kind in kinds.items():
         graph.values[input_name] = graph.builder.param(input_name, kind)
+    graph.strings.update(i.name for i in given if i.type.tensor_type.elem_type == STRING)
     return names
 
 
@@ -179,7 +191,8 @@ def _input_type(
         kind = info.type.WhichOneof("value") or "no type"
         raise UnsupportedError(f"the input {info.name!r} is no tensor", [f"an input of {kind}"])
     tensor = info.type.tensor_type
-    kind = dtype_of(tensor.elem_type, f"the input {info.name!r}")
+    is_string = tensor.elem_type == STRING
+    kind = INT64 if is_string else dtype_of(tensor.elem_type, f"the input {info.name!r}")
     if not tensor.HasField("shape") and given is None:
         return TensorType(None, kind)
     own: list[onnx.TensorShapeProto.Dimension | None] = list(tensor.shape.dim)
@@ -229,6 +242,7 @@ class GraphImporter:
         values: What each name stands for so far.
         strings: The names of those that are strings, which stand for their codes.
         vocabulary: Of the model's strings.
+        maps: The keys of those that are maps, which stand for their values.
         bound: The symbols that have the values of some integer tensors' elements.
         joined: For vectors that were put together, the parts.
         gaps: What was found missing.
@@ -242,6 +256,7 @@ class GraphImporter:
         self.outer = outer
         self.values: dict[str, Value] = {}
         self.strings: set[str] = set()
+        self.maps: dict[str, tuple[str, ...] | tuple[int, ...]] = {}
         self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
         self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
         self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)
@@ -319,6 +334,8 @@ class GraphImporter:
             raise UnityError("names none of its outputs")
         if lacking:
             raise Gap(f"lacks the attribute {lacking[0]!r}")
+        if proto.op_type != "DictVectorizer" and not self.maps.keys().isdisjoint(proto.input):
+            raise Gap("an input that is a map")
         reads = bool(self.strings.intersection(proto.input))
         if reads and not domain and not take_strings(proto.op_type, proto.input, self.strings):
             raise Gap("an input of strings")
@@ -356,15 +373,16 @@ class GraphImporter:
     def output(self, info: onnx.ValueInfoProto) -> Expr:
         """The value of an output, checked against what the model declares of it."""
         value = self.value(info.name)
-        if info.name in self.strings:
-            raise UnsupportedError(f"the output {info.name!r} is strings", ["an output of strings"])
         if isinstance(value, Sizes):
             value = Node(onnx.NodeProto(name=info.name, op_type="Shape"), self, 1).materialize(
                 value
             )
         found = infer_type(value, self.builder.signatures)
         assert isinstance(found, TensorType)
-        _check_output(info, found)
+        if info.name in self.strings:
+            require_strings(info)
+        elif info.name not in self.maps:
+            _check_output(info, found)
         return self._with_named_dims(value, found)
 
     def _with_named_dims(self, value: Expr, of: TensorType) -> Expr:
@@ -379,6 +397,17 @@ class GraphImporter:
             for axis, d in enumerate(shape)
         )
         return value if dims == shape else name.assert_shape(value, dims)
+
+    def host_forms(self, inputs: Sequence[str], outputs: Sequence[str]) -> dict[str, AttrValue]:
+        """What callers give and get that is no tensor of numbers (`unity.runtime.host_forms`)."""
+        found: dict[str, AttrValue] = {}
+        for key, names in (("inputs", inputs), ("outputs", outputs)):
+            found[f"string_{key}"] = tuple(k for k, n in enumerate(names) if n in self.strings)
+            maps = ((k, *self.maps[n]) for k, n in enumerate(names) if n in self.maps)
+            found[f"map_{key}"] = tuple(maps)
+        if found["string_inputs"] or found["string_outputs"]:
+            found["vocabulary"] = tuple(self.vocabulary.codes)
+        return {key: value for key, value in found.items() if value}
 
 
 def _check_output(info: onnx.ValueInfoProto, found: TensorType) -> None:

@@ -18,6 +18,7 @@ import onnx
 from unity.errors import UnityError
 from unity.ir.dtype import Array
 
+STRING = onnx.TensorProto.STRING
 MOVING = frozenset({
     "Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Concat", "Gather",
     "GatherElements", "GatherND", "Slice", "Expand", "Tile", "Where", "Split",
@@ -60,7 +61,17 @@ class Vocabulary:
 
 def is_strings(tensor: onnx.TensorProto) -> bool:
     """Whether a tensor holds strings."""
-    return tensor.data_type == onnx.TensorProto.STRING
+    return tensor.data_type == STRING
+
+
+def require_strings(info: onnx.ValueInfoProto) -> None:
+    """Check that a value of strings is declared as such, if it is.
+
+    Raises:
+        UnityError: It is declared as another type.
+    """
+    if info.type.tensor_type.elem_type not in (0, STRING):
+        raise UnityError(f"the output {info.name!r} is strings, declared as another type")
 
 
 def texts_of(tensor: onnx.TensorProto, what: str) -> Array:

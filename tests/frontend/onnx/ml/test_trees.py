@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-import unity
+from tests.frontend.onnx.ml.both import Array, agree, compiled, ours, theirs
 from tests.frontend.onnx.ml.forests import MODES, Trees, model_of, rows_of
 from unity.errors import UnityError, UnsupportedError
 from unity.frontend.onnx import from_onnx
-from unity.interpreter import interpret
 from unity.ir.graph import Function
 from unity.ir.visit import walk_constants
 
-onnxruntime = pytest.importorskip("onnxruntime")
-Array: TypeAlias = npt.NDArray[Any]
 Outputs: TypeAlias = list[tuple[str, int, Sequence[int | str]]]
-Run: TypeAlias = Callable[[onnx.ModelProto, Array], list[Array]]
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-
-
-def theirs(model: onnx.ModelProto, x: Array) -> list[Array]:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return [np.asarray(o) for o in session.run(None, {"x": x})]
-
-
-def ours(model: onnx.ModelProto, x: Array) -> list[Array]:
-    found = interpret(from_onnx(model), "main", [x])
-    return [
-        f for f in (found if isinstance(found, tuple) else (found,)) if isinstance(f, np.ndarray)
-    ]
-
-
-def compiled(model: onnx.ModelProto, x: Array) -> list[Array]:
-    found = unity.compile(model, threads=1)(x)
-    return list(found) if isinstance(found, tuple) else [found]
-
-
-def agree(model: onnx.ModelProto, x: Array, run: Run = ours) -> None:
-    for mine, other in zip(run(model, x), theirs(model, x), strict=True):
-        assert (mine.dtype, mine.shape) == (other.dtype, other.shape)
-        np.testing.assert_allclose(mine, other, 1e-5, 1e-6)
 
 
 def regressor(
@@ -71,7 +38,7 @@ def test_every_mode_with_nan_and_infinities(mode: str, missing: bool) -> None:
     r = np.random.default_rng(3)
     modes = MODES if mode == "all" else (mode,)
     trees = Trees(r, count=12, modes=modes, missing=missing).grown()
-    agree(regressor(trees), rows_of(r, 70, 4), compiled if mode == "all" else ours)
+    agree(regressor(trees), rows_of(r, 70, 4), run=compiled if mode == "all" else ours)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 0.0])
@@ -206,7 +173,7 @@ def test_deep_trees_are_linked(deep: float, depth: int, linked: bool) -> None:
     trees = Trees(r, count=30, depth=depth, deep=deep, missing=True).grown()
     model = regressor(trees)
     assert ("linked_tree_ensemble" in str(from_onnx(model))) is linked
-    agree(model, rows_of(r, 50, 4), compiled)
+    agree(model, rows_of(r, 50, 4), run=compiled)
 
 
 def test_a_chain_of_a_thousand_nodes_stays_small() -> None:

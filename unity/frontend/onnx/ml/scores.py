@@ -43,6 +43,13 @@ def transformed(node: Node, scores: Expr, how: str) -> Expr:
             return scores
 
 
+def of_targets(node: Node, found: Expr, count: int, how: str) -> Expr:
+    """What a regressor gives to so many targets after a post transform."""
+    if count == 1 and how not in ("NONE", "PROBIT"):
+        raise node.gap(f"post_transform {how} of one target, which onnxruntime leaves out")
+    return transformed(node, found, how)
+
+
 def _softmax_zero(node: Node, scores: Expr) -> Expr:
     """A softmax in which what is about 0 stays so."""
     most = node.op("max", scores, axis=1, keepdims=True)

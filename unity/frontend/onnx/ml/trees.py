@@ -22,6 +22,7 @@ from .scores import (
     class_labels,
     complement,
     labelled,
+    of_targets,
     post_transform,
     transformed,
 )
@@ -123,14 +124,7 @@ def _regressor(node: Node) -> Value:
     base = base_values(node, kind)
     if base.size:
         found = node.op("add", found, Constant(_for_all(base, forest.target_count)))
-    return node.cast(_of_targets(node, found, forest, post_transform(node)), FLOAT32)
-
-
-def _of_targets(node: Node, found: Expr, forest: Forest, how: str) -> Expr:
-    """Targets after a post transform."""
-    if forest.target_count == 1 and how not in ("NONE", "PROBIT"):
-        raise node.gap(f"post_transform {how} of one target, which onnxruntime leaves out")
-    return transformed(node, found, how)
+    return node.cast(of_targets(node, found, forest.target_count, post_transform(node)), FLOAT32)
 
 
 def _for_all(base: Array, count: int) -> Array:
@@ -149,7 +143,7 @@ def _table(node: Node) -> Value:
         if not 0 <= number < len(known):
             raise UnityError(f"{name} is {number}; expected 0 to {len(known) - 1}")
     found = joined(node, forest, list(_JOINS)[numbers[0]])
-    return node.cast(_of_targets(node, found, forest, TRANSFORMS[numbers[1]]), kind)
+    return node.cast(of_targets(node, found, forest.target_count, TRANSFORMS[numbers[1]]), kind)
 
 
 def _classifier(node: Node) -> list[Value]:
