@@ -133,19 +133,18 @@ def loops_of(path: Path) -> tuple[For, ...]:
 
 _KNOWN: dict[tuple[int, ...], tuple[Path, Analyzer]] = {}
 """What was found for paths, which are kept so that nothing else gets the places of their parts."""
-_MOST_KNOWN = 64
+_MOST_KNOWN = 256
 
 
 def known_at(path: Path) -> Analyzer:
     """What the loops and blocks on a path say of their variables; remembered with its proofs."""
-    if not path:
-        return Analyzer()
     key = tuple(map(id, path))
     found = _KNOWN.get(key)
     if found is None:
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
-        _KNOWN[key] = found = (path, _knowing(known_above(path), path[-1]))
+        known = _knowing(known_above(path), path[-1]) if path else Analyzer()
+        _KNOWN[key] = found = (path, known)
     return found[1]
 
 

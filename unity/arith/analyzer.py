@@ -32,6 +32,7 @@ class Analyzer:
     def __init__(self, known: Known | None = None) -> None:
         self._known = Known() if known is None else known
         self._rewriter = Rewriter(self._known)
+        self._inside: dict[tuple[int, ...], tuple[PrimVar, PrimExpr, PrimExpr, Analyzer]] = {}
 
     def with_range(self, var: PrimVar | SizeVar, low: int | None, high: int | None) -> Analyzer:
         """Knowing ``low <= var <= high``."""
@@ -39,14 +40,27 @@ class Analyzer:
         return Analyzer(replace(known, ranges={**known.ranges, var: (low, high)}))
 
     def with_extent(self, var: PrimVar, begin: PrimExpr, extent: PrimExpr) -> Analyzer:
-        """Knowing ``begin <= var < begin + extent``, as inside a loop, which runs: extent >= 1."""
+        """Knowing ``begin <= var < begin + extent``, as inside a loop, which runs: extent >= 1.
+
+        Asked again, it is the same analyzer, with what it has simplified.
+        """
+        key = id(var), id(begin), id(extent)
+        found = self._inside.get(key)
+        if found is None:
+            made = self._within(var, begin, extent)
+            if made is self:
+                return self  # with what it has simplified
+            self._inside[key] = found = (var, begin, extent, made)
+        return found[-1]
+
+    def _within(self, var: PrimVar, begin: PrimExpr, extent: PrimExpr) -> Analyzer:
         known, first = self._runs(extent), self._rewriter.poly(begin)
         last = poly.add(poly.add(first, self._rewriter.poly(extent)), poly.constant(-1))
         ends = known.poly_bounds(first)[0], known.poly_bounds(last)[1]
         symbolic = poly.as_constant(first) is None or poly.as_constant(last) is None
         limit = (first, last) if symbolic else known.limits.get(var)
         if known is self._known and (known.ranges.get(var), known.limits.get(var)) == (ends, limit):
-            return self  # with what it has simplified
+            return self
         ranges = {**known.ranges, var: ends}
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
         return Analyzer(replace(known, ranges=ranges, limits=limits))

@@ -169,14 +169,27 @@ def _term(monomial: Monomial, coefficient: int) -> PrimExpr:
     return result if coefficient == 1 else Binary("mul", result, imm(coefficient))
 
 
+_SERIALS = count()
+"""Of variables, in the order in which they are asked for."""
+
+
 def key(e: PrimExpr) -> str:
     """A text that orders expressions; of variables of one name, the one asked for first is first.
 
     So a kernel is the same whenever it is made, which its object's place in the cache needs.
     """
+    try:
+        return e.order
+    except AttributeError:
+        found = _key(e)
+        object.__setattr__(e, "order", found)
+        return found
+
+
+def _key(e: PrimExpr) -> str:
     match e:
         case PrimVar():
-            return f"{e.name}.{_serial(e):012}"
+            return f"{e.name}.{next(_SERIALS):012}"
         case SizeVar():
             return e.name
         case Imm():
@@ -195,18 +208,6 @@ def key(e: PrimExpr) -> str:
             return f"~{e.name}({','.join([key(a) for a in e.args])})"
         case Ramp():
             return f"~ramp({key(e.base)},{key(e.stride)})"
-
-
-_SERIALS = count()
-
-
-def _serial(v: PrimVar) -> int:
-    try:
-        return v.serial
-    except AttributeError:
-        found = next(_SERIALS)
-        object.__setattr__(v, "serial", found)
-        return found
 
 
 def from_expr(e: PrimExpr) -> Poly:

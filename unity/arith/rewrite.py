@@ -23,13 +23,15 @@ from unity.ir.prim_expr import (
     PrimExpr,
     PrimVar,
     Select,
+    SizeVar,
     imm,
 )
-from unity.ir.visit import map_prim
+from unity.ir.visit import map_prim, variables
 
 from . import polynomial as poly
 from .division import floordiv, floormod, is_nonnegative
 from .known import Known
+from .linear import linear, normal
 from .polynomial import ONE, Monomial, Poly
 from .wrapping import BITS, wraps
 
@@ -51,11 +53,30 @@ class Rewriter:
         self.known = known
         self._exprs: dict[int, tuple[PrimExpr, PrimExpr]] = {}
         self._polys: dict[int, tuple[PrimExpr, Poly]] = {}
+        self._numbers: frozenset[PrimVar | SizeVar] | None = None
+
+    def _linear(self, e: PrimExpr) -> Poly | None:
+        """The poly of an expression where nothing that is known changes it."""
+        try:
+            found = e.linear
+        except AttributeError:
+            found = linear(e)
+        if found is None:
+            return None
+        numbers = self._numbers
+        if numbers is None:
+            ranges = self.known.ranges.items()
+            one = (v for v, (low, high) in ranges if low is not None and low == high)
+            self._numbers = numbers = frozenset(one)
+        return found if not numbers or numbers.isdisjoint(variables(e)) else None
 
     def simplify(self, e: PrimExpr) -> PrimExpr:
         """The expression in normal form; the same object if it is in it already."""
         if isinstance(e, Imm):
             return e
+        p = self._linear(e)
+        if p is not None and e.dtype == INT64:
+            return normal(e, p)
         found = self._exprs.get(id(e))
         if found is None:
             # the key's object is kept, so that its id stays its own
@@ -67,6 +88,9 @@ class Rewriter:
 
     def poly(self, e: PrimExpr) -> Poly:
         """The normal form of an int64 expression."""
+        p = self._linear(e)
+        if p is not None:
+            return p
         found = self._polys.get(id(e))
         if found is None:
             self._polys[id(e)] = found = (e, self._poly(e))

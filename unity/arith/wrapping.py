@@ -27,7 +27,7 @@ from unity.ir.prim_expr import (
     Select,
     SizeVar,
 )
-from unity.ir.visit import walk_prim
+from unity.ir.visit import variables, walk_prim
 
 LIMIT = 1 << 63
 """Int64 holds ``-LIMIT <= value < LIMIT``."""
@@ -62,7 +62,14 @@ def wraps(e: PrimExpr, data: Mapping[PrimVar, int] = _NO_DATA) -> bool:
 
 def data_bits(e: PrimExpr, data: Mapping[PrimVar, int] = _NO_DATA) -> int:
     """How many bits the data in an integer may take: none in index arithmetic."""
-    return max(_ends(e, data))
+    if data and not data.keys().isdisjoint(variables(e)):
+        return max(_ends(e, data))
+    try:
+        return e.bits
+    except AttributeError:
+        found = max(_ends(e, _NO_DATA))
+        object.__setattr__(e, "bits", found)
+        return found
 
 
 def product_bits(factors: int, coefficient: int) -> int:

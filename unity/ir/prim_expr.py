@@ -32,7 +32,18 @@ class _Operators:
 
     _hash: int
     leaves: Leaves  # as `unity.ir.leaves.leaves` gives them
-    __slots__ = ("_hash", "leaves")  # found once: expressions are deep, and asked again and again
+    linear: dict[tuple[PrimExpr, ...], int] | None  # as `unity.arith.linear` has it
+    normal: PrimExpr  # likewise
+    bits: int  # as `unity.arith.wrapping.data_bits` finds them, nothing being known of variables
+    order: str  # as `unity.arith.polynomial.key` gives it
+    __slots__ = (
+        "_hash",
+        "bits",
+        "leaves",
+        "linear",
+        "normal",
+        "order",
+    )  # found once: they are deep, and asked for often
 
     def __add__(self, other: Operand) -> Binary:
         return Binary("add", *_both(self, other))
@@ -96,15 +107,8 @@ def _kept(node: _Operators, content: tuple[object, ...]) -> int:
     return found
 
 
-class _Numbered(_Operators):
-    """What is told from others of its name by who was asked for first."""
-
-    serial: int
-    __slots__ = ("serial",)  # given when it is asked for, by `unity.arith.polynomial.key`
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class PrimVar(_Numbered):
+class PrimVar(_Operators):
     """A loop variable, block axis, let-bound value or scalar parameter. Equal by identity."""
 
     name: str
