@@ -186,6 +186,7 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
     # Winograd's transforms would lose too much of a narrow float.
     narrow = NARROW[precision]
     found = found.without(ConvertWinograd, PackWeights, MergeConvolutions)
+    found = found.replace(FoldQuantization, FoldQuantization(narrow=False))
     found = found.replace(Resolve, Resolve(policy_of(backend.resolve), forms=False))
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(
         LegalizeOps,

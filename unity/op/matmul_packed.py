@@ -61,9 +61,18 @@ def matrix(packed: Array, columns: int, chunks: int = 1) -> Array:
     return joined[..., :columns]
 
 
+def _is_mixed(x: TensorType, weight: TensorType) -> bool:
+    """Whether floats of 32 bits or more are multiplied by integers of 8."""
+    if x.dtype is None or weight.dtype is None:
+        return False
+    return (
+        x.dtype.is_float and x.dtype.bits >= 32 and weight.dtype.is_int and weight.dtype.bits == 8
+    )
+
+
 def _infer(call: OpCall) -> Type:
     x, weight = tensor(call, 0), tensor(call, 1)
-    operand_dtype = common_dtype(call, (x, weight))
+    operand_dtype = x.dtype if _is_mixed(x, weight) else common_dtype(call, (x, weight))
     given = call.attrs["out_dtype"]
     out_dtype = dtype(given) if isinstance(given, str | DType) else operand_dtype
     columns = call.integer("columns")
@@ -150,8 +159,10 @@ def _samples(seed: int) -> Sequence[Sample]:
         return sample(_PARAMS, arrays, columns=columns, chunks=chunks)
 
     wide = (s.array((m, k), "int8", -128, 127), s.array((2, k, 3), "int8", -128, 127))
+    narrow = (s.array((m, k)), s.array((3, k, 4), "int8", -128, 127))
     return [
         call((m, k), (3, k, 4), 12),
+        sample(_PARAMS, narrow, columns=11),
         call((m, k), (3, k, 4), 9, "float64"),
         call((p, m, k), (2, k, 5), 7),
         call((k,), (2, k, 4), 6, "float16"),
@@ -179,7 +190,7 @@ OPS: tuple[OpDef, ...] = (
         column `n` of the matrix is column ``n % w`` of panel ``n // w``; those from `columns` on
         are not used. With `chunks`, the columns are as many chunks of equal width, and chunk `c`
         has part `c` of each panel: what is said of columns holds within a chunk. Batch axes,
-        dtypes and `out_dtype` as in matmul.
+        dtypes and `out_dtype` as in matmul; a float32 or float64 x takes int8 and uint8, too.
         """,
         compute=_compute,
         pattern="out_fusable",

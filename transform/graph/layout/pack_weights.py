@@ -15,11 +15,13 @@ from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
+from unity.op.registry import int_attr
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
 from .column_chunks import column_chunks
+from .narrow_weights import centred, is_narrow
 
 DEPTH = 4
 """Rows of a matrix from which on a product by it is more than a broadcast."""
@@ -40,7 +42,8 @@ class PackWeights(Pass):
     ``algorithm="unpacked"`` says. Where the target multiplies
     narrow floats in groups of neighbours in depth, a panel holds such groups
     (`matmul_interleaved`). Columns that are only read in chunks, element by element, lie so that a
-    panel has a part of each chunk (`column_chunks.py`).
+    panel has a part of each chunk (`column_chunks.py`). Weights that `FoldQuantization` left as
+    integers of 8 bits are packed as such, and what they are scaled by is multiplied to the sums.
 
     >>> from unity.script import parse, print_module
     >>> import numpy as np
@@ -83,6 +86,12 @@ class _Packer(BodyRewriter):
         match value:
             case Call(Op("matmul"), (x, Constant(data) as weight)) if data.ndim > 1:
                 kind, of = atom_type(x), dtype(data.dtype)
+            case Call(Op("matmul"), (_, Var() as w)) if w in self.values:
+                made = self.values[w]
+                few = isinstance(made, Call) and made.callee == Op("dequantize")
+                if isinstance(made, Call) and few and is_narrow(made):
+                    return self.narrow(value, made) or value
+                return value
             case _:
                 return value
         given = value.attrs["out_dtype"]
@@ -109,6 +118,24 @@ class _Packer(BodyRewriter):
         width = panel_width(columns, lanes, self.target, chunks)
         attrs = attrs.with_(chunks=chunks)
         return Call(Op("matmul_packed"), (x, self.panels(weight, width, chunks)), attrs, value.span)
+
+    def narrow(self, call: Call, made: Call) -> Call | None:
+        """A product by integers, its columns scaled behind it; None for other weights."""
+        weight, scale, zero = made.args
+        assert isinstance(weight, Constant)
+        assert isinstance(scale, Constant)
+        assert isinstance(zero, Constant)
+        whole = centred(weight.data, zero.data, int_attr(made.attrs, "axis"))
+        kind, columns = atom_type(call.args[0]), weight.data.shape[1]
+        if whole is None or not isinstance(kind, TensorType) or kind.dtype != FLOAT32:
+            return None
+        lanes = self.target.vector_bits // FLOAT32.bits
+        width = panel_width(columns, lanes, self.target)
+        packed = derived(weight, panels(whole, width), "packed")
+        attrs = Attrs(columns=columns, out_dtype=None, chunks=1)
+        product = Call(Op("matmul_packed"), (call.args[0], packed), attrs, call.span)
+        sums = self.emit(product, "sums", call.span)
+        return Call(Op("multiply"), (sums, scale), span=call.span)
 
     def panels(self, weight: Constant, width: int, chunks: int) -> Constant:
         """The panels of a constant."""

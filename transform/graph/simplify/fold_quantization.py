@@ -8,16 +8,18 @@ import numpy as np
 
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, dtype
-from unity.ir.graph import Call, Constant, Expr, Op, Var
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import Type
+from unity.machine.target import Target
 from unity.op.quantize import limits
-from unity.op.registry import dtype_attr
+from unity.op.registry import dtype_attr, int_attr
 from unity.op.table import OPS
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
+from ..layout.narrow_products import narrow_products
 from ..rewriter import BodyRewriter
 
 
@@ -30,6 +32,8 @@ class FoldQuantization(Pass):
     them as reals. Where a quantized tensor is only dequantized by the same scale and zero point,
     nothing is stored in few bits: ``clip(round(x / scale), ...) * scale`` is the same to the bit,
     without a conversion there and back, and part of the kernel that computes `x`.
+    Weights of products of few rows stay integers (`narrow_products.py`), which `PackWeights` lays
+    out, with their axes as the product reads them.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -47,22 +51,37 @@ class FoldQuantization(Pass):
         held = R.clip(whole, min=-128.0, max=127.0)
         dequantize = R.multiply(held, 0.5)
         return dequantize
+
+    Attributes:
+        narrow: Whether weights may stay integers.
     """
+
+    narrow: bool = True
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each function by itself."""
-        return map_functions(module, _Folder(module).function)
+        return map_functions(module, _Folder(module, ctx.target if self.narrow else None).function)
 
 
 class _Folder(BodyRewriter):
     """Carries what integers are quantized from, and constants that were dequantized."""
 
-    def __init__(self, module: IRModule) -> None:
+    def __init__(self, module: IRModule, target: Target | None) -> None:
         super().__init__(module)
+        self.target = target
+        self.stay: frozenset[Var] = frozenset()
         self.folded: dict[tuple[int, bytes, bytes, Attrs], Constant] = {}
 
+    def function(self, f: Function) -> Function:
+        self.stay = frozenset() if self.target is None else narrow_products(f, self.target)
+        return super().function(f)
+
     def rewrite(self, var: Var, value: Expr) -> Expr:
+        if var in self.stay:
+            return value
         match value:
+            case Call(Op("permute_dims"), (Var() as x,)) if x in self.stay:
+                return self.turned(value, x)
             case Call(Op("dequantize"), (Constant() as x, Constant() as s, Constant() as z)):
                 return self.constant(value, x, s, z)
             case Call(Op("dequantize"), (Var() as x, Constant(), Constant())):
@@ -74,6 +93,16 @@ class _Folder(BodyRewriter):
                         return value
             case _:
                 return value
+
+    def turned(self, call: Call, x: Var) -> Expr:
+        """A matrix that stays integers, its axes exchanged."""
+        match self.values[x]:
+            case Call(callee, (Constant() as weight, scale, zero), attrs):
+                data = derived(weight, np.ascontiguousarray(weight.data.T), "turned")
+                axis = 1 - int_attr(attrs, "axis") % 2
+                return Call(callee, (data, scale, zero), attrs.with_(axis=axis), call.span)
+            case _:
+                return call
 
     def constant(self, call: Call, x: Constant, scale: Constant, zero: Constant) -> Constant:
         """A constant dequantized, once for all calls."""
