@@ -322,7 +322,6 @@ def test_borders_and_blocks() -> None:
 def test_what_is_not_honoured_is_refused() -> None:
     x = _f(1, 4, 4, 6)
     cases = [
-        (Case("nn.pad", [x, x[0, 0, 0, 0]], x, pad_width=((0, 0),) * 4), "only at run time"),
         (Case("vision.proposal", [x, x, x], x), "is not documented"),
         (Case("random.normal", [x, x, x], x, out_shape=(2,), out_dtype="float32"), "generator"),
         (Case("image.resize2d", [x], x, size=(2, 2), method="cubic", cubic_exclude=1), "exclude"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, always_ge, as_dim, dim
+from unity.frontend.run_time.slicing import long_enough
+from unity.ir.dims import Dim
 from unity.ir.dtype import INT64
-from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
 
@@ -21,21 +21,10 @@ def _top_k(node: Node) -> list[Value]:
     extent = node.shape_of(x)[axis]
     if isinstance(k, int) and (k < 0 or (isinstance(extent, int) and k > extent)):
         raise UnityError(f"k is {k}, the axis has {extent} elements")
-    if not always_ge(extent, k):
-        x = _long_enough(node, x, axis, k)
+    x = long_enough(node, x, axis, k)
     largest = node.int_of("largest", 1) != 0
     pair = node.op("topk", x, k=k, axis=axis, largest=largest, dtype=INT64)
     return [node.field(pair, 0), node.field(pair, 1)]
-
-
-def _long_enough(node: Node, x: Expr, axis: int, k: Dim) -> Expr:
-    """An extent that may be too short is checked at run time."""
-    shape = node.shape_of(x)
-    if not isinstance(k, int):
-        others = node.sized(as_dim(shape[axis] - k), f"{node.label}_beyond_k")
-        return node.assert_shape(x, (*shape[:axis], as_dim(k + others), *shape[axis + 1 :]))
-    name = node.graph.builder.fresh(f"{node.label}_axis_{axis}_sorted").name
-    return node.assert_shape(x, (*shape[:axis], dim(name, min=k), *shape[axis + 1 :]))
 
 
 CONVERTERS: dict[str, Converter] = {"TopK": _top_k}

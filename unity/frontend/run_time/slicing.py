@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.frontend.emission import Emission
-from unity.ir.dims import Dim, as_dim
+from unity.ir.dims import Dim, always_ge, as_dim, dim
 from unity.ir.dtype import FLOAT32, FLOAT64, INT64
 from unity.ir.graph import Constant, Expr
 
@@ -103,3 +103,15 @@ def diagonal(node: Emission, x: Expr, k: Expr, *, upper: bool) -> Expr:
 def scalar(node: Emission, value: Expr) -> Expr:
     """A tensor of one element as a scalar."""
     return value if not node.shape_of(value) else node.op("reshape", value, ())
+
+
+def long_enough(node: Emission, x: Expr, axis: int, least: Dim) -> Expr:
+    """A tensor to be sorted, whose extent is checked at run time if it may be less than so much."""
+    shape = node.shape_of(x)
+    if always_ge(shape[axis], least):
+        return x
+    if not isinstance(least, int):
+        others = node.sized(as_dim(shape[axis] - least), f"{node.label}_beyond")
+        return node.assert_shape(x, (*shape[:axis], as_dim(least + others), *shape[axis + 1 :]))
+    name = node.builder.fresh(f"{node.label}_axis_{axis}_sorted").name
+    return node.assert_shape(x, (*shape[:axis], dim(name, min=least), *shape[axis + 1 :]))

@@ -6,8 +6,9 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.frontend.run_time.slicing import counted, scalar
 from unity.frontend.sizes import sizes_of
-from unity.ir.dims import product
+from unity.ir.dims import Dim, product
 from unity.ir.dtype import INT32, DType
 from unity.ir.graph import Constant, Expr
 
@@ -37,8 +38,10 @@ def _full_like(c: RelayCall) -> Expr:
 
 def _arange(c: RelayCall) -> Expr:
     c.drop("start", "stop", "step")  # the operands say the same
-    start, stop, step = (c.scalar(i, "a bound of a range") for i in range(3))
     kind = c.dtype_or("dtype", c.dtype_of(c.tensor(0)))
+    if any(c.constant(i) is None for i in range(3)):
+        return c.cast(counted(c, *(scalar(c, c.tensor(i)) for i in range(3))), kind)
+    start, stop, step = (c.scalar(i, "a bound of a range") for i in range(3))
     if step == 0:
         raise UnityError("the step is 0")
     count = max(0, int(np.ceil((stop - start) / step)))
@@ -63,7 +66,7 @@ def _one_hot(c: RelayCall) -> Expr:
     return one_hot(c, c.integer("depth"), c.integer("axis"), kind)
 
 
-def one_hot(c: RelayCall, depth: int, axis: int, kind: DType) -> Expr:
+def one_hot(c: RelayCall, depth: Dim, axis: int, kind: DType) -> Expr:
     """The first operand's indices as vectors of off with one on."""
     on, off = c.cast(c.tensor(1), kind), c.cast(c.tensor(2), kind)
     at = c.axis(axis, c.rank() + 1)

@@ -56,8 +56,14 @@ def _batch_matmul(c: RelayCall) -> Expr:
 def _packed_dense(c: RelayCall) -> Expr:
     """A product with a weight in blocks of columns, ``NC8n``: (units / 8, inputs, 8)."""
     x, weight = c.tensor(0), c.tensor(1)
-    c.drop("units", "weight_layout")
-    outer, taken, inner = c.shape_of(weight)
+    c.drop("units")
+    shape = c.shape_of(weight)
+    layout = c.text("weight_layout")
+    if len(shape) != 3:
+        raise UnityError(f"takes a weight of three axes, as NC8n, got {shape}")
+    outer, taken, inner = shape
+    if layout not in ("NC", f"NC{inner}n"):  # NC is the default, whatever the weight is in
+        raise c.gap(f"weight_layout={layout!r} of a weight of the shape {shape}")
     columns = c.op("reshape", c.transposed(weight, (1, 0, 2)), (taken, outer * inner))
     return product(c, x, columns, c.dtype_or("out_dtype", c.dtype_of(x)))
 

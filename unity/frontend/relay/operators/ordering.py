@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
-from unity.ir.dims import product
+from unity.frontend.run_time.slicing import long_enough
+from unity.ir.dims import Dim, product
 from unity.ir.dtype import BOOL, INT32, INT64
 from unity.ir.graph import Constant, Expr, Tuple
+from unity.ir.types import Shape
 
 from .elementwise import as_bool
 
@@ -29,15 +32,15 @@ def _topk(c: RelayCall) -> Expr:
     return topk(c, c.integer("k"))
 
 
-def topk(c: RelayCall, k: int) -> Expr:
+def topk(c: RelayCall, k: Dim) -> Expr:
     """The largest or smallest, sorted; fewer than 1 means all."""
     x, axis = c.tensor(0), c.axis(c.integer("axis"), c.rank())
     extent = c.shape_of(x)[axis]
     kind, largest, which = c.dtype_or("dtype", INT32), not c.flag("is_ascend"), c.text("ret_type")
-    if k < 1 and not isinstance(extent, int):
-        raise c.symbolic_gap("all of an unknown extent, sorted", extent)
-    count = k if k >= 1 or not isinstance(extent, int) else extent
-    both = c.op("topk", x, k=count, axis=axis, largest=largest)
+    count = extent if isinstance(k, int) and k < 1 else k
+    if isinstance(count, int) and isinstance(extent, int) and count > extent:
+        raise UnityError(f"k is {count}, the axis has {extent} elements")
+    both = c.op("topk", long_enough(c, x, axis, count), k=count, axis=axis, largest=largest)
     values, places = c.field(both, 0), c.cast(c.field(both, 1), kind)
     match which:
         case "values":
@@ -160,7 +163,7 @@ def _sparse_to_dense(c: RelayCall) -> Expr:
     return sparse_to_dense(c, c.integers("output_shape"))
 
 
-def sparse_to_dense(c: RelayCall, shape: tuple[int, ...]) -> Expr:
+def sparse_to_dense(c: RelayCall, shape: Shape) -> Expr:
     """Values at coordinates of a tensor of a default elsewhere."""
     indices, values = c.cast(c.tensor(0), INT64), c.tensor(1)
     default = c.tensor(2) if len(c.operands) > 2 else c.number(0, values)

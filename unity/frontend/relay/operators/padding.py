@@ -8,6 +8,7 @@ from math import prod
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.frontend.relay.syntax import AttrValue
+from unity.frontend.run_time.padding import filled
 from unity.ir.dims import Dim
 from unity.ir.graph import Constant, Expr
 
@@ -46,11 +47,13 @@ def padded(
     """A tensor with so many elements before and behind it along each axis."""
     if mode not in ("constant", "edge", "reflect"):
         raise c.gap(f"pad_mode={mode!r}")
-    if value is not None and not isinstance(value, Constant):
-        raise c.gap("a value known only at run time")
     flat = tuple(w for pair in widths for w in pair)
     if min(flat, default=0) < 0:
         raise UnityError(f"pads by less than nothing: {widths}")
+    if value is not None and not isinstance(value, Constant):
+        if mode != "constant":
+            return c.op("nn.pad", x, flat, pad_mode=mode)
+        return filled(c, x, flat, c.cast(c.op("reshape", value, ()), c.dtype_of(x)))
     fill = 0.0 if value is None else float(value.data.reshape(()))
     own: float = fill if c.dtype_of(x).is_float else int(fill)
     return c.op("nn.pad", x, flat, pad_mode=mode, pad_value=own)

@@ -107,11 +107,12 @@ def _in_output_layout(c: RelayCall, found: Expr, rank: int) -> Expr:
 def _global(kind: str) -> Converter:
     def convert(c: RelayCall) -> Expr:
         x, layout = c.tensor(0), c.text("layout")
-        c.only("out_layout", "", layout)
         axes = tuple(i for i, p in enumerate(parts_of(layout)) if p.letter in "DHW")
         if kind == "max":
-            return c.op("max", x, axis=axes, keepdims=True)
-        return mean(c, x, axes, keepdims=True)
+            found = c.op("max", x, axis=axes, keepdims=True)
+        else:
+            found = mean(c, x, axes, keepdims=True)
+        return transform(c, found, layout, c.text("out_layout") or layout)
 
     return convert
 

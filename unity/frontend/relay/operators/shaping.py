@@ -202,7 +202,7 @@ def _tile(c: RelayCall) -> Expr:
     return tiled(c, c.tensor(0), c.integers("reps"))
 
 
-def tiled(c: RelayCall, x: Expr, repeats: Sequence[int]) -> Expr:
+def tiled(c: RelayCall, x: Expr, repeats: Sequence[Dim]) -> Expr:
     """A tensor repeated along its axes, the last of which the last number is for."""
     shape = c.shape_of(x)
     missing = len(repeats) - len(shape)

@@ -6,6 +6,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
+from unity.frontend.run_time.slicing import diagonal
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, INT64
 from unity.ir.graph import Constant, Expr
@@ -13,7 +14,8 @@ from unity.ir.graph import Constant, Expr
 _WHOLE = (1 << 62) - 1
 
 
-def _strided_slice(c: RelayCall) -> Expr:
+def plain_slice(c: RelayCall) -> Expr:
+    """A slice whose bounds are attributes."""
     begin, end = c.integers("begin"), c.integers("end")
     strides = c.optional_integers("strides") or ()
     axes = c.optional_integers("axes")
@@ -198,8 +200,11 @@ def _sequence_mask(c: RelayCall) -> Expr:
 
 
 def _trilu(c: RelayCall) -> Expr:
+    upper = c.flag("upper")
+    if c.constant(1) is None:
+        return diagonal(c, c.tensor(0), c.op("reshape", c.tensor(1), ()), upper=upper)
     k = int(c.scalar(1, "k"))
-    return c.op("triu" if c.flag("upper") else "tril", c.tensor(0), k=k)
+    return c.op("triu" if upper else "tril", c.tensor(0), k=k)
 
 
 def _matrix_set_diag(c: RelayCall) -> Expr:
@@ -225,7 +230,6 @@ def _fifo_buffer(c: RelayCall) -> Expr:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "strided_slice": _strided_slice,
     "strided_set": _strided_set,
     "slice_like": _slice_like,
     "take": _take,

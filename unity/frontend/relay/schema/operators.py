@@ -97,7 +97,8 @@ CropAndResize(data, boxes, box_indices): image.crop_and_resize
 DFT(re_data, im_data): dft
 Debug(program): debug
 DeformableConv2D(data, offset, weight): nn.deformable_conv2d
-Dense(data, weight): nn.contrib_dense_pack nn.dense
+Dense(data, weight): nn.dense
+DensePack(data, weight): nn.contrib_dense_pack
 Dense(data, weight, input_scale, input_zero_point, weight_scale, weight_zero_point): qnn.dense
 DensePack(data, weight, input_scale, input_zero_point, weight_scale, weight_zero_point):
     qnn.contrib_dense_pack
