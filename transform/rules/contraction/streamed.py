@@ -6,8 +6,8 @@ kept in the first cache. Down a narrow strip, each step would begin a row anew, 
 page that nobody fetched ahead.
 
 The sums of a vector of columns are in a register while some rows are added to them, and wait in
-memory between (an accumulating `cache_write`); the first rows begin them, so that there is no pass
-of zeros (`peel`). What all columns of these rows are multiplied by is read once for the strip.
+memory between (an accumulating `cache_write`); of few rows, the first begin them, so that there is
+no pass of zeros (`peel`). What these rows have for all columns is read once for the strip.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ MOST_STEPS = 16
 """The same, at most."""
 STRIP_BYTES = 16 << 10
 """Of the sums of a strip: a third of a first cache."""
+FEW_PASSES = 8
+"""Passes up to which the first begins the sums; a pass of zeros is nothing beside more."""
 LEAST, NARROW = 4, 64
 """Vectors of a strip at least, where threads share the columns; where they are unknown and few."""
 
@@ -202,7 +204,7 @@ def _in_strips(sch: Schedule, found: Streamed, how: Strips, sums: str, result: s
     sch.reorder(*alone, *tasks, *others, row, vector, lane)
     sch.reverse_compute_at(result, strip)
     sch.store_at(sums, 0, strip)
-    begins = not others and depth is not None and depth >= how.steps
+    begins = not others and depth is not None and how.steps <= depth <= FEW_PASSES * how.steps
     if not begins:
         _wide(sch, sch.decompose_reduction(sums, [*others, row][0]).name, layout.lanes)
     rows, several = sch.split(row, [None, how.steps])
