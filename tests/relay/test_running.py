@@ -43,6 +43,7 @@ def test_a_model_of_onnx(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
     assert times.min <= times.median <= times.max
     evaluated = module.time_evaluator("run", dev, number=1, repeat=3)()
     assert len(evaluated.results) == 3
+    assert module.module.time_evaluator("run", dev, number=1)().mean > 0
 
     with caplog.at_level(logging.WARNING, "unity"):
         lib.export_library(str(tmp_path / "net.tar"))
@@ -102,6 +103,11 @@ def test_what_is_missing_or_not_ours_is_told() -> None:
         relay.frontend.from_pytorch(None, [])
     with pytest.raises(UnityError, match="no device 'cuda'"):
         tvm.device("cuda", 0)
+
+
+def test_networks_that_there_are_not() -> None:
+    with pytest.raises(UnityError, match=r"relay.testing.mobilenet is not there"):
+        relay.testing.mobilenet.get_workload()
 
 
 def test_tuners_do_nothing_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -77,6 +77,11 @@ class GraphModule:
         result = code.result
         self._count = len(getattr(result, "fields", (result,)))
 
+    @property
+    def module(self) -> GraphModule:
+        """Itself: ``module.module.time_evaluator("run", dev)``, as scripts write."""
+        return self
+
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """``module["run"]``."""
         found: Callable[..., Any] = getattr(self, name)

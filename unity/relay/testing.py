@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from unity.errors import UnityError
 from unity.ir.dtype import Array
 
 from .analysis import free_vars
 from .expr import Expr, Function, Var, var
 from .module import IRModule
 from .operators import ROOT
+from .places import here
 
 _BLOCKS: Mapping[int, tuple[int, ...]] = {
     18: (2, 2, 2, 2),
@@ -127,3 +129,13 @@ def mlp_workload(
 
 resnet = SimpleNamespace(get_workload=resnet_workload)
 mlp = SimpleNamespace(get_workload=mlp_workload)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise UnityError(
+        f"relay.testing.{name} is not there",
+        here(),
+        "it has resnet and mlp; other networks come by relay.frontend.from_onnx",
+    )

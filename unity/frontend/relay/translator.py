@@ -168,6 +168,14 @@ class Translator:
         return constant
 
     def _param_type(self, param: syntax.Var, builder: GraphBuilder) -> Type:
+        if isinstance(param.type, syntax.AdtType):
+            raise UnityError(
+                f"the parameter {param.name!r} of the entry is of the declared type "
+                f"{param.type.name}",
+                param.span,
+                "inputs are tensors and tuples of them, as how far lists and trees go is followed "
+                "while translating: let main take the elements and build it",
+            )
         if not is_first_order(param.type):
             raise UnityError(
                 f"the parameter {param.name!r} of the entry is declared with no type of tensors",
