@@ -85,11 +85,16 @@ class Site:
         return found
 
     def _is_point(self, found: Range, own: Range, whole: Range) -> bool:
-        """Whether a range is one value of an axis of the block that has all of a dimension."""
+        """Whether a range is one value of an axis of the block that has all of a dimension.
+
+        Of an axis that the predicate keeps in its domain it may be none: what is made for the block
+        has to be kept there as well.
+        """
         if found.extent != imm(1) or own.extent != imm(1):
             return False
-        domains = (a.domain for a in self.block.axes if a.var is own.begin)
-        return any(d == whole for d in domains)
+        kept = set() if self.block.predicate is None else variables(self.block.predicate)
+        axes = [a for a in self.block.axes if a.var is own.begin]
+        return any(a.domain == whole and kept.isdisjoint(variables(a.value)) for a in axes)
 
     def places(self, buffer: Buffer) -> list[tuple[PrimExpr | None, ...]]:
         """For each region of a buffer the indices that no loop moves; None for the others."""

@@ -95,6 +95,16 @@ def test_a_row_goes_down_some_trees_at_once() -> None:
     assert steps == 10  # one for each tree of a block: 100 trees leave no others
 
 
+@pytest.mark.parametrize("rows", ["n", "130"])
+def test_no_row_beyond_the_last_goes_down(rows: str) -> None:
+    """Blocks of 128 rows: the last one has two."""
+    args = ensemble("tree_ensemble", trees=20)
+    module = module_of("tree_ensemble", args, rows)
+    x = np.random.default_rng(2).standard_normal((130, COLUMNS)).astype(np.float32)
+    checked = unity.compile(module, cache=None, check_bounds=True)
+    np.testing.assert_array_equal(checked(x, *args), reference("tree_ensemble", x, args))
+
+
 PLACES_OF_ROWS = """
 @script.prim_func
 def main(
