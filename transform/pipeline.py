@@ -37,6 +37,7 @@ from .graph import (
     Normalize,
     PackWeights,
     PlanMemory,
+    RealProducts,
     SimplifyOps,
     SimplifyParts,
 )
@@ -71,6 +72,7 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
         FoldConstants(),  # shapes and weights become known, which the rules look for
+        RealProducts(),  # whose operands and weights are dequantized next
         FoldQuantization(),  # before the rules, which see reals then
         EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),

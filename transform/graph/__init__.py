@@ -31,6 +31,7 @@ from .simplify.fold_batch_norm import FoldBatchNorm
 from .simplify.fold_quantization import FoldQuantization
 from .simplify.inline_functions import InlineFunctions
 from .simplify.normalize import Normalize
+from .simplify.real_products import RealProducts
 from .simplify.reciprocals import MultiplyByReciprocals
 from .simplify.simplify import SimplifyOps, SimplifyParts
 
@@ -62,6 +63,7 @@ __all__ = [
     "Normalize",
     "PackWeights",
     "PlanMemory",
+    "RealProducts",
     "Rewrite",
     "RewriteRule",
     "SimplifyOps",
