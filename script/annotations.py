@@ -21,6 +21,7 @@ from unity.ir.types import TensorType
 if TYPE_CHECKING:
     from typing import Annotated as bf16  # noqa: N813
     from typing import Annotated as boolean  # noqa: N813
+    from typing import Annotated as f4e2m1  # noqa: N813
     from typing import Annotated as f8e4m3  # noqa: N813
     from typing import Annotated as f8e4m3fnuz  # noqa: N813
     from typing import Annotated as f8e5m2  # noqa: N813
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from typing import Annotated as f16  # noqa: N813
     from typing import Annotated as f32  # noqa: N813
     from typing import Annotated as f64  # noqa: N813
+    from typing import Annotated as i2  # noqa: N813
     from typing import Annotated as i4  # noqa: N813
     from typing import Annotated as i8  # noqa: N813
     from typing import Annotated as i16  # noqa: N813
     from typing import Annotated as i32  # noqa: N813
     from typing import Annotated as i64  # noqa: N813
+    from typing import Annotated as u2  # noqa: N813
     from typing import Annotated as u4  # noqa: N813
     from typing import Annotated as u8  # noqa: N813
     from typing import Annotated as u16  # noqa: N813
@@ -276,11 +279,12 @@ def dim(
 
 
 if not TYPE_CHECKING:
-    bf16, boolean, f8e4m3, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f16, f32, f64 = (
+    bf16, boolean, f4e2m1, f8e4m3, f8e4m3fnuz, f8e5m2, f8e5m2fnuz, f16, f32, f64 = (
         Element(dtype(SHORT_NAMES[short]))
         for short in (
             "bf16",
             "boolean",
+            "f4e2m1",
             "f8e4m3",
             "f8e4m3fnuz",
             "f8e5m2",
@@ -290,8 +294,8 @@ if not TYPE_CHECKING:
             "f64",
         )
     )
-    i4, i8, i16, i32, i64 = (Element(dtype(f"int{bits}")) for bits in (4, 8, 16, 32, 64))
-    u4, u8, u16, u32, u64 = (Element(dtype(f"uint{bits}")) for bits in (4, 8, 16, 32, 64))
+    i2, i4, i8, i16, i32, i64 = (Element(dtype(f"int{bits}")) for bits in (2, 4, 8, 16, 32, 64))
+    u2, u4, u8, u16, u32, u64 = (Element(dtype(f"uint{bits}")) for bits in (2, 4, 8, 16, 32, 64))
 
 __all__ = [
     "Align",
@@ -308,6 +312,7 @@ __all__ = [
     "bf16",
     "boolean",
     "dim",
+    "f4e2m1",
     "f8e4m3",
     "f8e4m3fnuz",
     "f8e5m2",
@@ -315,11 +320,13 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "i2",
     "i4",
     "i8",
     "i16",
     "i32",
     "i64",
+    "u2",
     "u4",
     "u8",
     "u16",

@@ -74,14 +74,15 @@ def int_binary(
 
 
 def in_range(em: Emitter, dtype: DType, value: str) -> str:
-    """A 4-bit integer brought back into range; others as they are."""
+    """An integer of 2 or 4 bits brought back into range; others as they are."""
     if dtype.bits >= 8:
         return value
     t = value_type(dtype)
     if dtype.kind == "uint":
-        return em.pure(f"and {t.text} {value}, {int_text(15, t)}")
-    high = em.pure(f"shl {t.text} {value}, {int_text(4, t)}")
-    return em.pure(f"ashr {t.text} {high}, {int_text(4, t)}")
+        return em.pure(f"and {t.text} {value}, {int_text((1 << dtype.bits) - 1, t)}")
+    above = int_text(8 - dtype.bits, t)
+    high = em.pure(f"shl {t.text} {value}, {above}")
+    return em.pure(f"ashr {t.text} {high}, {above}")
 
 
 def _shift(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool, bits: int) -> str:

@@ -222,5 +222,5 @@ def _encode(em: Emitter, dtype: DType, value: str) -> str:
     if dtype.kind == "bool":
         return em.pure(f"zext {value_type(dtype).text} {value} to {m.text}")
     if dtype.bits < 8:
-        return em.pure(f"and {m.text} {value}, {int_text(15, m)}")
+        return em.pure(f"and {m.text} {value}, {int_text((1 << dtype.bits) - 1, m)}")
     return value

@@ -25,6 +25,8 @@ class _Format:
         bias: Of the exponent.
         infinite: The exponent of all ones means infinity and NaN.
         unsigned_zero: There is no negative zero; its code is the one NaN.
+        finite: There is neither infinity nor NaN: what is too big becomes the largest number, and
+            NaN a zero of the other sign (as in ml_dtypes).
     """
 
     exponent: int
@@ -32,6 +34,7 @@ class _Format:
     bias: int
     infinite: bool
     unsigned_zero: bool = False
+    finite: bool = False
 
     @property
     def bits(self) -> int:
@@ -46,6 +49,8 @@ class _Format:
     @property
     def nan(self) -> int:
         """The code of a NaN."""
+        if self.finite:
+            return 0
         if self.unsigned_zero:
             return self.sign
         if self.infinite:
@@ -55,7 +60,7 @@ class _Format:
     @property
     def overflow(self) -> int:
         """The least code, of a magnitude, that is too big to be finite."""
-        if self.unsigned_zero:
+        if self.unsigned_zero or self.finite:
             return self.sign
         if self.infinite:
             return ((1 << self.exponent) - 1) << self.mantissa
@@ -64,6 +69,8 @@ class _Format:
     @property
     def too_big(self) -> int:
         """The code that overflow gives."""
+        if self.finite:
+            return self.sign - 1
         return self.overflow if self.infinite else self.nan
 
 
@@ -73,6 +80,7 @@ _FORMATS: dict[str, _Format] = {
     "float8_e4m3fnuz": _Format(4, 3, 8, infinite=False, unsigned_zero=True),
     "float8_e5m2": _Format(5, 2, 15, infinite=True),
     "float8_e5m2fnuz": _Format(5, 2, 16, infinite=False, unsigned_zero=True),
+    "float4_e2m1fn": _Format(2, 1, 1, infinite=False, finite=True),
 }
 
 
@@ -105,6 +113,9 @@ def _widen(em: Emitter, f: _Format, raw: str, word: Ty, wide: Ty) -> str:
     bits = em.pure(f"bitcast {wide.text} {value} to {word.text}")
     sign = em.pure(f"and {word.text} {raw}, {int_text(f.sign, word)}")
     sign = em.pure(f"shl {word.text} {sign}, {int_text(32 - f.bits, word)}")
+    if f.finite:
+        bits = em.pure(f"or {word.text} {bits}, {sign}")
+        return em.pure(f"bitcast {word.text} {bits} to {wide.text}")
     if f.unsigned_zero:
         special = em.pure(f"icmp eq {word.text} {raw}, {int_text(f.sign, word)}")
         rest = int_text(0x7FC00000, word)
@@ -205,6 +216,9 @@ def _narrow(em: Emitter, f: _Format, raw: str, word: Ty, wide: Ty) -> str:
     code = em.pure(f"select {mask} {nan}, {w} {number(f.nan)}, {w} {code}")
     sign = em.pure(f"lshr {w} {raw}, {number(32 - f.bits)}")
     sign = em.pure(f"and {w} {sign}, {number(f.sign)}")
+    if f.finite:
+        turned = em.pure(f"xor {w} {sign}, {number(f.sign)}")
+        sign = em.pure(f"select {mask} {nan}, {w} {turned}, {w} {sign}")
     signed = em.pure(f"or {w} {code}, {sign}")
     if not f.unsigned_zero:
         return signed

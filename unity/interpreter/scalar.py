@@ -41,7 +41,7 @@ def hold(value: Held, dtype: DType) -> Held:
             return bool(value)
         case "int" | "uint" | "handle":
             return int(value)
-        case "float" | "bfloat" | "float8":
+        case "float" | "bfloat" | "float8" | "float4":
             return dtype.numpy.type(value)
 
 
@@ -52,7 +52,7 @@ def holder(dtype: DType) -> UnaryFn:
             return bool
         case "int" | "uint" | "handle":
             return int
-        case "float" | "bfloat" | "float8":
+        case "float" | "bfloat" | "float8" | "float4":
             return lambda value: value
 
 

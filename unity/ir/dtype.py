@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from unity.errors import UnityError
 
-Kind: TypeAlias = Literal["float", "bfloat", "float8", "int", "uint", "bool", "handle"]
+Kind: TypeAlias = Literal["float", "bfloat", "float8", "float4", "int", "uint", "bool", "handle"]
 Array: TypeAlias = npt.NDArray[np.generic]
 
 
@@ -37,13 +37,13 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Bytes one element takes in memory (sub-byte integers take one)."""
+        """Bytes one element takes in memory (what is narrower takes one)."""
         return max(1, self.bits // 8)
 
     @property
     def is_float(self) -> bool:
         """Whether values are real numbers."""
-        return self.kind in ("float", "bfloat", "float8")
+        return self.kind in ("float", "bfloat", "float8", "float4")
 
     @property
     def is_int(self) -> bool:
@@ -85,11 +85,14 @@ _ROWS: dict[str, _Row] = {
     "float8_e4m3fnuz": _Row("float8", 8, np.dtype(ml_dtypes.float8_e4m3fnuz)),
     "float8_e5m2": _Row("float8", 8, np.dtype(ml_dtypes.float8_e5m2)),
     "float8_e5m2fnuz": _Row("float8", 8, np.dtype(ml_dtypes.float8_e5m2fnuz)),
+    "float4_e2m1fn": _Row("float4", 4, np.dtype(ml_dtypes.float4_e2m1fn)),
+    "int2": _Row("int", 2, np.dtype(ml_dtypes.int2)),
     "int4": _Row("int", 4, np.dtype(ml_dtypes.int4)),
     "int8": _Row("int", 8, np.dtype(np.int8)),
     "int16": _Row("int", 16, np.dtype(np.int16)),
     "int32": _Row("int", 32, np.dtype(np.int32)),
     "int64": _Row("int", 64, np.dtype(np.int64)),
+    "uint2": _Row("uint", 2, np.dtype(ml_dtypes.uint2)),
     "uint4": _Row("uint", 4, np.dtype(ml_dtypes.uint4)),
     "uint8": _Row("uint", 8, np.dtype(np.uint8)),
     "uint16": _Row("uint", 16, np.dtype(np.uint16)),
@@ -112,11 +115,14 @@ SHORT_NAMES: dict[str, str] = {
     "f8e4m3fnuz": "float8_e4m3fnuz",
     "f8e5m2": "float8_e5m2",
     "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f4e2m1": "float4_e2m1fn",
+    "i2": "int2",
     "i4": "int4",
     "i8": "int8",
     "i16": "int16",
     "i32": "int32",
     "i64": "int64",
+    "u2": "uint2",
     "u4": "uint4",
     "u8": "uint8",
     "u16": "uint16",

@@ -435,7 +435,12 @@ def likely(condition: PrimExpr) -> PrimExpr:
     return intrinsic("likely", condition)
 
 
-_LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0}
+_LARGEST = {
+    "float8_e4m3fn": 448.0,
+    "float8_e4m3fnuz": 240.0,
+    "float8_e5m2fnuz": 57344.0,
+    "float4_e2m1fn": 6.0,
+}
 """The greatest finite value of the float types that have no infinity."""
 
 

@@ -145,7 +145,8 @@ def _of_ints(em: Emitter, name: str, dtype: DType, t: Ty, args: list[str]) -> st
             high = em.intrinsic("smin", t, args[0], int_text(1, t))
             return em.intrinsic("smax", t, high, int_text(-1, t))
         case "popcount":
-            value = (x.like(15) & x).call("ctpop").text if dtype.bits < 8 else x.call("ctpop").text
+            own = x.like((1 << dtype.bits) - 1) & x if dtype.bits < 8 else x
+            value = own.call("ctpop").text
         case "pow":
             value = power.int_power(em, t, signed, args[0], args[1])
         case _:

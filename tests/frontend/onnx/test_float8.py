@@ -52,3 +52,29 @@ def test_what_is_out_of_range_saturates_if_so_wanted(source: str, saturate: int)
         np.testing.assert_array_equal(
             found.astype(np.float32), expected.astype(np.float32), err_msg=name.name
         )
+
+
+FEW_BITS = {23: "float4e2m1", 25: "uint2", 26: "int2"}
+
+
+@pytest.mark.parametrize("source", ["float", "float16", "int8"])
+def test_numbers_of_two_and_four_bits(source: str) -> None:
+    results = ", ".join(f"{k}[n] a{c}, {source}[n] b{c}" for c, k in FEW_BITS.items())
+    steps = " ".join(f"a{c} = Cast<to={c}>(x) b{c} = CastLike(a{c}, x)" for c in FEW_BITS)
+    proto = model(f"g ({source}[n] x) => ({results}) {{ {steps} }}", 25)
+    x = np.asarray([-2, -1, 0, 1], np.float32)
+    if source != "int8":
+        x = np.concatenate([x, np.asarray([0.25, 0.75, 1.25, -5, 2.5, 100, -7, 5.1], np.float32)])
+    x = x.astype({"float": np.float32}.get(source, source))
+    module = from_onnx(proto)
+    check(module)
+    wanted = ReferenceEvaluator(proto).run(None, {"x": x})
+    for got in (interpret(module, "main", [x]), unity.compile(module)(x)):
+        assert isinstance(got, tuple)
+        for info, found, expected in zip(proto.graph.output, got, wanted, strict=True):
+            assert isinstance(found, np.ndarray)
+            assert isinstance(expected, np.ndarray)
+            few = slice(0, 4) if "float4" not in FEW_BITS[int(info.name[1:])] else slice(None)
+            np.testing.assert_array_equal(
+                found.astype(np.float32)[few], expected.astype(np.float32)[few], info.name
+            )

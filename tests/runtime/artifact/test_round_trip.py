@@ -166,8 +166,10 @@ def test_constants_of_all_dtypes(tmp_path: Path) -> None:
     kinds = [
         np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8, np.bool_,
         ml_dtypes.bfloat16, ml_dtypes.int4, ml_dtypes.float8_e4m3fn,
+        ml_dtypes.int2, ml_dtypes.uint2, ml_dtypes.float4_e2m1fn,
     ]  # fmt: skip
     names = ["f16", "f32", "f64", "i8", "i32", "i64", "u8", "boolean", "bf16", "i4", "f8e4m3"]
+    names += ["i2", "u2", "f4e2m1"]
     shapes = [(2, 3), (), (0, 3)]
     rng = np.random.default_rng(0)
     data = {

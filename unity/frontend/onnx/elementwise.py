@@ -64,7 +64,7 @@ def _cast_value(node: Node, target: DType) -> Value:
     if isinstance(value, Sizes) and value.constant() is None and target in _OF_SIZES:
         return Sizes(value.dims, target)
     x = node.tensor(0)
-    if target.kind == "float8":
+    if target.kind in ("float8", "float4"):
         return to_float8(node, x, target, saturate)
     return node.cast(x, target)
 
@@ -73,9 +73,9 @@ def to_float8(node: Node, x: Expr, target: DType, saturate: bool) -> Expr:
     """A cast in which what is too large becomes the largest finite number, if so wanted."""
     if node.dtype_of(x) == target:
         return x
-    if not node.dtype_of(x).is_float or node.dtype_of(x).kind == "float8":
+    if not node.dtype_of(x).is_float or node.dtype_of(x).kind in ("float8", "float4"):
         x = node.cast(x, FLOAT32)
-    if saturate:
+    if saturate and target.kind == "float8":  # all others saturate by themselves
         every = np.arange(128, dtype=np.uint8).view(target.numpy).astype(np.float32)
         most = float(every[np.isfinite(every)].max())
         x = node.op("clip", x, min=-most, max=most)

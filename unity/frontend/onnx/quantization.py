@@ -66,7 +66,7 @@ def _dequantize(node: Node) -> Value:
     target = dtype_of(code, "the attribute 'output_dtype'") if code else kind
     if not kind.is_float or not target.is_float:
         raise node.gap(f"a scale of {kind}, or a result of {target}")
-    if not narrow.is_int and narrow.kind != "float8":
+    if not narrow.is_int and narrow.kind not in ("float8", "float4"):
         raise node.gap(f"elements of {narrow}")
     if narrow.is_int and narrow.bits <= INT32.bits and (along := _along_axis(node, x, narrow)):
         axis, scale, zero = along
@@ -96,9 +96,9 @@ def _quantize(node: Node) -> Value:
     zero = _along(node, node.tensor(2), x) if node.has(2) else None
     factor = node.cast(_along(node, scale, x), FLOAT32)
     found = node.op("divide", node.cast(x, FLOAT32), factor)
-    if target.kind == "float8":
+    if target.kind in ("float8", "float4"):
         return to_float8(node, found, target, saturate)
-    if not whole:
+    if not target.is_int or target.bits not in (2, 4, 8, 16):
         raise node.gap(f"elements of {target}")
     return _rounded(node, found, zero, target)
 

@@ -28,11 +28,14 @@ DTYPES: dict[int, str] = {
     onnx.TensorProto.FLOAT8E4M3FNUZ: "float8_e4m3fnuz",
     onnx.TensorProto.FLOAT8E5M2: "float8_e5m2",
     onnx.TensorProto.FLOAT8E5M2FNUZ: "float8_e5m2fnuz",
+    onnx.TensorProto.FLOAT4E2M1: "float4_e2m1fn",
+    onnx.TensorProto.INT2: "int2",
     onnx.TensorProto.INT4: "int4",
     onnx.TensorProto.INT8: "int8",
     onnx.TensorProto.INT16: "int16",
     onnx.TensorProto.INT32: "int32",
     onnx.TensorProto.INT64: "int64",
+    onnx.TensorProto.UINT2: "uint2",
     onnx.TensorProto.UINT4: "uint4",
     onnx.TensorProto.UINT8: "uint8",
     onnx.TensorProto.UINT16: "uint16",
@@ -123,6 +126,6 @@ def _typed(tensor: onnx.TensorProto, name: str, kind: DType, shape: tuple[int, .
     """The array of a tensor whose elements stand in a field of their type."""
     found = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
     count = prod(shape)
-    if found != (-(-count // 2) if kind.bits == 4 else count):
+    if found != (-(-count * kind.bits // 8) if kind.bits < 8 else count):
         raise UnityError(f"{name} declares the shape {shape}, but holds {found} elements")
     return np.asarray(numpy_helper.to_array(tensor)).reshape(shape)
