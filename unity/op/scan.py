@@ -1,4 +1,4 @@
-"""Running sums."""
+"""Running sums and products."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def _infer(call: OpCall) -> Type:
     return TensorType(x.shape, kind)
 
 
-def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+def _compute(
+    args: Sequence[ComputeArg], attrs: Attrs, result: Type, *, products: bool = False
+) -> te.Tensor:
     (x,) = args
     assert isinstance(x, te.Tensor)
     dims, out = known(result)
@@ -78,14 +80,16 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         def value(offset: int) -> PrimExpr:
             return te.cast(te.cast(Load(source, at(offset)), out), wide)
 
-        first = imm(0, wide) if exclusive else value(0)
-        more = Load(target, at(-1)) + value(-1 if exclusive else 0)
+        first = imm(int(products), wide) if exclusive else value(0)
+        before, own = Load(target, at(-1)), value(-1 if exclusive else 0)
+        more = before * own if products else before + own
         started = te.min_(extent, imm(1))
         begin = For(step, imm(0), started, rows.beside(Store(target, at(0), first)))
         others = For(step, started, extent - started, rows.beside(Store(target, at(0), more)))
         return rows.each(Seq((begin, others)))
 
-    (total,) = te.extern([(dims, wide)], [x], body, "cumsum")
+    name = "cumprod" if products else "cumsum"
+    (total,) = te.extern([(dims, wide)], [x], body, name)
     return narrowed(total, out)
 
 
@@ -132,7 +136,15 @@ class _Rows:
         return nest
 
 
-def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+def _compute_products(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    return _compute(args, attrs, result, products=True)
+
+
+def _refer_products(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    return _reference(args, attrs, products=True)
+
+
+def _reference(args: Sequence[RefArg], attrs: Attrs, *, products: bool = False) -> Array:
     (x,) = args
     assert isinstance(x, np.ndarray)
     out = _dtype(attrs, dtype(x.dtype))
@@ -141,9 +153,13 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     wide = values.astype(out.numpy).astype(np.float64 if out.is_float else out.numpy)
     if attrs["reverse"] is True:
         wide = np.flip(wide, along)
-    total = np.cumsum(wide, axis=along, dtype=wide.dtype)
+    rule = np.multiply if products else np.add
+    total = np.asarray(rule.accumulate(wide, axis=along, dtype=wide.dtype))
     if attrs["exclusive"] is True:
-        total = np.asarray(np.subtract(total, wide))
+        total = np.roll(total, 1, along)
+        first = [slice(None)] * total.ndim
+        first[along] = slice(0, 1)
+        total[tuple(first)] = int(products)
     if attrs["reverse"] is True:
         total = np.flip(total, along)
     return total.astype(out.numpy)
@@ -177,6 +193,20 @@ OPS: tuple[OpDef, ...] = (
         `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
         """,
         compute=_compute,
+        pattern="opaque",
+        samples=_samples,
+    ),
+    OpDef(
+        "cumprod",
+        _PARAMS,
+        _infer,
+        _refer_products,
+        """Running products along `axis`; of the flattened tensor by default (R.cumprod, CumProd).
+
+        `exclusive` leaves each element itself out, `reverse` runs from the end. The dtype is
+        `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
+        """,
+        compute=_compute_products,
         pattern="opaque",
         samples=_samples,
     ),

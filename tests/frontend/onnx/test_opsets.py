@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -133,8 +135,52 @@ def test_a_node_means_what_its_opset_says(opset: int, body: str, weights: dict[s
 
 
 def test_opsets_out_of_range_are_unsupported() -> None:
-    for opset in (6, 99):
+    for opset in (0, 99):
         proto = model("g (float[n] x) => (float[n] y) { y = Relu(x) }")
         proto.opset_import[0].version = opset
         with pytest.raises(UnsupportedError, match=f"opset {opset}; Unity reads 7 to"):
             from_onnx(proto)
+
+
+def early(graph: str, opset: int, weights: dict[str, Array] | None = None) -> onnx.ModelProto:
+    """A model of an early operator set, whose initializers are inputs, too."""
+    found = model(graph, opset, weights)
+    for tensor in found.graph.initializer:
+        found.graph.input.append(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        )
+    return found
+
+
+def test_early_opsets_are_converted() -> None:
+    graph = """
+        g (float[2, 3, 3] x) => (float[2, 3, 3] y) {
+            a = Add<broadcast=1>(x, w)
+            y = PRelu(a, s)
+        }"""
+    w, s = np.asarray([1, -2, 3], np.float32), np.asarray([0.1, 0.2, 0.3], np.float32)
+    module = from_onnx(early(graph, 6, {"w": w, "s": s}))
+    check(module)
+    x = np.random.default_rng(0).standard_normal((2, 3, 3)).astype(np.float32)
+    a = x + w
+    found = interpret(module, "main", [x])
+    assert isinstance(found, np.ndarray)
+    assert_close(found, np.where(a < 0, a * s[:, None], a))
+
+
+def test_large_weights_of_early_opsets_are_kept(tmp_path: Path) -> None:
+    w = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+    of = early("g (float[2, 64] x) => (float[2, 64] y) { y = MatMul(x, w) }", 6, {"w": w})
+    path = tmp_path / "early.onnx"
+    onnx.save(of, path)
+    x = np.ones((2, 64), np.float32)
+    for source in (path, path.read_bytes(), of):
+        found = interpret(from_onnx(source), "main", [x])
+        assert isinstance(found, np.ndarray)
+        assert_close(found, x @ w)
+
+
+def test_what_can_t_be_converted_is_said() -> None:
+    graph = "g (float[n] x) => (float[n] y) { y = Upsample<height_scale=2.0, width_scale=2.0>(x) }"
+    with pytest.raises(UnsupportedError, match=r"opset 1.*can't"):
+        from_onnx(model(graph, 1))

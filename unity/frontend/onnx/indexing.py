@@ -286,18 +286,20 @@ def _reverse_sequence(node: Node) -> Value:
     return node.op("gather_elements", x, node.op("broadcast_to", places, shape), axis=over)
 
 
-def _cumsum(node: Node) -> Value:
+def _running(node: Node) -> Value:
+    name = _RUNNING[node.proto.op_type]
     exclusive, reverse = bool(node.int_of("exclusive", 0)), bool(node.int_of("reverse", 0))
     x = node.tensor(0)
     if not node.is_known(1):
         axis = Ints(node, scalar(node, node.run_time(1).value))
-        found = node.op(
-            "cumsum", between(node, x, axis), axis=1, exclusive=exclusive, reverse=reverse
-        )
+        apart = between(node, x, axis)
+        found = node.op(name, apart, axis=1, exclusive=exclusive, reverse=reverse)
         return reshaped(node, found, node.shape_of(x), copies=False)
     over = node.axis(node.ints(1, "the axis")[0], node.rank(0))
-    return node.op("cumsum", x, axis=over, exclusive=exclusive, reverse=reverse)
+    return node.op(name, x, axis=over, exclusive=exclusive, reverse=reverse)
 
+
+_RUNNING = {"CumSum": "cumsum", "CumProd": "cumprod"}
 
 CONVERTERS: dict[str, Converter] = {
     "Gather": _gather,
@@ -311,5 +313,5 @@ CONVERTERS: dict[str, Converter] = {
     "Compress": _compress,
     "NonZero": _non_zero,
     "ReverseSequence": _reverse_sequence,
-    "CumSum": _cumsum,
+    **dict.fromkeys(_RUNNING, _running),
 }

@@ -10,12 +10,16 @@ import onnx
 from unity.errors import UnityError, UnsupportedError
 from unity.ir.mapped import MappedFile
 
+from .early import converted
 from .functions import with_functions_written_out
 from .graphs import describe, subgraphs
 from .outline import outlined
 from .storage import Storage, contents
 
 OLDEST_OPSET = 7
+"""Older ones are converted by the package onnx first."""
+CONVERTED = 9
+"""To what."""
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
@@ -54,6 +58,7 @@ def load_model(source: str | Path | bytes | onnx.ModelProto) -> Model:
         raise UnityError(f"{name} holds no graph", hint="the file may be empty or cut short")
     if proto.functions:
         proto = with_functions_written_out(proto, name)
+    proto = _modern(proto, name)
     opsets = _opsets(proto, name)
     check_names(proto.graph, frozenset(), name)
     return Model(proto, storage, opsets, name)
@@ -93,6 +98,14 @@ def _decode(data: bytes | MappedFile, name: str) -> onnx.ModelProto:
     return proto
 
 
+def _modern(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """A model of an operator set before the oldest that is read, converted to one that is."""
+    version = next((o.version for o in proto.opset_import if o.domain in DEFAULT_DOMAINS), 0)
+    if not 0 < version < OLDEST_OPSET:
+        return proto
+    return converted(proto, version, CONVERTED, name)
+
+
 def _opsets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
     opsets = {
         ("" if o.domain in DEFAULT_DOMAINS else o.domain): o.version for o in proto.opset_import
@@ -104,7 +117,7 @@ def _opsets(proto: onnx.ModelProto, name: str) -> dict[str, int]:
     if not OLDEST_OPSET <= version <= newest:
         raise UnsupportedError(
             f"{name} uses opset {version}; Unity reads {OLDEST_OPSET} to {newest}",
-            hint="convert it with onnx.version_converter",
+            hint="the package onnx may be older than the model",
         )
     return opsets
 

@@ -30,6 +30,8 @@ from . import (
 from .load import DEFAULT_DOMAINS
 from .ml import table as ml
 from .node import Converter
+from .signal import windows
+from .training import optimizers
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
     activations.CONVERTERS,
@@ -55,6 +57,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     sampling.CONVERTERS,
     shaping.CONVERTERS,
     sorting.CONVERTERS,
+    windows.CONVERTERS,
 )
 CONVERTERS: dict[str, Converter] = {
     name: converter for family in FAMILIES for name, converter in family.items()
@@ -65,4 +68,6 @@ def converter_of(domain: str, op_type: str) -> Converter | None:
     """What converts an operator's nodes; None if nothing does."""
     if domain == ml.DOMAIN:
         return ml.CONVERTERS.get(op_type)
+    if domain == optimizers.DOMAIN:
+        return optimizers.CONVERTERS.get(op_type)
     return CONVERTERS.get(op_type) if domain in DEFAULT_DOMAINS else None

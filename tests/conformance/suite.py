@@ -1,8 +1,9 @@
-"""``python -m tests.conformance.onnx_node``: ONNX's own node tests, imported and run.
+"""ONNX's own backend tests, imported and run: its node tests, and models that it stores.
 
 The onnx package generates one small model for each behaviour of each operator, with inputs and
-outputs. Each is imported, verified, and run by the interpreter. The result goes to
-``onnx_node.json``; `test_onnx_node` holds what passed there as a floor.
+outputs, and brings models with it, many of old operator sets. Each is imported, verified, and run
+by the interpreter. `python -m tests.conformance` writes the result to ``onnx_backend.json``;
+`test_onnx_backend` holds what passed there as a floor.
 
 Inputs are given when the model runs, none is fixed before. Where onnxruntime computes otherwise
 than these tests want, and Unity as onnxruntime does, the case counts as ``other``.
@@ -10,10 +11,7 @@ than these tests want, and Unity as onnxruntime does, the case counts as ``other
 
 from __future__ import annotations
 
-import json
-import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +41,9 @@ OTHER = {
     "test_resize_downsample_scales_linear_align_corners": _WHOLE_EXTENTS,
 }
 """Cases whose results differ by choice."""
-RESULTS = Path(__file__).with_name("onnx_node.json")
+RESULTS = Path(__file__).with_name("onnx_backend.json")
+STORED = ("simple", "pytorch-converted", "pytorch-operator")
+"""The kinds of models that the onnx package brings with it, small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,37 @@ def node_cases() -> dict[str, Case]:
             case.name, case.model, inputs, outputs, case.rtol, max(case.atol, 1e-6)
         )
     return cases
+
+
+def stored_cases() -> dict[str, Case]:
+    """The models that the onnx package stores, by their kind and name."""
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data"
+    cases: dict[str, Case] = {}
+    for kind in STORED:
+        for place in sorted((folder / kind).iterdir()):
+            if not (place / "model.onnx").exists():
+                continue
+            model = onnx.load(place / "model.onnx")
+            data = place / "test_data_set_0"
+            inputs = tuple(_read(i, data, "input", k) for k, i in enumerate(model.graph.input))
+            inputs = inputs[: len(list(data.glob("input_*.pb")))]
+            outputs = tuple(_read(o, data, "output", k) for k, o in enumerate(model.graph.output))
+            name = f"{kind}/{place.name}"
+            cases[name] = Case(name, model, inputs, outputs, 1e-3, 1e-5)
+    return cases
+
+
+def every_case() -> dict[str, Case]:
+    """All cases by name."""
+    return {**node_cases(), **stored_cases()}
+
+
+def _read(info: onnx.ValueInfoProto, folder: Path, what: str, index: int) -> object:
+    """A stored value: an array, or nothing that we have if it is a sequence or is not there."""
+    path = folder / f"{what}_{index}.pb"
+    if not path.exists() or not info.type.HasField("tensor_type"):
+        return None
+    return onnx.numpy_helper.to_array(onnx.load_tensor(path))
 
 
 def _as_array(value: object) -> object:
@@ -143,23 +174,3 @@ def _difference(case: Case, got: Array, expected: Array) -> str:
     if not np.allclose(a, b, rtol, atol, equal_nan=True):
         return f"differs by {np.nanmax(np.abs(a - b))}"
     return ""
-
-
-def main() -> None:
-    """Run all and store the result; with ``--compiled`` compile them instead and store nothing."""
-    compiled = "--compiled" in sys.argv
-    found: dict[str, list[str]] = {"passed": [], "other": [], "failed": [], "unsupported": []}
-    reasons: Counter[str] = Counter()
-    for name, case in sorted(node_cases().items()):
-        status, why = status_of(case, by_compiler if compiled else by_interpreter)
-        found[status].append(name)
-        if status == "failed" or "-v" in sys.argv:
-            print(f"{status} {name}: {why[:300]}")
-        reasons[status] += 1
-    if not compiled:
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-    print(", ".join(f"{count} {status}" for status, count in reasons.items()))
-
-
-if __name__ == "__main__":
-    main()

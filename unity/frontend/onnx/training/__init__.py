@@ -1,0 +1,1 @@
+"""The domain ai.onnx.preview.training: steps of optimizers."""
