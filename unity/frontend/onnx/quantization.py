@@ -40,7 +40,8 @@ def _along_axis(node: Node, x: Expr, narrow: DType) -> tuple[int, Expr, Expr] | 
     zero = _of_axis(node, node.tensor(2)) if node.has(2) else none
     alone = all(node.shape_of(p) == () for p in (scale, zero))
     # The axis is ignored where there is one scale, whatever it is.
-    return -1 if alone else node.axis(node.int_of("axis", 1), rank), scale, zero
+    given = node.int_of("axis", 1)
+    return -1 if alone else node.axis(given, rank), scale, zero
 
 
 def _of_axis(node: Node, value: Expr) -> Expr:
@@ -88,7 +89,7 @@ def _quantize(node: Node) -> Value:
     if node.has(2):
         target = node.dtype_of(node.tensor(2))
     saturate = bool(node.int_of("saturate", 1))  # only matters to float8
-    whole = target.is_int and target.bits in (4, 8, 16)
+    whole = target.is_int and target.bits in (2, 4, 8, 16)
     if whole and (along := _along_axis(node, x, target)):
         axis, scale, point = along
         wide = node.cast(x, FLOAT32)
@@ -98,7 +99,7 @@ def _quantize(node: Node) -> Value:
     found = node.op("divide", node.cast(x, FLOAT32), factor)
     if target.kind in ("float8", "float4"):
         return to_float8(node, found, target, saturate)
-    if not target.is_int or target.bits not in (2, 4, 8, 16):
+    if not whole:
         raise node.gap(f"elements of {target}")
     return _rounded(node, found, zero, target)
 

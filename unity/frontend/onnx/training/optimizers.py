@@ -35,7 +35,7 @@ def _optimizer(states: int, step: Step) -> Converter:
 
 
 def _times(node: Node, x: Expr, factor: Expr | float) -> Expr:
-    if isinstance(factor, float):
+    if isinstance(factor, float | int):
         return node.op("multiply", x, node.number(factor, x))
     return node.op("multiply", x, node.cast(factor, node.dtype_of(x)))
 
