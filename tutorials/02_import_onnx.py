@@ -1,7 +1,8 @@
 """Tutorial 2: import an ONNX model, compile it, and look inside.
 
 Run it: ``python tutorials/02_import_onnx.py``. The model is the one ``unity demo`` uses; any other
-path works as well.
+path works as well. Classic models (trees, linear ones, encoders of labels) come by ONNX-ML, or from
+scikit-learn by `unity.from_sklearn`.
 """
 
 from __future__ import annotations

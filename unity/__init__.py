@@ -15,6 +15,7 @@ from unity.version import VERSION
 if TYPE_CHECKING:
     from unity.compiler import compile  # noqa: A004
     from unity.errors import InternalError, UnityError, UnsupportedError
+    from unity.frontend.sklearn import from_sklearn
     from unity.ir.dims import dim
     from unity.ir.equality import structural_equal
     from unity.ir.module import IRModule
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "compile",
     "dim",
+    "from_sklearn",
     "load",
     "pipeline",
     "rewrite_rule",
@@ -52,6 +54,7 @@ _HOMES = {
     "InternalError": "unity.errors",
     "compile": "unity.compiler",
     "dim": "unity.ir.dims",
+    "from_sklearn": "unity.frontend.sklearn",
     "load": "unity.loading",
     "pipeline": "unity.transform",
     "rewrite_rule": "unity.rewriting",
