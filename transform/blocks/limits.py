@@ -10,7 +10,7 @@ from unity.arith.iter_map import detect
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, PrimExpr, PrimVar, imm
 from unity.ir.stmt import For
-from unity.ir.visit import variables
+from unity.ir.visit import leaves, rewrite_prim, variables
 
 from .tree import NOTHING, is_zero
 
@@ -46,10 +46,46 @@ def limited(
         predicate: Under which the values are looked at.
         known: What is known of variables.
     """
+    parts = () if predicate is None else conjuncts(predicate)
     now = Limited(tuple(values), tuple(loops), known, ())
-    for part in () if predicate is None else conjuncts(predicate):
+    if parts:
+        now = _digits(replace(now, values=(*values, *parts)))
+        parts = now.values[len(values) :]
+        now = replace(now, values=now.values[: len(values)])
+    for part in parts:
         joined = _joined(now, part)
         now = replace(now, left=(*now.left, part)) if joined is None else joined
+    return now
+
+
+def _digits(now: Limited) -> Limited:
+    """With two loops for one of which all look at the quotient and the rest by one number."""
+    for loop in now.loops:
+        var = loop.var
+        using = [e for e in now.values if var in variables(e)]
+        by = {d.b: None for e in using for d in leaves(e).divisions if d.a is var}
+        if len(by) != 1 or not is_zero(loop.begin):
+            continue
+        (divisor,) = by
+        if variables(divisor) & {x.var for x in now.loops}:
+            continue
+        count = now.known.simplify(Binary("floordiv", loop.extent, divisor))
+        if not now.known.equal(Binary("mul", count, divisor), loop.extent):
+            continue
+        outer = For(PrimVar(f"{var.name}_0"), imm(0), count, NOTHING)
+        inner = For(PrimVar(f"{var.name}_1"), imm(0), divisor, NOTHING)
+        at: dict[PrimExpr, PrimExpr] = {
+            Binary("floordiv", var, divisor): outer.var,
+            Binary("floormod", var, divisor): inner.var,
+        }
+        values = tuple(rewrite_prim(e, at.get) for e in now.values)
+        if any(var in variables(e) for e in values):
+            continue
+        known = now.known
+        for each in (outer, inner):
+            known = known.with_extent(each.var, each.begin, each.extent)
+        others = (x for x in now.loops if x is not loop)
+        now = replace(now, values=values, loops=(*others, outer, inner), known=known)
     return now
 
 
