@@ -48,6 +48,11 @@ class Place:
         """The steps that are known."""
         return tuple(int(s.value) if isinstance(s, Imm) else None for s in self.steps)
 
+    def moves(self, extents: Sequence[int], steps: Sequence[int]) -> bool:
+        """Whether it moves by these steps, along loops that run more than once."""
+        each = zip(self.numbers, extents, steps, strict=True)
+        return all(number == step for number, extent, step in each if extent > 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Marked:
@@ -220,9 +225,9 @@ class Instructions:
         rows = _elements(c.buffer) * GROUP_BYTES // TILE_ROW_BYTES
         fits = (
             nest.extents == (rows, SIDE, SIDE, group)
-            and c.numbers == (SIDE, 1, 0, 0)
-            and a.numbers == (SIDE * group, 0, group, 1)
-            and b.numbers == (0, group, SIDE * group, 1)
+            and c.moves(nest.extents, (SIDE, 1, 0, 0))
+            and a.moves(nest.extents, (SIDE * group, 0, group, 1))
+            and b.moves(nest.extents, (0, group, SIDE * group, 1))
             and all(p.base == imm(0) for p in (a, b, c))
         )
         if unit is None or not fits:
@@ -360,9 +365,8 @@ def _covers(place: Place, extents: Sequence[int]) -> bool:
     for extent in reversed(extents):
         wanted.insert(0, step)
         step *= extent
-    return (
-        place.numbers == tuple(wanted) and place.base == imm(0) and step == _elements(place.buffer)
-    )
+    whole = place.base == imm(0) and step == _elements(place.buffer)
+    return whole and place.moves(extents, wanted)
 
 
 def _configuration(unit: Unit, rows: Sequence[int]) -> str:

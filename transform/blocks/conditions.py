@@ -9,10 +9,11 @@ from unity.arith import Analyzer
 from unity.arith.polynomial import as_constant, from_expr, split_linear, to_expr
 from unity.arith.region import extremes, lesser
 from unity.ir.empty_reduction import conjuncts
+from unity.ir.foreign import symbols_in
 from unity.ir.marks import TAIL
 from unity.ir.prim_expr import Binary, Compare, Intrinsic, PrimExpr, imm
-from unity.ir.stmt import Block, Evaluate, For, Range, Stmt
-from unity.ir.visit import map_stmts, prim_loads, variables
+from unity.ir.stmt import Allocate, Block, Buffer, Evaluate, For, Range, Stmt
+from unity.ir.visit import map_stmts, prim_loads, variables, walk_stmt
 
 from .dependence import loose_statement
 from .site import Site, sites
@@ -52,6 +53,18 @@ def computing(s: Stmt) -> list[Block]:
     To ask more or less often changes nothing that is computed.
     """
     return [b for b in all_blocks(s) if not _asks(b)]
+
+
+def lasting(s: Stmt) -> list[Block]:
+    """Those of them that leave something behind: not those that fill what is gone by then."""
+    own = {x.buffer for x in walk_stmt(s) if isinstance(x, Allocate)}
+    return [b for b in computing(s) if not _stays(b, own)]
+
+
+def _stays(block: Block, own: set[Buffer]) -> bool:
+    """Whether all that a block does is to fill some of these temporaries."""
+    written = {r.buffer for r in block.writes}
+    return bool(written) and written <= own and not symbols_in(block)
 
 
 def _asks(block: Block) -> bool:

@@ -7,7 +7,7 @@ to a result of 4 bytes: ``c[m, n] += a[m, k] * b[k / group, n, k % group]``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar, imm
@@ -26,6 +26,9 @@ from .marked import (
     within,
 )
 from .tensor_intrinsic import TensorIntrinsic
+
+TILE_STEP_NAMES = ("zero", "left", "right", "dot", "store")
+"""What a sum on tiles is made of."""
 
 
 def tiles(a: DType, b: DType, out: DType, rows: int, columns: int) -> TensorIntrinsic:
@@ -78,36 +81,49 @@ def lanes(a: DType, b: DType, out: DType, count: int) -> TensorIntrinsic:
     return _intrinsic((c, left, right), (count, group), body)
 
 
-def tile_steps(unit: DotUnit) -> dict[str, TensorIntrinsic]:
+def tile_steps(unit: DotUnit, rows: int = SIDE) -> dict[str, TensorIntrinsic]:
     """AMX, an instruction each, on buffers of scope `TILES`, of which each holds some tiles.
 
     What a sum over many steps is made of, whose tiles stay in registers: ``zero`` and ``store`` for
-    a tile of sums, ``load`` for one of operands (rows or groups of depth, 16, places), ``dot``.
+    a tile of sums, ``left`` and ``right`` (loads) for one of operands (rows or groups of depth, 16,
+    places), ``dot``.
+
+    Args:
+        unit: What adds up.
+        rows: Of tiles of sums and of the left operand, 16 at most.
     """
-    a, b = operand("a", SIDE, unit.left), operand("b", SIDE, unit.right)
-    c = accumulator("c", SIDE, unit.out)
+    a, b = operand("a", rows, unit.left), operand("b", SIDE, unit.right)
+    c = accumulator("c", rows, unit.out)
     group = group_of(unit.left)
-    memory = {
-        dtype: Buffer("x", operand("x", SIDE, dtype).shape, dtype) for dtype in (a.dtype, b.dtype)
-    }
     out = Buffer("x", c.shape, c.dtype)
     made = {
-        tile_step(unit, "zero"): _elementwise((c,), lambda at: imm(0, c.dtype), tile_zero(c)),
-        tile_step(unit, "store"): _elementwise(
+        "zero": _elementwise((c,), lambda at: imm(0, c.dtype), tile_zero(c)),
+        "store": _elementwise(
             (c, out), lambda at: Load(c, at), tile_store(c, lambda x: Load(out, tuple(x)))
         ),
-        tile_step(unit, "dot"): _intrinsic((c, a, b), (SIDE, SIDE, SIDE, group), tile_dot(c, a, b)),
+        "dot": _intrinsic((c, a, b), (rows, SIDE, SIDE, group), tile_dot(c, a, b)),
     }
     for side, tile in (("left", a), ("right", b)):
-        x = memory[tile.dtype]
+        x = Buffer("x", tile.shape, tile.dtype)
         load = tile_load(tile, partial(_element, x))
-        made[tile_step(unit, side)] = _elementwise((x, tile), partial(Load, x), load)
-    return made
+        made[side] = _elementwise((x, tile), partial(Load, x), load)
+    return {tile_step(unit, step, rows): made[step] for step in TILE_STEP_NAMES}
 
 
-def tile_step(unit: DotUnit, step: str) -> str:
-    """The name of a step on tiles: ``zero``, ``left``, ``right`` (loads), ``dot`` or ``store``."""
-    return f"{unit.name}_{step}"
+def tile_step(unit: DotUnit, step: str, rows: int = SIDE) -> str:
+    """The name of one of `TILE_STEP_NAMES` on tiles of some rows."""
+    short = "" if rows == SIDE else f"_{rows}_rows"
+    return f"{unit.name}_{step}{short}"
+
+
+@cache
+def short_tile_step(name: str) -> TensorIntrinsic | None:
+    """A step on tiles of fewer rows than 16, by its name; None for any other name."""
+    for unit in _TILE_UNITS:
+        for rows in range(1, SIDE):
+            if name in {tile_step(unit, step, rows) for step in TILE_STEP_NAMES}:
+                return tile_steps(unit, rows)[name]
+    return None
 
 
 def _element(x: Buffer, index: Sequence[PrimVar]) -> Load:
@@ -201,10 +217,11 @@ def intrinsic_of(unit: DotUnit, count: int) -> str:
     return f"{unit.name}_{count}x{group_of(unit.left)}"
 
 
+_TILE_UNITS = tuple(unit for unit in DOT_UNITS if unit.form == "tile")
 DOTS: dict[str, TensorIntrinsic] = {k: v for unit in DOT_UNITS for k, v in _of(unit).items()}
 """By name: the unit, the operands, then columns (and rows, for tiles) and depth."""
 
 TILE_STEPS: dict[str, TensorIntrinsic] = {
-    k: v for unit in DOT_UNITS if unit.form == "tile" for k, v in tile_steps(unit).items()
+    k: v for unit in _TILE_UNITS for k, v in tile_steps(unit).items()
 }
-"""By name: the unit, then the step."""
+"""Those of whole tiles, by name: the unit, then the step."""

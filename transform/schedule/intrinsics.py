@@ -6,11 +6,16 @@ from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.signature import size_params
 
-from .dots import DOTS, TILE_STEPS
+from .dots import DOTS, TILE_STEPS, short_tile_step
 from .tensor_intrinsic import TensorIntrinsic
 
 INTRINSICS: dict[str, TensorIntrinsic] = {**DOTS, **TILE_STEPS}
-"""Those that `tensorize` knows, by name."""
+"""Those that `tensorize` knows, by name, beside those of tiles of few rows."""
+
+
+def intrinsic_named(name: str) -> TensorIntrinsic | None:
+    """An intrinsic; None where there is none of the name."""
+    return INTRINSICS.get(name) or short_tile_step(name)
 
 
 @public
@@ -21,7 +26,7 @@ def register_intrinsic(name: str, intrinsic: TensorIntrinsic) -> None:
         UnityError: The name is taken, the two prim funcs take different buffers, or the
             implementation has a symbol that is no buffer's stride.
     """
-    if INTRINSICS.get(name, intrinsic) != intrinsic:
+    if (intrinsic_named(name) or intrinsic) != intrinsic:
         raise UnityError(f"there is another tensor intrinsic {name!r}")
     described, made = intrinsic.description.buffers, intrinsic.implementation.buffers
     shapes = [[(b.shape, b.dtype) for b in buffers] for buffers in (described, made)]

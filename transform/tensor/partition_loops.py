@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.arith.region import greater, lesser
+from unity.ir.marks import TILES
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Stmt
@@ -20,7 +21,7 @@ from unity.ir.visit import (
     walk_stmt,
 )
 
-from ..blocks.conditions import Condition, asked_in, computing, conditions_of, without_parts
+from ..blocks.conditions import Condition, asked_in, conditions_of, lasting, without_parts
 from ..blocks.tree import (
     NOTHING,
     Path,
@@ -182,8 +183,9 @@ class PartitionLoops(Pass):
             return replace(loop, body=IfThen(inside, inner, rest))
         known = known_at(above)
         cut = _clamped(whole, first, last, known)
-        if _in_all(hot, loop):
-            last = lesser(last, _greatest([c.some for c in hot], known), known)
+        ending = next((some for some in (hot, conditions) if _in_all(some, loop)), ())
+        if ending:
+            last = lesser(last, _greatest([c.some for c in ending], known), known)
         main = replace(loop, extent=known.simplify(Binary("sub", cut, first)), body=body)
         whole_part = self._main(main, above, depth, any(c not in dropped for c in hot))
         var = replace(loop.var)
@@ -213,7 +215,9 @@ def _picks_registers(loop: For) -> bool:
     for block in all_blocks(loop.body):
         values: Values = {a.var: a.value for a in block.axes}
         for access in accesses_in(block):
-            if access.buffer.scope != "local" or any(access.buffer is b for b in inside):
+            if access.buffer.scope not in ("local", TILES) or any(
+                access.buffer is b for b in inside
+            ):
                 continue
             if any(loop.var in variables(substitute_prim(i, values)) for i in access.indices):
                 return True
@@ -260,8 +264,8 @@ def _only(s: Stmt, never: Sequence[Block]) -> Stmt:
 
 
 def _in_all(conditions: Sequence[Condition], loop: For) -> bool:
-    """Whether every block below a loop that computes something has one of the conditions."""
-    return all(any(c.block is b for c in conditions) for b in computing(loop.body))
+    """Whether every block below a loop that leaves something behind has one of the conditions."""
+    return all(any(c.block is b for c in conditions) for b in lasting(loop.body))
 
 
 def _without(s: Stmt, conditions: Sequence[Condition]) -> Stmt:

@@ -90,7 +90,7 @@ def _is_apart(s: Stmt) -> bool:
 
 def _task(s: Stmt) -> Stmt:
     """A statement of one thread with its registers around it; those in it do so by themselves."""
-    if any(isinstance(x, For) and x.kind == "parallel" for x in walk_stmt(s)):
+    if _shares(s):
         return _tasks(s)
     pool = _Registers()
     body = pool.stmt(s, ())
@@ -99,10 +99,16 @@ def _task(s: Stmt) -> Stmt:
     return body
 
 
+def _shares(s: Stmt) -> bool:
+    """Whether threads share some of it."""
+    return any(isinstance(x, For) and x.kind == "parallel" for x in walk_stmt(s))
+
+
 def _tasks(s: Stmt) -> Stmt:
+    """What threads share, and what stands beside it."""
     if isinstance(s, For) and s.kind == "parallel":
         return replace(s, body=_task(s.body))
-    return map_stmts(s, _tasks)
+    return map_stmts(s, _tasks) if _shares(s) else _task(s)
 
 
 @dataclass

@@ -158,6 +158,18 @@ FAMILIES = [
         TILES,
     ),
     Family(
+        "matrix_tiles",
+        partial(narrow, "matmul_interleaved", (N, 32), (2, 16, 16, 2), columns=20),
+        {"n": 19},
+        TILES,
+    ),
+    Family(
+        "matrix_tiles",
+        partial(narrow, "matmul_interleaved", (N, 31), (1, 16, 32, 2), columns=20),
+        {"n": 5},
+        TILES,
+    ),
+    Family(
         "lane_dots",
         partial(narrow, "matmul_interleaved", (9, 32), (2, 16, 16, 2), columns=20),
         {},

@@ -2,50 +2,88 @@
 
 A task takes some panels and a block of rows. Tiles of rows pass over a panel, which stays in a
 cache; what the task reads next is fetched meanwhile. Sums go through a little memory, from which
-the stores of the stage are done row by row. The left operand is read where it lies if its rows are
-contiguous in depth and fill whole steps; else, and where rows fill no tile, from a copy with zeros.
+the stores of the stage are done row by row. As few tiles as possible, of as few rows, are all full:
+the last one begins where it is. The left operand is read where it lies if its rows are contiguous
+in depth and fill whole steps; else, and of fewer rows than a tile has where their number is
+unknown, from a copy.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from unity.arith import simplify
-from unity.ir.aligned import LINE
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
-from unity.ir.visit import substitute_prim
-from unity.machine.dot_units import SIDE, group_of, has_dot
+from unity.arith import bounds
+from unity.ir.prim_expr import Binary, Cast, Compare, Load, PrimVar, imm
+from unity.machine.dot_units import SIDE, DotUnit, dot_unit, group_of
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, may_trap
-from ...blocks.extents import ceildiv, number, product
-from ...blocks.nest import Nest, Reduction
-from ...blocks.tree import sequence
-from ...roles.grouped_panels import GroupedLayout, grouped_layout
-from ...schedule.marked import Access
-from ...tactics.left_tiles import TALL, LeftTiles, Sources
-from ...tactics.register_tile import Values, finished
-from ...tactics.result import with_init
-from ...tactics.threads import parallel
-from ...tactics.tile_sums import configured, depth_of, tile_sums
-from ..rule import Legal, Neighbourhood, Rule, worth
+from ...blocks.access import Reshaped, as_written, collapse, depends, may_trap
+from ...blocks.extents import ceildiv, number
+from ...blocks.extents import product as product_of
+from ...blocks.nest import Nest
+from ...roles.grouped_panels import GroupedLayout, evenly, grouped_layout
+from ...schedule.index_map import IndexMap
+from ...schedule.refs import LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.matrix_tiles import (
+    InTiles,
+    TileSum,
+    copied_at,
+    in_tiles,
+    instructed,
+    most_tall,
+    moved_to,
+    whole_tiles,
+)
+from ...tactics.reshaping import reshape
+from ...tactics.threads import share
+from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 
-MOST_BLOCK = 1024
-"""Rows of a block, at most."""
-PASSES = 4
-"""Tiles of rows, two at a time, among which fetching the next panel is shared at most."""
+MOST_TILES = 64
+"""Tiles of rows of a block, at most."""
+UNKNOWN_TILES = 16
+"""The same where the number of rows is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product on tiles: the roles of its axes, and what is reduced."""
+    """A product on tiles.
 
+    Attributes:
+        written: The stage as it was written.
+        shaped: It with its axes joined.
+        layout: The roles of the axes; no other axis than its depth is summed over.
+        unit: What adds up.
+        in_place: Whether tiles of the left operand can be loaded from where it lies.
+    """
+
+    written: Nest
+    shaped: Reshaped
     layout: GroupedLayout
-    reduction: Reduction
+    unit: DotUnit
+    in_place: bool
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known."""
+        return 1 if self.layout.row is None else number(self.layout.row.extent)
+
+    @property
+    def wide(self) -> int:
+        """Columns of tiles of a panel."""
+        return min(self.layout.width, -(-self.layout.columns // SIDE) * SIDE) // SIDE
+
+    @property
+    def panels(self) -> int:
+        """How many panels a matrix has."""
+        return -(-self.layout.columns // self.layout.width)
+
+    @property
+    def depth(self) -> int:
+        """Groups of depth."""
+        return number(self.layout.depth.extent) or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +91,19 @@ class TileBlocks:
     """The decisions.
 
     Attributes:
-        rows: Rows of a block, which a task takes.
-        tasks: Tasks that panels are cut in runs for, where blocks of rows are fewer.
+        height: Rows of a tile.
+        tall: Tiles of rows that are done at once.
+        times: How often a task does so, at most, before it takes the next panel.
+        panels: Panels of a task.
+        ahead: Whether the next panel is asked for.
         grain: Multiply-adds that a task has at least.
     """
 
-    rows: int
-    tasks: int
+    height: int
+    tall: int
+    times: int
+    panels: int
+    ahead: bool
     grain: int
 
 
@@ -67,243 +111,214 @@ def _match(nest: Nest, target: Target) -> Product | None:
     """A product whose right operand lies in panels of groups, the target multiplying tiles."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    nest = collapsed(nest)
-    reduction = nest.reduction
+    shaped = collapse(as_written(nest))
+    reduction = shaped.nest.reduction
     assert reduction is not None
-    layout = grouped_layout(nest, reduction)
+    layout = grouped_layout(shaped.nest, reduction)
     if layout is None or layout.sums or layout.width not in (SIDE, 2 * SIDE):
         return None
     steps = number(layout.depth.extent)
-    dtypes = (layout.left.dtype, layout.right.dtype, reduction.value.dtype)
-    if not steps or steps % SIDE or not has_dot(target, "tile", *dtypes):
+    unit = dot_unit("tile", layout.left.dtype, layout.right.dtype, reduction.value.dtype)
+    if not steps or steps % SIDE or unit is None or not unit.on(target):
         return None
-    return Product(layout, replace(reduction, init=layout.init))
+    match reduction.value:
+        case Binary("mul", Cast(_, first)) if not depends(first, shaped.nest.axes[-1].var):
+            return Product(nest, shaped, layout, unit, _in_place(layout))
+        case _:
+            return None  # the unit takes what stays along the columns first
 
 
-def _rows(layout: GroupedLayout) -> PrimExpr:
-    return imm(1) if layout.row is None else layout.row.extent
+def _in_place(layout: GroupedLayout) -> bool:
+    """Whether tiles of the left operand can be loaded from where it lies."""
+    load = layout.left
+    if not isinstance(load, Load) or load.predicate is not None:
+        return False
+    moves: list[tuple[PrimVar, int | None]] = [
+        (layout.depth.var, group_of(load.buffer.dtype)),
+        (layout.place.var, 1),
+    ]
+    if layout.row is not None:
+        moves.append((layout.row.var, None))
+    return evenly(load, moves)
+
+
+def _height(product: Product) -> int:
+    """Rows of a tile: as few as make no more tiles."""
+    rows, row = product.rows, product.layout.row
+    if rows is None and row is not None:
+        return max(1, min(SIDE, bounds(row.extent)[1] or SIDE))
+    return max(1, -(-rows // max(1, -(-rows // SIDE)))) if rows else 1
 
 
 def _decide(product: Product, target: Target) -> TileBlocks:
     """Blocks of rows of the left operand such as half of the second cache holds."""
-    layout, tall = product.layout, TALL * SIDE
-    steps, dtype = (number(layout.depth.extent) or 0) // SIDE, layout.left.dtype
-    depth = steps * depth_of(dtype) * dtype.bits // 8
-    most = max(1, (target.l2_bytes or 1 << 19) // 2 // (depth * tall)) * tall
-    known = number(_rows(layout))
-    if known is None:
-        rows = min(most, 8 * tall)
+    layout, rows = product.layout, product.rows
+    height = _height(product)
+    tiles = None if rows is None else max(1, -(-rows // height))
+    tall = most_tall(product.wide) if tiles is None else min(most_tall(product.wide), tiles)
+    depth = product.depth * group_of(layout.left.dtype) * layout.left.dtype.bits // 8
+    most = max(1, (target.l2_bytes or 1 << 19) // 2 // (depth * tall * height))
+    most = min(most, MOST_TILES // tall)
+    if tiles is None:
+        times, blocks = min(most, UNKNOWN_TILES // tall), 1
     else:
-        rows = -(-known // -(-known // most) // tall) * tall if known else tall
+        whole = -(-tiles // tall)
+        blocks = -(-whole // most)
+        times = -(-whole // blocks)
+    others = math.prod(number(a.extent) or 1 for a in layout.outer) * blocks
     tasks = target.tasks if target.threads > 1 else 1
-    return TileBlocks(rows, tasks, target.machine.grain("tile_multiply_adds"))
+    runs = min(product.panels, max(1, -(-tasks // others)))
+    return TileBlocks(
+        height,
+        tall,
+        times,
+        -(-product.panels // runs),
+        ahead=_may_ask(product) and (tiles is None or tiles > 1),
+        grain=target.machine.grain("tile_multiply_adds"),
+    )
 
 
-def _legal(_product: Product, decisions: TileBlocks, _target: Target) -> Neighbourhood:
-    tall = TALL * SIDE
-    most = max(MOST_BLOCK, decisions.rows)
+def _may_ask(product: Product) -> bool:
+    """Whether another panel follows, and comes from far."""
+    buffer = product.layout.right.buffer
+    return product.panels > 1 and not buffer.scope.startswith("local")
+
+
+def _legal(product: Product, how: TileBlocks, _target: Target) -> Neighbourhood:
+    row = product.layout.row
+    rows = 1 if row is None else bounds(row.extent)[1]
+    height = range(1, max(1, min(SIDE, SIDE if rows is None else rows)) + 1)
+    tall = range(1, most_tall(product.wide) + 1)
+    one = Legal((False,), "there is no next panel that comes from far")
     return {
-        "rows": Legal(range(tall, most + 1, tall), f"{TALL} tiles of {SIDE} rows go together"),
-        "tasks": Legal(range(1, 1025), "panels are cut in up to 1024 runs"),
+        "height": Legal(height, f"a tile has at most {SIDE} rows, and no more than there are"),
+        "tall": Legal(tall, f"there are 8 tiles, {product.wide} for columns"),
+        "times": Legal(
+            range(1, max(MOST_TILES // how.tall, how.times) + 1), f"{MOST_TILES} tiles of a block"
+        ),
+        "panels": Legal(range(1, product.panels + 1), f"there are {product.panels}"),
+        "ahead": EITHER if _may_ask(product) else one,
         "grain": worth("multiply-adds"),
     }
 
 
-def _write(product: Product, decisions: TileBlocks, target: Target) -> Stmt:
-    return _Plan(product, decisions, target).stmt()
+def schedule_tiles(sch: Schedule, product: Product, how: TileBlocks, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    sums, layout = product.written.name, product.layout
+    reshape(sch, product.written, product.shaped, result)
+    if layout.row is None:
+        _with_row(sch, sums, result, len(layout.outer))
+    if layout.row is None or product.rows is not None or not product.in_place:
+        _tiled(sch, product, how, (sums, result), copied=not product.in_place)
+        return
+    extent = layout.row.extent
+    if how.height == 1 or (bounds(extent)[0] or 0) >= how.height:
+        _tiled(sch, product, how, (sums, result), copied=False)
+        return
+    enough = Compare("ge", extent, imm(how.height))
+    few_sums, *_, few_result = sch.specialize_when(enough, sums, result)
+    _tiled(sch, product, how, (sums, result), copied=False)
+    if not bounds(extent)[0]:
+        sch.specialize_when(Compare("ge", extent, imm(1)), few_sums, few_result)
+    _few(sch, product, how, (few_sums.name, few_result.name))
 
 
-MATRIX_TILES = Rule("matrix_tiles", _match, _decide, _legal, _write)
+def _with_row(sch: Schedule, sums: str, result: str, at: int) -> None:
+    """Axes for the one row that there is: of sums for its tile and the place there."""
+    for name, more in ((sums, (imm(0), imm(0))), (result, (imm(0),))):
+        axes = tuple(PrimVar(f"i{k}") for k in range(len(sch.get_loops(name))))
+        sch.transform_block_layout(name, IndexMap(axes, (*axes[:at], *more, *axes[at:])))
+    axes = tuple(PrimVar(f"i{k}") for k in range(at + 1))
+    sch.transform_layout(sums, 0, IndexMap(axes, (*axes[:at], imm(0), imm(0), *axes[at:])))
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Some panels of one kind: the first, how many, tiles that hold columns, and of the last."""
+def _tiled(
+    sch: Schedule, product: Product, how: TileBlocks, names: tuple[str, str], *, copied: bool
+) -> None:
+    """Two blocks laid out."""
+    sums, result = names
+    tiles = _in_tiles(sch, product, how.height, sums, copied=copied)
+    whole_tiles(sch, tiles, result)
+    *outer, rows, columns = sch.get_loops(result)
+    block, pair, tile, line = sch.split(rows, [None, how.times, how.tall, how.height])
+    run, panel, vector, lane = _columns(sch, product, how, columns)
+    tasks = [*outer, block, run]
+    sch.reorder(*tasks, panel, pair, tile, line, vector, lane)
+    loops = moved_to(sch, tiles, pair)
+    if copied:
+        copied_at(sch, tiles, run)
+    if how.ahead:
+        following = run if how.panels == 1 else panel
+        lines = sch.prefetch(tiles.right, 0, following, loops.step, pair)
+        sch.unroll(sch.get_loops(lines)[-1])
+    instructed(sch, tiles, loops)
+    sch.vectorize(lane)
+    sch.unroll(vector)
+    _shared(sch, product, how, tasks)
 
-    begin: int
-    count: int
-    tiles: int
-    masked: bool = False
+
+def _few(sch: Schedule, product: Product, how: TileBlocks, names: tuple[str, str]) -> None:
+    """The same of rows that fill no tile: of some, read from a copy."""
+    sums, result = names
+    tiles = _in_tiles(sch, product, how.height, sums, copied=True)
+    whole_tiles(sch, tiles, result)
+    *outer, rows, columns = sch.get_loops(result)
+    run, panel, vector, lane = _columns(sch, product, how, columns)
+    tasks = [*outer, run]
+    sch.reorder(*tasks, panel, rows, vector, lane)
+    loops = moved_to(sch, tiles, panel)
+    copied_at(sch, tiles, run)
+    instructed(sch, tiles, loops)
+    sch.vectorize(lane)
+    sch.unroll(vector)
+    _shared(sch, product, how, tasks, few=True)
 
 
-class _Plan:
-    """Writes the stage.
+def _in_tiles(sch: Schedule, product: Product, height: int, sums: str, *, copied: bool) -> InTiles:
+    """A block that sums up, its rows and columns in tiles."""
+    layout, row = product.layout, len(product.layout.outer)
+    if layout.row is not None:
+        sch.tile_axis(sums, row, height)
+    copy = sch.cache_operand(sums, 0, "local") if copied else None
+    panel = product.wide * SIDE
+    if layout.columns % panel:
+        axes = range(len(sch.get_loops(sums)))
+        sch.pad_einsum(sums, [panel if k == row + 2 else 1 for k in axes])
+    sch.tile_axis(sums, row + 2, SIDE)
+    return in_tiles(sch, TileSum(sums, product.unit, height), copy)
 
-    Args:
-        of: The product.
-        how: The decisions.
-        target: What for.
-    """
 
-    def __init__(self, of: Product, how: TileBlocks, target: Target) -> None:
-        layout, reduction = of.layout, of.reduction
-        self.layout, self.reduction, self.how, self.target = layout, reduction, how, target
-        self.finish = with_init(reduction, layout.finish)
-        self.rows = _rows(layout)
-        left, right = layout.left.dtype, layout.right.dtype
-        self.registers = tile_sums(left, right, reduction.value.dtype, TALL)
-        self.steps = (number(layout.depth.extent) or 0) // SIDE
-        self.lanes = min(SIDE, target.vector_bits // reduction.value.dtype.bits)
-        self.sums = Buffer(
-            "sums",
-            (imm(TALL * SIDE), imm(layout.width)),
-            reduction.value.dtype,
-            scope="local",
-            align=LINE,
-        )
+def _columns(
+    sch: Schedule, product: Product, how: TileBlocks, columns: LoopRef
+) -> tuple[LoopRef, LoopRef, LoopRef, LoopRef]:
+    """Loops over a task's runs of panels, its panels, the vectors of one, and their lanes."""
+    assert sch.target is not None
+    lanes = min(SIDE, sch.target.vector_bits // product.unit.out.bits)
+    vectors = product.wide * SIDE // lanes
+    run, panel, vector, lane = sch.split(columns, [None, how.panels, vectors, lanes])
+    return run, panel, vector, lane
 
-    def stmt(self) -> Stmt:
-        """All parts, each in parallel."""
-        return sequence([self._tasks(p) for p in self._parts()])
 
-    def _parts(self) -> list[_Part]:
-        """Whole panels, then the last one where it is not."""
-        layout = self.layout
-        whole, rest = divmod(layout.columns, layout.width)
-        parts = [_Part(0, whole, layout.width // SIDE)] if whole else []
-        if rest:
-            parts.append(_Part(whole, 1, -(-rest // SIDE), rest % SIDE != 0))
-        return parts
+def _shared(
+    sch: Schedule, product: Product, how: TileBlocks, tasks: Sequence[LoopRef], *, few: bool = False
+) -> None:
+    """Tasks shared among threads, by the multiply-adds of one, of rows that there surely are."""
+    layout, rows = product.layout, product.rows
+    most = how.times * how.tall * how.height
+    blocks = imm(1) if few or layout.row is None else ceildiv(layout.row.extent, imm(most))
+    outer = [a.extent for a in layout.outer]
+    points = product_of([*outer, blocks, imm(-(-product.panels // how.panels))])
+    height = how.height if rows is None else min(rows, most)
+    depth = [layout.depth.extent, layout.place.extent]
+    work = product_of([*depth, imm(height * how.panels * layout.width)])
+    share(sch, tasks, points, work, how.grain)
 
-    def _tasks(self, part: _Part) -> Stmt:
-        """The panels of a part, shared among threads by block of rows and run of panels."""
-        layout = self.layout
-        block = self.how.rows
-        blocks = ceildiv(self.rows, imm(block))
-        others = math.prod(number(a.extent) or 1 for a in layout.outer) * (number(blocks) or 1)
-        runs = min(part.count, max(1, -(-self.how.tasks // others)))
-        run = -(-part.count // runs)
-        runs = -(-part.count // run)
-        names = [a.var.name.removeprefix("v") for a in layout.outer]
-        domain = [
-            *zip(names, (a.extent for a in layout.outer), strict=True),
-            ("block", blocks),
-            ("run", imm(runs)),
-        ]
-        domain = [(name, extent) for name, extent in domain if number(extent) != 1]
 
-        def body(point: Sequence[PrimExpr]) -> Stmt:
-            at = iter(point)
-
-            def coordinate(extent: PrimExpr) -> PrimExpr:
-                return imm(0) if number(extent) == 1 else next(at)
-
-            outer: Values = {a.var: coordinate(a.extent) for a in layout.outer}
-            first = multiply(coordinate(blocks), imm(block))
-            begin = multiply(coordinate(imm(runs)), imm(run))
-            left = simplify(Binary("min", imm(run), imm(part.count) - begin))
-            return self._task(part, outer, (first, block), (add(imm(part.begin), begin), left))
-
-        height = simplify(Binary("min", self.rows, imm(block)))
-        depth = [a.extent for a in (layout.depth, layout.place)]
-        work = product([*depth, height, imm(run * layout.width)])
-        return configured(
-            self.registers,
-            parallel(domain, work, self.how.grain, body),
-        )
-
-    def _task(
-        self,
-        part: _Part,
-        outer: Values,
-        rows: tuple[PrimExpr, int],
-        panels: tuple[PrimExpr, PrimExpr],
-    ) -> Stmt:
-        """Some panels by a block of rows."""
-        layout = self.layout
-        first, most = rows
-        begin, count = panels
-        left = LeftTiles(layout, outer, self.rows, first, most)
-        panel = PrimVar("panel")
-        here: Values = {**outer, layout.panel: panel}
-
-        def kernel(step: PrimVar, sources: Sources, row: PrimExpr, count: PrimExpr) -> Stmt:
-            return self._kernel(part, here, step, sources, (row, count))
-
-        return left.within(For(panel, begin, count, left.runs(kernel)))
-
-    def _kernel(
-        self,
-        part: _Part,
-        outer: Values,
-        step: PrimVar,
-        sources: Sources,
-        rows: tuple[PrimExpr, PrimExpr],
-    ) -> Stmt:
-        """One block of sums: zero, all steps, the stores."""
-        sums = self.registers.part(len(sources), part.tiles)
-        body = sums.step(lambda i: sources[i], lambda j: self._right(outer, step, j))
-        if len(sources) == TALL and not self.layout.right.buffer.scope.startswith("local"):
-            body = sequence([*self._ahead(part, outer, step, rows[0]), body])
-        steps = For(step, imm(0), imm(self.steps), body)
-        stored = sums.store(self._slot)
-        stmts = (sums.zero(), steps, stored, self._write_back(part, outer, rows))
-        return Allocate(self.sums, Seq(stmts))
-
-    def _right(self, outer: Values, step: PrimVar, tile: int) -> Access:
-        """Elements (group, column, place) of a tile of the right operand."""
-        layout = self.layout
-
-        def element(x: Sequence[PrimVar]) -> Load:
-            depth, column, place = x
-            values: Values = {
-                **outer,
-                layout.depth.var: add(multiply(step, imm(SIDE)), depth),
-                layout.inside: add(imm(tile * SIDE), column),
-                layout.place.var: place,
-            }
-            load = substitute_prim(layout.right, values)
-            assert isinstance(load, Load)
-            return load
-
-        return element
-
-    def _ahead(self, part: _Part, outer: Values, step: PrimVar, row: PrimExpr) -> list[Stmt]:
-        """Fetches of the next panel, shared among the first tiles of rows that pass over this."""
-        layout = self.layout
-        tall = TALL * SIDE
-        passes = min(PASSES, max(1, (number(self.rows) or PASSES * tall) // tall))
-        depths = -(-SIDE // passes)
-        line = LINE // layout.right.dtype.bytes
-        lines = layout.width * group_of(layout.right.dtype) // line
-        turn = Binary("floormod", Binary("floordiv", row, imm(tall)), imm(passes))
-        last = part.begin + part.count - 1
-        panel = simplify(Binary("min", add(outer[layout.panel], imm(1)), imm(last)))
-        begin = add(multiply(step, imm(SIDE)), multiply(turn, imm(depths)))
-        stmts: list[Stmt] = []
-        for d in range(depths):
-            for at in range(lines):
-                values: Values = {
-                    **outer,
-                    layout.panel: panel,
-                    layout.depth.var: add(begin, imm(d)),
-                    layout.inside: imm(at * SIDE),
-                    layout.place.var: imm(0),
-                }
-                there = substitute_prim(layout.right, values)
-                stmts.append(Evaluate(Intrinsic("prefetch", (there,), there.dtype)))
-        return stmts
-
-    def _slot(self, i: int, j: int) -> Access:
-        """Where sums are kept for a moment."""
-        return lambda x: Load(self.sums, (add(imm(i * SIDE), x[0]), add(imm(j * SIDE), x[1])))
-
-    def _write_back(self, part: _Part, outer: Values, rows: tuple[PrimExpr, PrimExpr]) -> Stmt:
-        """The stage's stores, row by row."""
-        layout, lanes = self.layout, self.lanes
-        first, count = rows
-        row, lane = PrimVar("row"), PrimVar("lane")
-        stmts: list[Stmt] = []
-        vectors = part.tiles * SIDE // lanes
-        for v in range(vectors):
-            column = add(imm(v * lanes), lane)
-            values: Values = {**outer, layout.inside: column}
-            if layout.row is not None:
-                values[layout.row.var] = add(first, row)
-            stmt = finished(self.reduction, Load(self.sums, (row, column)), self.finish, values)
-            if part.masked and v >= vectors - SIDE // lanes:
-                limit = imm(layout.columns - part.begin * layout.width)
-                stmt = IfThen(Compare("lt", column, limit), stmt)
-            stmts.append(stmt)
-        vector = For(lane, imm(0), imm(lanes), sequence(stmts), "vectorized")
-        return For(row, imm(0), count, vector)
+MATRIX_TILES = by_steps(
+    "matrix_tiles",
+    _match,
+    _decide,
+    _legal,
+    nest=lambda product: product.written,
+    steps=schedule_tiles,
+)

@@ -12,6 +12,7 @@ from .blocks.decompose_padding import decompose_padding
 from .blocks.pad_einsum import pad_einsum
 from .blocks.reorder_block_iter_var import reorder_block_iter_var
 from .blocks.tensorize import tensorize
+from .blocks.tile_axis import tile_axis
 from .blocks.transform_block_layout import transform_block_layout
 from .location.compute_at import compute_at
 from .location.compute_inline import compute_inline
@@ -125,6 +126,7 @@ __all__ = [
     "stream_stores",
     "tensorize",
     "tile",
+    "tile_axis",
     "transform_block_layout",
     "transform_layout",
     "unannotate",

@@ -45,6 +45,12 @@ class BlockSteps(State):
         return self._block("tensorize", (loop, intrinsic), done)
 
     @step
+    def tile_axis(self, block: AnyBlock, axis: int, size: int) -> None:
+        """An axis of what makes a temporary in tiles of one size, the last of them full as well."""
+        done = p.tile_axis(self.func, name_of(block), axis, size)
+        self._do("tile_axis", (as_ref(block), axis, size), done)
+
+    @step
     def reorder_block_iter_var(self, block: AnyBlock, order: Sequence[int]) -> None:
         """A block's axes in another order, its loops as they are."""
         done = p.reorder_block_iter_var(self.func, name_of(block), order)

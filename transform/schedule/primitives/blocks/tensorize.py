@@ -28,7 +28,7 @@ from ....blocks.tree import (
     replaced,
     with_regions,
 )
-from ...intrinsics import INTRINSICS
+from ...intrinsics import INTRINSICS, intrinsic_named
 from .blockize import blockize
 
 
@@ -89,7 +89,7 @@ def tensorize(func: PrimFunc, var: PrimVar, intrinsic: str) -> Outcome:
                 for lane in T.vectorized(4):
                     c[vi_o, vj_o * 4 + lane] = a[vi_o, vj_o * 4 + lane] + a[vi_o, vj_o * 4 + lane]
     """
-    found = INTRINSICS.get(intrinsic)
+    found = intrinsic_named(intrinsic)
     if found is None:
         known = ", ".join(INTRINSICS) or "none"
         raise illegal(

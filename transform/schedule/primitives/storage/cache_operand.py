@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from unity.ir.foreign import foreign_symbol
@@ -16,6 +16,7 @@ from ....blocks.tree import (
     Outcome,
     all_blocks,
     block_path,
+    bound_in,
     illegal,
     is_zero,
     replaced,
@@ -82,7 +83,7 @@ def cache_operand(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
     if not 0 <= index < len(factors):
         raise illegal(INDEX, f"{name!r} has {len(factors)} factors, got {index}")
     factor, top = factors[index], top_of(path)
-    axes = _axes(block, factor)
+    axes = _axes(block, factor, bound_in(top))
     for load in prim_loads(factor):
         refuse_if_made_inside(INDEX, top, load.buffer)
     made = unique(f"{name}_operand", {b.name for b in all_blocks(func.body)})
@@ -124,9 +125,9 @@ def _multiplied(e: PrimExpr) -> list[PrimExpr]:
             return [e]
 
 
-def _axes(block: Block, factor: PrimExpr) -> Sequence[BlockAxis]:
-    """The axes that a factor moves along."""
-    used = variables(factor)
+def _axes(block: Block, factor: PrimExpr, inside: Collection[PrimVar]) -> Sequence[BlockAxis]:
+    """The axes that a factor moves along; of other variables, it takes only those from outside."""
+    used = variables(factor) & set(inside)
     axes = [a for a in block.axes if a.var in used]
     sizes = [x for a in axes for x in walk_prim(a.domain.extent)]
     if block.predicate is not None or used - {a.var for a in axes}:
