@@ -10,7 +10,6 @@ from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Symbol
-from unity.ir.foreign_calls import with_bound_calls
 from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import Buffer, Param, PrimFunc
@@ -21,6 +20,7 @@ from .. import prim_names
 from ..annotations import Align, BufferSpec, Element, ScalarSpec, SizeSpec, Strides
 from ..annotations import Buffer as BufferWord
 from ..annotations import Scope as ScopeWord
+from .bound_calls import with_bound_calls
 from .evaluate import shown
 from .prim_stmt import StmtParser
 from .scope import Scope

@@ -11,6 +11,7 @@ from .fuse.fuse_tir import FuseTir
 from .layout.convert_layout import ConvertLayout
 from .layout.convert_precision import ConvertPrecision
 from .layout.convert_winograd import ConvertWinograd
+from .layout.fold_quantization import FoldQuantization
 from .layout.pack_weights import PackWeights
 from .lower.legalization import Legalization, LegalizeRule
 from .lower.legalize import LegalizeOps
@@ -28,7 +29,6 @@ from .simplify.cse import EliminateCommonSubexpr
 from .simplify.dce import EliminateDeadCode
 from .simplify.fold import FoldConstants
 from .simplify.fold_batch_norm import FoldBatchNorm
-from .simplify.fold_quantization import FoldQuantization
 from .simplify.inline_functions import InlineFunctions
 from .simplify.normalize import Normalize
 from .simplify.real_products import RealProducts

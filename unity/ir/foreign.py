@@ -1,9 +1,9 @@
 """Calls of foreign functions from kernels: C functions that are not ours, by name and address.
 
 Such a call is the whole value of an `Evaluate`, a `Store` or a `Let`, one call of numbers that are
-no vectors (`unity.ir.foreign_calls` brings it there): nothing is known of what it does, so no pass
-repeats, drops or moves it, makes it wider, or runs it where it was not asked for. Schedules put it
-on threads nowhere either: a loop that runs it is parallel only where its author wrote so.
+no vectors (the parser brings it there): nothing is known of what it does, so no pass repeats,
+drops or moves it, makes it wider, or runs it where it was not asked for. Schedules put it on
+threads nowhere either: a loop that runs it is parallel only where its author wrote so.
 
 What it reads and writes through addresses stands in the regions of the block around it.
 """

@@ -19,8 +19,8 @@ from unity.op.table import OPS
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
-from ..layout.narrow_products import narrow_products
 from ..rewriter import BodyRewriter
+from .narrow_products import narrow_products
 
 
 @dataclass(frozen=True, slots=True)
