@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import parser
 
 from tests.rotation import examples
-from unity.errors import InternalError, UnityError, UnsupportedError
+from unity.errors import InternalError, UnityError
 from unity.frontend.onnx import from_onnx
 from unity.frontend.onnx.table import CONVERTERS
 
@@ -90,12 +90,3 @@ def test_what_nobody_foresaw_names_the_node(
     with pytest.raises(UnityError, match=message) as caught:
         from_onnx(model)
     assert type(caught.value) is kind
-
-
-def test_a_depth_that_is_a_size_is_a_gap_that_says_how_to_fix_it() -> None:
-    model = of(
-        "g (int64[3] i, float[n] x) => (float[3, d] y) <float[2] v = {0, 1}> "
-        "{ s = Shape(x) y = OneHot(i, s, v) }"
-    )
-    with pytest.raises(UnsupportedError, match=r'(?s)OneHot.*at run time.*dynamic=.*"n"'):
-        from_onnx(model)

@@ -225,6 +225,16 @@ def test_counts() -> None:
     )
 
 
+def test_a_depth_that_is_a_size() -> None:
+    agree(
+        """g (int64[3] i, float[n] x) => (float[3, d] y) <float[2] values = {2, 5}>
+        { s = Shape(x) depth = Squeeze(s) y = OneHot(i, depth, values) }""",
+        {"i": ints(0, -1, 3), "x": np.zeros(4, np.float32)},
+        {"i": ints(1, 2, 1), "x": np.zeros(3, np.float32)},
+        compiled=True,
+    )
+
+
 def test_a_count_below_0_is_refused() -> None:
     graph = "g (float[n, 3, 4] x, int64[1] k) => (float[a, b, c] v, int64[a, b, c] i)"
     module = from_onnx(model(f"{graph} {{ v, i = TopK(x, k) }}"))
