@@ -38,6 +38,7 @@ OPEN = {
     "Executable.trace": "takes what the function takes",
     "IndexMap.from_json.data": "any JSON, read by a `match`",
     "Backend.__init__.resolve": "as `compile.resolve`",
+    "from_sklearn.model": "what skl2onnx converts, whose types are not there without it",
 }
 """Parameters that take anything, and why."""
 
