@@ -67,7 +67,7 @@ def ratio(model: onnx.ModelProto, rows: int, threads: int, seconds: float) -> tu
     feeds = {"x": np.random.default_rng(rows).standard_normal((rows, COLUMNS), np.float32)}
     executable = unity.compile(model, threads=threads)
     np.testing.assert_allclose(
-        executable.run(feeds)["y"], np.asarray(session.run(None, feeds)[0]), 1e-3, 1e-3
+        executable.run(feeds)["y"], np.asarray(session.run(None, feeds)[0], np.float32), 1e-3, 1e-3
     )
     times = interleaved(
         {"theirs": partial(session.run, None, feeds), "ours": partial(executable.run, feeds)},
