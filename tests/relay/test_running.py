@@ -106,7 +106,7 @@ def test_what_is_missing_or_not_ours_is_told() -> None:
 
 
 def test_networks_that_there_are_not() -> None:
-    with pytest.raises(UnityError, match=r"relay.testing.mobilenet is not there"):
+    with pytest.raises(AttributeError, match=r"relay.testing.mobilenet is not there"):
         relay.testing.mobilenet.get_workload()
 
 

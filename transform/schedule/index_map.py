@@ -75,8 +75,8 @@ class IndexMap:
 
         >>> IndexMap.of(lambda i, j: (i // 16, j, i % 16)).to_python()
         'lambda i0, i1: (i0 // 16, i1, i0 % 16)'
-        >>> IndexMap.of(lambda a, b, c, d, e: (a, e)).to_python()  # i4 is a dtype
-        'lambda i0, i1, i2, i3, i4_: (i0, i4_)'
+        >>> IndexMap.of(lambda a, b, c, d, e: (a, e)).to_python()  # i2 and i4 are dtypes
+        'lambda i0, i1, i2_, i3, i4_: (i0, i4_)'
         """
         inputs = tuple(PrimVar(identifier(f"i{k}")) for k in range(len(self.inputs)))
         outputs = self(inputs)

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from unity.errors import UnityError
 from unity.ir.dtype import Array
 
 from .analysis import free_vars
 from .expr import Expr, Function, Var, var
 from .module import IRModule
 from .operators import ROOT
-from .places import here
 
 _BLOCKS: Mapping[int, tuple[int, ...]] = {
     18: (2, 2, 2, 2),
@@ -132,10 +130,7 @@ mlp = SimpleNamespace(get_workload=mlp_workload)
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    raise UnityError(
-        f"relay.testing.{name} is not there",
-        here(),
-        "it has resnet and mlp; other networks come by relay.frontend.from_onnx",
+    raise AttributeError(
+        f"relay.testing.{name} is not there: it has resnet and mlp; other networks come by "
+        "relay.frontend.from_onnx"
     )
