@@ -59,7 +59,10 @@ def vector(c: RelayCall, values: Array, axis: int, x: Expr) -> Constant:
     """One value, or one for each place along an axis of a tensor."""
     if values.size == 1:
         return Constant(values.reshape(()))
-    return Constant(values.reshape(-1, *(1,) * (len(c.shape_of(x)) - axis - 1)))
+    shape = c.shape_of(x)
+    if isinstance(shape[axis], int) and shape[axis] != values.size:
+        raise UnityError(f"{values.size} scales or zero points along an axis of {shape[axis]}")
+    return Constant(values.reshape(-1, *(1,) * (len(shape) - axis - 1)))
 
 
 def rescaled(

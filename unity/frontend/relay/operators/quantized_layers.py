@@ -6,6 +6,8 @@ for 0. A zero point of 0 leaves the operands in eight bits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unity.errors import UnityError
@@ -77,18 +79,33 @@ def _conv2d_transpose(c: RelayCall) -> Expr:
     return transform(c, found, data_layout(2), c.text("out_layout") or c.text("data_layout"))
 
 
-def _in_output_scale(c: RelayCall, x: Expr, old: Quantization, new: Quantization) -> Expr:
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """Quantized integers, perhaps with a scale for each place along an axis."""
+
+    value: Expr
+    quantization: Quantization
+    axis: int
+
+
+def _in_output_scale(c: RelayCall, x: _Operand, new: Quantization) -> Expr:
     """Integers in int32 in the quantization of the result."""
-    return c.cast(x, INT32) if old == new else rescaled(c, x, old, new, 0, INT32)
+    if x.quantization == new:
+        return c.cast(x.value, INT32)
+    return rescaled(c, x.value, x.quantization, new, x.axis, INT32)
 
 
-def _operands(c: RelayCall) -> tuple[Quantization, Quantization, Quantization]:
-    c.only("lhs_axis", -1)
-    c.only("rhs_axis", -1)
-    lhs, rhs, out = (quantization(c, i, i + 1, "an operand") for i in (2, 4, 6))
-    if any(len(q.scales) != 1 for q in (lhs, rhs, out)):
-        raise c.gap("scales for each channel")
-    return lhs, rhs, out
+def _operands(c: RelayCall) -> tuple[_Operand, _Operand, Quantization]:
+    sides: list[_Operand] = []
+    for i, name in enumerate(("lhs_axis", "rhs_axis")):
+        x, found = c.tensor(i), quantization(c, 2 + 2 * i, 3 + 2 * i, "an operand")
+        rank = len(c.shape_of(x))
+        axis = c.axis(c.integer(name), rank) if rank else 0 * c.integer(name)
+        sides.append(_Operand(x, found, axis))
+    out = quantization(c, 6, 7, "the output")
+    if len(out.scales) != 1:
+        raise c.gap("an output with a scale for each channel")
+    return sides[0], sides[1], out
 
 
 def _sum(name: str) -> Converter:
@@ -96,8 +113,7 @@ def _sum(name: str) -> Converter:
 
     def convert(c: RelayCall) -> Expr:
         lhs, rhs, out = _operands(c)
-        a = _in_output_scale(c, c.tensor(0), lhs, out)
-        b = _in_output_scale(c, c.tensor(1), rhs, out)
+        a, b = _in_output_scale(c, lhs, out), _in_output_scale(c, rhs, out)
         found = c.op(name, *c.of(a, b))
         zero = out.zeros[0]
         if zero:  # both operands hold it: it is once too much, or lacking
@@ -109,10 +125,17 @@ def _sum(name: str) -> Converter:
 
 def _multiply(c: RelayCall) -> Expr:
     lhs, rhs, out = _operands(c)
-    a, b = centred(c, c.tensor(0), lhs.zeros, 0), centred(c, c.tensor(1), rhs.zeros, 0)
-    scale = float(np.float32(lhs.scales[0]) * np.float32(rhs.scales[0]))
+    a, b = (centred(c, x.value, x.quantization.zeros, x.axis) for x in (lhs, rhs))
     found = c.op("multiply", *c.of(a, b))
-    return rescaled(c, found, Quantization((scale,), (0,)), out, 0, c.dtype_of(c.tensor(0)))
+    rank = len(c.shape_of(found))
+    many = [x for x in (lhs, rhs) if len(x.quantization.scales) > 1]
+    behind = {len(c.shape_of(x.value)) - x.axis for x in many}  # axes are counted from the back
+    if len(behind) > 1:
+        raise c.gap("scales for each channel along two axes")
+    one, other = (np.asarray(x.quantization.scales, np.float32) for x in (lhs, rhs))
+    product = Quantization(tuple(float(s) for s in one * other), (0,))
+    axis = rank - behind.pop() if behind else 0
+    return rescaled(c, found, product, out, axis, c.dtype_of(c.tensor(0)))
 
 
 def _concatenate(c: RelayCall) -> Expr:
@@ -168,7 +191,7 @@ def _leaky_relu(c: RelayCall) -> Expr:
 def _avg_pool2d(c: RelayCall) -> Expr:
     x = c.tensor(0)
     old, new = quantization(c, 1, 2, "the input"), quantization(c, 3, 4, "the output")
-    found = pooled(c, _in_output_scale(c, x, old, new), "avg", 2)
+    found = pooled(c, _in_output_scale(c, _Operand(x, old, 0), new), "avg", 2)
     found = transform(c, found, data_layout(2), c.text("out_layout") or c.text("layout"))
     return narrowed(c, found, c.dtype_of(x))
 
