@@ -77,6 +77,14 @@ class Emission:
             )
         return found.shape
 
+    def extents(self, value: Expr, what: str) -> tuple[int, ...]:
+        """The shape of a tensor, which must be known."""
+        shape = self.shape_of(value)
+        known = tuple(d for d in shape if isinstance(d, int))
+        if len(known) != len(shape):
+            raise self.symbolic_gap(f"{what} of unknown extents", *shape)
+        return known
+
     def dtype_of(self, value: Expr) -> DType:
         """The dtype of a tensor."""
         found = self.type_of(value).dtype

@@ -23,11 +23,13 @@ class Reading:
         method: "nearest", "bilinear" or "bicubic".
         padding: What is beyond its edges: "zeros", "border" or "reflection".
         aligned: Whether what is reflected turns at the middle of a pixel, not at its edge.
+        join: What becomes of the weighted pixels around a place: "add", or "maximum" of them.
     """
 
     method: str
     padding: str
     aligned: bool = True
+    join: str = "add"
 
 
 def axes_last(c: Emission, x: Expr) -> Expr:
@@ -64,7 +66,7 @@ def read_between(
         if weight is not None:
             wide = c.op("reshape", weight, (*c.shape_of(weight), 1))
             value = c.op("multiply", value, wide)
-        total = value if total is None else c.op("add", total, value)
+        total = value if total is None else c.op(how.join, total, value)
     assert total is not None
     return total
 

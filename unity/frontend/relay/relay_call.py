@@ -98,14 +98,6 @@ class RelayCall(Emission):
         """The rank of an operand."""
         return len(self.shape_of(self.tensor(index)))
 
-    def extents(self, value: Expr, what: str) -> tuple[int, ...]:
-        """The shape of a tensor, which must be known."""
-        shape = self.shape_of(value)
-        known = tuple(d for d in shape if isinstance(d, int))
-        if len(known) != len(shape):
-            raise self.symbolic_gap(f"{what} of unknown extents", *shape)
-        return known
-
     # Attributes.
 
     def attribute(self, name: str) -> AttrValue:

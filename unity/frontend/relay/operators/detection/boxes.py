@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from unity.errors import UnityError
+from unity.frontend.detection.suppression import moved_to_front
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Constant, Expr, Tuple
-
-from .suppression import moved_to_front
 
 
 def _reals(c: RelayCall, name: str) -> tuple[float, ...]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from unity.errors import UnityError
+from unity.frontend.detection.regions import (
+    DeformedWindow,
+    Regions,
+    aligned_regions,
+    deformable_conv2d,
+)
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.frontend.sampling import Reading, axes_last, grid_sample, read_between
 from unity.ir.dtype import INT64
@@ -77,32 +82,14 @@ def _roi_align(c: RelayCall) -> Expr:
     if mode not in ("avg", "max"):
         raise c.gap(f"mode={mode!r}")
     x = transform(c, c.tensor(0), layout, data_layout(2))
-    _, channels, *extents = c.extents(x, "a map with regions")
-    count = c.extents(rois, "regions")[0]
-    at: list[Expr] = []
-    whole = count, height * samples, width * samples
-    outside: Expr | None = None
-    for axis, size in enumerate((height, width)):
-        first, last = (
-            c.op("multiply", _coordinate(c, rois, place - axis), scale) for place in (2, 4)
-        )
-        length = c.op("maximum", c.op("subtract", last, first), 1.0)
-        where = (np.arange(size * samples) + 0.5) / (size * samples)
-        parts = Constant(where.astype(c.dtype_of(rois).numpy).reshape(1, -1))
-        along = c.op("add", c.op("multiply", length, parts), first)
-        beyond = c.op(
-            "logical_or", c.op("less", along, -1.0), c.op("greater", along, float(extents[axis]))
-        )
-        shape = (count, size * samples, 1) if axis == 0 else (count, 1, size * samples)
-        beyond = c.op("broadcast_to", c.op("reshape", beyond, shape), whole)
-        outside = beyond if outside is None else c.op("logical_or", outside, beyond)
-        at.append(c.op("broadcast_to", c.op("reshape", along, shape), whole))
-    assert outside is not None
-    image = c.op("reshape", c.cast(_coordinate(c, rois, 0), INT64), (count, 1, 1))
-    read = read_between(c, axes_last(c, x), image, at, extents, Reading("bilinear", "border"))
-    read = c.op("where", c.op("reshape", outside, (*whole, 1)), c.number(0, read), read)
-    split = c.op("reshape", read, (count, height, samples, width, samples, channels))
-    pooled = c.op("mean" if mode == "avg" else "max", split, axis=(2, 4))
+    ends = [
+        tuple(c.op("multiply", _coordinate(c, rois, place - axis), scale) for place in (2, 4))
+        for axis in (0, 1)
+    ]
+    image = c.op("reshape", c.cast(_coordinate(c, rois, 0), INT64), (c.shape_of(rois)[0],))
+    regions = Regions(image, [(first, last) for first, last in ends], 1.0)
+    how = "mean" if mode == "avg" else "max"
+    pooled = aligned_regions(c, x, regions, (height, width), samples, how)
     return transform(c, pooled, "NHWC", layout)
 
 
@@ -159,44 +146,10 @@ def _deformable_conv2d(c: RelayCall) -> Expr:
     top, left, bottom, right = paddings(c.integers("padding"), 2)
     strides, dilation = steps(c, "strides", 2), steps(c, "dilation", 2)
     groups, shared = c.integer("groups"), c.integer("deformable_groups")
-    batch, channels, *extents = c.extents(x, "a deformed window")
-    out, inner, *kernel = c.extents(weight, "a kernel")
-    padded = (extents[0] + top + bottom, extents[1] + left + right)
-    size = [
-        (p - d * (k - 1) - 1) // s + 1
-        for p, d, k, s in zip(padded, dilation, kernel, strides, strict=True)
-    ]
-    taps = kernel[0] * kernel[1]
-    if inner * groups != channels or channels % shared or out % groups:
-        raise UnityError(f"{channels} channels don't fit a weight of {inner} in {groups} groups")
-    moved = c.op("reshape", moved, (batch, shared, taps, 2, *size))
-    at: list[Expr] = []
-    outside: Expr | None = None
-    for axis, before in enumerate((top, left)):
-        tap = np.indices(kernel)[axis].reshape(-1) * dilation[axis]
-        start = np.indices(size)[axis] * strides[axis] - before
-        fixed = (tap[:, None, None] + start).astype(c.dtype_of(moved).numpy)
-        shift = c.op("take", moved, Constant(np.array(axis, np.int64)), axis=3)
-        at.append(c.op("add", shift, Constant(fixed)))
-        for beyond in (
-            c.op("less", at[-1], 0.0),
-            c.op("greater_equal", at[-1], float(extents[axis])),
-        ):
-            outside = beyond if outside is None else c.op("logical_or", outside, beyond)
-    assert outside is not None
-    part = channels // shared
-    pieces = c.op("reshape", x, (batch, shared, part, *extents))
-    split = c.op("permute_dims", pieces, axes=(0, 1, 3, 4, 2))
-    flat = c.op("reshape", split, (batch * shared, *extents, part))
-    image = Constant(np.arange(batch * shared).reshape(batch, shared, 1, 1, 1))
-    read = read_between(c, flat, image, at, extents, Reading("bilinear", "border"))
-    beyond = c.op("reshape", outside, (*c.shape_of(outside), 1))
-    read = c.op("where", beyond, c.number(0, read), read)
-    rows = c.op("permute_dims", read, axes=(0, 1, 5, 2, 3, 4))
-    rows = c.op("reshape", rows, (batch, groups, inner * taps, size[0] * size[1]))
-    matrix = c.op("reshape", weight, (1, groups, out // groups, inner * taps))
-    found = c.op("matmul", c.cast(matrix, kind), c.cast(rows, kind))
-    return c.op("reshape", found, (batch, out, *size))
+    window = DeformedWindow(
+        strides, (top, left), (bottom, right), dilation, groups, shared, "border"
+    )
+    return deformable_conv2d(c, x, moved, weight, window, kind=kind)
 
 
 CONVERTERS: dict[str, Converter] = {

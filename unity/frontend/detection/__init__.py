@@ -1,0 +1,1 @@
+"""Detection for every frontend: boxes that others cover, maps read at regions."""
