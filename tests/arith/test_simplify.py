@@ -204,6 +204,10 @@ def test_symbolic_extents_decide_divisions() -> None:
     assert known.simplify((f // M) * M + f % M) is f
     assert known.simplify((f // M + 2) // 3) == known.simplify((f + M * 2) // (M * 3))
     assert known.simplify((f // (M * 3)) * M * 3 + (f // M) % 3 * M + f % M) is f
+    assert known.simplify((f // 60) // M) == known.simplify(f // (M * 60))
+    assert known.simplify((f // 5 + X * 7) // M) == known.simplify((f + X * 35) // (M * 5))
+    joined = (f // (M * 60)) * M * 60 + (f // 60 % M) * 60 + f % 60
+    assert known.simplify(joined) is f
     assert known.prove(f // M < N)
     assert known.prove(f % M < M)
     assert known.prove(X * M + J < N * M)

@@ -9,13 +9,14 @@ from functools import lru_cache
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly, as_constant, from_expr, multiply, split_linear
 from unity.ir.flat_index import flat_index
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Store
 from unity.ir.visit import (
     leaves,
     prim_children,
     prim_loads,
     rewrite_prim,
+    rewrite_stmt,
     stmt_exprs,
     substitute_prim,
     substitute_stmt,
@@ -119,55 +120,68 @@ def collapsed(nest: Nest) -> Nest:
 
 def collapse(shaped: Reshaped) -> Reshaped:
     """The same of a stage that may have other axes than it was written over."""
-    spatial = _joined(shaped, 0, len(shaped.nest.axes))[0]
+    spatial = _joined(shaped, 0, len(shaped.nest.axes))
     reduction, first = spatial.nest.reduction, len(spatial.nest.axes)
     if reduction is None:
         return spatial
     units = [k for k, a in enumerate(reduction.axes) if number(a.extent) == 1]
     for k in units[::-1] if len(units) < len(reduction.axes) else units[-2::-1]:
         spatial = _without(spatial, first + k)
-    return _joined(spatial, first, len(all_axes(spatial.nest)))[0]
+    return _joined(spatial, first, len(all_axes(spatial.nest)))
 
 
-def part(shaped: Reshaped) -> Reshaped:
+def part(shaped: Reshaped, least: int = 1) -> Reshaped:
     """With axes parted in two where what is read depends on their quotient by a divisor.
 
     The output channels of a grouped convolution read ``x[n, o // 16 * 8 + c, h, w]``: as groups
-    and channels of a group, the latter all read the same.
+    and channels of a group, the latter all read the same. What is tiled reads ``x[i % n]``: as
+    copies, and the elements of a copy, which are read as they lie.
+
+    Args:
+        shaped: The stage; its spatial axes are parted.
+        least: The last axis is parted where its inner half has so many points; any number does
+            where it has an unknown one.
     """
-    reduction = shaped.nest.reduction
-    if reduction is None:
-        return shaped
+    loads = tuple(shaped.nest.loads())
     for k, axis in enumerate(shaped.nest.axes):
-        length = axis.extent.value if isinstance(axis.extent, Imm) else None
-        if not isinstance(length, int):
-            continue
-        for load in reduction.loads():
-            for e in (e for i in load.indices for e in walk_prim(i)):
-                match e:
-                    case Binary("floordiv" | "floormod", var, Imm(int(by))) if var is axis.var:
-                        if 1 < by < length and length % by == 0:
-                            return part(parted_at(shaped, k, by, length // by))
-                    case _:
-                        pass
+        few = least if k == len(shaped.nest.axes) - 1 else 1
+        for e in (e for load in loads for i in load.indices for e in walk_prim(i)):
+            match e:
+                case Binary("floordiv" | "floormod", var, by) if var is axis.var:
+                    count = _parts(axis.extent, by)
+                    if count is not None and (number(by) or few) >= few:
+                        return part(parted_at(shaped, k, by, count), least)
+                case _:
+                    pass
     return shaped
 
 
-def parted_at(shaped: Reshaped, k: int, by: int, count: int) -> Reshaped:
-    """A reduction with one of its spatial axes as `count` groups of `by`."""
+def _parts(extent: PrimExpr, by: PrimExpr) -> PrimExpr | None:
+    """How many times a divisor goes into an extent; None where it doesn't, or says nothing."""
+    if any(not isinstance(v, SizeVar) for v in variables(by)) or by == extent or number(by) == 1:
+        return None
+    known = Analyzer()
+    if known.simplify(Binary("floormod", extent, by)) != imm(0):
+        return None
+    count = known.simplify(Binary("floordiv", extent, by))
+    return None if count == imm(1) else count
+
+
+def parted_at(shaped: Reshaped, k: int, by: PrimExpr, count: PrimExpr) -> Reshaped:
+    """A stage with one of its spatial axes as `count` groups of `by`."""
     nest, at = shaped.nest, shaped.places[k]
-    halves = (Binary("floordiv", at, imm(by)), Binary("floormod", at, imm(by)))
+    halves = (Binary("floordiv", at, by), Binary("floormod", at, by))
     places = (*shaped.places[:k], *halves, *shaped.places[k + 1 :])
     return Reshaped(part_axis(nest, nest.axes[k], by, count), places)
 
 
-def part_axis(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
-    """A spatial axis of a reduction as `count` groups of `by`; its loads' indices simplified."""
-    outer = Axis(PrimVar(f"{axis.var.name}_group"), imm(count))
-    inner = Axis(PrimVar(axis.var.name), imm(by))
+def part_axis(nest: Nest, axis: Axis, by: PrimExpr, count: PrimExpr) -> Nest:
+    """A spatial axis of a stage as `count` groups of `by`; its loads' indices simplified."""
+    outer = Axis(PrimVar(f"{axis.var.name}_group"), count)
+    inner = Axis(PrimVar(axis.var.name), by)
     at = nest.axes.index(axis)
     axes = (*nest.axes[:at], outer, inner, *nest.axes[at + 1 :])
-    place = Binary("add", Binary("mul", outer.var, imm(by)), inner.var)
+    place = Binary("add", Binary("mul", outer.var, by), inner.var)
     new = _rewritten(replace(nest, axes=axes), {axis.var: place})
     known = known_of(all_axes(new))
 
@@ -177,20 +191,14 @@ def part_axis(nest: Nest, axis: Axis, by: int, count: int) -> Nest:
         return replace(e, indices=tuple(known.simplify(i) for i in e.indices))
 
     reduction = new.reduction
-    assert reduction is not None
+    if reduction is None:
+        return replace(new, finish=rewrite_stmt(new.finish, None, simplified))
     value = rewrite_prim(reduction.value, simplified)
     return replace(new, reduction=replace(reduction, value=value))
 
 
-def joined_axes(nest: Nest) -> tuple[Nest, list[int]]:
-    """The nest with spatial axes joined where possible, and of how many each one is made."""
-    shaped, counts = _joined(as_written(nest), 0, len(nest.axes))
-    return shaped.nest, counts
-
-
-def _joined(shaped: Reshaped, first: int, end: int) -> tuple[Reshaped, list[int]]:
-    """With some of the axes, spatial or reduced ones, joined; of how many each is made."""
-    counts = [1] * (end - first)
+def _joined(shaped: Reshaped, first: int, end: int) -> Reshaped:
+    """With some of the axes, spatial or reduced ones, joined."""
     walks = _walks(shaped.nest)
     for k in range(end - 2, first - 1, -1):
         outer, inner = all_axes(shaped.nest)[k : k + 2]
@@ -201,9 +209,8 @@ def _joined(shaped: Reshaped, first: int, end: int) -> tuple[Reshaped, list[int]
             )
             places = (*shaped.places[:k], whole, *shaped.places[k + 2 :])
             shaped = Reshaped(_replaced(shaped.nest, k, 2, (axis,), values), places)
-            counts[k - first : k - first + 2] = [sum(counts[k - first : k - first + 2])]
             walks = _walks(shaped.nest)
-    return shaped, counts
+    return shaped
 
 
 def _without(shaped: Reshaped, k: int) -> Reshaped:

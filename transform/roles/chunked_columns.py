@@ -103,7 +103,7 @@ def _parted(nest: Nest) -> ChunkedColumns:
     if column is None or each is None:
         return ChunkedColumns(nest, None, (reduction.result,))
     count = (number(column.extent) or 0) // each
-    parts = part_axis(nest, column, each, count)
+    parts = part_axis(nest, column, imm(each), imm(count))
     chunk = parts.axes[-2]
     results = tuple(PrimVar("result", reduction.result.dtype) for _ in range(count))
     return ChunkedColumns(parts, chunk, results)

@@ -11,10 +11,12 @@ from unity.ir.regions import multiply
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.machine.target import Target
 
-from ..blocks.access import joined_axes, known_of, place, step
+from ..blocks.access import Reshaped, as_written, collapse, known_of, part, place, step
 from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Nest
+from ..roles.ends import ends_of
 from ..roles.lanes import lanes_for
+from ..schedule.index_map import IndexMap
 from ..schedule.schedule import Schedule
 from ..tactics.reshaping import joining
 from ..tactics.threads import share
@@ -32,18 +34,21 @@ class Elements:
 
     Attributes:
         written: It as it was written.
-        joined: It with its axes joined as far as every access walks evenly.
-        counts: Of how many axes each of its axes is made.
+        shaped: It with its axes parted where it reads what repeats, and joined as far as every
+            access walks evenly.
+        ends: How many elements at the begin of a row, and at its end, choose otherwise than those
+            between them.
     """
 
     written: Nest
-    joined: Nest
-    counts: tuple[int, ...]
+    shaped: Reshaped
+    ends: tuple[int, int]
 
     @property
     def row(self) -> int | None:
         """Elements of a row; None where that is not known."""
-        return number(self.joined.axes[-1].extent) if self.joined.axes else 1
+        axes = self.shaped.nest.axes
+        return number(axes[-1].extent) if axes else 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,12 @@ class RowLoops:
     grain: int
 
 
-def _match(nest: Nest, _target: Target) -> Elements | None:
+def _match(nest: Nest, target: Target) -> Elements | None:
     if nest.reduction is not None:
         return None
-    joined, counts = joined_axes(nest)
-    return Elements(nest, joined, tuple(counts))
+    lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
+    shaped = collapse(part(as_written(nest), lanes))
+    return Elements(nest, shaped, ends_of(shaped.nest))
 
 
 def _rows(nest: Nest) -> PrimExpr:
@@ -73,10 +79,11 @@ def _rows(nest: Nest) -> PrimExpr:
 
 
 def _decide(elements: Elements, target: Target) -> RowLoops:
-    nest, row = elements.joined, elements.row
+    nest, row = elements.shaped.nest, elements.row
     lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
     few = (number(_rows(nest)) or 4 * target.threads) < 4 * target.threads
-    piece = ROW if few and (row is None or row > 2 * ROW) else 0
+    long = few and (row is None or row > 2 * ROW)
+    piece = ROW if long and not any(elements.ends) else 0
     return RowLoops(1 if row == 1 else lanes, piece, target.machine.grain("elements"))
 
 
@@ -88,7 +95,7 @@ def _legal(elements: Elements, how: RowLoops, _target: Target) -> Neighbourhood:
     of = f"a row has {'so many' if row is None else row} elements"
     return {
         "lanes": Legal([1] if row == 1 else lanes, of),
-        "piece": Legal([0, *pieces], of),
+        "piece": Legal([0, *pieces] if not any(elements.ends) else [0], of),
         "grain": worth("simple operations"),
     }
 
@@ -96,18 +103,18 @@ def _legal(elements: Elements, how: RowLoops, _target: Target) -> Neighbourhood:
 def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: str) -> None:
     """Lay out a block that makes each element by a formula, by steps of a schedule.
 
-    The axes are joined as far as every access walks evenly. The innermost one is given lanes; the
-    others, and the pieces of a long row, are shared among the threads.
+    The axes are parted where elements repeat, and joined as far as every access walks evenly. The
+    innermost one is given lanes, its ends apart where they choose otherwise; the others, and the
+    pieces of a long row, are shared among the threads.
     """
-    written, nest = elements.written, elements.joined
+    written, nest = elements.written, elements.shaped.nest
     if not nest.axes:
         return
-    if len(written.axes) > 2 or len(nest.axes) < len(written.axes):
-        count = len(written.axes)
-        outer, inner = range(count - elements.counts[-1]), range(count - elements.counts[-1], count)
-        sch.transform_block_layout(
-            name, joining(written.axes, [outer, inner] if outer else [inner])
-        )
+    before, places = tuple(a.var for a in written.axes), elements.shaped.places
+    if len(places) > 2 or places != before:
+        last = len(places) - 1
+        rows = joining(nest.axes, [range(last), [last]] if last else [[last]])
+        sch.transform_block_layout(name, IndexMap(before, rows(places)))
     *others, along = sch.get_loops(name)
     rows, piece = _rows(nest), nest.axes[-1].extent
     if how.piece:
@@ -117,8 +124,14 @@ def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: st
         others.append(part)
     if others:
         share(sch, others, rows, multiply(piece, imm(_cost(nest))), how.grain)
-    if how.lanes > 1:
-        sch.vectorize(sch.split(along, [None, how.lanes])[1])
+    if how.lanes == 1:
+        return
+    first, last = elements.ends
+    parts = sch.peel(along, first, last) if first or last else (along,)
+    lengths = [n for n in (first, None, last) if n != 0]
+    for loop, length in zip(parts, lengths, strict=True):
+        if length is None or length >= how.lanes:
+            sch.vectorize(sch.split(loop, [None, how.lanes])[1])
 
 
 def _bits(nest: Nest) -> int:

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith import Analyzer
-from unity.arith.polynomial import as_constant, from_expr, split_linear
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.prim_expr import Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Store
 from unity.machine.target import Target
 
 from ..blocks.access import depends, known_of, place, step
 from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
+from ..roles.ends import turning
 from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
 from ..tactics.reshaping import joining
@@ -166,24 +166,16 @@ def _lines(nest: Nest, _target: Target) -> _Lines | None:
 
 def _bound(e: PrimExpr, axes: Sequence[Axis], known: Analyzer) -> _Bound | None:
     """What a comparison says of one axis; None if it is about anything else."""
-    match e:
-        case Compare("ge" | "gt" | "le" | "lt" as op, a, b):
-            more = op in ("ge", "gt")
-            strict = int(op in ("gt", "lt"))
-        case _:
-            return None
     axis = next((x for x in axes if depends(e, x.var)), None)
     extent = None if axis is None else number(axis.extent)
-    if axis is None or extent is None:
+    if axis is None or extent is None or not isinstance(e, Compare):
         return None
-    distance = Binary("sub", a, b) if more else Binary("sub", b, a)  # >= strict
-    rest, factor = split_linear(from_expr(known.simplify(distance)), axis.var)
-    offset, pace = as_constant(rest), None if factor is None else as_constant(factor)
-    if offset is None or pace not in (1, -1):
+    found = turning(e, axis.var, known)
+    at = None if found is None else number(found[0])
+    if found is None or at is None:
         return None
-    if pace == 1:
-        return _Bound(axis.var, max(0, strict - offset), extent)
-    return _Bound(axis.var, 0, min(extent, offset - strict + 1))
+    _, onwards = found
+    return _Bound(axis.var, max(0, at), extent) if onwards else _Bound(axis.var, 0, min(extent, at))
 
 
 PADDED = by_steps(

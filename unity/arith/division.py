@@ -28,7 +28,28 @@ def floordiv(p: Poly, d: Poly, known: Known) -> Poly:
     value = _known_quotient(rest, d, known)
     if value is not None:
         return poly.add(quotient, poly.constant(value))
+    nested = _inner_division(rest, known)
+    if nested is not None:
+        x, a = nested
+        return poly.add(quotient, floordiv(x, poly.multiply(a, d), known))
     return poly.add(quotient, _atom("floordiv", rest, d))
+
+
+def _inner_division(p: Poly, known: Known) -> tuple[Poly, Poly] | None:
+    """``x`` and ``a`` of a sum that is ``x // a``: of ``y // a + k``, the only quotient in it."""
+    found = [m[0] for m, k in p.items() if len(m) == 1 and k == 1 and _is_quotient(m[0])]
+    if len(found) != 1:
+        return None
+    (atom,) = found
+    assert isinstance(atom, Binary)
+    a, rest = poly.from_expr(atom.b), poly.add(p, poly.of_atom(atom), -1)
+    if not a or not _is_positive_divisor(a, known):
+        return None
+    return poly.add(poly.from_expr(atom.a), poly.multiply(rest, a)), a
+
+
+def _is_quotient(e: PrimExpr) -> bool:
+    return isinstance(e, Binary) and e.op == "floordiv"
 
 
 def floormod(p: Poly, d: Poly, known: Known) -> Poly:

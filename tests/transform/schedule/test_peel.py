@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.transform.tensor.kernels import after, assert_same
 from unity.ir.equality import first_difference
-from unity.ir.prim_expr import Select
+from unity.ir.prim_expr import Binary, Select
 from unity.ir.stmt import Block, PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
@@ -48,6 +48,36 @@ def test_borders_apart() -> None:
     sch.specialize({"n": 9})
     sch.peel(sch.get_loops("sum")[0], 1, 1)
     assert selects(sch.func) == 0
+
+
+CLAMPED = """
+n = dim("n")
+@script.prim_func
+def main(a: f32[Buffer, n], c: f32[Buffer, n + 5]) -> None:
+    for i in range(n + 5):
+        with T.block("edge"):
+            vi = T.axis.spatial(n + 5, i)
+            c[vi] = a[T.min(n - 1, T.max(0, vi - 2))]
+"""
+
+
+def test_indices_between_the_borders_are_the_least_of_nothing() -> None:
+    func = parsed(CLAMPED)
+    sch = Schedule(func)
+    sch.peel(sch.get_loops("edge")[0], 2, 3)
+    least = {
+        block.name: sum(
+            isinstance(e, Binary) and e.op in ("min", "max")
+            for s in walk_stmt(block.body)
+            for x in stmt_exprs(s)
+            for e in walk_prim(x)
+        )
+        for block in walk_stmt(sch.func.body)
+        if isinstance(block, Block)
+    }
+    assert least["edge_1"] == 0 < least["edge"]
+    for n in (1, 2, 7):
+        assert_same(func, sch.func, {"n": n})
 
 
 SUM = """

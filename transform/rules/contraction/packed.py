@@ -168,7 +168,7 @@ def _product(nest: Nest, chunked: ChunkedColumns, target: Target) -> Product | N
     shaped, chunk = as_written(nest), chunked.chunk
     if chunk is not None:
         units, count = number(chunked.nest.axes[-1].extent) or 1, number(chunk.extent) or 1
-        shaped = parted_at(shaped, len(nest.axes) - 1, units, count)
+        shaped = parted_at(shaped, len(nest.axes) - 1, imm(units), imm(count))
     shaped = collapse(Reshaped(chunked.nest, shaped.places))
     if chunk is not None:
         *_, at, column = shaped.nest.axes

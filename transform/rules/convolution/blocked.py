@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from unity.ir.dtype import FLOAT32, DType
-from unity.ir.prim_expr import Cast
+from unity.ir.prim_expr import Cast, imm
 from unity.ir.representative import IMAGE, representative_extent
 from unity.machine.target import Target
 
@@ -198,7 +198,7 @@ def _whole_registers(shaped: Reshaped, target: Target) -> Reshaped | None:
     axes, lanes = shaped.nest.axes, target.vector_bits // value.bits
     if not axes or number(axes[-1].extent) != 2 * lanes:
         return shaped
-    halves = parted_at(shaped, len(axes) - 1, lanes, 2)
+    halves = parted_at(shaped, len(axes) - 1, imm(lanes), imm(2))
     return _moved(halves, len(axes) - 1, max(len(axes) - 2, 0))
 
 
@@ -310,7 +310,8 @@ def _run_of_threads(
     axes = all_axes(shaped.nest)
     even = cut is not None and number(cut.extent) is not None and length_of(cut) % threads == 0
     if cut is not None and even:
-        shaped = parted_at(shaped, axes.index(cut), length_of(cut) // threads, threads)
+        each = imm(length_of(cut) // threads)
+        shaped = parted_at(shaped, axes.index(cut), each, imm(threads))
     reshape(sch, found.written, shaped, result)
     loops = list(sch.get_loops(found.written.name))
     thread = [loops.pop(axes.index(cut))] if cut is not None and even else []

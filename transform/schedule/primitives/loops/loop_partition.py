@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith.region import lesser
+from unity.ir.dtype import INT64
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Not, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Block, For, PrimFunc, Stmt
@@ -34,8 +35,8 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
     """Loops over consecutive stretches of a loop; the last takes what is left.
 
     The first keeps the blocks' names and loop variables, the others have copies. Choices that are
-    the same in all of a stretch (`T.select`) are made, of conditions that are joined the parts that
-    hold left out.
+    the same in all of a stretch are made (`T.select`, and `T.min` and `T.max` of indices), of
+    conditions that are joined the parts that hold left out.
 
     Args:
         func: The prim func.
@@ -150,6 +151,8 @@ def _chosen(site: Site) -> Block:
     """A block without the choices that its loops decide."""
 
     def on_expr(e: PrimExpr) -> PrimExpr | None:
+        if isinstance(e, Binary) and e.op in ("min", "max"):
+            return _one_side(e, site)
         if not isinstance(e, Select) or prim_loads(e.condition):
             return None
         parts = {part: bound_to(part, site.block.axes) for part in conjuncts(e.condition)}
@@ -162,3 +165,15 @@ def _chosen(site: Site) -> Block:
 
     body = rewrite_stmt(site.block.body, None, on_expr)
     return site.block if body is site.block.body else with_regions(replace(site.block, body=body))
+
+
+def _one_side(e: Binary, site: Site) -> PrimExpr | None:
+    """The side of a `min` or `max` of indices that it always is; None where that is neither."""
+    if e.dtype != INT64 or prim_loads(e):
+        return None
+    a, b = (bound_to(side, site.block.axes) for side in (e.a, e.b))
+    if site.known.prove(Compare("le", a, b)):
+        return e.a if e.op == "min" else e.b
+    if site.known.prove(Compare("ge", a, b)):
+        return e.b if e.op == "min" else e.a
+    return None

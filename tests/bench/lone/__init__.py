@@ -1,0 +1,1 @@
+"""Operators alone, at shapes that nobody tuned for."""

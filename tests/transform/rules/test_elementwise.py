@@ -1,0 +1,110 @@
+"""Formulas for each element: rows joined, parted where they repeat, their ends apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.transform.cases import floats
+from unity.interpreter import run_prim_func
+from unity.ir.prim_expr import Binary, Load, PrimExpr, Select
+from unity.ir.stmt import PrimFunc
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.script import parse
+from unity.transform.passes import Context
+from unity.transform.rules.default import schedule
+
+from .kernels import lowered
+
+TARGET = replace(Context().target, vector_bits=256, threads=2)
+
+
+def kernel(text: str) -> PrimFunc:
+    return parse(f'n = dim("n")\n\n@script.prim_func\n{text}').prim_funcs()["main"]
+
+
+JOINED = kernel("""
+def main(x: f32[Buffer, 2, 3, n, 5], y: f32[Buffer, 2, 3, n, 5]) -> None:
+    for a, b, c, d in T.grid(2, 3, n, 5):
+        with T.block("double"):
+            va, vb, vc, vd = T.axis.remap("SSSS", a, b, c, d)
+            y[va, vb, vc, vd] = x[va, vb, vc, vd] * 2.0
+""")
+TILED = kernel("""
+def main(x: f32[Buffer, 3, n], y: f32[Buffer, 6, n * 4]) -> None:
+    for i, j in T.grid(6, n * 4):
+        with T.block("tile"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = x[vi % 3, vj % n]
+""")
+TILED_KNOWN = kernel("""
+def main(x: f32[Buffer, n, 20], y: f32[Buffer, n, 60]) -> None:
+    for i, j in T.grid(n, 60):
+        with T.block("tile"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = x[vi, vj % 20]
+""")
+REFLECTED = kernel("""
+def main(x: f32[Buffer, 4, n], y: f32[Buffer, 4, n + 5]) -> None:
+    for i, j in T.grid(4, n + 5):
+        with T.block("pad"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = x[
+                vi, T.select(vj < 3, 3 - vj, T.select(vj < n + 3, vj - 3, 2 * n + 1 - vj))
+            ]
+""")
+REPEATED = kernel("""
+def main(x: f32[Buffer, 4, n], y: f32[Buffer, 4, n + 5]) -> None:
+    for i, j in T.grid(4, n + 5):
+        with T.block("pad"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = x[vi, T.min(n - 1, T.max(0, vj - 2))]
+""")
+FILLED = kernel("""
+def main(x: f32[Buffer, 4, n], y: f32[Buffer, 4, n + 5]) -> None:
+    for i, j in T.grid(4, n + 5):
+        with T.block("pad"):
+            vi, vj = T.axis.remap("SS", i, j)
+            y[vi, vj] = T.select(2 <= vj and vj < n + 2, x[vi, vj - 2], 1.5)
+""")
+KERNELS = {
+    "joined": JOINED,
+    "tiled": TILED,
+    "tiled, known": TILED_KNOWN,
+    "reflected": REFLECTED,
+    "repeated": REPEATED,
+    "filled": FILLED,
+}
+
+
+@pytest.mark.parametrize("n", [4, 8, 37])
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_computed_stays(name: str, n: int) -> None:
+    func = KERNELS[name]
+    shape = {"joined": (2, 3, n, 5), "tiled": (3, n), "tiled, known": (n, 20)}.get(name, (4, n))
+    (x,) = floats(n, shape)
+    made = schedule(func, TARGET)
+    for after in (made, lowered(made, TARGET)):
+        (want,), (got,) = (run_prim_func(f, [x], {"n": n}) for f in (func, after))
+        np.testing.assert_array_equal(got.reshape(want.shape), want)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_vectors_are_read_as_they_lie(name: str) -> None:
+    """No lane of a vector is divided, compared or chosen for itself."""
+    after = lowered(schedule(KERNELS[name], TARGET), TARGET)
+    vectors = [e for e in _read(after) if any(i.dtype.lanes > 1 for i in e.indices)]
+    assert vectors
+    for e in (e for load in vectors for i in load.indices for e in walk_prim(i)):
+        assert e.dtype.lanes == 1 or not isinstance(e, Select)
+        assert e.dtype.lanes == 1 or not (isinstance(e, Binary) and e.op in _APART)
+
+
+_APART = ("floordiv", "floormod", "truncdiv", "truncmod", "min", "max")
+
+
+def _read(func: PrimFunc) -> list[Load]:
+    exprs: list[PrimExpr] = [e for s in walk_stmt(func.body) for e in stmt_exprs(s)]
+    return [e for top in exprs for e in walk_prim(top) if isinstance(e, Load)]
