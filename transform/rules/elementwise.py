@@ -113,8 +113,8 @@ def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: st
     before, places = tuple(a.var for a in written.axes), elements.shaped.places
     if len(places) > 2 or places != before:
         last = len(places) - 1
-        rows = joining(nest.axes, [range(last), [last]] if last else [[last]])
-        sch.transform_block_layout(name, IndexMap(before, rows(places)))
+        joined = joining(nest.axes, [range(last), [last]] if last else [[last]])
+        sch.transform_block_layout(name, IndexMap(before, joined(places)))
     *others, along = sch.get_loops(name)
     rows, piece = _rows(nest), nest.axes[-1].extent
     if how.piece:

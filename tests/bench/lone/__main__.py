@@ -135,8 +135,8 @@ def main() -> None:
         command += ["--seconds", str(options.seconds), "--forms", *options.forms, "--", *names]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout is not None
-            for found in child.stdout:
-                rows.append(json.loads(found))
+            for text in child.stdout:
+                rows.append(json.loads(text))
                 print(line(rows[-1]), flush=True)
         if child.returncode:
             print(f"the process of {threads} threads ended with {child.returncode}")

@@ -250,9 +250,12 @@ def _moves() -> Iterator[Lone]:
     ):  # fmt: skip
         named = f"Transpose {'x'.join(map(str, shape))} by {''.join(map(str, order))}"
         yield Lone(named, "Transpose", (shape,), (len(shape) - 2,), (), {"perm": order})
-    for shape, repeats in (((64, 100), (1, 16)), ((1, 32, 28, 28), (1, 1, 2, 2)), ((300,), (500,))):
-        named = f"Tile {'x'.join(map(str, shape))} by {','.join(map(str, repeats))}"
-        yield Lone(named, "Tile", (shape,), (len(shape) - 1,), (_ints(*repeats),))
+    tiles: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+        ((64, 100), (1, 16)), ((1, 32, 28, 28), (1, 1, 2, 2)), ((300,), (500,)),
+    )  # fmt: skip
+    for tiled, repeats in tiles:
+        named = f"Tile {'x'.join(map(str, tiled))} by {','.join(map(str, repeats))}"
+        yield Lone(named, "Tile", (tiled,), (len(tiled) - 1,), (_ints(*repeats),))
     for mode in ("constant", "reflect", "edge"):
         yield Lone(
             f"Pad {mode} 32x112x112", "Pad", ((1, 32, 112, 112),), (3,),
