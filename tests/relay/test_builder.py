@@ -133,7 +133,10 @@ def test_scopes_branches_and_recursion() -> None:
 
 def test_types_of_expressions() -> None:
     x = relay.var("x", shape=(relay.Any(), 3))
-    assert str(relay.nn.dense(x, relay.var("w", shape=(5, 3))).checked_type) == "float32(x_d0, 5)"
+    assert (
+        str(relay.nn.dense(x, relay.var("w", shape=(5, 3))).checked_type)
+        == "Tensor[(?, 5), float32]"
+    )
     assert relay.TensorType((1, relay.Any()), "int8").shape == (1, None)
     assert str(relay.var("s", "int64").type_annotation.dtype) == "int64"
 
@@ -187,3 +190,46 @@ def test_modules_of_tvm_are_found_or_refused_by_name() -> None:
         relay.quantize.quantize(None)
     with pytest.raises(UnityError, match=r"unity\.rewrite_rule"):
         relay.dataflow_pattern.is_op("add")
+
+
+def test_what_custom_passes_ask_of_expressions() -> None:
+    x, w = relay.var("x", shape=(relay.Any(), 3, 8, 8)), relay.var("w", shape=(4, 3, 3, 3))
+    y = relay.nn.conv2d(x, w, padding=(1, 1), channels=4, kernel_size=(3, 3), out_dtype="float32")
+    assert y.op == relay.op.get("nn.conv2d") == tvm.ir.Op.get("nn.conv2d") != relay.op.get("add")
+    assert (y.attrs.padding, y.attrs["groups"], y.attrs.get_int("channels")) == ((1, 1), 1, 4)
+    assert (y.attrs.out_dtype, y.attrs.get_str("data_layout")) == ("float32", "NCHW")
+    with pytest.raises(AttributeError, match="it has strides, padding"):
+        _ = y.attrs.stride
+    kind = y.checked_type
+    assert isinstance(kind, relay.TensorType)
+    assert not isinstance(kind, relay.TupleType)
+    assert (kind.shape, kind.dtype) == ((None, 4, 8, 8), "float32")
+    with pytest.raises(UnityError, match="unknown dims"):
+        _ = kind.concrete_shape
+    assert relay.var("z", kind).type_annotation == relay.TensorType((None, 4, 8, 8))
+    pair = relay.Tuple([x, w])
+    assert [f.shape[-1] for f in pair.checked_type.fields] == [8, 3]
+    assert isinstance(pair.checked_type, relay.TupleType)
+    first = relay.TupleGetItem(pair, 0)
+    assert (first.tuple_value, first.index) == (pair, 0)
+    condition = relay.var("c", shape=(), dtype="bool")
+    choice = relay.If(condition, x, w)
+    assert (choice.cond, choice.true_branch, choice.false_branch) == (condition, x, w)
+    name = relay.var("v")
+    let = relay.Let(name, y, name)
+    assert (let.var, let.value, let.body) == (name, y, name)
+    np.testing.assert_array_equal(relay.const([1, 2]).data.numpy(), [1, 2])
+    function = relay.Function([x, w], y)
+    assert str(function.checked_type).endswith("-> Tensor[(?, 4, 8, 8), float32]")
+
+
+def test_programs_are_compared_whatever_names_they_have() -> None:
+    def made(name: str, operator: str) -> relay.Function:
+        x = relay.var(name, shape=(2, 3))
+        return relay.Function([x], getattr(relay, operator)(x) + x)
+
+    assert tvm.ir.structural_equal(made("a", "exp"), made("b", "exp"))
+    assert not tvm.ir.structural_equal(made("a", "exp"), made("b", "tanh"))
+    modules = [tvm.IRModule.from_expr(made("a", f)) for f in ("exp", "tanh")]
+    with pytest.raises(UnityError, match="the programs differ"):
+        tvm.ir.assert_structural_equal(*modules)

@@ -70,3 +70,43 @@ def test_long_chains_need_no_recursion() -> None:
     mod = tvm.IRModule.from_expr(relay.Function([x], value))
     run = relay.transform.function_pass(lambda f, m, c: Replaced().visit(f), opt_level=1)
     assert str(run(mod)).count("tanh(") == 3000
+
+
+def test_long_rows_of_lets_need_no_recursion() -> None:
+    x = relay.var("x", shape=(2,))
+    names = [relay.var(f"v{i}", shape=(2,)) for i in range(3000)]
+    body: Any = names[-1]
+    for before, name in reversed([*zip([x, *names], names, strict=False)]):
+        body = relay.Let(name, relay.exp(before), body)
+    function = relay.Function([x], body)
+    found = Counted()
+    found.visit(function)
+    assert found.calls == ["exp"] * 3000
+    assert str(tvm.IRModule.from_expr(Replaced().visit(function))).count("tanh(") == 3000
+
+
+class Scoped(ExprVisitor):
+    """Which variables are bound where a call stands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bound: list[str] = []
+        self.seen: dict[str, list[str]] = {}
+
+    def visit_let(self, let: Any) -> None:
+        self.visit(let.value)
+        self.bound.append(let.var.name_hint)
+        self.visit(let.body)
+
+    def visit_call(self, call: Any) -> None:
+        self.seen[call.op.name] = [*self.bound]
+        super().visit_call(call)
+
+
+def test_a_visitor_of_lets_sees_them_in_its_own_order() -> None:
+    x = relay.var("x", shape=(2,))
+    a, b = relay.var("a"), relay.var("b")
+    inner = relay.Let(b, relay.tanh(a), relay.nn.relu(b))
+    found = Scoped()
+    found.visit(relay.Function([x], relay.Let(a, relay.exp(x), inner)))
+    assert found.seen == {"exp": [], "tanh": ["a"], "nn.relu": ["a", "b"]}

@@ -51,7 +51,14 @@ _ALIASES = {
     "ty": "types",
 }
 """Modules of TVM's, and ours that hold the same names."""
+_DECLARED = "declared types and matches are read from text: relay.parse"
 _REFUSED = {
+    "adt": _DECLARED,
+    "Match": _DECLARED,
+    "Clause": _DECLARED,
+    "TypeData": _DECLARED,
+    "bind": "relay.build_module.bind_params_by_name binds parameters",
+    "RefCreate": "references are read from text: relay.parse",
     "backend": "nothing of TVM's lowering is there; unity.pipeline holds the passes",
     "collage": "resolve='measure' chooses who computes what",
     "dataflow_pattern": "unity.rewrite_rule(before, after) finds and replaces, and checks it; "

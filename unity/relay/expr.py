@@ -6,23 +6,20 @@ Two objects of one node are equal, so that a node that several hold is computed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.relay import syntax
 from unity.frontend.relay.calls import operator_call
+from unity.frontend.relay.schema import signature
 from unity.frontend.relay.text.printing import print_expression
-from unity.ir.dtype import Array
 
-from .attributes import attribute_of
+from .attributes import Attributes, attribute_of
 from .inference import type_of_expr
+from .nd import NDArray
 from .places import here
-from .types import Dim, TensorType, dtype_of
-
-if TYPE_CHECKING:
-    from unity.ir.types import Type
+from .types import CheckedType, Dim, checked, dtype_of, tensor_type
 
 _NARROW = {"float64": "float32", "int64": "int32"}
 
@@ -56,9 +53,9 @@ class Expr:
         return self.astext()
 
     @property
-    def checked_type(self) -> Type:
-        """Its type, in ours; what it reads must be declared."""
-        return type_of_expr(self.node)
+    def checked_type(self) -> CheckedType:
+        """Its type; what it reads must be declared."""
+        return checked(type_of_expr(self.node))
 
     def astype(self, dtype: object) -> Expr:
         """Cast to a dtype."""
@@ -169,10 +166,10 @@ class Constant(Expr):
     """A tensor."""
 
     @property
-    def data(self) -> Array:
-        """Its numbers."""
+    def data(self) -> NDArray:
+        """Its numbers, not to be written."""
         assert isinstance(self.node, syntax.Constant)
-        return self.node.value
+        return self.node.value.view(NDArray)
 
 
 class Call(Expr):
@@ -201,14 +198,36 @@ class Call(Expr):
         return [wrap(a) for a in self.node.arguments]
 
     @property
-    def attrs(self) -> dict[str, syntax.AttrValue]:
+    def attrs(self) -> Attributes:
         """The attributes, defaults included."""
         assert isinstance(self.node, syntax.Call)
-        return dict(self.node.attributes)
+        return Attributes.of(self.node.attributes)
 
 
 class Op(Expr):
     """An operator."""
+
+    @staticmethod
+    def get(name: str) -> Op:
+        """The operator of a name.
+
+        Raises:
+            UnityError: There is none.
+        """
+        if signature(name) is None:
+            raise UnityError(f"Relay has no operator {name!r}", here())
+        found = wrap(syntax.Op(name))
+        assert isinstance(found, Op)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the operator of the same name."""
+        return isinstance(other, Op) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    same_as = __eq__
 
     @property
     def name(self) -> str:
@@ -242,6 +261,18 @@ class TupleGetItem(Expr):
     def __init__(self, tuple_value: object, index: int) -> None:
         super().__init__(syntax.TupleGetItem(node_of(tuple_value), index, here()))
 
+    @property
+    def tuple_value(self) -> Expr:
+        """The tuple."""
+        assert isinstance(self.node, syntax.TupleGetItem)
+        return wrap(self.node.tuple)
+
+    @property
+    def index(self) -> int:
+        """Which field it is."""
+        assert isinstance(self.node, syntax.TupleGetItem)
+        return self.node.index
+
 
 class If(Expr):
     """A choice, by a scalar bool."""
@@ -250,6 +281,27 @@ class If(Expr):
         parts = node_of(cond), node_of(true_branch), node_of(false_branch)
         super().__init__(syntax.If(*parts, here()))
 
+    @property
+    def choice(self) -> syntax.If:
+        """It as syntax."""
+        assert isinstance(self.node, syntax.If)
+        return self.node
+
+    @property
+    def cond(self) -> Expr:
+        """What decides."""
+        return wrap(self.choice.condition)
+
+    @property
+    def true_branch(self) -> Expr:
+        """Its value where that is true."""
+        return wrap(self.choice.then)
+
+    @property
+    def false_branch(self) -> Expr:
+        """Its value elsewhere."""
+        return wrap(self.choice.otherwise)
+
 
 class Let(Expr):
     """A variable bound to a value within a body."""
@@ -257,6 +309,27 @@ class Let(Expr):
     def __init__(self, variable: Var, value: object, body: object) -> None:
         assert isinstance(variable.node, syntax.Var)
         super().__init__(syntax.Let(variable.node, node_of(value), node_of(body), here()))
+
+    @property
+    def binding(self) -> syntax.Let:
+        """It as syntax."""
+        assert isinstance(self.node, syntax.Let)
+        return self.node
+
+    @property
+    def var(self) -> Expr:
+        """The variable."""
+        return wrap(self.binding.var)
+
+    @property
+    def value(self) -> Expr:
+        """What it is bound to."""
+        return wrap(self.binding.value)
+
+    @property
+    def body(self) -> Expr:
+        """What is computed with it."""
+        return wrap(self.binding.body)
 
 
 class Function(Expr):
@@ -367,17 +440,19 @@ def wrap(node: syntax.Expr) -> Expr:
 
 def var(
     name_hint: str,
-    type_annotation: syntax.Type | str | None = None,
+    type_annotation: syntax.Type | CheckedType | str | None = None,
     shape: Sequence[Dim] | None = None,
     dtype: object = "float32",
 ) -> Var:
     """A variable: by its type, or by its shape and dtype."""
     if type_annotation is not None and shape is not None:
         raise UnityError("relay.var takes a type or a shape, not both", here())
+    if isinstance(type_annotation, CheckedType):
+        return Var(name_hint, type_annotation.declared())
     if shape is not None:
-        return Var(name_hint, TensorType(shape, dtype))
+        return Var(name_hint, tensor_type(shape, dtype))
     if isinstance(type_annotation, str):
-        return Var(name_hint, TensorType((), type_annotation))
+        return Var(name_hint, tensor_type((), type_annotation))
     return Var(name_hint, type_annotation)
 
 

@@ -1,7 +1,8 @@
 """`ExprVisitor` and `ExprMutator`: how scripts walk programs and change them.
 
 A subclass says what to do with a kind of expression, ``visit_call`` for one, and asks for its parts
-by `visit`. Each node is visited once; operands come first, so that long chains need no recursion.
+by `visit`. Each node is visited once; operands come first, so that long chains need no recursion,
+and neither do long rows of lets, unless a subclass has a ``visit_let`` of its own.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _KINDS: dict[type[syntax.Expr], str] = {
     syntax.RefWrite: "ref_write",
 }
 _CHAINED = (syntax.Call, syntax.Tuple, syntax.TupleGetItem)
+_WITH_LETS = (*_CHAINED, syntax.Let)
 
 
 class ExprFunctor:
@@ -40,15 +42,22 @@ class ExprFunctor:
 
     def visit(self, expr: Expr) -> Any:
         """What the method of an expression's kind gives; asked once for each node."""
-        for part in _chain(expr.node, self.memo_map):
+        for part in _chain(expr.node, self.memo_map, self._chained()):
             self.memo_map[part] = self._method(part)(part)
         return self.memo_map[expr]
 
     def _method(self, expr: Expr) -> Any:
         return getattr(self, f"visit_{_KINDS[type(expr.node)]}")
 
+    def _chained(self) -> tuple[type[syntax.Expr], ...]:
+        """The kinds of expressions whose parts are visited before they are asked for."""
+        ours = (ExprVisitor.visit_let, ExprMutator.visit_let)
+        return _CHAINED if getattr(type(self), "visit_let", None) not in ours else _WITH_LETS
 
-def _chain(root: syntax.Expr, known: dict[Expr, Any]) -> list[Expr]:
+
+def _chain(
+    root: syntax.Expr, known: dict[Expr, Any], kinds: tuple[type[syntax.Expr], ...]
+) -> list[Expr]:
     """An expression behind the operands that it is computed from, those that are not known."""
     found: dict[syntax.Expr, None] = {}
     stack: list[tuple[syntax.Expr, bool]] = [(root, False)]
@@ -56,12 +65,15 @@ def _chain(root: syntax.Expr, known: dict[Expr, Any]) -> list[Expr]:
         node, ready = stack.pop()
         if node in found or wrap(node) in known:
             continue
-        if ready or not isinstance(node, _CHAINED):
+        if ready or not isinstance(node, kinds):
             if ready or node is root:
                 found[node] = None
             continue
         stack.append((node, True))
-        stack += ((child, False) for child in reversed(syntax.children(node)))
+        parts = [(child, False) for child in syntax.children(node)]
+        if isinstance(node, syntax.Let):  # its value comes before its body, whatever it is
+            parts[0] = (node.value, not isinstance(node.value, kinds))
+        stack += reversed(parts)
     return [wrap(node) for node in found]
 
 

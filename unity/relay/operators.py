@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from unity.frontend.relay.operators.refused import REFUSED
 from unity.frontend.relay.schema import Signature, names, signature
 
 from .attributes import attribute_of
-from .expr import Expr, TupleWrapper, const, node_of, operation, wrap
+from .expr import Expr, Op, TupleWrapper, const, node_of, operation, wrap
 from .places import here
 
 ORDERS: dict[str, str] = {
@@ -242,6 +243,13 @@ def std(
     return operation("sqrt", variance(data, axis, keepdims, exclude, unbiased))
 
 
+@cache
+def _namespaces() -> frozenset[str]:
+    """What stands before a dot in operators' names."""
+    found = {n.rpartition(".")[0] for n in names()}
+    return frozenset(found | {n.rpartition(".")[0] for n in found} - {""})
+
+
 class Namespace:
     """The operators whose names begin alike: ``relay.nn``.
 
@@ -256,7 +264,7 @@ class Namespace:
         full = f"{self._prefix}{name}"
         if full in names():
             return _SPECIAL.get(full) or Operator(full)
-        if any(n.startswith(f"{full}.") for n in names()):
+        if full in _namespaces():
             return Namespace(f"{full}.")
         if full == "qnn.op":  # as Python had it: relay.qnn.op.conv2d
             return self
@@ -269,5 +277,5 @@ class Namespace:
         return sorted(n for n in found if "." not in n)
 
 
-_SPECIAL: dict[str, Any] = {"arange": arange, "variance": variance, "std": std}
+_SPECIAL: dict[str, Any] = {"arange": arange, "get": Op.get, "std": std, "variance": variance}
 ROOT = Namespace("")

@@ -12,12 +12,15 @@ from unity.errors import UnityError as TVMError
 
 from . import frontend, graph_executor, module, nd, transform, vm
 from .building import load_module
+from .comparing import assert_structural_equal, structural_equal
+from .expr import Op
 from .graph_executor import load_param_dict
 from .module import IRModule, load_json
 from .nd import cpu, device
 from .saving import save_param_dict
 from .target import Target
 from .tuners import auto_scheduler, autotvm, meta_schedule
+from .types import FuncType, TensorType, TupleType
 
 __all__ = [
     "IRModule",
@@ -42,7 +45,17 @@ __all__ = [
 context = device
 contrib = SimpleNamespace(graph_executor=graph_executor, graph_runtime=graph_executor)
 error = SimpleNamespace(TVMError=TVMError)
-ir = SimpleNamespace(IRModule=IRModule, load_json=load_json, transform=transform)
+ir = SimpleNamespace(
+    IRModule=IRModule,
+    Op=Op,
+    TensorType=TensorType,
+    TupleType=TupleType,
+    FuncType=FuncType,
+    assert_structural_equal=assert_structural_equal,
+    load_json=load_json,
+    structural_equal=structural_equal,
+    transform=transform,
+)
 parser = SimpleNamespace(fromtext=module.parse, parse=module.parse)
 runtime = SimpleNamespace(
     load_module=load_module,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from unity.errors import UnityError
 from unity.frontend.relay import syntax
 from unity.frontend.relay.schema.dtypes import named
+from unity.ir import types
 from unity.ir.dtype import DType
 
 
@@ -71,5 +74,109 @@ def func_type(arg_types: Sequence[syntax.Type], ret_type: syntax.Type) -> syntax
     return syntax.FunctionType(tuple(arg_types), ret_type)
 
 
-TensorType, TupleType, FuncType = tensor_type, tuple_type, func_type
-"""As scripts call them."""
+@dataclass(frozen=True, slots=True)
+class CheckedType:
+    """What is known of an expression's type; a tensor's, where it is no subclass.
+
+    Attributes:
+        shape: The extents; None for those that are not known.
+        dtype: The dtype's name.
+    """
+
+    shape: tuple[int | None, ...] = ()
+    dtype: str = ""
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The extents, all of which must be known."""
+        known = tuple(d for d in self.shape if d is not None)
+        if len(known) < len(self.shape):
+            raise UnityError(f"the shape {self.shape} is not known", hint="it has unknown dims")
+        return known
+
+    def declared(self) -> syntax.Type:
+        """It as a type that a variable is declared with."""
+        return tensor_type(self.shape, self.dtype)
+
+    def __str__(self) -> str:
+        dims = ", ".join("?" if d is None else str(d) for d in self.shape)
+        return f"Tensor[({dims}{',' * (len(self.shape) == 1)}), {self.dtype}]"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTuple(CheckedType):
+    """The type of a tuple."""
+
+    fields: tuple[CheckedType, ...] = ()
+
+    def declared(self) -> syntax.Type:
+        """It as a type that a variable is declared with."""
+        return tuple_type([f.declared() for f in self.fields])
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.fields))})"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFunction(CheckedType):
+    """The type of a function."""
+
+    arg_types: tuple[CheckedType, ...] = ()
+    ret_type: CheckedType = field(default_factory=CheckedType)
+
+    def declared(self) -> syntax.Type:
+        """It as a type that a variable is declared with."""
+        return func_type([a.declared() for a in self.arg_types], self.ret_type.declared())
+
+    def __str__(self) -> str:
+        return f"fn ({', '.join(map(str, self.arg_types))}) -> {self.ret_type}"
+
+
+def checked(kind: types.Type) -> CheckedType:
+    """A type of ours as scripts read it."""
+    match kind:
+        case types.TensorType(tuple() as shape, DType() as element):
+            return CheckedType(
+                tuple(d if isinstance(d, int) else None for d in shape), str(element)
+            )
+        case types.TupleType(fields):
+            return CheckedTuple(fields=tuple(map(checked, fields)))
+        case types.FuncType(params, result):
+            return CheckedFunction(arg_types=tuple(map(checked, params)), ret_type=checked(result))
+        case _:
+            raise UnityError(f"Relay has no type like {kind}")
+
+
+class _Made(type):
+    """Names of types: called they make one, and what is declared or checked is one of theirs."""
+
+    kinds: tuple[type, ...]
+    make: Callable[..., syntax.Type]
+
+    def __call__(cls, *args: typing.Any, **named: typing.Any) -> typing.Any:
+        return cls.make(*args, **named)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        exact = type(instance) is CheckedType
+        return isinstance(instance, cls.kinds) or (exact and cls.__name__ == "TensorType")
+
+
+class TensorType(metaclass=_Made):
+    """The type of a tensor, as scripts make it and ask for it."""
+
+    kinds = (syntax.TensorType,)
+    make = staticmethod(tensor_type)
+
+
+class TupleType(metaclass=_Made):
+    """The type of a tuple."""
+
+    kinds = (syntax.TupleType, CheckedTuple)
+    make = staticmethod(tuple_type)
+
+
+class FuncType(metaclass=_Made):
+    """The type of a function."""
+
+    kinds = (syntax.FunctionType, CheckedFunction)
+    make = staticmethod(func_type)

@@ -15,13 +15,15 @@ import numpy as np
 from unity.errors import UnityError
 from unity.frontend.broadcasting import Broadcasts, broadcast
 from unity.frontend.emission import Emission
+from unity.frontend.sizes import Sizes
 from unity.ir.dims import Dim
 from unity.ir.dtype import Array, DType, dtype
 from unity.ir.graph import Constant, Expr, Tuple, Var
-from unity.ir.types import TupleType
+from unity.ir.types import TensorType, TupleType
 from unity.op.builder import GraphBuilder
 from unity.op.infer import infer_type
 
+from .known_sizes import worked_out
 from .syntax import AttrValue, Call
 
 Converter: TypeAlias = "Callable[[RelayCall], Expr]"
@@ -36,6 +38,7 @@ class RelayCall(Emission):
         unread: The attributes that its converter has not read yet.
         dropped: Those that it said nothing is lost without.
         emitted: The operators that it became, each with the variable it is bound to.
+        sizes: Tensors of its function whose elements are known as dims; it adds its own.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class RelayCall(Emission):
         operands: Sequence[Expr],
         builder: GraphBuilder,
         broadcasts: Broadcasts,
+        sizes: dict[Expr, Sizes] | None = None,
     ) -> None:
         super().__init__(builder, broadcasts, name.rpartition(".")[2], call.span)
+        self.sizes = {} if sizes is None else sizes
         self.name = name
         self.operands = tuple(operands)
         self.attributes = call.attributes
@@ -85,6 +90,14 @@ class RelayCall(Emission):
         if found is None:
             raise self.gap(f"{what} known only at run time")
         return found
+
+    def dims(self, index: int) -> tuple[Dim, ...] | None:
+        """An operand's elements, if they are known as numbers or as sizes of this function."""
+        known = self.constant(index)
+        if known is not None:
+            return tuple(int(v) for v in known.reshape(-1))
+        found = self.sizes.get(self.operands[index])
+        return None if found is None else found.flat
 
     def scalar(self, index: int, what: str) -> float:
         """An operand that is one known number: an int if it is of an integer dtype."""
@@ -181,6 +194,13 @@ class RelayCall(Emission):
         """The result of an operator, noted; what is folded of one parameter has its name."""
         found = super().op(name, *args, **attrs)
         self.emitted.append((name, found.name if isinstance(found, Var) else None))
+        if isinstance(found, Var) and isinstance(found.type, TensorType):
+            sizes = worked_out(name, args, attrs, found.type, self.sizes)
+            if sizes is not None:
+                known = sizes.constant()
+                if known is not None:
+                    return Constant(known)
+                self.sizes[found] = sizes
         if isinstance(found, Constant) and found.name is None:
             names = {a.name for a in args if isinstance(a, Constant) and a.name is not None}
             return replace(found, name=names.pop()) if len(names) == 1 else found

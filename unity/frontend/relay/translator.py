@@ -369,7 +369,8 @@ class Translator:
         if converter is None:
             reason = REFUSED.get(name, "no operator of Relay that is known")
             return self.lacking(f"{name} ({reason})", expr)
-        call = RelayCall(expr, name, operands, scope.builder, scope.broadcasts)
+        sizes = scope.frame.sizes
+        call = RelayCall(expr, name, operands, scope.builder, scope.broadcasts, sizes)
         try:
             found = converter(call)
         except Gap as gap:

@@ -10,6 +10,7 @@ import numpy as np
 
 from unity.errors import Span
 from unity.frontend.broadcasting import Broadcasts
+from unity.frontend.sizes import Sizes
 from unity.ir import graph
 from unity.op.builder import GraphBuilder
 
@@ -100,10 +101,12 @@ class Frame:
 
     Attributes:
         captured: Parameters for the values of other frames that it reads.
+        sizes: Its tensors whose elements are known as dims.
     """
 
     name: str
     captured: dict[graph.Var, graph.Var] = field(default_factory=dict[graph.Var, graph.Var])
+    sizes: dict[graph.Expr, Sizes] = field(default_factory=dict[graph.Expr, Sizes])
 
 
 @dataclass(slots=True, eq=False)

@@ -13,6 +13,9 @@ from tests.frontend.relay.calls import Case, check_interpreted
 from unity.errors import UnityError
 from unity.frontend.relay import from_relay
 from unity.interpreter import interpret
+from unity.ir.dims import dim, dim_max
+from unity.ir.graph import Function
+from unity.ir.types import TensorType, TupleType
 
 Tensor = npt.NDArray[Any]
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -114,3 +117,39 @@ def @main({params}) {{ strided_slice(%x, %b, %e, meta[relay.Constant][0], begin=
     module = from_relay(text, constants=[np.array([1])])
     got = interpret(module, "main", [X, np.array([1]), np.array([3])])
     np.testing.assert_array_equal(np.asarray(got), X[1:3])
+
+
+SIZES = """#[version = "0.0.5"]
+def @main(%x: Tensor[(?, 4, 6), float32], %y: Tensor[(?, 3, 8), float32]) {
+  let %s = shape_of(%x, dtype="int64");
+  let %n = take(%s, 0i64, axis=0);
+  let %m = strided_slice(%s, begin=[1], end=[3]);
+  let %k = stack((%n, cast(take(%m, 0i64), dtype="int64") * 2i64, -1i64), axis=0);
+  let %whole = concatenate((expand_dims(%n, axis=0), %m), axis=0);
+  (dyn.reshape(%x, shape_of(%y, dtype="int64")), dyn.reshape(%x, %k),
+   dyn.broadcast_to(1f, %whole), dyn.zeros(maximum(%whole, 5i64), dtype="int8"),
+   dyn.reshape(%x, prod(%whole)))
+}
+"""
+
+
+def test_sizes_are_followed_through_integer_operators() -> None:
+    """What `shape_of` gives keeps its dims, known and unknown, and needs no new symbols."""
+    module = from_relay(SIZES)
+    main = module["main"]
+    assert isinstance(main, Function)
+    assert isinstance(main.result, TupleType)
+    n, of_y = dim("x_d0"), dim("y_d0")
+    kinds = [f.shape for f in main.result.fields if isinstance(f, TensorType)]
+    assert kinds == [
+        (of_y, 3, 8), (n, 8, 3), (n, 4, 6), (dim_max(n, 5), 5, 6), (24 * n,)
+    ]  # fmt: skip
+    x = np.arange(72, dtype=np.float32).reshape(3, 4, 6)
+    found = interpret(module, "main", [x, np.zeros((3, 3, 8), np.float32)])
+    assert isinstance(found, tuple)
+    wanted = [x.reshape(3, 3, 8), x.reshape(3, 8, 3), np.ones((3, 4, 6)), np.zeros((5, 5, 6)),
+              x.reshape(-1)]  # fmt: skip
+    for got, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(got), right)
+    with pytest.raises(UnityError, match="x"):
+        interpret(module, "main", [x, np.zeros((2, 3, 8), np.float32)])

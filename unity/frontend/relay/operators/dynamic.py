@@ -17,6 +17,7 @@ from unity.frontend.run_time.shapes import expanded as stretched
 from unity.frontend.run_time.shapes import reshaped_to
 from unity.frontend.run_time.slicing import sliced as sliced_at_run_time
 from unity.frontend.run_time.vectors import Ints, bound, ints_of, length_of, places, vector_of
+from unity.ir.dims import equal
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Constant, Expr
 from unity.ir.types import Shape
@@ -34,9 +35,10 @@ def _ints(c: RelayCall, index: int, what: str) -> tuple[int, ...]:
 
 
 def _dims(c: RelayCall, index: int, what: str) -> Shape:
-    """An operand's elements: numbers if they are known, else symbols."""
-    if c.constant(index) is not None:
-        return _ints(c, index, what)
+    """An operand's elements: numbers or sizes if they are known, else new symbols."""
+    known = c.dims(index)
+    if known is not None:
+        return known
     length_of(c, c.tensor(index), what)
     return bound(c, ints_of(c, c.tensor(index)), what.rpartition(" ")[2])
 
@@ -50,11 +52,13 @@ def _reshape(c: RelayCall) -> Expr:
     c.drop("newshape")
     c.only("reverse", False)
     zero = c.flag("allowzero")
-    if _late(c, 1):  # of the codes 0 and -1 are known then; others are an error when it runs
-        target = ints_of(c, c.tensor(1))
-        known = (None,) * length_of(c, target.value, "a shape")
-        return reshaped_to(c, c.tensor(0), target, known, zero_is_zero=zero)
-    return reshaped_by_codes(c, c.tensor(0), _ints(c, 1, "a shape"), allows_zero=zero)
+    known = c.dims(1)
+    if known is not None:
+        return reshaped_by_codes(c, c.tensor(0), known, allows_zero=zero)
+    # Of the codes 0 and -1 are known then; others are an error when it runs.
+    target = ints_of(c, c.tensor(1))
+    unknown = (None,) * length_of(c, target.value, "a shape")
+    return reshaped_to(c, c.tensor(0), target, unknown, zero_is_zero=zero)
 
 
 def _tile(c: RelayCall) -> Expr:
@@ -64,9 +68,18 @@ def _tile(c: RelayCall) -> Expr:
 
 def _broadcast_to(c: RelayCall) -> Expr:
     c.drop("shape", "dtype")
-    if _late(c, 1):
+    known = c.dims(1)
+    if known is None or not _stretches(c, known):
         return stretched(c, c.tensor(0), ints_of(c, c.tensor(1)))
-    return c.op("broadcast_to", c.tensor(0), _ints(c, 1, "a shape"))
+    return c.op("broadcast_to", c.tensor(0), known)
+
+
+def _stretches(c: RelayCall, shape: Shape) -> bool:
+    """Whether it is known that a tensor broadcasts to a shape."""
+    old = c.shape_of(c.tensor(0))
+    behind = shape[len(shape) - len(old) :]
+    known = all(isinstance(d, int) for d in (*old, *behind))  # the type rule tells what is wrong
+    return known or all(a == 1 or equal(a, b) for a, b in zip(old, behind, strict=False))
 
 
 def _filled(value: int) -> Converter:

@@ -66,5 +66,6 @@ REFUSED: dict[str, str] = {
     "vision.proposal": "what fills up regions behind those that are kept is not documented",
     "memory.shape_func": _LOWERED,
     "vm.shape_func": _LOWERED,
+    "parser.MetaRef": "what a text names and does not hold: save it by astext(show_meta_data=True)",
 }
 """By name. An operator in neither this table nor that of converters is not Relay's, or unknown."""

@@ -15,7 +15,7 @@ OPERATORS = """
 *(ifm, lut): contrib.ethosu.identity contrib.ethosu.pooling contrib.ethosu.unary_elementwise
 *(size, shape, alignment): memory.alloc_storage
 *(storage, offset, shape): memory.alloc_tensor
-*(): memory.shape_func
+*(): memory.shape_func parser.MetaRef
 -(x): abs acos acosh asin asinh atan atanh bitwise_not ceil copy cos cosh erf exp fast_erf
     fast_exp fast_tanh floor isfinite isinf isnan log log10 log2 logical_not negative ones_like
     round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc zeros_like
