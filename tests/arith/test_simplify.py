@@ -28,6 +28,7 @@ from unity.ir.prim_expr import (
 )
 from unity.ir.stmt import Buffer
 from unity.ir.sympy_nodes import Facts
+from unity.ir.visit import substitute_prim
 
 X, J, K = PrimVar("i"), PrimVar("j"), PrimVar("k")
 N, M = SizeVar("n"), SizeVar("m")
@@ -212,6 +213,55 @@ def test_symbolic_extents_decide_divisions() -> None:
     assert known.prove(f % M < M)
     assert known.prove(X * M + J < N * M)
     assert not known.prove(X * M + J + 1 < N * M)
+
+
+def test_a_number_split_twice_is_put_together() -> None:
+    f, a, b = PrimVar("f"), Binary("floordiv", N + 1, imm(2)), Binary("floordiv", M + 1, imm(2))
+    for height, width in ((N, M), (a, b)):
+        rows = Binary("floormod", Binary("floordiv", f, width), height)
+        rest = rows * width + Binary("floormod", f, width)
+        image = Binary("floordiv", f, height * width)
+        assert simplify(image * height * width + rest) is f
+        assert simplify(image * height * width + rest + width) == simplify(f + width)
+        assert simplify(image * height + rest) != f
+
+
+def test_loops_over_parts_of_others_stay_within_these() -> None:
+    run, i, count = PrimVar("run"), PrimVar("i"), Binary("floordiv", N * M + 23, imm(24))
+    first = Binary("floordiv", run * count, imm(4))
+    last = Binary("floordiv", (run + 1) * count, imm(4))
+    known = Analyzer().with_extent(run, imm(0), imm(4)).with_extent(i, first, last - first)
+    assert known.prove(i < count)
+    assert not known.prove(i < count - 1)
+    assert not known.prove(run * N < N * 3)
+    assert known.prove(run * N <= N * 3)
+    assert known.bounds(N) == known.bounds(M) == (1, None)
+
+
+def test_what_runs_says_which_sizes_are_none() -> None:
+    t, i = PrimVar("t"), PrimVar("i")
+    whole = Binary("floordiv", N + 1, imm(2)) * M
+    left = Binary("sub", whole, t * 24)
+    extents: dict[PrimExpr, tuple[int, int]] = {
+        left: (1, 1),
+        Binary("max", imm(0), Binary("min", imm(24), left)): (1, 1),
+        Binary("max", imm(1), left): (0, 0),
+        Binary("sub", left, N): (1, 1),
+        (N - 1) * M: (2, 1),
+        (N - 2) * M * (M - 1): (0, 1),
+        Binary("add", left, imm(1)): (0, 0),
+        Binary("sub", N + M, t): (0, 0),
+        Binary("min", N, M - 2): (1, 1),
+    }
+    for extent, least in extents.items():
+        known = Analyzer().with_extent(t, imm(0), imm(9)).with_extent(i, imm(0), extent)
+        found = known.bounds(N)[0], known.bounds(M)[0]
+        assert found == least, extent
+        for n, m, at in product(range(6), range(6), range(9)):
+            values: dict[PrimVar | SizeVar, PrimExpr] = {N: imm(n), M: imm(m), t: imm(at)}
+            count = simplify(substitute_prim(extent, values))
+            assert isinstance(count, Imm)
+            assert count.value < 1 or (n, m) >= least, (extent, n, m, at)
 
 
 def test_loop_limits_follow_outer_loops() -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from unity.arith import Analyzer
 from unity.arith.region import greater, lesser
-from unity.ir.marks import TILES
+from unity.ir.marks import ASKED, TAIL, TILES
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, imm
 from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Stmt
@@ -48,9 +48,9 @@ class PartitionLoops(Pass):
     """Loops over tiles run over those that lie inside whole, then over the one that does not.
 
     The predicate that `split` leaves with a factor that does not divide an extent is so met once
-    outside what runs often. A loop on threads stays one, and asks in each iteration. A loop whose
-    last iterations do nothing at all is cut short. Blocks with an init are left as they are:
-    `decompose_reduction` comes before.
+    outside what runs often. A loop on threads stays one, and asks in each iteration; so does one
+    whose tail is to be `ASKED` (`unity.ir.marks`). A loop whose last iterations do nothing at all
+    is cut short. Blocks with an init are left as they are: `decompose_reduction` comes before.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -116,7 +116,12 @@ class PartitionLoops(Pass):
         if isinstance(s, For) and s.kind in ("serial", "parallel"):
             conditions = conditions_of(s, above)
             hot = [c for c in conditions if c.is_hot]
-            if hot and depth > 0:
+            ending = [c for c in conditions if not c.inner]
+            if ending and any(c.inner for c in hot):  # one is met where the loop ends
+                s = _cut_short(s, above, ending)
+                conditions = conditions_of(s, above)
+                hot = [c for c in conditions if c.is_hot]
+            if hot and depth > 0 and s.attrs.get(TAIL) != ASKED:
                 return self._apart(s, above, depth, conditions, hot)
             if s.kind == "parallel" and depth > 0:
                 return self._asked(s, above, depth)

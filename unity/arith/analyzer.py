@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import gcd
 from typing import TypeAlias
@@ -65,8 +65,17 @@ class Analyzer:
         limits = {**known.limits, var: (first, last)} if symbolic else known.limits
         return Analyzer(replace(known, ranges=ranges, limits=limits))
 
+    def where_runs(self, extent: PrimExpr) -> Analyzer:
+        """Knowing that a loop runs: ``extent >= 1``, and what that says of sizes."""
+        known = self._runs(extent)
+        return self if known is self._known else Analyzer(known)
+
     def _runs(self, extent: PrimExpr) -> Known:
-        """Knowing that a loop runs: of ``n``, ``(n + c) // d``, or a product of such."""
+        """Knowing that a loop runs: of ``n``, ``(n + c) // d``, or a product of such.
+
+        Or of one of several parts of it, ``x // d - y // d``: where it runs, ``x`` is above ``y``.
+        So is ``x`` above 0 in one of ``min(x, y)``, or of what is left of ``x`` behind a place.
+        """
         known, least = self._known, 1
         match extent:
             case Binary("mul", some, Imm(int() as times)) | Binary(
@@ -74,11 +83,22 @@ class Analyzer:
             ):
                 return self._runs(some) if times > 0 else known
             case Binary("mul", a, b) if self._is_size(a) and self._is_size(b):
-                return Analyzer(self._runs(a))._runs(b)
+                return self.where_runs(a)._runs(b)
             case Binary("floordiv", Binary("add", size, Imm(int() as more)), Imm(int() as by)):
                 if isinstance(size, Binary):
                     return self._runs(size) if by > more else known
                 extent, least = size, by - more
+            case Binary(
+                "sub", Binary("floordiv", x, Imm(int() as by)), Binary("floordiv", y, Imm() as d)
+            ) if by == d.value > 0:
+                more_than = poly.add(self._rewriter.poly(x), self._rewriter.poly(y), -1)
+                return self._runs(poly.to_expr(more_than))
+            case Binary("max", Imm(int() as least_of), some) if least_of <= 0:
+                return self._runs(some)
+            case Binary("min", a, b):
+                return self.where_runs(a)._runs(b)
+            case Binary("add" | "sub" | "mul"):
+                return self._runs_of_rest(self._rewriter.poly(extent))
             case _:
                 pass
         if not isinstance(extent, PrimVar | SizeVar):
@@ -87,6 +107,33 @@ class Analyzer:
         if low is not None and low >= least:
             return known
         return replace(known, ranges={**known.ranges, extent: (least, high)})
+
+    def _runs_of_rest(self, left: poly.Poly) -> Known:
+        """The same of a product, one of whose factors may be a sum, less what is not negative."""
+        shared = poly.common_factors(left)
+        if shared and len(left) > 1 and all(map(self._is_size, shared)):
+            inside = Analyzer(self._runs_all(shared))
+            others: poly.Poly = {}
+            for monomial, c in left.items():
+                rest = poly.divide_monomial(monomial, shared)
+                assert rest is not None
+                others[rest] = c
+            return Analyzer(inside._runs_of_rest(others))._with_least(others, 1)._known
+        whole = {m: c for m, c in left.items() if c > 0}
+        if len(whole) != 1:
+            return self._known
+        ((factors, _),) = whole.items()
+        below = poly.add(whole, left, -1)
+        if division.is_nonnegative(below, self._known) and all(map(self._is_size, factors)):
+            return self._runs_all(factors)
+        return self._known
+
+    def _runs_all(self, factors: Sequence[PrimExpr]) -> Known:
+        """The same of each of some."""
+        inside = self
+        for factor in factors:
+            inside = inside.where_runs(factor)
+        return inside._known
 
     def _is_size(self, e: PrimExpr) -> bool:
         least = self._known.bounds(e)[0]

@@ -6,9 +6,10 @@ as positive, since nothing is ever divided by zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from math import gcd
 
-from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, Select
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, Select, SizeVar
 
 from . import polynomial as poly
 from .known import Known, Limits
@@ -66,9 +67,17 @@ def floormod(p: Poly, d: Poly, known: Known) -> Poly:
     return _atom("floormod", rest, d)
 
 
+def quotients(p: Poly, d: Poly, known: Known) -> Iterator[Poly]:
+    """The normal form of ``p // d``, and that of ``x // (a * d)`` where `p` is ``x // a``."""
+    yield floordiv(p, d, known)
+    nested = None if poly.as_constant(d) is not None else _nested_quotient(p, known)
+    if nested is not None and _is_positive_divisor(d, known):
+        x, a, offset = nested
+        yield floordiv(poly.add(x, a, offset), poly.multiply(a, d), known)
+
+
 def _is_positive_divisor(d: Poly, known: Known) -> bool:
-    low = known.poly_bounds(d)[0]
-    return low is not None and low >= 0
+    return is_nonnegative(d, known)
 
 
 def _atom(op: str, p: Poly, d: Poly) -> Poly:
@@ -282,18 +291,34 @@ def _is_nonnegative(p: Poly, known: Known) -> bool:
 
 
 def _lowered(p: Poly, known: Known) -> Poly | None:
-    """A poly never above `p`: one atom replaced by its limit over other variables."""
+    """A poly never above `p`: one atom replaced by its limit over other variables, or a number."""
+    found = _without_one(p, known, limits)
+    return _without_one(p, known, _numbers) if found is None else found
+
+
+def _numbers(atom: PrimExpr, known: Known) -> Limits:
+    """The numbers that a variable lies between: of use where its factor is no number."""
+    if not isinstance(atom, PrimVar | SizeVar):
+        return None, None
+    low, high = known.bounds(atom)
+    least, most = (None if n is None else poly.constant(n) for n in (low, high))
+    return least, most
+
+
+def _without_one(
+    p: Poly, known: Known, limits_of: Callable[[PrimExpr, Known], Limits]
+) -> Poly | None:
     for atom in dict.fromkeys(a for monomial in p for a in monomial):
-        if not isinstance(atom, PrimVar | Binary | Select):
+        if not isinstance(atom, PrimVar | SizeVar | Binary | Select):
             continue
         rest, factor = poly.split_linear(p, atom)
         if factor is None:
             continue
         low, high = known.poly_bounds(factor)
         if low is not None and low >= 0:
-            limit = limits(atom, known)[0]
+            limit = limits_of(atom, known)[0]
         elif high is not None and high <= 0:
-            limit = limits(atom, known)[1]
+            limit = limits_of(atom, known)[1]
         else:
             continue
         if limit is not None:

@@ -240,7 +240,7 @@ def where_loops_run(known: Analyzer, loops: Mapping[PrimVar, PrimExpr]) -> Analy
                     least += 1
                 if low is not None and least > low:
                     known = known.with_range(e, least, high)
-        known = _where_it_runs(known, extent).with_positive(extent)
+        known = _where_it_runs(known, extent).with_positive(extent).where_runs(extent)
     return known
 
 
@@ -321,8 +321,7 @@ class _Finder:
                 return IterSplit(atom, imm(1), self.loops[atom], imm(1))
             case Binary("floordiv" | "floormod" as op, a, b) if not self._moves(b):
                 inner = self._single(a)
-                low = self.known.bounds(b)[0]
-                if inner is None or low is None or low < 1:
+                if inner is None or not self.known.prove(Compare("ge", b, imm(1))):
                     return None
                 if op == "floormod":
                     return self._modulus(inner, b)

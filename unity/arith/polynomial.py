@@ -108,6 +108,17 @@ def content(p: Poly) -> int:
     return found
 
 
+def common_factors(p: Poly) -> Monomial:
+    """The atoms that are factors of every term."""
+    first, *others = p or [ONE]
+    shared: list[PrimExpr] = []
+    for atom in first:
+        taken = (*shared, atom)
+        if all(divide_monomial(m, taken) is not None for m in others):
+            shared.append(atom)
+    return tuple(shared)
+
+
 def divide_monomial(monomial: Monomial, by: Monomial) -> Monomial | None:
     """The monomial with the factors of another taken out; None if it lacks one."""
     if not by:

@@ -29,7 +29,7 @@ from unity.ir.prim_expr import (
 from unity.ir.visit import map_prim, variables
 
 from . import polynomial as poly
-from .division import floordiv, floormod, is_nonnegative
+from .division import floordiv, floormod, is_nonnegative, quotients
 from .known import Known
 from .linear import linear, normal
 from .polynomial import ONE, Monomial, Poly
@@ -174,10 +174,11 @@ class Rewriter:
                 assert others is not None
                 d, x = poly.from_expr(atom.b), poly.from_expr(atom.a)
                 share: Poly = {others: k}
-                wanted = poly.multiply(poly.multiply(floordiv(x, d, self.known), d), share)
-                if wanted and all(p.get(t) == c for t, c in wanted.items()):
-                    p = poly.add(poly.add(p, wanted, -1), {term: k}, -1)
-                    return self._joined(poly.add(p, poly.multiply(x, share)))
+                for quotient in quotients(x, d, self.known):
+                    wanted = poly.multiply(poly.multiply(quotient, d), share)
+                    if wanted and all(p.get(t) == c for t, c in wanted.items()):
+                        p = poly.add(poly.add(p, wanted, -1), {term: k}, -1)
+                        return self._joined(poly.add(p, poly.multiply(x, share)))
                 y = self._same_rest(p, others, k, x, d)
                 if y is not None:
                     quotient = poly.multiply(poly.multiply(floordiv(y, d, self.known), d), share)

@@ -11,34 +11,40 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from unity.ir.aligned import LINE
-from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.regions import add, multiply
+from unity.ir.marks import ASKED, TAIL
+from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, Select, imm
 from unity.ir.representative import IMAGE, representative_extent
-from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Let, Seq, Stmt, Store
-from unity.ir.visit import substitute_prim, substitute_stmt
 from unity.machine.target import Target
 
-from ...blocks.access import all_axes, collapsed, depends, known_of, may_trap, place, step
-from ...blocks.extents import number, product
-from ...blocks.nest import Axis, Nest, Reduction
-from ...blocks.tree import sequence
+from ...blocks.access import (
+    Reshaped,
+    all_axes,
+    as_written,
+    collapse,
+    depends,
+    known_of,
+    may_trap,
+    place,
+    step,
+)
+from ...blocks.extents import number
+from ...blocks.nest import Axis, Nest
+from ...blocks.tree import block_path
 from ...roles.blocked import Roles, length_of, roles_of
 from ...roles.padding import Edge, unpadded, without_padding
-from ...tactics.pieces import RowPart, Runs
-from ...tactics.register_tile import Tile, Values, accumulate, fill, finished, loops
-from ...tactics.result import with_init
+from ...schedule.index_map import IndexMap
+from ...schedule.refs import BlockRef, LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.reshaping import joining, reshape
 from ...tensor.tails.tail_tiles import halves
-from ..rule import Legal, Neighbourhood, Rule
+from ..rule import EITHER, Legal, Neighbourhood, by_steps
 from ..stages import Stages, pair_of
-from .parts import UNKNOWN, Part, legal_tiles, parts_of, tile_cost, tile_size
+from .parts import UNKNOWN, legal_tiles, tile_cost, tile_size, whole_tile_size
 
-PARTS_A_THREAD = 2
-"""Pieces of work for each thread, each with a panel of its own."""
 MOST_TILES = 16
 """Register tiles of a panel, at most."""
-UNROLL, UNROLL_RARE = 8, 2
-"""Steps of the innermost loop in a row, at most; where a tile comes once in a run."""
+MOST_STEPS = 8
+"""Steps of the innermost loop in a row, at most."""
 COPIED = 2
 """Cycles that a vector of pixels takes to be copied."""
 
@@ -117,18 +123,41 @@ class Gathered:
     """What a stage is whose pixels are gathered.
 
     Attributes:
-        nest: The stage, as it reads what is padded.
+        written: The stage as it was written, reading through what pads.
+        shaped: It with its axes joined.
         gathering: What is gathered.
         roles: The roles of its axes where nothing is.
         edges: Where there are elements; padding elsewhere.
-        stages: How many stages that are.
     """
 
-    nest: Nest
+    written: Nest
+    shaped: Reshaped
     gathering: Gathering
     roles: Roles
     edges: tuple[Edge, ...]
-    stages: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of outputs."""
+        return length_of(self.gathering.block)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the innermost sum."""
+        return length_of(self.gathering.order[-1])
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Of what is gathered for a pixel."""
+        each = math.prod(map(length_of, self.gathering.order))
+        return each * self.gathering.image.dtype.bytes
+
+    @property
+    def pixels(self) -> int:
+        """How many there are, as is usual; of one image, where their number is not known."""
+        images, *sizes = (a.extent for a in self.gathering.pixels)
+        each = math.prod(representative_extent(e, IMAGE) or 1 for e in sizes)
+        return (number(images) or 1) * each
 
     def pays(self, target: Target) -> bool:
         """Whether it costs less than tiles along lines, of which a border is done apart."""
@@ -163,28 +192,35 @@ class GatheredTiles:
     Attributes:
         columns: Blocks of output channels in a register tile.
         rows: Pixels in a register tile.
+        tiles: Register tiles of a panel.
+        steps: Steps of the innermost sum in a row.
+        ahead: Whether the next blocks' weights are fetched while these are in use.
     """
 
     columns: int
     rows: int
+    tiles: int
+    steps: int
+    ahead: bool
 
 
 def _match(nest: Nest, target: Target) -> Gathered | None:
     """A stage of an unknown number of pixels in short lines."""
-    return _gathered(nest, 1, target)
+    return _gathered(nest, target)
 
 
 def _match_unpadded(stages: Stages, target: Target) -> Gathered | None:
     """The same, read through the stage before that pads its image."""
     pair = pair_of(stages)
     joined = None if pair is None else unpadded(*pair)
-    return None if joined is None else _gathered(joined, 2, target)
+    return None if joined is None else _gathered(joined, target)
 
 
-def _gathered(nest: Nest, stages: int, target: Target) -> Gathered | None:
+def _gathered(nest: Nest, target: Target) -> Gathered | None:
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    padded = collapsed(nest)
+    shaped = collapse(as_written(nest))
+    padded = shaped.nest
     bare, gathering = without_padding(padded), gathering_of(padded, target)
     if bare is None or gathering is None or bare[0].reduction is None:
         return None
@@ -195,184 +231,139 @@ def _gathered(nest: Nest, stages: int, target: Target) -> Gathered | None:
         return None
     if number(roles.pixel.extent) is not None:
         return None
-    found = Gathered(padded, gathering, roles, edges, stages)
+    found = Gathered(nest, shaped, gathering, roles, edges)
     return found if found.pays(target) else None
 
 
 def _decide(found: Gathered, target: Target) -> GatheredTiles:
-    return GatheredTiles(*tile_size(length_of(found.gathering.block), UNKNOWN, found.roles, target))
+    columns, rows = whole_tile_size(found.blocks, found.pixels, target)
+    weights = found.pixel_bytes * columns * length_of(found.gathering.lane)
+    steps = next(n for n in range(min(MOST_STEPS, found.steps), 0, -1) if found.steps % n == 0)
+    ahead = found.blocks >= 2 * columns and weights * 4 > target.l2_bytes
+    return GatheredTiles(columns, rows, _tiles(found, rows, target), steps, ahead)
+
+
+def _tiles(found: Gathered, rows: int, target: Target) -> int:
+    """Tiles of a panel: half of the second cache, and panels of like size for all threads."""
+    most = max(1, min(MOST_TILES, target.l2_bytes // 2 // (rows * found.pixel_bytes)))
+    tiles = max(1, -(-found.pixels // (rows * target.threads)))
+    return -(-tiles // -(-tiles // most))
 
 
 def _legal(found: Gathered, how: GatheredTiles, target: Target) -> Neighbourhood:
-    sizes = legal_tiles(length_of(found.gathering.block), UNKNOWN, found.roles, target)
+    sizes = legal_tiles(found.blocks, UNKNOWN, found.roles, target)
     registers = f"{target.vector_registers} registers hold the sums and what they are made of"
     columns = sorted({c for c, r in sizes if r == how.rows} | {how.columns})
     rows = sorted({r for c, r in sizes if c == how.columns} | {how.rows})
-    return {"columns": Legal(columns, registers), "rows": Legal(rows, registers)}
+    steps = [n for n in range(1, MOST_STEPS + 1) if found.steps % n == 0]
+    return {
+        "columns": Legal(columns, registers),
+        "rows": Legal(rows, registers),
+        "tiles": Legal(range(1, MOST_TILES + 1), f"a panel has {MOST_TILES} tiles at most"),
+        "steps": Legal(steps, f"of {found.steps} steps, {MOST_STEPS} at most"),
+        "ahead": EITHER
+        if found.blocks > how.columns
+        else Legal((False,), "no block of outputs is left to be next"),
+    }
 
 
-def _write(found: Gathered, how: GatheredTiles, target: Target) -> Stmt:
-    return _Writer(found.nest, found.gathering, (how.columns, how.rows), target).stmt()
+def schedule_gathered(sch: Schedule, found: Gathered, how: GatheredTiles, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    assert sch.target is not None
+    sums, gathering = found.written.name, found.gathering
+    _join_pixels(sch, found, result)
+    copy = sch.cache_operand(sums, int(_is_second(found)), "global")
+    padded = sch.pad_einsum(sums, [how.rows, *(1 for _ in range(2 + len(gathering.order)))])
+    sch.compute_inline(copy)
+    (copy,) = padded
+    pixel, block, lane, *around, last = sch.get_loops(sums)
+    tile, row = sch.split(pixel, [None, how.rows])
+    group, column = sch.split(block, [None, how.columns])
+    step, several = sch.split(last, [None, how.steps])
+    inner = [row, column] if how.rows >= how.columns else [column, row]
+    sch.reorder(group, tile, *around, step, several, *inner, lane)
+    sch.reverse_compute_at(result, tile)
+    sch.store_at(sums, 0, tile)
+    thread: list[LoopRef] = []
+    if sch.target.threads > 1:
+        *thread, tile = sch.split(tile, [sch.target.threads, None])
+    panel, tile = sch.split(tile, [None, how.tiles])
+    sch.reorder(*thread, panel, group, tile)
+    _gather(sch, found, how, copy, panel)
+    sch.annotate(tile, TAIL, ASKED)
+    if how.ahead:
+        _, reads = block_path(sch.func, sums)
+        weight = gathering.weight.buffer
+        index = next(k for k, r in enumerate(reads.reads) if r.buffer is weight)
+        lines = sch.prefetch(sums, index, group, step, tile, all_share=True)
+        sch.unroll(sch.get_loops(lines)[-1])
+    init = sch.decompose_reduction(sums, (*around, step)[0])
+    for vector in (sch.get_loops(init)[-1], sch.get_loops(result)[-1], lane):
+        sch.vectorize(vector)
+    for loop in (several, *inner):
+        sch.unroll(loop)
+    if thread:
+        sch.parallel(*thread)
 
 
-GATHERED = Rule("gathered", _match, _decide, _legal, _write)
-GATHERED_UNPADDED = Rule(
-    "gathered_unpadded", _match_unpadded, _decide, _legal, _write, count=lambda f: f.stages
+def _is_second(found: Gathered) -> bool:
+    """Whether pixels are the second factor."""
+    reduction = found.shaped.nest.reduction
+    assert reduction is not None
+    match reduction.value:
+        case Binary("mul", first, _):
+            return depends(first, found.gathering.lane.var)
+        case _:
+            raise AssertionError
+
+
+def _join_pixels(sch: Schedule, found: Gathered, result: str) -> None:
+    """The axes as they are to be: all pixels, blocks of outputs, lanes, and the sum's in order."""
+    gathering, nest = found.gathering, found.shaped.nest
+    reshape(sch, found.written, found.shaped, result)
+    axes = all_axes(nest)
+    at = {a.var: k for k, a in enumerate(axes)}
+    points = [[at[a.var] for a in gathering.pixels]]
+    points += [[at[a.var]] for a in (gathering.block, gathering.lane)]
+    every = joining(axes, [*points, *([at[a.var]] for a in gathering.order)])
+    spatial = joining(nest.axes, points)
+    sch.transform_layout(found.written.name, 0, spatial)
+    sch.transform_block_layout(found.written.name, every)
+    sch.transform_block_layout(result, spatial)
+
+
+def _gather(
+    sch: Schedule, found: Gathered, how: GatheredTiles, copy: BlockRef, panel: LoopRef
+) -> None:
+    """The pixels of a panel copied, tile by tile as they are read."""
+    gathering = found.gathering
+    sch.compute_at(copy, panel)
+    sch.store_at(copy, 0, panel)
+    pixel, *depth, last = (PrimVar(f"i{k}") for k in range(len(gathering.order) + 1))
+    tile, row = Binary("floordiv", pixel, imm(how.rows)), Binary("floormod", pixel, imm(how.rows))
+    sch.transform_layout(copy, 0, IndexMap((pixel, *depth, last), (tile, *depth, row, last)))
+    loops = sch.get_loops(copy)
+    loops = loops[loops.index(panel) + 1 :]
+    at = dict(zip(gathering.order, loops[1:], strict=True))
+    some, lane = sch.split(at.pop(gathering.order[-1]), [None, length_of(gathering.lane)])
+    taps = [at.pop(a) for a in gathering.taps]
+    within = [*at.values(), some]
+    sch.reorder(loops[0], *taps, *within, lane)
+    there, elsewhere = sch.unswitch(within[0])
+    for loop in (there, elsewhere):
+        (block,) = sch.get_child_blocks(loop)
+        sch.vectorize(sch.get_loops(block)[-1])
+
+
+GATHERED = by_steps(
+    "gathered", _match, _decide, _legal, nest=lambda found: found.written, steps=schedule_gathered
 )
-
-
-class _Writer:
-    """Carries the panel and where one is."""
-
-    def __init__(self, nest: Nest, found: Gathering, tile: tuple[int, int], target: Target) -> None:
-        assert nest.reduction is not None
-        self.nest, self.found, self.target = nest, found, target
-        self.reduction: Reduction = nest.reduction
-        self.columns, self.rows = tile
-        value = self.reduction.value.dtype
-        extents = [length_of(a) for a in found.order]
-        size = self.rows * math.prod(extents) * value.bytes
-        self.tiles = max(1, min(MOST_TILES, target.l2_bytes // 2 // size))
-        total = product([a.extent for a in found.pixels])
-        self.runs = Runs(total, self.tiles * self.rows, self.rows, target.threads)
-        self.parts = 1 if target.threads == 1 else target.threads * PARTS_A_THREAD
-        shape = (self.parts, self.tiles, *extents[:-1], self.rows, extents[-1])
-        self.panel = Buffer("gathered", tuple(map(imm, shape)), value)
-        self.part, self.run = PrimVar("part"), PrimVar("run")
-        self.sizes = {a: PrimVar(a.var.name.removeprefix("v")) for a in found.pixels}
-
-    def stmt(self) -> Stmt:
-        """All runs, shared among threads."""
-        parts, count = imm(self.parts), self.runs.count
-        begin = Binary("floordiv", multiply(self.part, count), parts)
-        end = Binary("floordiv", multiply(add(self.part, imm(1)), count), parts)
-        body = self.runs.within(self.run, Seq((self.copy(), *self.products())))
-        each = For(self.run, begin, Binary("sub", end, begin), body)
-        every = self.runs.around(For(self.part, imm(0), parts, each, "parallel"))
-        for axis, size in self.sizes.items():
-            every = Let(size, axis.extent, every)
-        return Allocate(self.panel, every)
-
-    def pixel(self, row: PrimExpr) -> Values:
-        """Which pixel a row of the run is."""
-        rest = add(multiply(self.run, self.runs.length), row)
-        values: Values = {}
-        for axis in reversed(self.found.pixels[1:]):
-            values[axis.var] = Binary("floormod", rest, self.sizes[axis])
-            rest = Binary("floordiv", rest, self.sizes[axis])
-        return {self.found.pixels[0].var: rest, **values}
-
-    def copy(self) -> Stmt:
-        """What each pixel of the run reads, brought to the panel."""
-        found, row = self.found, PrimVar("row")
-        *depth, inner = found.depth
-        lanes = length_of(found.lane)
-        at, lane = PrimVar("at"), PrimVar("lane")
-        index = add(multiply(at, imm(lanes)), lane)
-        tile = Binary("floordiv", row, imm(self.rows))
-        within = Binary("floormod", row, imm(self.rows))
-        place = (self.part, tile, *(a.var for a in found.order[:-1]), within, index)
-        load = found.image.then if isinstance(found.image, Select) else found.image
-
-        def stored(value: PrimExpr) -> Stmt:
-            store = Store(self.panel, place, substitute_prim(value, {inner.var: index}))
-            vector = For(lane, imm(0), imm(lanes), store, "vectorized")
-            return loops(depth, For(at, imm(0), imm(length_of(inner) // lanes), vector))
-
-        body = stored(load)
-        if isinstance(found.image, Select):
-            body = IfThen(found.image.condition, body, stored(found.image.orelse))
-        body = loops(found.taps, body)
-        for var, value in self.pixel(row).items():
-            assert isinstance(var, PrimVar)
-            body = Let(var, value, body)
-        return For(row, imm(0), self.runs.here, body)
-
-    def products(self) -> list[Stmt]:
-        """All blocks, over each of which all tiles of the run pass."""
-        stmts: list[Stmt] = []
-        for column in parts_of(length_of(self.found.block), self.columns):
-            at = PrimVar("column")
-            kernels = [self.micro_kernel(column, at, p) for p in self.runs.parts()]
-            stmts.append(For(at, imm(0), column.count, sequence(kernels)))
-        return stmts
-
-    def micro_kernel(self, column: Part, at: PrimVar, part: RowPart) -> Stmt:
-        """Register tiles of one size along the run."""
-        found, reduction = self.found, self.reduction
-        turn, lane, pixel = PrimVar("tile"), PrimVar("lane"), PrimVar("pixel")
-        first = add(column.begin, multiply(at, imm(column.size)))
-        tile = Tile(
-            row=found.block.var,
-            rows=tuple(add(first, imm(i)) for i in range(column.size)),
-            column=(pixel,),
-            columns=tuple((imm(i),) for i in range(part.size)),
-            lane=lane,
-            lanes=length_of(found.lane),
-        )
-        which = add(part.turn, turn)
-        place = (self.part, which, *(a.var for a in found.order[:-1]), pixel, found.order[-1].var)
-        here: Values = {found.lane.var: lane}
-        value = Binary("mul", Load(self.panel, place), substitute_prim(found.weight, here))
-        inner = found.order[-1]
-        most = UNROLL if part.when is None else UNROLL_RARE
-        unroll = max(u for u in range(1, most + 1) if length_of(inner) % u == 0)
-        some, steps = PrimVar(inner.var.name), PrimVar("step")
-        index = add(multiply(some, imm(unroll)), steps)
-        acc = Buffer(
-            "acc", (imm(part.size * column.size * tile.lanes),), value.dtype, scope="local"
-        )
-        added = accumulate(tile, reduction, substitute_prim(value, {inner.var: index}), acc)
-        body: Stmt = For(steps, imm(0), imm(unroll), added, "unrolled")
-        ahead = self.ahead(column, first, which, multiply(some, imm(unroll)), unroll)
-        body = For(some, imm(0), imm(length_of(inner) // unroll), Seq((*ahead, body)))
-        body = loops(found.order[:-1], body)
-        begin = add(part.begin, multiply(turn, imm(part.size)))
-        done = self.done(tile, begin, acc)
-        kernel = Allocate(acc, Seq((fill(tile, reduction.identity, acc), body, done)))
-        every = For(turn, imm(0), part.count, kernel)
-        return every if part.when is None else IfThen(part.when, every)
-
-    def done(self, tile: Tile, begin: PrimExpr, acc: Buffer) -> Stmt:
-        """The sums stored, pixel by pixel: the last tile may have room for more than there are."""
-        finish = with_init(self.reduction, self.nest.finish)
-        finish = substitute_stmt(finish, {self.found.lane.var: tile.lane})
-        stmts: list[Stmt] = []
-        for c in range(len(tile.columns)):
-            row = add(begin, imm(c))
-            stores: list[Stmt] = []
-            for r, block in enumerate(tile.rows):
-                sums = Load(acc, (tile.slot(r, c),))
-                at: Values = {self.found.block.var: block}
-                stores.append(tile.vectorized(finished(self.reduction, sums, finish, at)))
-            body = sequence(stores)
-            for var, value in self.pixel(row).items():
-                assert isinstance(var, PrimVar)
-                named = PrimVar(var.name)
-                body = Let(named, value, substitute_stmt(body, {var: named}))
-            stmts.append(IfThen(Compare("lt", row, self.runs.here), body))
-        return sequence(stmts)
-
-    def ahead(
-        self, column: Part, first: PrimExpr, turn: PrimExpr, begin: PrimExpr, steps: int
-    ) -> list[Stmt]:
-        """The next blocks' weights asked for: those of some steps, shared out among the tiles."""
-        found, weight = self.found, self.found.weight
-        size = math.prod(map(length_of, found.order)) * column.size * length_of(found.lane)
-        if (column.tiles or 0) < 2 or size * weight.dtype.bytes * 4 <= self.target.l2_bytes:
-            return []
-        line = max(1, 8 * LINE // (weight.dtype.bits * length_of(found.lane)))
-        stmts: list[Stmt] = []
-        for block in range(column.size):
-            for i in range(-(-steps // (line * self.tiles))):
-                nth = add(imm(i * self.tiles), turn)
-                nth = Binary("floormod", nth, imm(max(1, steps // line)))
-                nth = add(begin, multiply(nth, imm(line)))
-                at: Values = {
-                    found.block.var: add(first, imm(column.size + block)),
-                    found.order[-1].var: nth,
-                    found.lane.var: imm(0),
-                }
-                fetched = substitute_prim(weight, at)
-                stmts.append(Evaluate(Intrinsic("prefetch", (fetched,), weight.dtype)))
-        return stmts
+GATHERED_UNPADDED = by_steps(
+    "gathered_unpadded",
+    _match_unpadded,
+    _decide,
+    _legal,
+    nest=lambda found: found.written,
+    steps=schedule_gathered,
+    count=2,
+)

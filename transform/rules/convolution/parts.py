@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from unity.ir.prim_expr import PrimExpr, imm
 from unity.machine.machine import Machine
 from unity.machine.target import Target
 
-from ...blocks.extents import number
 from ...roles.blocked import MOST_PIXELS, Flat, Roles
 from ...roles.reduction import rows_of
 
 UNKNOWN = 840
 """Pixels that an unknown line is taken to have where tiles are chosen: many, and no odd rest."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Tiles of one size along an axis.
-
-    Attributes:
-        begin: The first index.
-        count: How many tiles there are.
-        size: Indices in a tile.
-    """
-
-    begin: PrimExpr
-    count: PrimExpr
-    size: int
-
-    @property
-    def tiles(self) -> int | None:
-        """How many tiles, where that is known."""
-        return number(self.count)
+WRITTEN_TWICE = 1.03
+"""What tiles of a second size have to save, for which all of a kernel stands there again."""
 
 
 def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[int, int]:
@@ -45,6 +24,20 @@ def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[i
     """
     best = _best_tile(blocks, pixels, roles.width, roles.flat, target)
     return best[1], best[2]
+
+
+def whole_tile_size(blocks: int, pixels: int, target: Target) -> tuple[int, int]:
+    """The same where the last tile costs as much as any, and threads share the tiles."""
+
+    def cost(size: tuple[int, int]) -> float:
+        columns, rows = size
+        tiles = -(-pixels // (rows * target.threads))
+        groups = _counts(blocks, columns)
+        each = sum(n * tile_cost(c, rows, target.machine) for n, c in groups)
+        return tiles * each * WRITTEN_TWICE ** (len(groups) - 1)
+
+    sizes = _tiles(blocks, UNKNOWN, 1, None, target)
+    return min(sizes, key=lambda size: (cost(size), -math.prod(size)))
 
 
 def legal_tiles(blocks: int, pixels: int, roles: Roles, target: Target) -> list[tuple[int, int]]:
@@ -106,13 +99,3 @@ def _counts(extent: int, size: int) -> list[tuple[int, int]]:
     """How many tiles of which size an extent has."""
     whole, rest = divmod(extent, size)
     return [(n, e) for n, e in ((whole, size), (1, rest)) if n and e]
-
-
-def parts_of(extent: int, size: int) -> list[Part]:
-    """Tiles of a size along an axis, and a smaller one for the rest."""
-    parts: list[Part] = []
-    begin = 0
-    for count, each in _counts(extent, size):
-        parts.append(Part(imm(begin), imm(count), each))
-        begin += count * each
-    return parts

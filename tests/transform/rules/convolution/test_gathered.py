@@ -9,13 +9,15 @@ import pytest
 
 from tests.transform.cases import floats
 from tests.transform.rules.convolution.test_blocked import kernel
+from tests.transform.rules.kernels import lowered
 from unity.interpreter import run_prim_func
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, dim
-from unity.ir.stmt import Allocate, Buffer, PrimFunc
+from unity.ir.prim_expr import Imm
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.transform.passes import Context
-from unity.transform.rules.default import schedule
+from unity.transform.rules.default import default_schedule, schedule
 
 TARGET = replace(
     Context().target, vector_bits=128, vector_registers=16, l2_bytes=1 << 14, features=("fma",)
@@ -35,7 +37,7 @@ CASES: list[tuple[tuple[int, ...], Options]] = [
 def panels(func: PrimFunc) -> list[Buffer]:
     """What pixels are gathered in."""
     found = [s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate)]
-    return [b for b in found if b.name == "gathered"]
+    return [b for b in found if b.name == "conv_operand_pad"]
 
 
 @pytest.mark.rotated(3)
@@ -43,13 +45,51 @@ def panels(func: PrimFunc) -> list[Buffer]:
 @pytest.mark.parametrize(("w", "attrs"), CASES)
 def test_laid_out_it_computes_the_same(w: tuple[int, ...], attrs: Options, threads: int) -> None:
     before = kernel((N, w[1], H, W, 4), w, **attrs)
-    after = schedule(before, replace(TARGET, threads=threads))
+    target = replace(TARGET, threads=threads)
+    after = schedule(before, target)
     assert len(panels(after)) == 1
+    low = lowered(after, target)
     for batch, height, width in ((1, 5, 5), (2, 4, 7), (0, 5, 5)):
         arrays = floats(0, (batch, w[1], height, width, 4), w)
         sizes = {size_var(N): batch, size_var(H): height, size_var(W): width}
-        (expected,), (got,) = (run_prim_func(f, arrays, sizes) for f in (before, after))
-        np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
+        (expected,), *results = (run_prim_func(f, arrays, sizes) for f in (before, after, low))
+        for (got,) in results:
+            got = got.reshape(expected.shape)
+            np.testing.assert_allclose(
+                got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5
+            )
+
+
+@pytest.mark.parametrize(("w", "attrs"), CASES[:3])
+def test_it_is_a_program_of_steps(w: tuple[int, ...], attrs: Options) -> None:
+    """Which is known to be legal where no two sizes of the result are differences."""
+    before = kernel((N, w[1], H, W, 4), w, **attrs)
+    for threads in (1, 2):
+        made = default_schedule(before, replace(TARGET, threads=threads))
+        assert "lay_out" not in {step.name for step in made.trace}
+
+
+def test_tiles_are_written_once_and_none_asks_for_a_row() -> None:
+    """What is behind the last pixel is computed as zeros, and not stored."""
+    before = kernel((N, 2, H, W, 4), (4, 2, 3, 3, 4, 4), padding=1, strides=2)
+    low = lowered(schedule(before, replace(TARGET, threads=2)), TARGET)
+    sums = [s for s in walk_stmt(low.body) if isinstance(s, Allocate) and s.buffer.scope == "local"]
+    assert len(sums) == 1
+    assert not [x for s in walk_stmt(sums[0]) if isinstance(s, For) for x in conditions(s)]
+
+
+def conditions(loop: For) -> list[IfThen]:
+    """Where something is asked in a loop."""
+    return [s for s in walk_stmt(loop) if isinstance(s, IfThen)]
+
+
+def test_panels_of_a_thread_are_known_to_be_small() -> None:
+    """What a thread gathers has a size that is known, however many pixels there are."""
+    before = kernel((N, 2, H, W, 4), (4, 2, 3, 3, 4, 4), padding=1)
+    target = replace(TARGET, threads=2)
+    low = lowered(schedule(before, target), target)
+    (panel,) = panels(low)
+    assert all(isinstance(n, Imm) for n in panel.shape)
 
 
 @pytest.mark.parametrize(

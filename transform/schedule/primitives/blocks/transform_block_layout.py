@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect, inverse
-from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
-from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range, Stmt
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
     leaves,
     map_prim,
     map_stmt,
     prim_loads,
+    rewrite_stmt,
     substitute_stmt,
     variables,
 )
@@ -129,13 +131,37 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
     def over(s: Stmt) -> Stmt:
         return map_stmt(s, over, undivided)
 
+    def new_body(s: Stmt) -> Stmt:
+        return over(substitute_stmt(_at_axes(s, outputs, axes, known_above(path)), values))
+
     new = replace(
         block,
         axes=tuple(axes),
-        body=over(substitute_stmt(block.body, values)),
-        init=None if block.init is None else over(substitute_stmt(block.init, values)),
+        body=new_body(block.body),
+        init=None if block.init is None else new_body(block.init),
     )
     return Outcome(replaced(func, [(loops[0], around(made, with_regions(new)))]))
+
+
+def _at_axes(
+    s: Stmt, outputs: Sequence[PrimExpr], axes: Sequence[BlockAxis], known: Analyzer
+) -> Stmt:
+    """A block's body, what lies as the new axes do indexed by these.
+
+    No rule of arithmetic finds that in all cases: ``v // ((h - 2) * (w - 2))`` and its like.
+    """
+    made = {known.simplify(e): a.var for e, a in zip(outputs, axes, strict=True) if leaves(e).sizes}
+
+    def named(indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
+        return tuple(made.get(known.simplify(i), i) for i in indices)
+
+    def on_load(e: Load) -> PrimExpr:
+        return replace(e, indices=named(e.indices))
+
+    def on_stmt(x: Stmt) -> Stmt | None:
+        return replace(x, indices=named(x.indices)) if isinstance(x, Store) else None
+
+    return rewrite_stmt(s, on_stmt, load_fn=on_load) if made else s
 
 
 def _kind(where: str, block: Block, e: PrimExpr) -> AxisKind:
