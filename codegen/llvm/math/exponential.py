@@ -41,19 +41,28 @@ _WIDTHS = {
 _LOG2_E = 1.4426950408889634
 
 
-def power_of_two(n: Num) -> Num:
-    """``2.0**n`` for integers n of a float's width, in the range of normal exponents."""
-    w = _WIDTHS[n.t.bits]
-    return ((n + w.bias) << w.mantissa).as_float()
+_DOWN = 64
+"""What powers of two that may be too small for a normal number are first too large by, as an
+exponent: one multiplication by its inverse then underflows gradually."""
 
 
-def scale(y: Num, n: Num) -> Num:
-    """``y * 2**n`` for a float n with an integer value: gradual underflow, overflow to infinity."""
-    if y.em.unit.abilities.scale and y.t.lanes * y.t.bits in (128, 256, 512):
-        return _scale_x86(y, n)
-    whole = (n + _WIDTHS[n.t.bits].magic).bits() - n.like(_WIDTHS[n.t.bits].magic).bits()
-    half = whole.shift_signed(1)
-    return y * power_of_two(half) * power_of_two(whole - half)
+def _power(t: Num) -> Num:
+    """``2.0**n`` of the bits of a float whose low ones are n and the exponent's bias."""
+    return (t.bits() << _WIDTHS[t.t.bits].mantissa).as_float()
+
+
+def scale(y: Num, x: _Reduced) -> Num:
+    """``y * 2**n``: gradual underflow, overflow to infinity; `x` is reduced with two biases."""
+    if _scales(y):
+        return _scale_x86(y, x.n)
+    mantissa = _WIDTHS[y.t.bits].mantissa
+    whole = x.sum.bits()
+    half = whole.shift_signed(1)  # n / 2 and one bias; what is left of it has the other
+    return y * (half << mantissa).as_float() * ((whole - half) << mantissa).as_float()
+
+
+def _scales(y: Num) -> bool:
+    return y.em.unit.abilities.scale and y.t.lanes * y.t.bits in (128, 256, 512)
 
 
 def _scale_x86(y: Num, n: Num) -> Num:
@@ -68,12 +77,28 @@ def _scale_x86(y: Num, n: Num) -> Num:
     return Num(y.em, y.t, called)
 
 
-def _reduce(x: Num) -> tuple[Num, Num]:
-    """The integer nearest to ``x / ln 2`` as a float, and what is left of x."""
+@dataclass(frozen=True, slots=True)
+class _Reduced:
+    """``x = n ln 2 + r``.
+
+    Attributes:
+        n: The integer nearest to ``x / ln 2``, as a float.
+        r: What is left of x.
+        sum: A float whose low bits are `n` and what was asked to be added to it.
+    """
+
+    n: Num
+    r: Num
+    sum: Num
+
+
+def _reduce(x: Num, added: int) -> _Reduced:
+    """An argument as a power of two and a rest; `added` goes to the low bits of the sum."""
     w = _WIDTHS[x.t.bits]
-    n = x.times_plus(_LOG2_E, w.magic) - w.magic
+    total = x.times_plus(_LOG2_E, w.magic + added)
+    n = total - (w.magic + added)
     r = (-n).times_plus(w.ln2_high, x)
-    return n, (-n).times_plus(w.ln2_low, r)
+    return _Reduced(n, (-n).times_plus(w.ln2_low, r), total)
 
 
 def _exp_reduced(r: Num) -> Num:
@@ -89,15 +114,17 @@ def _expm1_reduced(r: Num) -> Num:
 def exp(x: Num) -> Num:
     """``e**x``: 1.1 ulp."""
     w = _WIDTHS[x.t.bits]
-    n, r = _reduce(x.clamp(w.exp_least, w.exp_most))
-    return scale(_exp_reduced(r), n)
+    reduced = _reduce(x.clamp(w.exp_least, w.exp_most), 2 * w.bias)
+    return scale(_exp_reduced(reduced.r), reduced)
 
 
 def exp_of_negative(x: Num) -> Num:
     """``e**x`` for x not above zero, which needs no care at the top."""
-    least = x.like(_WIDTHS[x.t.bits].exp_least)
-    n, r = _reduce((x < least).select(least, x))
-    return scale(_exp_reduced(r), n)
+    w = _WIDTHS[x.t.bits]
+    least = x.like(w.exp_least)
+    reduced = _reduce((x < least).select(least, x), w.bias + _DOWN)
+    y = _exp_reduced(reduced.r)
+    return _scale_x86(y, reduced.n) if _scales(y) else y * _power(reduced.sum) * 2.0**-_DOWN
 
 
 def exp_sum(high: Num, low: Num) -> Num:
@@ -112,18 +139,19 @@ def exp2(x: Num) -> Num:
     """``2**x``: 1.1 ulp."""
     w = _WIDTHS[x.t.bits]
     c = x.clamp(-w.bias - w.mantissa - 3, w.bias + 2)
-    n = (c + w.magic) - w.magic
-    return scale(_exp_reduced((c - n) * 0.6931471805599453), n)
+    total = c + (w.magic + 2 * w.bias)
+    n = total - (w.magic + 2 * w.bias)
+    r = (c - n) * 0.6931471805599453
+    return scale(_exp_reduced(r), _Reduced(n, r, total))
 
 
 def expm1(x: Num) -> Num:
     """``e**x - 1``: 2 ulp."""
     w = _WIDTHS[x.t.bits]
-    n, r = _reduce(x.clamp(-w.mantissa * 0.75 - 2.0, w.exp_most))
     # Half of it, so that 2**n may be as big as the type's greatest power and one more.
-    whole = (n + w.magic).bits() - x.like(w.magic).bits()
-    s = power_of_two(whole - 1)
-    y = s.times_plus(_expm1_reduced(r), s - 0.5) * 2.0
+    reduced = _reduce(x.clamp(-w.mantissa * 0.75 - 2.0, w.exp_most), w.bias - 1)
+    s = _power(reduced.sum)
+    y = s.times_plus(_expm1_reduced(reduced.r), s - 0.5) * 2.0
     return (x.abs() < w.tiny).select((x * 0.5).times_plus(x, x), y).with_sign_of(x)
 
 
@@ -167,4 +195,4 @@ def tanh(x: Num) -> Num:
 def sigmoid(x: Num) -> Num:
     """``1 / (1 + e**-x)``: 2.5 ulp, subnormal results too."""
     e = exp_of_negative(-x.abs())
-    return (x < 0.0).select(e, e.like(1.0)) / (e + 1.0)
+    return (x.bits() < 0).select(e, e.like(1.0)) / (e + 1.0)
