@@ -62,8 +62,6 @@ REFUSED: dict[str, str] = {
     "qnn.simulated_quantize": "quantization that was not realized",
     "qnn.simulated_dequantize": "quantization that was not realized",
     "qnn.contrib_dense_pack": _BACKEND,
-    "vision.regular_non_max_suppression": "how it ranks boxes of several classes is not documented",
-    "vision.proposal": "what fills up regions behind those that are kept is not documented",
     "memory.shape_func": _LOWERED,
     "vm.shape_func": _LOWERED,
     "parser.MetaRef": "what a text names and does not hold: save it by astext(show_meta_data=True)",

@@ -26,7 +26,7 @@ from . import (
     sparse,
     windows,
 )
-from .detection import boxes, regions, suppression
+from .detection import boxes, ranking, regions, suppression
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
     elementwise.CONVERTERS,
@@ -44,6 +44,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     image.CONVERTERS,
     boxes.CONVERTERS,
     suppression.CONVERTERS,
+    ranking.CONVERTERS,
     regions.CONVERTERS,
     windows.CONVERTERS,
     sparse.CONVERTERS,

@@ -11,7 +11,8 @@ from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Constant, Expr, Tuple
 
 
-def _reals(c: RelayCall, name: str) -> tuple[float, ...]:
+def reals(c: RelayCall, name: str) -> tuple[float, ...]:
+    """An attribute of numbers; one stands for a tuple of it."""
     found = c.attribute(name)
     items = found if isinstance(found, tuple) else (found,)
     known = tuple(float(i) for i in items if isinstance(i, int | float))
@@ -23,8 +24,8 @@ def _reals(c: RelayCall, name: str) -> tuple[float, ...]:
 def _multibox_prior(c: RelayCall) -> Expr:
     """Anchor boxes of a map of features, (1, height * width * boxes, 4), a constant."""
     *_, height, width = c.extents(c.tensor(0), "anchors of a map")
-    sizes, ratios, clip = _reals(c, "sizes"), _reals(c, "ratios"), c.flag("clip")
-    steps, offsets = _reals(c, "steps"), _reals(c, "offsets")
+    sizes, ratios, clip = reals(c, "sizes"), reals(c, "ratios"), c.flag("clip")
+    steps, offsets = reals(c, "steps"), reals(c, "offsets")
     step = [s if s > 0 else 1 / n for s, n in zip(steps, (height, width), strict=True)]
     rows = (np.arange(height, dtype=np.float32) + np.float32(offsets[0])) * np.float32(step[0])
     columns = (np.arange(width, dtype=np.float32) + np.float32(offsets[1])) * np.float32(step[1])
@@ -47,7 +48,7 @@ def _multibox_transform_loc(c: RelayCall) -> Expr:
     probabilities, offsets, anchors = (c.tensor(i) for i in range(3))
     threshold, clip = c.real("threshold"), c.flag("clip")
     c.only("keep_background", False)
-    variances = _reals(c, "variances")
+    variances = reals(c, "variances")
     batch, classes, count = c.extents(probabilities, "probabilities of classes")
     named = c.op("strided_slice", probabilities, axes=(1,), begin=(1,), end=(classes,))
     score = c.op("max", named, axis=(1,))

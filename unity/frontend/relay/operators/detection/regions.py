@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unity.frontend.detection.adaptive import adaptive_regions
 from unity.frontend.detection.regions import (
     DeformedWindow,
     Regions,
@@ -77,8 +78,6 @@ def _roi_align(c: RelayCall) -> Expr:
     rois, layout, mode = c.tensor(1), c.text("layout"), c.text("mode")
     height, width = c.integers("pooled_size")
     scale, samples = c.real("spatial_scale"), c.integer("sample_ratio")
-    if samples <= 0:
-        raise c.gap(f"sample_ratio={samples}: as many samples as each region is large")
     if mode not in ("avg", "max"):
         raise c.gap(f"mode={mode!r}")
     x = transform(c, c.tensor(0), layout, data_layout(2))
@@ -89,7 +88,10 @@ def _roi_align(c: RelayCall) -> Expr:
     image = c.op("reshape", c.cast(_coordinate(c, rois, 0), INT64), (c.shape_of(rois)[0],))
     regions = Regions(image, [(first, last) for first, last in ends], 1.0)
     how = "mean" if mode == "avg" else "max"
-    pooled = aligned_regions(c, x, regions, (height, width), samples, how)
+    if samples > 0:
+        pooled = aligned_regions(c, x, regions, (height, width), samples, how)
+    else:
+        pooled = adaptive_regions(c, x, regions, (height, width), how)
     return transform(c, pooled, "NHWC", layout)
 
 
@@ -137,11 +139,11 @@ def _parts(c: RelayCall, ends: list[Expr], scale: float, size: int, extent: int)
 
 def _deformable_conv2d(c: RelayCall) -> Expr:
     """A convolution whose taps each pixel moves: what they read, times the weights."""
-    c.only("data_layout", "NCHW")
-    c.only("kernel_layout", "OIHW")
-    c.only("out_layout", "", "NCHW")
+    layout, kernel = c.text("data_layout"), c.text("kernel_layout")
+    result = c.text("out_layout") or layout
     c.drop("channels", "kernel_size")  # the weight has them
-    x, moved, weight = (c.tensor(i) for i in range(3))
+    x, moved = (transform(c, c.tensor(i), layout, data_layout(2)) for i in (0, 1))
+    weight = transform(c, c.tensor(2), kernel, "OIHW")
     kind = c.dtype_or("out_dtype", c.dtype_of(x))
     top, left, bottom, right = paddings(c.integers("padding"), 2)
     strides, dilation = steps(c, "strides", 2), steps(c, "dilation", 2)
@@ -149,7 +151,8 @@ def _deformable_conv2d(c: RelayCall) -> Expr:
     window = DeformedWindow(
         strides, (top, left), (bottom, right), dilation, groups, shared, "border"
     )
-    return deformable_conv2d(c, x, moved, weight, window, kind=kind)
+    found = deformable_conv2d(c, x, moved, weight, window, kind=kind)
+    return transform(c, found, data_layout(2), result)
 
 
 CONVERTERS: dict[str, Converter] = {

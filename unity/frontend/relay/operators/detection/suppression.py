@@ -120,10 +120,14 @@ def _all_class(c: RelayCall) -> Expr:
     wide = c.op("reshape", boxes, (batch, 1, count, 4))
     wide = c.op("broadcast_to", wide, (batch, classes, count, 4))
     rows = picked(c, c.op("reshape", wide, (pairs, count, 4)), order)
-    active = c.op("greater", ranked, c.number(least, ranked))
+    limits = (c.scalar(3, "iou_threshold"), max(float(least), -1.0))
+    # TVM gives no box of a score of -1 or less, and none at all for a threshold of 0.
+    active = c.op("greater", ranked, c.number(limits[1], ranked))
+    if limits[0] <= 0:
+        active = c.op("zeros_like", active)
     found = Boxes(corners_of(c, rows, 0), ranked, None, active)
     limit = Constant(np.array(most, np.int32)) if most > 0 else None
-    threshold = c.number(c.scalar(3, "iou_threshold"), boxes)
+    threshold = c.number(limits[0], boxes)
     kept = kept_boxes(c, found, threshold, limit, counts_all=True)
     label = np.broadcast_to(np.arange(classes)[None, :, None], (batch, classes, count))
     image = np.broadcast_to(np.arange(batch)[:, None, None], (batch, classes, count))
