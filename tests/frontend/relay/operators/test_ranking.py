@@ -121,14 +121,14 @@ def _proposed(
 def test_proposals(before: int, after: int, iou_loss: bool) -> None:
     """The image is smaller than the map's cells, and few regions are left: they are repeated."""
     draw = np.random.default_rng(32)
-    scales, ratios = (0.5, 2.0), (0.5, 1.0, 2.0)
+    scales, ratios = (0.5, 2.0), (0.6, 1.0, 1.9)
     scores = draw.permuted(np.linspace(0, 1, 2 * 12 * 20)).reshape(2, 12, 4, 5).astype(np.float32)
     deltas = (draw.normal(size=(2, 24, 4, 5)) * (6 if iou_loss else 0.4)).astype(np.float32)
-    image = np.array([[52, 70, 1], [64, 80, 1.5]], np.float32)
-    wanted = _proposed(scores, deltas, image, scales, ratios, 16, 0.4, before, after, 12, iou_loss)
+    image = np.array([[40, 52, 1], [48, 60, 1.5]], np.float32)
+    wanted = _proposed(scores, deltas, image, scales, ratios, 12, 0.4, before, after, 9, iou_loss)
     given: dict[str, Any] = {
-        "scales": scales, "ratios": ratios, "feature_stride": 16, "threshold": 0.4,
-        "rpn_pre_nms_top_n": before, "rpn_post_nms_top_n": after, "rpn_min_size": 12,
+        "scales": scales, "ratios": ratios, "feature_stride": 12, "threshold": 0.4,
+        "rpn_pre_nms_top_n": before, "rpn_post_nms_top_n": after, "rpn_min_size": 9,
         "iou_loss": iou_loss,
     }  # fmt: skip
     check_interpreted([Case("vision.proposal", [scores, deltas, image], wanted, 1e-3, **given)])
