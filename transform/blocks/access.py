@@ -109,7 +109,6 @@ def as_written(nest: Nest) -> Reshaped:
     return Reshaped(nest, tuple(a.var for a in all_axes(nest)))
 
 
-@lru_cache(maxsize=16)  # every rule asks it of the same stage
 def collapsed(nest: Nest) -> Nest:
     """With neighbouring axes joined to one where every access walks through both evenly.
 
@@ -118,6 +117,7 @@ def collapsed(nest: Nest) -> Nest:
     return collapse(as_written(nest)).nest
 
 
+@lru_cache(maxsize=16)  # every rule asks it of the same stage
 def collapse(shaped: Reshaped) -> Reshaped:
     """The same of a stage that may have other axes than it was written over."""
     spatial = _joined(shaped, 0, len(shaped.nest.axes))

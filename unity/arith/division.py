@@ -293,7 +293,9 @@ def _is_nonnegative(p: Poly, known: Known) -> bool:
 def _lowered(p: Poly, known: Known) -> Poly | None:
     """A poly never above `p`: one atom replaced by its limit over other variables, or a number."""
     found = _without_one(p, known, limits)
-    return _without_one(p, known, _numbers) if found is None else found
+    if found is None and any(len(monomial) > 1 for monomial in p):
+        return _without_one(p, known, _numbers)
+    return found
 
 
 def _numbers(atom: PrimExpr, known: Known) -> Limits:
