@@ -233,3 +233,5 @@ def test_programs_are_compared_whatever_names_they_have() -> None:
     modules = [tvm.IRModule.from_expr(made("a", f)) for f in ("exp", "tanh")]
     with pytest.raises(UnityError, match="the programs differ"):
         tvm.ir.assert_structural_equal(*modules)
+    with pytest.raises(UnityError, match="astext"):
+        tvm.ir.save_json(modules[0])

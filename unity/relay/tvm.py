@@ -17,7 +17,7 @@ from .expr import Op
 from .graph_executor import load_param_dict
 from .module import IRModule, load_json
 from .nd import cpu, device
-from .saving import save_param_dict
+from .saving import save_json, save_param_dict
 from .target import Target
 from .tuners import auto_scheduler, autotvm, meta_schedule
 from .types import FuncType, TensorType, TupleType
@@ -53,6 +53,7 @@ ir = SimpleNamespace(
     FuncType=FuncType,
     assert_structural_equal=assert_structural_equal,
     load_json=load_json,
+    save_json=save_json,
     structural_equal=structural_equal,
     transform=transform,
 )

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pytest
 
 from tests.frontend.relay.numpy_layers import convolution, pooling
-from unity.compiler import load
+from unity.frontend.relay import from_relay
 from unity.interpreter import interpret
 from unity.ir.graph import Function
 from unity.ir.types import TensorType
 from unity.ir.verify import verify
 
-FOLDER = Path(__file__).parents[3] / "shared" / "relay" / "calyx"
-if not FOLDER.is_dir():
-    FOLDER = Path(__file__).parents[4] / "shared" / "relay" / "calyx"
+FILE = Path(__file__).with_name("calyx.json")
+"""The programs, by their files' names, and their inputs' numbers, flat."""
 Tensor = npt.NDArray[Any]
 TWO, ONE, NONE = (2, 2), (1, 1), (0, 0, 0, 0)
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the samples are not here")
+
+@cache
+def _samples() -> dict[str, Any]:
+    found = json.loads(FILE.read_text())
+    assert isinstance(found, dict)
+    return found
 
 
 def _flat(x: Tensor) -> Tensor:
@@ -73,28 +77,27 @@ EXPECTED: dict[str, Callable[..., Tensor]] = {
 
 
 def test_all_samples_load() -> None:
-    files = sorted(FOLDER.glob("*.relay"))
-    assert files
-    for file in files:
-        verify(load(file))
+    assert len(_samples()["programs"]) == 40
+    for program in _samples()["programs"].values():
+        verify(from_relay(program))
 
 
 def test_samples_with_data_give_the_right_values() -> None:
     prefix = "tests_correctness_relay_"
-    for data in sorted(FOLDER.glob(f"{prefix}*.relay.data")):
-        module = load(data.with_suffix(""))
+    assert {f"{prefix}{name}" for name in EXPECTED} == _samples()["data"].keys()
+    for name, given in _samples()["data"].items():
+        module = from_relay(_samples()["programs"][name])
         main = module["main"]
         assert isinstance(main, Function)
-        given = json.loads(data.read_text())
         inputs: list[Tensor] = []
         for param in main.params:
             assert isinstance(param.type, TensorType)
             assert param.type.dtype is not None
-            values = np.asarray(given[param.name]["data"], param.type.dtype.numpy)
+            values = np.asarray(given[param.name], param.type.dtype.numpy)
             assert isinstance(param.type.shape, tuple)
             inputs.append(values.reshape([int(d) for d in param.type.shape if isinstance(d, int)]))
-        wanted = EXPECTED[data.name.removeprefix(prefix).removesuffix(".relay.data")](*inputs)
+        wanted = EXPECTED[name.removeprefix(prefix)](*inputs)
         found = interpret(module, "main", inputs)
         assert isinstance(found, np.ndarray)
-        assert found.shape == wanted.shape, data.name
-        np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-6, err_msg=data.name)
+        assert found.shape == wanted.shape, name
+        np.testing.assert_allclose(found.astype(np.float64), wanted, rtol=1e-6, err_msg=name)

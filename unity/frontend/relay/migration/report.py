@@ -207,5 +207,5 @@ def _checks(source: syntax.Module, module: IRModule, record: Record) -> Iterator
     if uncalled:
         yield f"- functions that main does not call are left out: {', '.join(uncalled)}"
     unset = [p.name for p in source.functions["main"].params if p.name not in source.params]
-    if unset and not source.params:
+    if len(unset) > 1 and not source.params:
         yield "- no parameter has a value: weights are inputs, unless `--params` gives them"
