@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontend.relay.test_samples import FOLDER
+from tests.frontend.relay.test_samples import samples
 from unity.frontend.relay.read import read_relay
 from unity.frontend.relay.saved.params import read_params
 from unity.frontend.relay.saved.writing import params_bytes
@@ -35,7 +35,7 @@ def @main(%x: Tensor[(2, 3), float32]) {
   match (Cons(%x, Nil)) { Cons(%a, _) => { nn.relu(%a) }, Nil => { %x }, }
 }
 """
-SAMPLES = sorted(FOLDER.glob("tests_correctness*.relay")) if FOLDER.is_dir() else []
+SAMPLES = sorted(samples()["programs"].values())
 
 
 def _program(module: Module) -> IRModule:

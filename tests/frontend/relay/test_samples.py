@@ -25,7 +25,8 @@ TWO, ONE, NONE = (2, 2), (1, 1), (0, 0, 0, 0)
 
 
 @cache
-def _samples() -> dict[str, Any]:
+def samples() -> dict[str, Any]:
+    """The programs, and the data of those that have some."""
     found = json.loads(FILE.read_text())
     assert isinstance(found, dict)
     return found
@@ -77,16 +78,16 @@ EXPECTED: dict[str, Callable[..., Tensor]] = {
 
 
 def test_all_samples_load() -> None:
-    assert len(_samples()["programs"]) == 40
-    for program in _samples()["programs"].values():
+    assert len(samples()["programs"]) == 40
+    for program in samples()["programs"].values():
         verify(from_relay(program))
 
 
 def test_samples_with_data_give_the_right_values() -> None:
     prefix = "tests_correctness_relay_"
-    assert {f"{prefix}{name}" for name in EXPECTED} == _samples()["data"].keys()
-    for name, given in _samples()["data"].items():
-        module = from_relay(_samples()["programs"][name])
+    assert {f"{prefix}{name}" for name in EXPECTED} == samples()["data"].keys()
+    for name, given in samples()["data"].items():
+        module = from_relay(samples()["programs"][name])
         main = module["main"]
         assert isinstance(main, Function)
         inputs: list[Tensor] = []
