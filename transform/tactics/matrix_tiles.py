@@ -155,14 +155,18 @@ def instructed(sch: Schedule, tiles: InTiles, loops: TileLoops) -> None:
     unit, height = tiles.of.unit, tiles.of.height
     zero = sch.get_loops(loops.begun)[-4:]
     dot = sch.get_loops(tiles.of.sums)[-6:]
-    left = sch.get_loops(tiles.left)[-3:]
+    *around, groups, _ = sch.get_loops(tiles.left)
     if height == 1 and len(sch.axis_kinds(tiles.left)) == 2:  # it does not move along its one row
-        left = (sch.add_unit_loop(left[-2]), *left[-2:])
-    *_, columns, depth, _ = sch.get_loops(tiles.right)
-    sch.reorder(depth, columns)
+        row = sch.add_unit_loop(groups)
+    else:
+        row, *steps = around[-1 - tiles.of.steps :]
+        sch.reorder(*steps, row)
+    *around, depth, _ = sch.get_loops(tiles.right)
+    columns, *steps = around[-1 - tiles.of.steps :]
+    sch.reorder(*steps, depth, columns)
     tile, rows, wide, columns = sch.get_loops(tiles.kept)[-4:]
     sch.reorder(tile, wide, rows, columns)
-    begins = {"zero": zero[2], "left": left[0], "right": depth, "dot": dot[2], "store": rows}
+    begins = {"zero": zero[2], "left": row, "right": depth, "dot": dot[2], "store": rows}
     for step, loop in begins.items():
         sch.tensorize(loop, tile_step(unit, step, height))
     for loop in (*zero[:2], *dot[:2], tile, wide):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
-from unity.ir.marks import INSTRUCTION
+from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Imm, PrimVar
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
@@ -30,7 +30,8 @@ class UnrollRegisters(Pass):
 
     Code generators keep such a temporary in registers only if each place in it is a constant: the
     loops of the sum are unrolled by who schedules them, those that set it and copy it out follow.
-    Loops that are one instruction stay loops.
+    Loops that are one instruction stay loops, and what instructions load tiles of a matrix from, or
+    store them to, is in memory.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -74,6 +75,8 @@ class UnrollRegisters(Pass):
             for s in walk_stmt(func.body)
             if isinstance(s, Allocate) and s.buffer.scope == "local" and _bytes(s.buffer) <= room
         ]
+        memory = _in_memory(func.body)
+        small = [b for b in small if b not in memory]
         if not small:
             return func
         drivers = _drivers(func.body, small, {})
@@ -102,6 +105,22 @@ class UnrollRegisters(Pass):
                 case _:
                     pass
         return s, most
+
+
+def _in_memory(s: Stmt) -> set[Buffer]:
+    """The buffers beside tile registers that instructions on such touch."""
+    found: set[Buffer] = set()
+    for x in walk_stmt(s):
+        if isinstance(x, For) and INSTRUCTION in x.attrs:
+            inside = [a for y in walk_stmt(x) for a in _accesses(y)]
+            if any(b.scope == TILES for b in inside):
+                found |= {b for b in inside if b.scope != TILES}
+    return found
+
+
+def _accesses(s: Stmt) -> list[Buffer]:
+    """The buffers that a statement itself loads from and stores to."""
+    return [x.buffer for x in (*stmt_loads(s), *((s,) if isinstance(s, Store) else ()))]
 
 
 def _bytes(buffer: Buffer) -> float:

@@ -182,6 +182,24 @@ FAMILIES = [
         LANES,
     ),
     Family(
+        "interleaved",
+        partial(narrow, "nn.conv2d_interleaved", (1, 1, 3, 5, 32), (2, 1, 1, 1, 16, 16, 2)),
+        {},
+        TILES,
+    ),
+    Family(
+        "interleaved",
+        partial(narrow, "nn.conv2d_interleaved", (1, 1, 4, 6, 32), (1, 1, 2, 2, 16, 32, 2)),
+        {},
+        TILES,
+    ),
+    Family(
+        "interleaved",
+        partial(narrow, "nn.conv2d_interleaved", (1, 1, 4, 19, 32), (1, 1, 2, 1, 16, 16, 2)),
+        {},
+        TILES,
+    ),
+    Family(
         "interleaved_lanes",
         partial(narrow, "nn.conv2d_interleaved", (1, 1, 2, 3, 32), (1, 1, 1, 1, 16, 32, 2)),
         {},

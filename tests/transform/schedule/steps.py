@@ -183,6 +183,8 @@ def _memory(sch: Schedule, random: Random, block: str) -> None:
         sch.set_dtype(block, 0, "float64")
     elif random.random() < 0.2:
         sch.tile_axis(block, random.randrange(2), random.choice([2, 3, 4]))
+    elif random.random() < 0.2:
+        sch.tile_lines(block, random.randrange(2), random.choice([1, 2, 3]))
     elif random.random() < 0.5:
         sch.set_axis_separator(block, 0, random.sample([0, 1, 2], random.randrange(3)))
     else:

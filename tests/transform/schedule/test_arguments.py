@@ -83,6 +83,7 @@ STEPS: dict[str, tuple[object, ...]] = {
     "store_in": ("p", 0, "q", 0),
     "pad_einsum": ("s", [2, 2]),
     "tile_axis": ("p", 0, 4),
+    "tile_lines": ("p", 0, 2),
     "decompose_reduction": ("s", Loop("s", 1)),
     "merge_reduction": ("p", "s"),
     "fuse_reduction_epilogue": ("s", "q"),

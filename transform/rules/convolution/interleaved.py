@@ -3,59 +3,42 @@
 What a convolution over blocked channels is when dot products of groups add it up: pixels of a line
 are the rows of a matrix tile, at an even distance in memory, the channels of a block its depth, and
 a block of outputs its columns. Taps and blocks of inputs are steps. Sums leave the tiles through a
-small buffer, from which each pixel is finished and stored.
+little memory, from which each pixel is finished and stored. As few tiles as possible, of as few
+rows, are all full: the last of a line begins where it is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import simplify
-from unity.ir.aligned import LINE
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, Evaluate, For, IfThen, Seq, Stmt
-from unity.ir.visit import substitute_prim
-from unity.machine.dot_units import SIDE, TILE_ROW_BYTES, group_of, has_dot
+from unity.ir.prim_expr import Binary, Cast, PrimVar, imm
+from unity.machine.dot_units import SIDE, TILE_REGISTERS, DotUnit, dot_unit
 from unity.machine.target import Target
 
-from ...blocks.access import collapsed, depends
+from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap
 from ...blocks.extents import number, product
-from ...blocks.nest import Axis, Nest, Reduction
-from ...blocks.tree import sequence
+from ...blocks.nest import Axis, Nest
 from ...roles.interleaved import Roles, length_of, roles_of
-from ...schedule.marked import Access
-from ...tactics.register_tile import Values, finished, loops
-from ...tactics.result import with_init
-from ...tactics.threads import parallel
-from ...tactics.tile_sums import TileSums, configured, tile_sums
-from ..rule import Neighbourhood, Rule, worth
+from ...schedule.index_map import IndexMap
+from ...schedule.refs import LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.matrix_tiles import (
+    InTiles,
+    TileSum,
+    in_tiles,
+    instructed,
+    most_tall,
+    moved_to,
+    whole_tiles,
+)
+from ...tactics.reshaping import reshape
+from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 
-
-@dataclass(frozen=True, slots=True)
-class _Cover:
-    """How tiles cover an image; the last ones overlap those before, so that all are full.
-
-    Attributes:
-        height: Pixels of a tile.
-        width: Pixels of a line.
-        lines: Lines of the image.
-        parts: Tiles of a line.
-        together: Lines of a tile, if several fit in one; pixels between them are computed in vain.
-    """
-
-    height: int
-    width: int
-    lines: int
-    parts: int
-    together: int
-
-    @property
-    def tiles(self) -> int:
-        """How many there are."""
-        return self.parts * -(-self.lines // self.together)
+AT_ONCE = 2
+"""Tiles of pixels that are done at once: as many as there are registers for beside two columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,308 +46,261 @@ class Grouped:
     """A sum over groups of inputs, in tiles of a matrix.
 
     Attributes:
-        nest: The stage.
-        reduction: Its reduction.
+        written: The stage as it was written.
+        shaped: It over the axes of its roles: the outer ones, blocks of outputs, lines, pixels,
+            lanes, and what is summed over, groups last.
         roles: The roles of its axes.
+        unit: What adds up.
     """
 
-    nest: Nest
-    reduction: Reduction
+    written: Nest
+    shaped: Reshaped
     roles: Roles
+    unit: DotUnit
+
+    @property
+    def wide(self) -> int:
+        """Columns of tiles of a block."""
+        return length_of(self.roles.lane) // SIDE
+
+    @property
+    def width(self) -> int:
+        """Pixels of a line."""
+        return length_of(self.roles.pixel)
+
+    def across(self, how: PixelTiles) -> bool:
+        """Whether tiles that are done at once are of other lines."""
+        return how.across and how.lines == 1 and self.roles.line is not None
+
+    def height(self, how: PixelTiles) -> int:
+        """Rows of a tile."""
+        if how.lines > 1:
+            return (how.lines - 1) * self.roles.pitch + self.width
+        return min(how.height, self.width)
+
+    def tiles(self, how: PixelTiles) -> int:
+        """Tiles in the direction of those that are done at once."""
+        if self.across(how) or how.lines > 1:
+            return -(-length_of(self.roles.line) // how.lines)
+        return -(-self.width // self.height(how))
+
+    @property
+    def most_lines(self) -> int:
+        """Lines that fit in one tile."""
+        roles, lines = self.roles, length_of(self.roles.line)
+        if roles.pitch < self.width:
+            return 1
+        return min(lines, max(1, (SIDE - self.width) // roles.pitch + 1))
 
 
 @dataclass(frozen=True, slots=True)
-class GroupedTiles:
+class PixelTiles:
     """The decisions.
 
     Attributes:
+        height: Pixels of a tile; of several lines, it has all of them.
+        lines: Lines of a tile; pixels between them are computed in vain.
+        tall: Tiles that are done at once, of a line or each of another.
+        across: Whether those at once are of other lines.
+        weights_last: Whether all blocks of outputs follow at each place of the image, so that it
+            is walked through once; else all places at each block.
+        ahead: Whether the next block's weights are asked for while these are in use.
         grain: Multiply-adds that a task has at least.
     """
 
+    height: int
+    lines: int
+    tall: int
+    across: bool
+    weights_last: bool
+    ahead: bool
     grain: int
 
 
 def _match(nest: Nest, target: Target) -> Grouped | None:
     """A stage whose weights lie in groups that the target multiplies in tiles."""
-    nest = collapsed(nest)
-    reduction = nest.reduction
-    roles = None if reduction is None else roles_of(nest, reduction)
+    if nest.reduction is None or may_trap(nest.reduction.value):
+        return None
+    shaped = collapse(as_written(nest))
+    reduction = shaped.nest.reduction
+    roles = None if reduction is None else roles_of(shaped.nest, reduction)
     if reduction is None or roles is None:
         return None
-    if not has_dot(target, "tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype):
+    unit = dot_unit("tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
+    if unit is None or not unit.on(target):
         return None
-    return Grouped(nest, reduction, roles)
+    match reduction.value:
+        case Binary("mul", Cast(_, first)) if first is roles.image:
+            return Grouped(nest, _in_order(shaped, roles), roles, unit)
+        case _:
+            return None  # the unit takes what its columns share first
 
 
-def _decide(_found: Grouped, target: Target) -> GroupedTiles:
-    return GroupedTiles(target.machine.grain("tile_convolutions"))
+def _in_order(shaped: Reshaped, roles: Roles) -> Reshaped:
+    """The stage over the same axes, those of a tile last."""
+    reduction = shaped.nest.reduction
+    assert reduction is not None
+    inner = [a for a in (roles.block, roles.line, roles.pixel, roles.lane) if a is not None]
+    axes = (*roles.outer, *inner)
+    reduced = (*roles.steps, roles.depth, roles.group)
+    place = dict(zip(all_axes(shaped.nest), shaped.places, strict=True))
+    nest = replace(shaped.nest, axes=axes, reduction=replace(reduction, axes=reduced))
+    return Reshaped(nest, tuple(place[a] for a in (*axes, *reduced)))
 
 
-def _legal(_found: Grouped, _decisions: GroupedTiles, _target: Target) -> Neighbourhood:
-    return {"grain": worth("multiply-adds")}
-
-
-def _write(found: Grouped, how: GroupedTiles, target: Target) -> Stmt:
-    return _Writer(found.nest, found.reduction, found.roles, how.grain, target).stmt()
-
-
-INTERLEAVED = Rule("interleaved", _match, _decide, _legal, _write)
-
-
-def _cover(roles: Roles) -> _Cover:
+def _decide(found: Grouped, target: Target) -> PixelTiles:
     """As few tiles as possible, of as few rows."""
-    width, lines = length_of(roles.pixel), length_of(roles.line)
-    together = 1
-    if roles.pitch >= width:
-        together = min(lines, max(1, (SIDE - width) // roles.pitch + 1))
-    if together > 1:
-        return _Cover((together - 1) * roles.pitch + width, width, lines, 1, together)
-    parts = -(-width // SIDE)
-    if parts > 1 and parts * lines % 2:
-        parts += 1  # tiles go by twos
-    return _Cover(-(-width // parts), width, lines, parts, 1)
+    roles, width, lines = found.roles, found.width, length_of(found.roles.line)
+    together, parts = found.most_lines, 1
+    if together == 1:
+        parts = -(-width // SIDE)
+        if parts > 1 and parts * lines % AT_ONCE:
+            parts += 1
+    height = -(-width // parts)
+    parts = -(-width // height)
+    return PixelTiles(
+        height,
+        together,
+        min(parts * -(-lines // together), AT_ONCE),
+        across=roles.line is not None and together == 1 and parts % AT_ONCE != 0,
+        weights_last=not roles.heavy,
+        ahead=roles.heavy and roles.block is not None,
+        grain=target.machine.grain("tile_convolutions"),
+    )
 
 
-class _Writer:
-    """Carries what all tiles have in common."""
-
-    def __init__(
-        self, nest: Nest, reduction: Reduction, roles: Roles, grain: int, target: Target
-    ) -> None:
-        self.reduction = reduction
-        self.grain = grain
-        self.roles = roles
-        self.target = target
-        self.cover = _cover(roles)
-        self.finish = with_init(reduction, nest.finish)
-        self.lanes = length_of(roles.lane)
-        self.rows = min(2, self.cover.tiles)
-        self.sums = tile_sums(
-            roles.image.dtype,
-            roles.weight.dtype,
-            reduction.value.dtype,
-            self.rows,
-            self.lanes // SIDE,
-            self.cover.height,
-        )
-
-    def stmt(self) -> Stmt:
-        """The stage: all tiles of all blocks, the larger operand walked through once.
-
-        Where that are pixels, each thread has a run of them, the same at every stage.
-        """
-        roles, cover = self.roles, self.cover
-        turns = -(-cover.tiles // self.rows)
-        blocks = [] if roles.block is None else [roles.block]
-        turn = Axis(PrimVar("turn"), imm(turns))
-        outer = [a for a in roles.outer if number(a.extent) != 1]
-        slow = [*blocks, *outer] if roles.heavy else [*outer, turn]
-        fast = [turn] if roles.heavy else blocks
-        tasks = math.prod(number(a.extent) or self.target.tasks for a in slow)
-        if tasks < self.target.tasks and self.target.threads > 1:
-            slow, fast = [*slow, *fast], []
-        domain = [(a.var.name.removeprefix("v"), a.extent) for a in slow]
-        steps = product([a.extent for a in self.reduction.axes])
-        inner = product([a.extent for a in fast])
-        work = simplify(
-            multiply(steps, multiply(inner, imm(self.rows * cover.height * self.lanes)))
-        )
-
-        grain = self.grain
-        if not roles.heavy:
-            points = math.prod(number(a.extent) or 1 for a in slow)
-            grain = max(grain, (number(work) or 0) * -(-points // self.target.threads))
-
-        def body(point: Sequence[PrimExpr]) -> Stmt:
-            values: Values = dict(zip((a.var for a in slow), point, strict=True))
-            values |= {axis.var: axis.var for axis in fast}
-            values |= {axis.var: imm(0) for axis in roles.outer if axis not in outer}
-            return loops(fast, self.tiles(values.pop(turn.var), values))
-
-        return configured(self.sums, parallel(domain, work, grain, body))
-
-    def tiles(self, turn: PrimExpr, values: Values) -> Stmt:
-        """Some tiles of one block, next to each other."""
-        cover, roles = self.cover, self.roles
-        buffer = Buffer(
-            "acc",
-            (imm(self.rows * cover.height * self.lanes),),
-            self.reduction.value.dtype,
-            scope="local",
-        )
-        numbers = [add(multiply(turn, imm(self.rows)), imm(i)) for i in range(self.rows)]
-        uneven = cover.tiles % self.rows != 0
-        places = [
-            self.place(Binary("min", t, imm(cover.tiles - 1)) if uneven and i else t)
-            for i, t in enumerate(numbers)
-        ]
-
-        def target(i: int, j: int) -> Access:
-            return lambda x: Load(
-                buffer,
-                (
-                    add(
-                        multiply(add(imm(i * cover.height), x[0]), imm(self.lanes)),
-                        add(imm(j * SIDE), x[1]),
-                    ),
-                ),
-            )
-
-        depth = Axis(PrimVar("depth"), imm(length_of(roles.depth) // SIDE))
-        step = self.step(self.sums, places, {**values, roles.depth.var: depth.var})
-        if roles.heavy and roles.block is not None:
-            step = sequence([*self.ahead(turn, {**values, roles.depth.var: depth.var}), step])
-        stmts: list[Stmt] = [self.sums.zero()]
-        stmts.append(loops([*roles.steps, depth], step))
-        stmts.append(self.sums.store(target))
-        for i, at in enumerate(places):
-            done = self.written(buffer, i, at, values)
-            if uneven and i:
-                done = IfThen(Compare("lt", numbers[i], imm(cover.tiles)), done)
-            stmts.append(done)
-        return Allocate(buffer, Seq(tuple(stmts)))
-
-    def place(self, tile: PrimExpr) -> _Place:
-        """Where a tile begins."""
-        cover = self.cover
-        if cover.together > 1:
-            begin = multiply(tile, imm(cover.together))
-            last = cover.lines - cover.together
-            line = begin if cover.lines % cover.together == 0 else Binary("min", begin, imm(last))
-            return _Place(simplify(line), imm(0), simplify(begin - line))
-        line = simplify(Binary("floordiv", tile, imm(cover.parts)))
-        begin = multiply(simplify(Binary("floormod", tile, imm(cover.parts))), imm(cover.height))
-        pixel: PrimExpr = begin
-        if cover.parts * cover.height > cover.width:
-            pixel = Binary("min", begin, imm(cover.width - cover.height))
-        return _Place(line, simplify(pixel), simplify(begin - pixel))
-
-    def step(self, sums: TileSums, places: Sequence[_Place], values: Values) -> Stmt:
-        """One step of depth on all tiles."""
-        roles = self.roles
-
-        def left(i: int) -> Access:
-            def at(x: Sequence[PrimVar]) -> Load:
-                row, k, p = x
-                here: Values = {**values, **self.pixel(places[i], row)}
-                here[roles.depth.var] = add(multiply(values[roles.depth.var], imm(SIDE)), k)
-                here[roles.group.var] = p
-                found = _load(roles.image, here)
-                return _carried(found, row) if self.cover.together > 1 else found
-
-            return at
-
-        def right(j: int) -> Access:
-            def at(x: Sequence[PrimVar]) -> Load:
-                k, n, p = x
-                here: Values = {**values, roles.lane.var: add(imm(j * SIDE), n)}
-                here[roles.depth.var] = add(multiply(values[roles.depth.var], imm(SIDE)), k)
-                here[roles.group.var] = p
-                return _load(roles.weight, here)
-
-            return at
-
-        return sums.step(left, right)
-
-    def ahead(self, turn: PrimExpr, values: Values) -> list[Stmt]:
-        """Fetches for a step of a block to come, each turn some of the lines of its weights.
-
-        They come from far and would be waited for in the first turn.
-        """
-        roles = self.roles
-        assert roles.block is not None
-        turns = -(-self.cover.tiles // self.rows)
-        blocks, threads = length_of(roles.block), self.target.threads
-        row = self.lanes * TILE_ROW_BYTES // SIDE
-        lines = SIDE * row // LINE
-        each = -(-lines // turns)
-        first = multiply(Binary("floormod", turn, imm(-(-lines // each))), imm(each))
-        later = Binary("min", add(values[roles.block.var], imm(threads)), imm(blocks - 1))
-        stmts: list[Stmt] = []
-        for i in range(each):
-            place = multiply(add(first, imm(i)), imm(LINE // roles.weight.dtype.bytes))
-            width = row // roles.weight.dtype.bytes
-            here: Values = {**values, roles.block.var: later, roles.group.var: imm(0)}
-            group = group_of(roles.weight.dtype)
-            depth = multiply(values[roles.depth.var], imm(SIDE))
-            here[roles.depth.var] = add(depth, Binary("floordiv", place, imm(width)))
-            here[roles.lane.var] = Binary(
-                "floordiv", Binary("floormod", place, imm(width)), imm(group)
-            )
-            load = _load(roles.weight, here)
-            stmts.append(Evaluate(Intrinsic("prefetch", (load,), load.dtype)))
-        return stmts
-
-    def pixel(self, place: _Place, row: PrimExpr) -> Values:
-        """The pixel that a row of a tile is; on one of the next lines where it is beyond its."""
-        roles = self.roles
-        values: Values = {roles.pixel.var: add(place.pixel, row)}
-        if roles.line is not None:
-            values[roles.line.var] = place.line
-        return values
-
-    def written(self, buffer: Buffer, i: int, at: _Place, values: Values) -> Stmt:
-        """The pixels of a tile finished and stored, but those that the tile before has."""
-        roles, cover = self.roles, self.cover
-        row, lane = PrimVar("row"), PrimVar("lane")
-        pixel: PrimExpr = row
-        along: list[Axis] = []
-        if cover.together > 1:
-            line = PrimVar("line")
-            along = [Axis(row, imm(cover.width))]
-            outer, shift = line, imm(cover.together)
-            slot: PrimExpr = add(multiply(line, imm(roles.pitch)), row)
-            where: Values = {roles.pixel.var: row}
-            assert roles.line is not None
-            where[roles.line.var] = add(at.line, line)
-        else:
-            outer, shift = row, imm(cover.height)
-            slot = pixel
-            where = {roles.pixel.var: add(at.pixel, row)}
-            if roles.line is not None:
-                where[roles.line.var] = at.line
-        slot = add(
-            multiply(add(imm(i * cover.height), slot), imm(self.lanes)),
-            lane,
-        )
-        done = finished(
-            self.reduction,
-            Load(buffer, (slot,)),
-            self.finish,
-            {**values, **where, roles.lane.var: lane},
-        )
-        body = loops(along, For(lane, imm(0), imm(self.lanes), done, "vectorized"))
-        return For(outer, at.known, simplify(shift - at.known), body)
+def _legal(found: Grouped, how: PixelTiles, _target: Target) -> Neighbourhood:
+    roles = found.roles
+    height = range(1, min(SIDE, found.width) + 1)
+    one, none = "there is one block of outputs", roles.block is None
+    at_once = f"there are {TILE_REGISTERS} tiles, {found.wide} for columns"
+    several = EITHER
+    if roles.line is None or how.lines > 1:
+        several = Legal((how.across,), "tiles are of all lines")
+    return {
+        "height": Legal(height, f"a line has {found.width} pixels, a tile {SIDE} rows"),
+        "lines": Legal(range(1, found.most_lines + 1), f"a tile has {SIDE} rows"),
+        "tall": Legal(range(1, most_tall(found.wide) + 1), at_once),
+        "across": several,
+        "weights_last": Legal((how.weights_last,), one) if none else EITHER,
+        "ahead": Legal((False,), one) if none else EITHER,
+        "grain": worth("multiply-adds"),
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a tile begins.
+def schedule_pixels(sch: Schedule, found: Grouped, how: PixelTiles, result: str) -> None:
+    """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
+    assert sch.target is not None
+    roles = found.roles
+    reshape(sch, found.written, found.shaped, result)
+    tiles = _in_tiles(sch, found, how)
+    whole_tiles(sch, tiles, result)
+    at = dict(zip(found.shaped.nest.axes, sch.get_loops(result), strict=True))
+    turns, rows = _turns(sch, found, how, at)
+    outer = [at[a] for a in roles.outer]
+    block = [] if roles.block is None else [at[roles.block]]
+    tasks = [*outer, *turns, *block] if how.weights_last else [*block, *outer, *turns]
+    sch.reorder(*tasks, *rows, at[roles.lane])
+    loops = moved_to(sch, tiles, tasks[-1])
+    if how.ahead and block and not how.weights_last:
+        turn = dict(zip(_counts(found, how), turns, strict=True))
+        following, threads = block[0], sch.target.threads
+        lines = sch.prefetch(tiles.right, 0, following, loops.step, turn[max(turn)], threads)
+        sch.unroll(sch.get_loops(lines)[-1])
+    instructed(sch, tiles, loops)
+    sch.vectorize(at[roles.lane])
+    _shared(sch, found, how, tasks)
 
-    Attributes:
-        line: The first line.
-        pixel: The first pixel of it.
-        known: How many lines (pixels, in a tile of one line) the tile before has computed.
+
+def _in_tiles(sch: Schedule, found: Grouped, how: PixelTiles) -> InTiles:
+    """The block that sums up, its pixels and lanes in tiles, and tiles in groups done at once."""
+    sums, height = found.written.name, found.height(how)
+    pixel = found.shaped.nest.axes.index(found.roles.pixel)
+    tile = pixel
+    if how.lines > 1:
+        tile = pixel - 1
+        sch.tile_lines(sums, tile, how.lines)
+    else:
+        sch.tile_axis(sums, pixel, height)
+    sch.tile_axis(sums, tile + 2, SIDE)
+    if found.tiles(how) % how.tall and found.tiles(how) > how.tall:
+        sch.tile_axis(sums, tile - found.across(how), how.tall)
+        tile += 1
+    if found.across(how):
+        _swap(sch, sums, tile - 1)
+    return in_tiles(sch, TileSum(sums, found.unit, height, len(found.roles.steps)))
+
+
+def _swap(sch: Schedule, sums: str, k: int) -> None:
+    """An axis of a block that sums up changes places with the one behind it, also in its sums."""
+    kinds = sch.axis_kinds(sums)
+    order = [*range(k), k + 1, k, *range(k + 2, len(kinds))]
+    axes = tuple(PrimVar(f"i{n}") for n in range(kinds.count("S")))
+    sch.transform_layout(sums, 0, IndexMap(axes, tuple(axes[n] for n in order[: len(axes)])))
+    sch.reorder_block_iter_var(sums, order)
+
+
+def _turns(
+    sch: Schedule, found: Grouped, how: PixelTiles, at: Mapping[Axis, LoopRef]
+) -> tuple[list[LoopRef], list[LoopRef]]:
+    """Loops over the tiles that are done at once, and those over the pixels of some of them."""
+    roles, pixel = found.roles, at[found.roles.pixel]
+    line = [] if roles.line is None else [at[roles.line]]
+    if how.lines > 1:
+        turn, tile, several = sch.split(line[0], [None, how.tall, how.lines])
+        return [turn], [tile, several, pixel]
+    if found.across(how):
+        across, tile = sch.split(line[0], [None, how.tall])
+        turn, row = sch.split(pixel, [None, found.height(how)])
+        return [across, turn], [tile, row]
+    turn, tile, row = sch.split(pixel, [None, how.tall, found.height(how)])
+    return [*line, turn], [tile, row]
+
+
+def _counts(found: Grouped, how: PixelTiles) -> list[int]:
+    """How often loops over tiles run."""
+    groups = -(-found.tiles(how) // how.tall)
+    if how.lines > 1 or found.roles.line is None:
+        return [groups]
+    if found.across(how):
+        return [groups, -(-found.width // found.height(how))]
+    return [length_of(found.roles.line), groups]
+
+
+def _shared(sch: Schedule, found: Grouped, how: PixelTiles, tasks: Sequence[LoopRef]) -> None:
+    """Loops around tiles shared among threads: a run of the image each, or blocks of weights.
+
+    Where a stage walks through its image once, each thread has a run of it, the same one at every
+    stage: it mostly reads what it wrote itself.
     """
+    assert sch.target is not None
+    target, roles, reduction = sch.target, found.roles, found.shaped.nest.reduction
+    assert reduction is not None
+    images = [a.extent for a in roles.outer]
+    turns = [imm(n) for n in _counts(found, how)]
+    blocks = [] if roles.block is None else [roles.block.extent]
+    slow, fast = (images + turns, blocks) if how.weights_last else (blocks + images, turns)
+    if math.prod(number(n) or target.tasks for n in slow) < target.tasks:
+        slow, fast = [*slow, *fast], []
+    pixels = how.tall * found.height(how) * length_of(roles.lane)
+    work = product([*(a.extent for a in reduction.axes), *fast, imm(pixels)])
+    chunk = -(-how.grain // max(1, number(simplify(work)) or 1))
+    points = math.prod(number(n) or 1 for n in slow)
+    if how.weights_last:
+        chunk = max(chunk, -(-points // target.threads))
+    if not slow or (chunk >= points and all(number(n) is not None for n in slow)):
+        return
+    loop = sch.fuse(*tasks[: len(slow)]) if len(slow) > 1 else tasks[0]
+    if chunk > 1:
+        loop, _ = sch.split(loop, [None, chunk])
+    sch.parallel(loop)
 
-    line: PrimExpr
-    pixel: PrimExpr
-    known: PrimExpr
 
-
-def _load(of: Load, values: Values) -> Load:
-    found = substitute_prim(of, values)
-    assert isinstance(found, Load)
-    return found
-
-
-def _carried(of: Load, row: PrimVar) -> Load:
-    """A load whose place on a line may lie beyond its end, on the next one: the same element."""
-    indices = list(of.indices)
-    for at in range(len(indices) - 1, 0, -1):
-        if depends(indices[at], row):
-            extent, index = of.buffer.shape[at], indices[at]
-            indices[at] = Binary("floormod", index, extent)
-            indices[at - 1] = add(indices[at - 1], Binary("floordiv", index, extent))
-            break
-    return replace(of, indices=tuple(indices))
+INTERLEAVED = by_steps(
+    "interleaved",
+    _match,
+    _decide,
+    _legal,
+    nest=lambda found: found.written,
+    steps=schedule_pixels,
+)

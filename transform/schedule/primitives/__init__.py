@@ -13,6 +13,7 @@ from .blocks.pad_einsum import pad_einsum
 from .blocks.reorder_block_iter_var import reorder_block_iter_var
 from .blocks.tensorize import tensorize
 from .blocks.tile_axis import tile_axis
+from .blocks.tile_lines import tile_lines
 from .blocks.transform_block_layout import transform_block_layout
 from .location.compute_at import compute_at
 from .location.compute_inline import compute_inline
@@ -127,6 +128,7 @@ __all__ = [
     "tensorize",
     "tile",
     "tile_axis",
+    "tile_lines",
     "transform_block_layout",
     "transform_layout",
     "unannotate",

@@ -51,6 +51,12 @@ class BlockSteps(State):
         self._do("tile_axis", (as_ref(block), axis, size), done)
 
     @step
+    def tile_lines(self, block: AnyBlock, axis: int, lines: int) -> None:
+        """Lines of what makes a temporary in tiles that go on evenly from one to the next."""
+        done = p.tile_lines(self.func, name_of(block), axis, lines)
+        self._do("tile_lines", (as_ref(block), axis, lines), done)
+
+    @step
     def reorder_block_iter_var(self, block: AnyBlock, order: Sequence[int]) -> None:
         """A block's axes in another order, its loops as they are."""
         done = p.reorder_block_iter_var(self.func, name_of(block), order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -26,10 +27,10 @@ from unity.op.table import OPS
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.graph import LegalizeOps
-from unity.transform.pipeline import TENSOR
 from unity.transform.rules.default import schedule
+from unity.transform.schedule import default_schedule
 
-from ..kernels import unscheduled
+from ..kernels import lowered, unscheduled
 
 Shape = tuple[int, ...]
 TILED = replace(HOST, features=(*HOST.features, "amx-tile", "amx-bf16"), threads=2)
@@ -95,7 +96,7 @@ def test_laid_out_it_computes_the_same(name: str) -> None:
         close(got, want)
     if not has_dot(HOST, "tile", BFLOAT16, BFLOAT16, FLOAT32):
         return
-    low = TENSOR.run(IRModule({"main": after}), Context(TILED)).prim_funcs()["main"]
+    low = lowered(after, TILED)
     for checks in (False, True):
         close(run(low, arrays, np.full(want.shape, np.nan, np.float32), checks=checks), want)
 
@@ -117,13 +118,25 @@ def test_random_images_and_kernels() -> None:
         want = reference(arrays, full)
         assert isinstance(want, np.ndarray)
         after = schedule(before, TILED)
-        low = TENSOR.run(IRModule({"main": after}), Context(TILED)).prim_funcs()["main"]
+        low = lowered(after, TILED)
         close(run(low, arrays, np.full(want.shape, np.nan, np.float32), checks=True), want)
 
 
 def marks(func: PrimFunc) -> set[object]:
     """The instructions that loops are marked with."""
     return {s.attrs.get(INSTRUCTION) for s in walk_stmt(func.body) if isinstance(s, For)}
+
+
+@pytest.mark.parametrize("name", ["one line a tile", "strided", "two lines a tile, one left"])
+def test_a_step_is_four_loads_and_four_products(name: str) -> None:
+    """Also where there is an odd number of lines; nothing stands there twice."""
+    x, w, attrs = CASES[name]
+    before, _ = kernel(x, (*w[:4], 16, 32, 2), attrs)
+    made = default_schedule(before, TILED)
+    assert not any(step.name == "lay_out" for step in made.trace)
+    low = lowered(made.func, TILED)
+    found = Counter(s.attrs.get(INSTRUCTION) for s in walk_stmt(low.body) if isinstance(s, For))
+    assert [found[f"tile_{step}"] for step in ("zero", "load", "dot", "store")] == [4, 4, 4, 4]
 
 
 @pytest.mark.rotated(2)
@@ -142,7 +155,7 @@ def test_in_vector_registers_it_computes_the_same(name: str) -> None:
     assert reference is not None
     want = reference(arrays, full)
     assert isinstance(want, np.ndarray)
-    low = TENSOR.run(IRModule({"main": after}), Context(target)).prim_funcs()["main"]
+    low = lowered(after, target)
     assert "lane_dot" in marks(low)
     close(run(low, arrays, np.full(want.shape, np.nan, np.float32), target=target), want)
 
@@ -163,7 +176,7 @@ def test_targets_without_tiles_compile(triple: str, features: tuple[str, ...]) -
     before, _ = kernel(x, (*w[:4], 16, 32, 2), attrs)
     after = schedule(before, target)
     assert "tile_dot" not in marks(after)
-    low = TENSOR.run(IRModule({"main": after}), Context(target)).prim_funcs()["main"]
+    low = lowered(after, target)
     assert compile_kernels({"main": low}, target).asm("main")
 
 

@@ -98,6 +98,7 @@ def _of_block(block: str, axes: int) -> list[Step]:
         *(("transform_block_layout", (block, each)) for each in MAPS),
         ("pad_einsum", (block, [4] * axes)),
         *(("tile_axis", (block, k, size)) for k in range(min(axes, 2)) for size in (2, 3)),
+        *(("tile_lines", (block, k, lines)) for k in range(min(axes, 2)) for lines in (1, 2)),
         ("pad_einsum", (block, [2, 4, 3][:axes])),
         ("annotate", (block, "note", 1)),
         *(("annotate_buffer_access", (block, 0, "read", each)) for each in RANGES),

@@ -276,4 +276,20 @@ for i, k in T.grid(3, n):
 """,
         ({"n": 4}, {"n": 1}, {"n": 0}),
     ),
+    "lines": Program(
+        "a: f32[Buffer, 6, 5], w: f32[Buffer, 2, 2], c: f32[Buffer, 5, 4]",
+        """
+t = T.alloc((5, 4), "float32")
+for i, j, p, q in T.grid(5, 4, 2, 2):
+    with T.block("s"):
+        vi, vj, vp, vq = T.axis.remap("SSRR", i, j, p, q)
+        with T.init():
+            t[vi, vj] = 0.0
+        t[vi, vj] += a[vi + vp, vj + vq] * w[vp, vq]
+for i, j in T.grid(5, 4):
+    with T.block("out"):
+        vi, vj = T.axis.remap("SS", i, j)
+        c[vi, vj] = T.max(t[vi, vj], 0.0)
+""",
+    ),
 }

@@ -82,15 +82,15 @@ def tile_axis(func: PrimFunc, name: str, index: int, size: int) -> Outcome:
                 c[vi] = t[vi // 4, (vi - T.min(6, vi // 4 * 4)) % 4]
     """
     path, block = block_path(func, name)
-    loops = _nest(path, block)
+    loops = nest_of(BLOCK, path, block)
     if not 0 <= index < len(block.axes) or block.axes[index].kind != "S":
         raise illegal(AXIS, f"{name!r} has no spatial axis {index}")
     if size < 1:
         raise illegal("tile_axis, argument 3 'size'", f"it must be positive, got {size}")
     axis, known = block.axes[index], known_above(path)
     buffer = made_by(BLOCK, block)
-    dimension = _dimension(func, block, axis, buffer)
-    tiles = _Tiles(axis.domain.extent, size, known, _asked(path))
+    dimension = dimension_of((BLOCK, AXIS), func, block, axis, buffer)
+    tiles = Tiles(axis.domain.extent, size, known, asked(path))
     tile = PrimVar(f"{axis.var.name}_tile")
     place = PrimVar(axis.var.name)
     loop = next(x for x in loops if x.var is axis.value)
@@ -120,7 +120,7 @@ def tile_axis(func: PrimFunc, name: str, index: int, size: int) -> Outcome:
     values: Values = {axis.var: tiles.index(tile, place)}
 
     def moved(s: Stmt) -> Stmt:
-        return substitute_stmt(_on(s, buffer, new, own), values)
+        return substitute_stmt(moved_to(s, buffer, new, own), values)
 
     inside = replace(
         block,
@@ -132,8 +132,13 @@ def tile_axis(func: PrimFunc, name: str, index: int, size: int) -> Outcome:
     return Outcome(checked(with_elements(done, buffer, new, read), BLOCK))
 
 
-class _Tiles:
-    """Tiles of one size along an axis; see `tile_axis`."""
+class Tiles:
+    """Tiles of one size along an axis; see `tile_axis`.
+
+    Attributes:
+        count: How many there are.
+        fit: Whether there is surely one at least that is full of points.
+    """
 
     def __init__(
         self, extent: PrimExpr, size: int, known: Analyzer, asked: Sequence[PrimExpr]
@@ -181,7 +186,7 @@ class _Tiles:
         return tile, Binary("floormod", from_begin, self.size)
 
 
-def _asked(path: Path) -> list[PrimExpr]:
+def asked(path: Path) -> list[PrimExpr]:
     """What is no less than 0 at a place because of conditions around it."""
     found: list[PrimExpr] = []
     for s, inner in pairwise(path):
@@ -201,51 +206,69 @@ def _asked(path: Path) -> list[PrimExpr]:
     return found
 
 
-def _nest(path: Path, block: Block) -> tuple[For, ...]:
-    """The loops directly around a block, one for each of its axes."""
+def nest_of(where: str, path: Path, block: Block) -> tuple[For, ...]:
+    """The loops directly around a block, one for each of its axes.
+
+    Args:
+        where: The argument that names the block.
+        path: To the block.
+        block: It.
+    """
     nest = path[len(path) - 1 - len(block.axes) : -1]
     loops = tuple(s for s in nest if isinstance(s, For))
     values = [a.value for a in block.axes]
     if len(loops) != len(values) or {x.var for x in loops} != set(values) or not loops:
-        raise illegal(BLOCK, f"{block.name!r} is not directly in one loop for each of its axes")
+        raise illegal(where, f"{block.name!r} is not directly in one loop for each of its axes")
     for axis in block.axes:
         loop = next(x for x in loops if x.var is axis.value)
         whole = is_zero(axis.domain.begin) and is_zero(loop.begin)
         if not whole or loop.extent != axis.domain.extent or loop.kind != "serial":
-            raise illegal(BLOCK, f"{loop.var.name!r} is no serial loop over a whole axis")
+            raise illegal(where, f"{loop.var.name!r} is no serial loop over a whole axis")
         if variables(loop.extent):
-            raise illegal(BLOCK, f"the extent of {loop.var.name!r} is no size")
+            raise illegal(where, f"the extent of {loop.var.name!r} is no size")
     if block.predicate is not None or block.allocations or symbols_in(block.body):
         has = "has a predicate, memory of its own, or calls a foreign function"
-        raise illegal(BLOCK, f"{block.name!r} {has}")
+        raise illegal(where, f"{block.name!r} {has}")
     why = breach(Site(block, tuple(nest), loops, known_above(path)))
     if why is not None:
-        raise illegal(BLOCK, why)
+        raise illegal(where, why)
     return loops
 
 
-def _dimension(func: PrimFunc, block: Block, axis: BlockAxis, buffer: Buffer) -> int:
-    """Which dimension of what a block makes an axis indexes."""
+def dimension_of(
+    where: tuple[str, str], func: PrimFunc, block: Block, axis: BlockAxis, buffer: Buffer
+) -> int:
+    """Which dimension of what a block makes an axis indexes.
+
+    Args:
+        where: The arguments that name the block and the axis.
+        func: The prim func.
+        block: The block.
+        axis: One of its axes.
+        buffer: What it makes.
+    """
     if is_param(func, buffer) or buffer.strides is not None:
-        raise illegal(BLOCK, f"it stores to {buffer.name!r}, which is no temporary of its own")
+        raise illegal(where[0], f"it stores to {buffer.name!r}, which is no temporary of its own")
     if not sole_store(block, buffer, func) or buffer in addressed_in(func.body):
-        raise illegal(BLOCK, f"{buffer.name!r} is touched by more than it and what loads from it")
+        raise illegal(
+            where[0], f"{buffer.name!r} is touched by more than it and what loads from it"
+        )
     parts = [s for s in (block.body, block.init) if s is not None]
     inside = [s for part in parts for s in walk_stmt(part)]
     at = {s.indices for s in inside if isinstance(s, Store)}
     at |= {x.indices for s in inside for x in stmt_loads(s) if x.buffer is buffer}
     if len(at) != 1:
-        raise illegal(BLOCK, f"it touches {buffer.name!r} at several places")
+        raise illegal(where[0], f"it touches {buffer.name!r} at several places")
     (indices,) = at
     found = [k for k, i in enumerate(indices) if axis.var in variables(i)]
     if len(found) != 1 or indices[found[0]] is not axis.var:
-        raise illegal(AXIS, f"{axis.var.name!r} does not index {buffer.name!r} once")
+        raise illegal(where[1], f"{axis.var.name!r} does not index {buffer.name!r} once")
     if buffer.shape[found[0]] != axis.domain.extent:
-        raise illegal(AXIS, f"{buffer.name!r} is longer than {axis.var.name!r} runs")
+        raise illegal(where[1], f"{buffer.name!r} is longer than {axis.var.name!r} runs")
     return found[0]
 
 
-def _on(
+def moved_to(
     s: Stmt, buffer: Buffer, new: Buffer, at: Callable[[Sequence[PrimExpr]], tuple[PrimExpr, ...]]
 ) -> Stmt:
     """A statement that touches another buffer elsewhere."""
