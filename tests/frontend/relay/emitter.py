@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unity.errors import UnsupportedError
-from unity.ir.dtype import Array, DType
+from unity.ir.dtype import INT64, Array, DType
 from unity.ir.graph import (
     Body,
     Call,
@@ -27,6 +27,7 @@ from unity.ir.graph import (
     If,
     MatchCast,
     Op,
+    Scan,
     ShapeValue,
     Tuple,
     TupleGet,
@@ -56,7 +57,7 @@ SAME = {
     ),
 }
 """Operators of one name and meaning, without attributes."""
-_REDUCTIONS = ("sum", "mean", "max", "min", "prod")
+_REDUCTIONS = ("sum", "mean", "max", "min", "prod", "any")
 _LAST = {2: 1, 3: 2, 1: 3}
 """Axes of NCHW in NHWC."""
 
@@ -75,6 +76,7 @@ class _Writer:
     channels_last: bool
     constants: list[Array] = field(default_factory=list[Array])
     places: dict[int, int] = field(default_factory=dict[int, int])
+    bound: dict[str, Expr] = field(default_factory=dict[str, Expr])
 
     def function(self, name: str, function: Function) -> str:
         params = ", ".join(f"%{p.name}: {self.type(p.type)}" for p in function.params)
@@ -100,8 +102,55 @@ class _Writer:
             for binding in block.bindings:
                 if isinstance(binding, MatchCast):
                     raise UnsupportedError("a check at run time")
+                self.bound[binding.var.name] = binding.value
+                if isinstance(binding.value, Scan):
+                    lines.append(self.scan(binding.var.name, binding.value))
+                    continue
                 lines.append(f"let %{binding.var.name} = {self.value(binding.value)};")
         return "\n".join([*lines, self.value(body.result)])
+
+    def scan(self, name: str, loop: Scan) -> str:
+        """A function that calls itself for the next element; it writes each step's outputs."""
+        count = self.shape(loop.inputs[0])[0]
+        result = loop.body.result
+        assert isinstance(result, Tuple | Var)
+        kind = infer_type(result, {})
+        assert isinstance(kind, TupleType)
+        made = kind.fields[len(loop.state) :]
+        stacks = [f"{name}_stack{i}" for i in range(len(made))]
+        whole = [TensorType((count, *k.shape), k.dtype) for k in made
+                 if isinstance(k, TensorType) and isinstance(k.shape, tuple)]  # fmt: skip
+        assert len(whole) == len(made)
+        params = [(f"{name}_i", TensorType((), INT64)), *((v.name, v.type) for v in loop.state)]
+        declared = ", ".join(
+            f"%{n}: {self.type(k)}" for n, k in [*params, *zip(stacks, whole, strict=True)]
+        )
+        gives = self.type(TupleType((*(v.type for v in loop.state), *whole)))
+        states = [f"%{v.name}" for v in loop.state]
+        takes = "".join(
+            f'let %{v.name} = take({self.value(x)}, %{name}_i, axis=0, mode="fast");\n'
+            for v, x in zip(loop.elements, loop.inputs, strict=True)
+        )
+        following = self.body(Body(loop.body.blocks, Tuple(())))
+        lines = following.removesuffix("()")
+        after = [f"%{name}_next.{i}" for i in range(len(kind.fields))]
+        here = f"equal({self.constant(np.arange(count))}, %{name}_i)"
+        written = [
+            f"where(reshape({here}, newshape=[-1{', 1' * (len(k.shape) - 1)}]), "
+            f"expand_dims({a}, axis=0), %{n})"
+            for n, k, a in zip(stacks, whole, after[len(states) :], strict=True)
+            if isinstance(k.shape, tuple)
+        ]
+        again = ", ".join([f"%{name}_i + 1i64", *after[: len(states)], *written])
+        ends = ", ".join([*states, *(f"%{n}" for n in stacks)])
+        zeros = [f'zeros(shape={_attribute(k.shape)}, dtype="{k.dtype}")' for k in whole]
+        start = ", ".join(["0i64", *map(self.value, loop.init), *zeros])
+        return (
+            f"let %{name}_run = fn ({declared}) -> {gives} {{\n"
+            f"if (less(%{name}_i, {count}i64)) {{\n{takes}{lines}"
+            f"let %{name}_next = {self.value(result)};\n%{name}_run({again})\n"
+            f"}} else {{ ({ends}) }}\n}};\nlet %{name} = %{name}_run({start});"
+        )
 
     def value(self, expr: Expr) -> str:
         match expr:
@@ -273,6 +322,31 @@ def _split(w: _Writer, call: Call, args: list[str]) -> str:
     return f"{_call('split', args, indices_or_sections=parts, axis=call.attrs['axis'])}"
 
 
+def _argsort(w: _Writer, call: Call, args: list[str]) -> str:
+    return _call("argsort", args, axis=_of(call, "axis"),
+                 is_ascend=not _of(call, "descending"), dtype="int64")  # fmt: skip
+
+
+def _argmax(w: _Writer, call: Call, args: list[str]) -> str:
+    return _call("argmax", args, axis=(_of(call, "axis"),), keepdims=_of(call, "keepdims"))
+
+
+def _gather_nd(w: _Writer, call: Call, args: list[str]) -> str:
+    """Relay has the axis of coordinates first; what was brought from there is what it was."""
+    indices = call.args[1]
+    rank = len(w.shape(indices))
+    before = w.bound.get(indices.name) if isinstance(indices, Var) else None
+    if (
+        isinstance(before, Call)
+        and before.callee == Op("permute_dims")
+        and tuple(_of(before, "axes")) == (*range(1, rank), 0)
+    ):
+        args[1] = w.value(before.args[0])
+    else:
+        args[1] = _call("transpose", [args[1]], axes=(rank - 1, *range(rank - 1)))
+    return _call("gather_nd", args, batch_dims=_of(call, "batch_dims"))
+
+
 def _renamed(name: str, **attributes: str) -> Callable[[_Writer, Call, list[str]], str]:
     """An operator of another name; its attributes by ours."""
 
@@ -288,6 +362,9 @@ _WRITERS: Mapping[str, Callable[[_Writer, Call, list[str]], str]] = {
     "nn.max_pool2d": _pool("nn.max_pool2d"),
     "nn.avg_pool2d": _pool("nn.avg_pool2d"),
     **{name: _reduction(name) for name in _REDUCTIONS},
+    "argsort": _argsort,
+    "argmax": _argmax,
+    "gather_nd": _gather_nd,
     "reshape": _reshape,
     "matmul": _matmul,
     "nn.layer_norm": _layer_norm,
