@@ -59,34 +59,57 @@ def limited(
 
 
 def _digits(now: Limited) -> Limited:
-    """With two loops for one of which all look at the quotient and the rest by one number."""
-    for loop in now.loops:
-        var = loop.var
-        using = [e for e in now.values if var in variables(e)]
-        by = {d.b: None for e in using for d in leaves(e).divisions if d.a is var}
-        if len(by) != 1 or not is_zero(loop.begin):
+    """With two loops for one of which all look at the quotient and the rest by one number.
+
+    Or by multiples of one: ``f // 12``, ``f // 4 % 3`` and ``f % 4`` are three loops.
+    """
+    todo = list(now.loops)
+    while todo:
+        loop = todo.pop(0)
+        parted = _parted(now, loop)
+        if parted is not None:
+            now, outer = parted
+            todo.append(outer)
+    return now
+
+
+def _parted(now: Limited, loop: For) -> tuple[Limited, For] | None:
+    """With two loops for one, and the outer of them; None if it is looked at otherwise."""
+    var = loop.var
+    using = [e for e in now.values if var in variables(e)]
+    by = list(dict.fromkeys(d.b for e in using for d in leaves(e).divisions if d.a is var))
+    if not is_zero(loop.begin) or any(variables(d) & {x.var for x in now.loops} for d in by):
+        return None
+    for divisor in by:
+        times = [_times(d, divisor, now.known) for d in (*by, loop.extent)]
+        known_times = [n for n in times if n is not None]
+        if len(known_times) < len(times):
             continue
-        (divisor,) = by
-        if variables(divisor) & {x.var for x in now.loops}:
-            continue
-        count = now.known.simplify(Binary("floordiv", loop.extent, divisor))
-        if not now.known.equal(Binary("mul", count, divisor), loop.extent):
-            continue
+        *each, count = known_times
         outer = For(PrimVar(f"{var.name}_0"), imm(0), count, NOTHING)
         inner = For(PrimVar(f"{var.name}_1"), imm(0), divisor, NOTHING)
-        at: dict[PrimExpr, PrimExpr] = {
-            Binary("floordiv", var, divisor): outer.var,
-            Binary("floormod", var, divisor): inner.var,
-        }
+        at: dict[PrimExpr, PrimExpr] = {}
+        for d, n in zip(by, each, strict=True):
+            rest = Binary("mul", Binary("floormod", outer.var, n), divisor)
+            at[Binary("floordiv", var, d)] = Binary("floordiv", outer.var, n)
+            at[Binary("floormod", var, d)] = Binary("add", rest, inner.var)
+        at[Binary("floordiv", var, divisor)] = outer.var
+        at[Binary("floormod", var, divisor)] = inner.var
         values = tuple(rewrite_prim(e, at.get) for e in now.values)
         if any(var in variables(e) for e in values):
             continue
         known = now.known
-        for each in (outer, inner):
-            known = known.with_extent(each.var, each.begin, each.extent)
+        for made in (outer, inner):
+            known = known.with_extent(made.var, made.begin, made.extent)
         others = (x for x in now.loops if x is not loop)
-        now = replace(now, values=values, loops=(*others, outer, inner), known=known)
-    return now
+        return replace(now, values=values, loops=(*others, outer, inner), known=known), outer
+    return None
+
+
+def _times(e: PrimExpr, divisor: PrimExpr, known: Analyzer) -> PrimExpr | None:
+    """How many times as much a size is; None where it is no multiple."""
+    count = known.simplify(Binary("floordiv", e, divisor))
+    return count if known.equal(Binary("mul", count, divisor), e) else None
 
 
 def _joined(now: Limited, part: PrimExpr) -> Limited | None:
