@@ -11,7 +11,7 @@ import pytest
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect, inverse
 from unity.arith.region import covers, disjoint, extremes, hull, intersection
-from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Range
 from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim
@@ -93,6 +93,47 @@ def test_sums_of_sizes_are_extents_like_others() -> None:
     shorter = detect([i * p + j], {i: imm(12), j: p + t})
     assert shorter is not None
     assert not shorter.is_injective()
+
+
+def test_parts_of_a_loop_over_blocks_of_one_of_two_sizes() -> None:
+    b, n = SizeVar("b", Facts(0, None, 1)), SizeVar("n", Facts(0, None, 1))
+    blocks, i = n // 32, PrimVar("i")
+    m = detect([i // (blocks * 4), i // blocks % 4, i % blocks], {i: b * blocks * 4})
+    assert m is not None
+    assert m.is_injective()
+
+
+def test_a_loop_that_runs_once_is_told_by_nothing() -> None:
+    n = SizeVar("n", Facts(0, None, 1))
+    once, twice = (n % 8 + 7) // 8, (n % 10 + 7) // 8
+    for extent, told in ((once, True), (twice, False)):  # where it runs: once; once or twice
+        m = detect([B], {A: extent, B: imm(4)})
+        assert m is not None
+        assert m.is_bijective() is told
+
+
+def test_where_a_loop_runs_a_sum_of_sizes_is_positive() -> None:
+    p, t = SizeVar("p", Facts(0, None, 1)), SizeVar("t", Facts(0, None, 1))
+    for extent in (p + t, (p + t + 5) // 6):
+        known = Analyzer().with_extent(A, imm(0), extent)
+        assert known.prove(Compare("lt", imm(0), p + t))
+        assert not known.prove(Compare("lt", imm(0), t))
+        assert not known.prove(Compare("lt", imm(1), p + t))
+    known = Analyzer().with_extent(A, imm(0), (p + t + 6) // 6)
+    assert not known.prove(Compare("lt", imm(0), p + t))
+
+
+def test_factors_of_what_is_positive() -> None:
+    b, n = SizeVar("b", Facts(0, None, 1)), SizeVar("n", Facts(0, None, 1))
+    blocks = n // 32
+    known = Analyzer().with_positive(b * blocks)
+    assert known.prove(Compare("ge", blocks, imm(1)))
+    assert not known.prove(Compare("ge", blocks, imm(2)))
+    below = (n - 40) // 32, (b - 40) // 32  # both may be negative where their product is not
+    known = Analyzer().with_positive(below[0] * below[1])
+    assert not any(known.prove(Compare("ge", x, imm(1))) for x in below)
+    known = Analyzer().with_positive(imm(-1) * below[0] * blocks)
+    assert not known.prove(Compare("ge", below[0], imm(1)))
 
 
 def test_what_overlaps_is_not_injective() -> None:

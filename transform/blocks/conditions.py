@@ -84,7 +84,7 @@ def conditions_of(loop: For, above: Path) -> list[Condition]:
     if loose_statement(loop.body) is not None:
         return found
     for site in sites(loop.body, (*above, loop), lambda b: depends_on(b, loop)):
-        found += _conditions(loop, site)
+        found += conditions_at(loop, site)
     return found
 
 
@@ -97,12 +97,13 @@ def iterations(loop: For, above: Path, block: Block) -> PrimExpr:
     """How many iterations of a loop a block below runs in at most, by its predicate."""
     (site,) = (s for s in sites(loop.body, (*above, loop)) if s.block is block)
     known, count = known_at(above), loop.extent
-    for condition in _conditions(loop, site):
+    for condition in conditions_at(loop, site):
         count = lesser(count, known.simplify(condition.some - loop.begin), known)
     return count
 
 
-def _conditions(loop: For, site: Site) -> list[Condition]:
+def conditions_at(loop: For, site: Site) -> list[Condition]:
+    """What the predicate of a block below a loop says of it."""
     parts = () if site.block.predicate is None else conjuncts(site.block.predicate)
     found = (_condition(loop, site.block, site.loops, part, site.known) for part in parts)
     return [condition for condition in found if condition is not None]

@@ -8,7 +8,7 @@ was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -133,8 +133,13 @@ def opened(s: Stmt) -> tuple[list[Buffer], list[Stmt]]:
     return temporaries, stages
 
 
-def nest_of(s: Stmt) -> Nest | None:
-    """The stage that a perfect loop nest around one block is; None if it is no such nest."""
+def nest_of(s: Stmt, around: Collection[PrimVar] = ()) -> Nest | None:
+    """The stage that a perfect loop nest around one block is; None if it is no such nest.
+
+    Args:
+        s: The nest.
+        around: Variables that its extents may depend on, as on sizes: axes of a block around it.
+    """
     loops: dict[PrimVar, For] = {}
     while isinstance(s, For) and s.kind == "serial":
         loops[s.var] = s
@@ -144,7 +149,7 @@ def nest_of(s: Stmt) -> Nest | None:
     bound = [a.value for a in s.axes if isinstance(a.value, PrimVar) and a.value in loops]
     if len(set(bound)) != len(s.axes) or len(loops) != len(s.axes):
         return None
-    if any(a.kind == "O" for a in s.axes) or not _covered(s, loops):
+    if any(a.kind == "O" for a in s.axes) or not _covered(s, loops, around):
         return None
     block = _from_zero(s)
     spatial = tuple(Axis(a.var, a.domain.extent) for a in block.axes if a.kind == "S")
@@ -154,14 +159,14 @@ def nest_of(s: Stmt) -> Nest | None:
     return _reducing(block, spatial, reduced)
 
 
-def _covered(block: Block, loops: dict[PrimVar, For]) -> bool:
+def _covered(block: Block, loops: dict[PrimVar, For], around: Collection[PrimVar]) -> bool:
     """Whether each loop runs over exactly the domain of the axis it drives."""
     for axis in block.axes:
         assert isinstance(axis.value, PrimVar)
         loop = loops[axis.value]
         if loop.begin != axis.domain.begin or loop.extent != axis.domain.extent:
             return False
-        if variables(loop.extent):
+        if variables(loop.extent) - {*around}:
             return False
     return True
 

@@ -5,7 +5,7 @@ Loops are found by variable and blocks by name, which a schedule keeps distinct 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from unity.arith import Analyzer
@@ -180,14 +180,27 @@ def _knowing(known: Analyzer, s: Stmt) -> Analyzer:
 
 def replaced(func: PrimFunc, changes: Sequence[tuple[Stmt, Stmt]]) -> PrimFunc:
     """The prim func with statements (by identity) replaced; emptied loops go with them."""
-    return replace(func, body=_replaced(func.body, changes))
+    new = {id(old): made for old, made in changes}
+    above = set[int]()
+    _note_above(func.body, new.keys(), above)
+
+    def go(s: Stmt) -> Stmt:
+        if id(s) in new:
+            return new[id(s)]
+        return _tidy(map_stmts(s, go)) if id(s) in above else s
+
+    return replace(func, body=go(func.body))
 
 
-def _replaced(s: Stmt, changes: Sequence[tuple[Stmt, Stmt]]) -> Stmt:
-    for old, new in changes:
-        if s is old:
-            return new
-    return _tidy(map_stmts(s, lambda x: _replaced(x, changes)))
+def _note_above(s: Stmt, wanted: Container[int], above: set[int]) -> bool:
+    """Whether a statement is one of some, or around one; puts those around them in a set."""
+    if id(s) in wanted:
+        return True
+    found = [_note_above(c, wanted, above) for c in stmt_children(s)]
+    if not any(found):
+        return False
+    above.add(id(s))
+    return True
 
 
 def _tidy(s: Stmt) -> Stmt:

@@ -5,7 +5,6 @@ They are asked before `table.RULES`, at each stage of a kernel that no other rul
 
 from __future__ import annotations
 
-from .attention.blocks import CHAIN_BLOCKS
 from .attention.by_rows import ATTENTION
 from .attention.matrix_tiles import CHAIN_TILES
 from .contraction.packed import PACKED_READ
@@ -25,8 +24,7 @@ GROUPS: tuple[AnyRule[Stages], ...] = (
     SLABS,  # else the copy that is padded stays in a cache
     PACKED_READ,  # a product whose readers need its result point by point
     CHAIN_TILES,  # attention, of numbers that an instruction multiplies tiles of
-    ATTENTION,  # of any other, by steps
-    CHAIN_BLOCKS,  # of unknown numbers of rows, or what no step takes
+    ATTENTION,  # of any other
     ROWS,  # softmax and the norms
     TREE_ENSEMBLE,  # what goes down trees, and what joins their leaves' values
 )

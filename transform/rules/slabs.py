@@ -19,8 +19,8 @@ from ..blocks.access import depends
 from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
 from ..schedule.schedule import Schedule
-from ..tactics.row_storage import ROW_BYTES
 from ..tactics.threads import share
+from .rows.passes import ROW_BYTES
 from .rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from .stages import Stages, pair_of
 from .within import lay_out_within

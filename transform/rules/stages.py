@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import Buffer, Stmt, Store
 from unity.ir.visit import stmt_loads, walk_stmt
 
@@ -83,9 +84,17 @@ class Part:
         return tuple(b.name for b in blocks_below(self.stage))
 
 
-def parts_of(stages: Sequence[Stmt], temporaries: set[Buffer]) -> list[Part]:
-    """The stages, each reduction with the elementwise one behind it that alone reads its result."""
-    nests = [nest_of(s) or s for s in stages]
+def parts_of(
+    stages: Sequence[Stmt], temporaries: set[Buffer], around: Collection[PrimVar] = ()
+) -> list[Part]:
+    """The stages, each reduction with the elementwise one behind it that alone reads its result.
+
+    Args:
+        stages: The nests, in order.
+        temporaries: The kernel's.
+        around: The axes of a block that they stand in.
+    """
+    nests = [nest_of(s, around) or s for s in stages]
     readers = Counter(b for stage in nests for b in read_by(stage))
     result: list[Part] = []
     for nest in nests:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+
+from unity.ir.stmt import Block, PrimFunc, Stmt
+from unity.ir.visit import stmt_children
 
 from ..blocks.nest import Nest, opened
-from ..blocks.tree import block_path
+from ..blocks.tree import NOTHING, Path, all_blocks, block_path, replaced, sequence
 from ..schedule.schedule import Schedule
 from .rule import AnyRule, Found, first
 from .stages import Stages, parts_of
@@ -25,11 +29,13 @@ def lay_out_within(sch: Schedule, block: str, groups: Sequence[AnyRule[Stages]] 
         block: The block: stages whose sums are parted from what takes them.
         groups: Rules for several stages that are asked before those for one.
     """
-    whole = sch.target
-    assert whole is not None
-    temporaries, stages = opened(block_path(sch.func, block)[1].body)
-    parts = parts_of(stages, {*temporaries})
-    sch.target = alone = replace(whole, threads=1)
+    whole, target = sch.func, sch.target
+    assert target is not None
+    path, around = block_path(whole, block)
+    temporaries, stages = opened(around.body)
+    parts = parts_of(stages, {*temporaries}, [a.var for a in around.axes])
+    sch.target = alone = replace(target, threads=1)
+    sch.func = _on_the_way(whole, path)
     try:
         at = 0
         while at < len(parts):
@@ -43,8 +49,26 @@ def lay_out_within(sch: Schedule, block: str, groups: Sequence[AnyRule[Stages]] 
             else:
                 found.take(sch, names)
             at += found.count
+        sch.func = replaced(whole, [(around, block_path(sch.func, block)[1])])
     finally:
-        sch.target = whole
+        sch.target = target
+
+
+def _on_the_way(func: PrimFunc, path: Path) -> PrimFunc:
+    """The prim func with what is on a path, and of what stands beside it the names of blocks.
+
+    Steps within a block see nothing else: the less there is, the sooner they are taken.
+    """
+    changes: list[tuple[Stmt, Stmt]] = []
+    for s, below in pairwise(path):
+        if not isinstance(s, Block):
+            changes += [(x, _names_of(x)) for x in stmt_children(s) if x is not below]
+    return replaced(func, changes)
+
+
+def _names_of(s: Stmt) -> Stmt:
+    """The blocks of a statement, empty."""
+    return sequence([Block(b.name, (), (), (), NOTHING) for b in all_blocks(s)])
 
 
 def _on_one_thread(found: Found) -> Found:

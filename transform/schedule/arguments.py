@@ -82,6 +82,10 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
         "a condition, as 'n >= 32', or None",
         lambda v: v is None or isinstance(v, (str, *get_args(PrimExpr))),
     ),
+    "Extent": (
+        "a number, text such as 'n // 8 * 8', or an expression",
+        lambda v: _is_int(v) or isinstance(v, (str, *get_args(PrimExpr))),
+    ),
     "Mapping[str, int | bool]": (
         "numbers, and yes or no, by name",
         lambda v: (

@@ -1,4 +1,4 @@
-"""Conditions over the sizes of a prim func, as text or as an expression."""
+"""Conditions and numbers over the sizes of a prim func, as text or as an expression."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.convert import symbol_of
-from unity.ir.dtype import BOOL
-from unity.ir.prim_expr import PrimExpr
+from unity.ir.dtype import BOOL, INT64, DType
+from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
 from unity.script.parser.prim_calls import PrimCalls
@@ -19,6 +19,7 @@ from unity.script.parser.text import LANGUAGE
 from unity.script.printer.names import identifier
 
 Condition: TypeAlias = "str | PrimExpr"
+Extent: TypeAlias = "int | str | PrimExpr"
 
 
 def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
@@ -41,6 +42,34 @@ def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
     """
     if not isinstance(given, str):
         return given
+    found = _parsed(given, func, BOOL)
+    if found is None:
+        raise UnityError(
+            f"this is no condition: {given!r}", hint="write one as in a kernel, as 'n >= 32'"
+        )
+    return found
+
+
+def extent_of(given: Extent, func: PrimFunc) -> PrimExpr:
+    """The number that a text says of sizes, as in a prim func; an expression as it is.
+
+    Raises:
+        UnityError: The text is no arithmetic over sizes of the prim func.
+    """
+    if isinstance(given, int):
+        return imm(given)
+    if not isinstance(given, str):
+        return given
+    found = _parsed(given, func, INT64)
+    if found is None:
+        raise UnityError(
+            f"this is no number: {given!r}", hint="write one as in a kernel, as 'n // 8 * 8'"
+        )
+    return found
+
+
+def _parsed(given: str, func: PrimFunc, dtype: DType) -> PrimExpr | None:
+    """What a text says of the sizes and scalars of a prim func; None where it is no expression."""
     source, tree = of_text(given)
     match tree.body:
         case [ast.Expr(value=node)]:
@@ -48,11 +77,9 @@ def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
             sizes = {identifier(size.name): symbol_of(size) for size in size_params(func)}
             sizes |= {s.name: symbol_of(s) for s in size_params(func) if s.name not in spaces}
             scalars = {scalar.name: scalar for scalar in scalar_params(func)}
-            return PrimCalls(source, Scope([sizes, scalars, LANGUAGE])).expr(node, BOOL)
+            return PrimCalls(source, Scope([sizes, scalars, LANGUAGE])).expr(node, dtype)
         case _:
-            raise UnityError(
-                f"this is no condition: {given!r}", hint="write one as in a kernel, as 'n >= 32'"
-            )
+            return None
 
 
 def _spaces(node: ast.expr) -> Iterator[str]:

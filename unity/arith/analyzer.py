@@ -14,7 +14,7 @@ from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, Siz
 from . import cases, division
 from . import polynomial as poly
 from .interval import ANYTHING, Interval
-from .known import Known, terms
+from .known import Known, Terms, terms
 from .rewrite import Rewriter
 from .wrapping import BITS
 
@@ -33,6 +33,7 @@ class Analyzer:
         self._known = Known() if known is None else known
         self._rewriter = Rewriter(self._known)
         self._inside: dict[tuple[int, ...], tuple[PrimVar, PrimExpr, PrimExpr, Analyzer]] = {}
+        self._where: dict[PrimExpr, Analyzer] = {}
 
     def with_range(self, var: PrimVar | SizeVar, low: int | None, high: int | None) -> Analyzer:
         """Knowing ``low <= var <= high``."""
@@ -71,7 +72,7 @@ class Analyzer:
         return self if known is self._known else Analyzer(known)
 
     def _runs(self, extent: PrimExpr) -> Known:
-        """Knowing that a loop runs: of ``n``, ``(n + c) // d``, or a product of such.
+        """Knowing that a loop runs: of ``n``, ``n + m``, ``(n + c) // d``, or a product of such.
 
         Or of one of several parts of it, ``x // d - y // d``: where it runs, ``x`` is above ``y``.
         So is ``x`` above 0 in one of ``min(x, y)``, or of what is left of ``x`` behind a place.
@@ -97,8 +98,9 @@ class Analyzer:
                 return self._runs(some)
             case Binary("min", a, b):
                 return self.where_runs(a)._runs(b)
-            case Binary("add" | "sub" | "mul"):
-                return self._runs_of_rest(self._rewriter.poly(extent))
+            case Binary("add" | "sub" | "mul" as op):
+                inside = self._runs_of_rest(self._rewriter.poly(extent))
+                return Analyzer(inside).with_positive(extent)._known if op == "add" else inside
             case _:
                 pass
         if not isinstance(extent, PrimVar | SizeVar):
@@ -146,16 +148,35 @@ class Analyzer:
             return self
         common = gcd(*p.values())  # what is positive stays so when it is divided by a number
         least = terms({monomial: c // common for monomial, c in p.items()})
-        return Analyzer(replace(self._known, positive=self._known.positive | {terms(p), least}))
+        positive = self._known.positive | {terms(p), least} | self._factors(p)
+        return Analyzer(replace(self._known, positive=positive))
+
+    def _factors(self, p: poly.Poly) -> set[Terms]:
+        """What is positive since a product is, of which no factor is ever negative."""
+        if len(p) != 1 or not self._known.is_index(p):
+            return set()
+        ((monomial, c),) = p.items()
+        lows = [self._known.bounds(x)[0] for x in monomial]
+        if c < 0 or any(low is None or low < 0 for low in lows):
+            return set()
+        return {frozenset({((x,), 1)}) for x in monomial}
 
     def with_condition(self, condition: PrimExpr) -> Analyzer:
         """Knowing that a condition holds, as in a branch: what it says of sizes and numbers.
+
+        Asked again, it is the same analyzer, with what it has simplified.
 
         >>> from unity.ir.prim_expr import imm
         >>> n = SizeVar("n")
         >>> Analyzer().with_condition(Compare("ge", n, imm(32))).bounds(n)
         (32, None)
         """
+        found = self._where.get(condition)
+        if found is None:
+            self._where[condition] = found = self._under(condition)
+        return found
+
+    def _under(self, condition: PrimExpr) -> Analyzer:
         known = self
         for part in conjuncts(self.simplify(condition)):
             if not isinstance(part, Compare) or part.a.dtype != INT64:

@@ -144,7 +144,10 @@ class IterMap:
         for split in splits:
             if split.source == source:
                 total = Binary("mul", total, split.extent)
-        return self.known.equal(total, self.extents[source])
+        extent = self.extents[source]
+        if self.known.bounds(extent) == (1, 1):  # where it runs it runs once: nothing tells it
+            extent = imm(1)
+        return self.known.equal(total, extent)
 
 
 def _size(scale: PrimExpr) -> PrimExpr:

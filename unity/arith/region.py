@@ -145,6 +145,8 @@ def hull(a: Range, b: Range, known: Analyzer) -> Range:
     >>> r.begin.value, r.extent.value
     (2, 8)
     """
+    if a == b:
+        return Range(a.begin, known.simplify(a.extent))
     begin = lesser(a.begin, b.begin, known)
     last = greater(end(a), end(b), known)
     return Range(begin, known.simplify(Binary("sub", last, begin)))
@@ -169,13 +171,13 @@ def covers(a: Sequence[Range], b: Sequence[Range], known: Analyzer) -> bool:
         x == y
         or (
             known.prove(Compare("le", x.begin, y.begin))
-            and known.prove(Compare("le", _end_if_any(y), end(x)))
+            and known.prove(Compare("le", end_if_any(y), end(x)))
         )
         for x, y in zip(a, b, strict=True)
     )
 
 
-def _end_if_any(r: Range) -> PrimExpr:
+def end_if_any(r: Range) -> PrimExpr:
     """The first index behind a range, if there is any index in it: of none, all is held."""
     match r.extent:
         case Binary("max", Imm(0), points) | Binary("max", points, Imm(0)):

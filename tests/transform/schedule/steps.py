@@ -23,6 +23,14 @@ def some_loop(sch: Schedule, random: Random, block: str) -> LoopRef:
     return random.choice(loops) if loops else sch.add_unit_loop(block)
 
 
+def _end(sch: Schedule, random: Random, block: str) -> None:
+    """Loops as far as predicates of blocks in them go, or farther than these."""
+    if random.random() < 0.5:
+        sch.trim(some_loop(sch, random, block))
+    else:
+        sch.round_up(block)
+
+
 def _split(sch: Schedule, random: Random, block: str) -> None:
     factors: list[int | None] = [random.randint(1, 5) for _ in range(random.randint(1, 3))]
     if random.random() < 0.8:
@@ -93,7 +101,12 @@ def _siblings(sch: Schedule, random: Random, block: str) -> None:
     several = names[max(0, last - random.randint(1, 2)) : last + 1]
     depth = random.choice([0, 0, 1])
     loops = [sch.get_loops(name)[depth:] for name in several]
-    sch.fuse_siblings(*(x[0] for x in loops if x))
+    firsts = [x[0] for x in loops if x]
+    if random.random() < 0.3:
+        at: list[int | str] = [1, 3, 8, "4"]
+        sch.partition_siblings(random.choice(at), *firsts)
+    else:
+        sch.fuse_siblings(*firsts)
 
 
 def _mark(sch: Schedule, random: Random, block: str) -> None:
@@ -310,7 +323,7 @@ def _sample(sch: Schedule, random: Random, block: str) -> None:
 
 LOOPS: tuple[Step, ...] = (
     *(_split, _split, _fuse, _reorder, _reorder, _tile),
-    *(_partition, _peel, _unswitch, _siblings, _mark, _fetch, _versions),
+    *(_partition, _peel, _unswitch, _siblings, _mark, _fetch, _versions, _end),
 )
 KINDS: tuple[Step, ...] = (_kind,)
 REDUCTIONS: tuple[Step, ...] = (
@@ -330,7 +343,7 @@ REDUCTIONS: tuple[Step, ...] = (
 SAMPLES: tuple[Step, ...] = (_sample, _sample, _reorder, _move)
 BLOCKS: tuple[Step, ...] = (
     *(_inline, _move, _move, _move, _cache, _copy, _memory, _fill, _roll, _region),
-    *(_fetch, _split, _reorder, _versions, _siblings, _siblings, _unswitch),
+    *(_fetch, _split, _reorder, _versions, _siblings, _siblings, _unswitch, _end),
 )
 
 

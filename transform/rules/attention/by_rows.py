@@ -1,20 +1,24 @@
-"""Attention of known rows, by steps: what lies between its products stays in the caches.
+"""Attention by steps: what lies between its products stays in the caches.
 
 A block of rows is a kernel of its own (`blockize_body`). In it elements lie side by side by rows,
 (inner, rows), so that lanes run over rows in the first product and the stages between; only the
-first one's own operand is turned. Few rows go one by one, each with its lanes along it.
+first one's own operand is turned. Rows that fill no whole block are laid out apart from the others
+(`partition_siblings`), in smaller blocks of which the last one is rounded up to whole vectors
+(`round_up`). Few rows go one by one, each with its lanes along it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unity.ir.prim_expr import Load, PrimExpr, PrimVar, imm
+from unity.arith import simplify
+from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.regions import multiply
 from unity.ir.stmt import Buffer
 from unity.machine.target import Target
 
 from ...blocks.access import depends
-from ...blocks.extents import number, product
+from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Axis, Nest
 from ...blocks.tree import block_path, loops_of, scope_path
 from ...roles.attention import RowChain, row_chain
@@ -57,9 +61,9 @@ class Attention:
     lanes: int
 
     @property
-    def count(self) -> int:
-        """How many rows there are that meet the same other operands."""
-        return 1 if self.chain.row is None else number(self.chain.row.extent) or 0
+    def count(self) -> int | None:
+        """How many rows there are that meet the same other operands; None where that is unknown."""
+        return 1 if self.chain.row is None else number(self.chain.row.extent)
 
     @property
     def turned(self) -> list[Load]:
@@ -72,11 +76,9 @@ class Attention:
     @property
     def sizes(self) -> list[int]:
         """How many rows may go together."""
-        one = [1] if number(self.chain.inner.extent) is not None else []
-        widths = [k * self.lanes for k in range(1, MOST_VECTORS + 1)]
         if self.chain.row is None or len(self.turned) != 1:
-            return one
-        return one + [w for w in widths if w > 1 and self.count % w == 0]
+            return [1]
+        return [1] + [k * self.lanes for k in range(1, MOST_VECTORS + 1) if k * self.lanes > 1]
 
     def place(self, axis: Axis) -> int:
         """Where a loop over an axis of the chain stands."""
@@ -90,76 +92,153 @@ class RowsTogether:
 
     Attributes:
         rows: Of a block; if it is one, the elements of a row lie side by side.
+        rest: Of a block of those that are left.
+        few: Rows from which on they go together, where their number is unknown.
         grain: Multiply-adds that a task has at least.
     """
 
     rows: int
+    rest: int
+    few: int
     grain: int
 
 
 def _match(stages: Stages, target: Target) -> Attention | None:
-    """A chain over rows whose number is known, and a multiple of those that go together."""
+    """A chain over rows."""
     chain = row_chain(stages.rest, {*stages.temporaries}, target)
-    if chain is None or (chain.row is not None and number(chain.row.extent) is None):
+    if chain is None:
         return None
     written = tuple(s for s in stages.rest[: len(chain.stages)] if isinstance(s, Nest))
-    units = {sum(number(a.extent) == 1 for a in nest.axes) for nest in written[:-1]}
     assert chain.head.reduction is not None
     rows = imm(1) if chain.row is None else chain.row.extent
     lanes = lanes_for(chain.head.reduction.value.dtype.bits, target.vector_bits, rows)
-    found = Attention(written, chain, frozenset(stages.private(len(written))), lanes)
-    return found if len(units) == 1 and _rows(found) in found.sizes else None
+    return Attention(written, chain, frozenset(stages.private(len(written))), lanes)
 
 
 def _rows(found: Attention) -> int:
-    """Rows that go together: about as many as suit a register tile; 0 where none do."""
-    if found.count < FEW:
+    """Rows that go together: about as many as suit a register tile."""
+    count = found.count
+    if len(found.sizes) == 1 or (count is not None and count < FEW):
         return 1
-    least = min(found.count, FEWEST_VECTORS * found.lanes)
-    fitting = [rows for rows in found.sizes if rows > 1 and rows >= least]
-    return min(fitting, key=lambda rows: abs(rows - VECTORS * found.lanes), default=0)
+    best = VECTORS * found.lanes
+    if count is None:
+        return best
+    if count <= best:
+        return -(-count // found.lanes) * found.lanes
+    least = min(count, FEWEST_VECTORS * found.lanes)
+    fitting = [rows for rows in found.sizes if rows >= least and not count % rows]
+    return min(fitting, key=lambda rows: abs(rows - best), default=best)
 
 
 def _decide(found: Attention, target: Target) -> RowsTogether:
-    return RowsTogether(_rows(found), target.machine.grain("multiply_adds"))
+    rows = _rows(found)
+    left = 0 if found.count is None else found.count % rows
+    rest = -(-left // found.lanes) * found.lanes or found.lanes
+    return RowsTogether(rows, min(rows, rest), FEW, target.machine.grain("multiply_adds"))
 
 
 def _legal(found: Attention, _decisions: RowsTogether, _target: Target) -> Neighbourhood:
-    why = f"vectors of {found.lanes} that divide {found.count} rows, or one of known length"
-    return {"rows": Legal(found.sizes, why), "grain": worth("multiply-adds")}
+    why = f"up to {MOST_VECTORS} vectors of {found.lanes} rows lie side by side, or one by one"
+    rest = [rows for rows in found.sizes if rows > 1] or [1]
+    return {
+        "rows": Legal(found.sizes, why),
+        "rest": Legal(rest, f"up to {MOST_VECTORS} vectors of {found.lanes} rows"),
+        "few": Legal(range(1, 65), "up to 64 rows go one by one"),
+        "grain": worth("multiply-adds"),
+    }
 
 
 def schedule_attention(
     sch: Schedule, found: Attention, how: RowsTogether, results: Results
 ) -> None:
-    """Lay out attention by steps of a schedule."""
-    chain, together = found.chain, how.rows > 1
+    """Lay out attention by steps of a schedule, with a version for few rows of unknown number."""
     _keep_in_place(sch, found, results)
     places = _places(found, results)
-    if together:
-        places = {**_turn(sch, found, places), **places}
+    for name in _first_makers(sch, places):
+        sch.set_scope(name, 0, "local")
+    row = found.chain.row
+    if row is None or how.rows == 1:
+        _lay_out(sch, found, _Stretch(places, 1, None if row is None else row.extent), how)
+        return
+    if found.count is None:
+        enough = Compare("ge", row.extent, imm(how.few))
+        others = sch.specialize_when(enough, *places)
+        few = dict(zip((b.name for b in others), places.values(), strict=True))
+        _lay_out(sch, found, _Stretch(few, 1, row.extent), how)
+    places = {**_turn(sch, found, places), **places}
+    blocks, left = simplify(row.extent // how.rows), simplify(row.extent % how.rows)
+    if left == imm(0):
+        _lay_out(sch, found, _Stretch(places, how.rows, blocks), how)
+        return
+    rest, parted = places, found.count is None or found.count > how.rows
+    if parted:
+        at_row = len(found.chain.outer)
+        loops = [_row_first(sch, name, own, at_row) for name, own in places.items()]
+        others = sch.partition_siblings(multiply(blocks, imm(how.rows)), *loops)
+        rest = dict(zip((b.name for b in others), places.values(), strict=True))
+        _lay_out(sch, found, _Stretch(places, how.rows, blocks, parted), how)
+    blocks = ceildiv(left, imm(how.rest))
+    padded = simplify(left % how.rest) != imm(0)
+    _lay_out(sch, found, _Stretch(rest, how.rest, blocks, parted, padded), how)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Rows that are laid out alike.
+
+    Attributes:
+        places: For each block in order, where the loops over its axes are to stand.
+        rows: Of a block.
+        blocks: How many there are; None where rows have no axis.
+        parted: Whether there are other rows, laid out otherwise.
+        padded: Whether the last block may have fewer rows.
+    """
+
+    places: dict[str, list[int]]
+    rows: int
+    blocks: PrimExpr | None
+    parted: bool = False
+    padded: bool = False
+
+    @property
+    def several(self) -> bool:
+        """Whether there is a loop over blocks: some of the rows are whole axes only in one."""
+        return self.parted or self.padded or self.blocks not in (None, imm(1))
+
+
+def _lay_out(sch: Schedule, found: Attention, rows: _Stretch, how: RowsTogether) -> None:
+    """Lay out some of the rows."""
+    chain, together = found.chain, rows.rows > 1
+    places = rows.places
     made = _first_makers(sch, places)
     turned = _rows_of(sch, found, places) if together else {}
-    around = _rows_in_one_loop(sch, found, how.rows, places)
+    around, within = _rows_in_one_loop(sch, found, rows)
     for name in made:
-        sch.set_scope(name, 0, "local")
         sch.store_at(name, 0, around[-1])
-    rows = sch.blockize_body(around[-1])
+    block = sch.blockize_body(around[-1])
     for name in made:
         sch.compact_buffer(name, 0)
+    if rows.padded:
+        *before, sums, result = places
+        sch.round_up(*before)
+        for name in (sums, result):
+            sch.trim(within[name])
     for name, row in turned.items():
         _side_by_side(sch, name, row)
-    points = product([x.extent for x in (*chain.outer, *_several(found, how.rows))])
-    steps = product([imm(2 * how.rows), chain.inner.extent, *(a.extent for a in chain.columns)])
+    extents = [x.extent for x in chain.outer]
+    points = product([*extents, rows.blocks] if rows.blocks is not None else extents)
+    steps = product([imm(2 * rows.rows), chain.inner.extent, *(a.extent for a in chain.columns)])
     share(sch, around, points, steps, how.grain)
-    lay_out_within(sch, rows.name, () if together else (ROWS,))
+    lay_out_within(sch, block.name, () if together else (ROWS,))
 
 
-def _several(found: Attention, rows: int) -> list[Axis]:
-    """The axis over blocks of rows, where there is more than one."""
-    row = found.chain.row
-    blocks = found.count // rows
-    return [] if row is None or blocks == 1 else [Axis(row.var, imm(blocks))]
+def _row_first(sch: Schedule, name: str, own: list[int], at_row: int) -> LoopRef:
+    """A block's loop over the rows, put around its others."""
+    loops = _loops(sch, name)
+    row = loops[own.index(at_row)]
+    if row is not loops[0]:
+        sch.reorder(row, *(x for x in loops if x is not row))
+    return row
 
 
 def _keep_in_place(sch: Schedule, found: Attention, results: Results) -> None:
@@ -227,13 +306,13 @@ def _turned(place: int, found: Attention) -> int:
 
 
 def _rows_in_one_loop(
-    sch: Schedule, found: Attention, rows: int, places: dict[str, list[int]]
-) -> list[LoopRef]:
-    """The loops that all blocks have in common, over blocks of rows at last."""
-    units = min(each.count(UNIT) for each in places.values())
+    sch: Schedule, found: Attention, rows: _Stretch
+) -> tuple[list[LoopRef], dict[str, LoopRef]]:
+    """The loops that all blocks have in common, over blocks of rows at last; those over rows."""
+    units = min(each.count(UNIT) for each in rows.places.values())
     at_row = len(found.chain.outer)
-    several = bool(_several(found, rows))
-    for name, own in places.items():
+    within: dict[str, LoopRef] = {}
+    for name, own in rows.places.items():
         left = units
         order: list[int] = []
         for place in own:
@@ -241,19 +320,20 @@ def _rows_in_one_loop(
             order.append(WITHIN if place == UNIT and left < 0 else place)
         loops = _loops(sch, name)
         wanted = [loop for _, loop in sorted(zip(order, loops, strict=True), key=lambda x: x[0])]
-        if wanted != loops:
+        if wanted != list(sch.get_loops(name)):
             sch.reorder(*wanted)
-        if rows > 1 and several:
-            sch.split(loops[order.index(at_row)], [None, rows])
-    depth = units + at_row + several
+        if rows.rows > 1 and rows.several:
+            _, within[name] = sch.split(loops[order.index(at_row)], [None, rows.rows])
+    depth = units + at_row + rows.several
     if not depth:
-        for name in places:
+        for name in rows.places:
             sch.add_unit_loop(_loops(sch, name)[0])
         depth = 1
-    return [
-        sch.fuse_siblings(*(sch.get_loops(name)[level] for name in places))
+    around = [
+        sch.fuse_siblings(*(sch.get_loops(name)[level] for name in rows.places))
         for level in range(depth)
     ]
+    return around, within
 
 
 def _loops(sch: Schedule, name: str) -> list[LoopRef]:

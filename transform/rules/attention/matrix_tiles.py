@@ -16,7 +16,7 @@ from unity.ir.dtype import FLOAT32
 from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.regions import add, multiply
 from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.visit import substitute_prim
+from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim
 from unity.machine.dot_units import SIDE, group_of, has_dot
 from unity.machine.target import Target
 
@@ -25,15 +25,14 @@ from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import sequence
 from ...roles.attention import RowChain, row_chain
 from ...roles.grouped_panels import operands
-from ...roles.row_group import RowGroup, substituted
+from ...roles.row_group import substituted
 from ...tactics.register_tile import Values
-from ...tactics.row_storage import rewritten
 from ...tactics.threads import parallel
 from ...tactics.tile_sums import depth_of
-from ..rows.row_by_row import row_steps, rows
-from ..rule import Legal, Neighbourhood, Rule, worth
+from ..rows.by_row import ROWS
+from ..rule import Legal, Neighbourhood, Rule, first, worth
 from ..stages import Stages
-from ..table import laid_out
+from ..table import found_for, laid_out
 
 WIDTH = 2 * SIDE
 """Columns of a panel, and what rows of a block are a multiple of."""
@@ -210,24 +209,34 @@ class _Chain:
             new = Buffer(old.name, shape, old.dtype, scope="local", align=64)
             made.append(new)
             moved[old] = new, (local, chain.inner.var) if elements else (local,)
-        head = self._product(rewritten(chain.head, moved), self.first, (here, chain.inner))
+        head = self._product(_rewritten(chain.head, moved), self.first, (here, chain.inner))
         stages: list[Nest] = []
         for stage in chain.middle.stages:
             elements = stage.reduction is None and not chain.middle.is_scalar(stage)
             axes = (here, chain.inner) if elements else (here,)
-            stages.append(substituted(replace(rewritten(stage, moved), axes=axes), values))
-        middle = RowGroup((here,), (chain.inner,), tuple(stages))
-        tail = self._product(rewritten(chain.tail, moved), self.second, (here, *chain.columns))
+            stages.append(substituted(replace(_rewritten(stage, moved), axes=axes), values))
+        tail = self._product(_rewritten(chain.tail, moved), self.second, (here, *chain.columns))
         body = sequence(
             [
                 laid_out(substituted(head, values), self.serial),
-                rows(middle, set(), row_steps(middle, self.serial), self.serial),
+                *self._rows(stages),
                 laid_out(substituted(tail, values), self.serial),
             ]
         )
         for buffer in made:
             body = Allocate(buffer, body)
         return body
+
+    def _rows(self, stages: Sequence[Nest]) -> list[Stmt]:
+        """The stages between, those over the same rows row by row."""
+        done: list[Stmt] = []
+        at = 0
+        while at < len(stages):
+            here = Stages(stages, at, set())
+            found = first((ROWS,), here, self.serial, []) or found_for(stages[at], self.serial)
+            done.append(found.stmt())
+            at += found.count
+        return done
 
     def _product(self, nest: Nest, panels: Panels, axes: tuple[Axis, ...]) -> Nest:
         """A contraction over the panels of its right operand."""
@@ -319,3 +328,24 @@ class Panels:
 def _least(depth: PrimExpr, deep: int, end: int, group: Imm) -> PrimExpr:
     """The depth, or the last one where it lies past that."""
     return depth if end * int(group.value) <= deep else Binary("min", depth, imm(deep - 1))
+
+
+def _rewritten(stage: Nest, moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...]]]) -> Nest:
+    """The stage with buffers replaced, each accessed at one place."""
+
+    def on_load(e: PrimExpr) -> PrimExpr | None:
+        if isinstance(e, Load) and e.buffer in moved:
+            return Load(*moved[e.buffer], e.predicate)
+        return None
+
+    def on_store(s: Stmt) -> Stmt | None:
+        if isinstance(s, Store) and s.buffer in moved:
+            buffer, indices = moved[s.buffer]
+            return Store(buffer, indices, s.value)
+        return None
+
+    reduction = stage.reduction
+    if reduction is not None:
+        value = rewrite_prim(reduction.value, on_load)
+        reduction = replace(reduction, value=value, init=rewrite_prim(reduction.init, on_load))
+    return replace(stage, reduction=reduction, finish=rewrite_stmt(stage.finish, on_store, on_load))

@@ -20,12 +20,12 @@ from ...roles.lanes import lanes_for
 from ...roles.row_group import LONG, RowGroup, few_long_rows, row_group
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
-from ...tactics.row_storage import ROW_BYTES
 from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from ..stages import Stages
 from .passes import (
     COSTLY_VECTORS,
     DIRECT,
+    ROW_BYTES,
     VECTORS,
     VECTORS_UNKNOWN,
     bits_of,

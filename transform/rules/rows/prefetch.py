@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
+from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import Buffer
-from unity.ir.visit import prim_loads, substitute_prim
+from unity.ir.visit import prim_loads
 
 from ...blocks.access import depends, known_of, place, step
 from ...blocks.extents import number, product
 from ...blocks.nest import Nest
 from ...roles.row_group import RowGroup
-from ...tactics.register_tile import Values
 from ..elementwise import costly
 
 DISTANCE = 8192
@@ -43,47 +42,22 @@ def _cost(step_: Nest | tuple[Nest, ...]) -> int:
 
 def ahead_of(group: RowGroup) -> dict[Buffer, int]:
     """What rows read for themselves alone, element after element, and how many rows further on."""
-    found: dict[Buffer, int] = {}
-    for load, rows in _loads_ahead(group):
-        found.setdefault(load.buffer, rows)
-    return found
-
-
-def ahead(group: RowGroup) -> tuple[Load, ...]:
-    """Loads of rows to come, at the group's axes; past the last row they read the last one again.
-
-    What is fetched are the inputs that a row reads for itself alone, element after element.
-    """
-    found: dict[Load, None] = {}
-    for load, rows in _loads_ahead(group):
-        row = group.rows[-1]
-        later = Binary("add", row.var, imm(rows))
-        most = Binary("sub", row.extent, imm(1))
-        values: Values = {row.var: Binary("min", later, most)}
-        found[Load(load.buffer, tuple(substitute_prim(i, values) for i in load.indices))] = None
-    return tuple(found)
-
-
-def _loads_ahead(group: RowGroup) -> list[tuple[Load, int]]:
-    """The loads of inputs that a row does for itself alone, and how many rows lie between."""
     if not group.rows:
-        return []
+        return {}
     row, last = group.rows[-1], group.inner[-1].var
     written = {s.buffer for stage in group.stages for s in stage.stores()}
     known = known_of((*group.rows, *group.inner))
     size = number(product([a.extent for a in group.inner]))
-    found: list[tuple[Load, int]] = []
-    for stage in group.stages:
-        for load in stage.loads():
-            if load.buffer in written or load.predicate is not None or not depends(load, row.var):
-                continue
-            if any(prim_loads(i) for i in load.indices):
-                continue
-            if step(place(load, known), last) != 1:
-                continue
-            width = load.buffer.dtype.bytes
-            if size is not None and not 0 < size * width <= MOST:
-                continue
-            rows = 1 if size is None else max(1, -(-DISTANCE // (size * width)))
-            found.append((load, rows))
+    found: dict[Buffer, int] = {}
+    for load in (x for stage in group.stages for x in stage.loads()):
+        if load.buffer in written or load.predicate is not None or not depends(load, row.var):
+            continue
+        if any(prim_loads(i) for i in load.indices):
+            continue
+        if step(place(load, known), last) != 1:
+            continue
+        width = load.buffer.dtype.bytes
+        if size is not None and not 0 < size * width <= MOST:
+            continue
+        found.setdefault(load.buffer, 1 if size is None else max(1, -(-DISTANCE // (size * width))))
     return found

@@ -11,6 +11,7 @@ from .blocks.blockize_body import blockize_body
 from .blocks.decompose_padding import decompose_padding
 from .blocks.pad_einsum import pad_einsum
 from .blocks.reorder_block_iter_var import reorder_block_iter_var
+from .blocks.round_up import round_up
 from .blocks.tensorize import tensorize
 from .blocks.tile_axis import tile_axis
 from .blocks.tile_lines import tile_lines
@@ -26,10 +27,12 @@ from .loops.fuse import fuse
 from .loops.fuse_siblings import fuse_siblings
 from .loops.loop_partition import loop_partition
 from .loops.parallel import parallel
+from .loops.partition_siblings import partition_siblings
 from .loops.peel import peel
 from .loops.reorder import reorder
 from .loops.split import split
 from .loops.tile import tile
+from .loops.trim import trim
 from .loops.unroll import unroll
 from .loops.unswitch import unswitch
 from .loops.vectorize import vectorize
@@ -98,6 +101,7 @@ __all__ = [
     "output_blocks",
     "pad_einsum",
     "parallel",
+    "partition_siblings",
     "peel",
     "prefetch",
     "producers",
@@ -111,6 +115,7 @@ __all__ = [
     "reverse_compute_inline",
     "rfactor",
     "rolling_buffer",
+    "round_up",
     "sample_categorical",
     "sample_partitioned_tile",
     "sample_perfect_tile",
@@ -131,6 +136,7 @@ __all__ = [
     "tile_lines",
     "transform_block_layout",
     "transform_layout",
+    "trim",
     "unannotate",
     "unroll",
     "unswitch",

@@ -68,3 +68,9 @@ class BlockSteps(State):
         m = as_map(index_map)
         done = p.transform_block_layout(self.func, name_of(block), m)
         self._do("transform_block_layout", (as_ref(block), m), done)
+
+    @step
+    def round_up(self, *blocks: AnyBlock) -> None:
+        """Blocks lose predicates that only keep them from what lies beyond temporaries' ends."""
+        done = p.round_up(self.func, [name_of(b) for b in blocks])
+        self._do("round_up", tuple(map(as_ref, blocks)), done)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.script.printer import text
+
 from .. import primitives as p
 from ..arguments import step
-from ..refs import AnyBlock, LoopRef, Name
+from ..condition import Extent, extent_of
+from ..refs import AnyBlock, BlockRef, LoopRef, Name
 from ..state import State, as_ref
 
 
@@ -82,3 +85,16 @@ class LoopSteps(State):
     def fuse_siblings(self, *loops: LoopRef) -> LoopRef:
         """Loops that stand one behind another become one, which does what all of them did."""
         return self._loop("fuse_siblings", loops, p.fuse_siblings(self.func, self._vars(loops)))
+
+    @step
+    def partition_siblings(self, at: Extent, *loops: LoopRef) -> tuple[BlockRef, ...]:
+        """Loops one behind another over a first stretch, then over the rest; gives its blocks."""
+        size = extent_of(at, self.func)
+        done = p.partition_siblings(self.func, self._vars(loops), size)
+        given = at if isinstance(at, int) else text(size)
+        return self._blocks("partition_siblings", (given, *loops), done)
+
+    @step
+    def trim(self, loop: LoopRef) -> None:
+        """The loop ends where the predicates of all blocks in it begin to fail."""
+        self._do("trim", (loop,), p.trim(self.func, self._var(loop)))

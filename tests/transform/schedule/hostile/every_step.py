@@ -39,6 +39,7 @@ def next_steps(sch: Schedule) -> list[Step]:
     loops = tuple(dict.fromkeys(loop for b in blocks for loop in sch.get_loops(b)))
     found = [step for loop in loops for step in _of_loop(loop)]
     found += [("fuse_siblings", each) for each in permutations(loops, 2)]
+    found += [("partition_siblings", (2, *each)) for each in permutations(loops, 2)]
     for block in blocks:
         found += _of_nest(sch.get_loops(block))
         found += _of_block(block, len(sch.axis_kinds(block)))
@@ -50,7 +51,7 @@ def next_steps(sch: Schedule) -> list[Step]:
 
 
 def _of_loop(loop: LoopRef) -> list[Step]:
-    names = ("parallel", "vectorize", "unroll", "unswitch", "add_unit_loop", "blockize")
+    names = ("trim", "parallel", "vectorize", "unroll", "unswitch", "add_unit_loop", "blockize")
     return [
         ("blockize_body", (loop,)),
         *((name, (loop,)) for name in names),
@@ -74,7 +75,13 @@ def _of_nest(loops: Sequence[LoopRef]) -> list[Step]:
 def _of_block(block: str, axes: int) -> list[Step]:
     inner: list[Step] = [
         (name, (block,))
-        for name in ("compute_inline", "reverse_compute_inline", "add_unit_loop", "skip_padding")
+        for name in (
+            "compute_inline",
+            "reverse_compute_inline",
+            "add_unit_loop",
+            "skip_padding",
+            "round_up",
+        )
     ]
     for k in (0, 1):
         inner += [

@@ -140,7 +140,8 @@ def _from_there(
     axes: list[BlockAxis] = []
     for axis in block.axes:
         base = known.simplify(substitute_prim(axis.value, here))
-        if axis.kind != "S" or (variables(axis.value) & here.keys() and is_zero(base)):
+        inside = variables(axis.value) <= here.keys()
+        if axis.kind != "S" or (inside and variables(axis.value) and is_zero(base)):
             axes.append(axis)
             continue
         rest = known.simplify(Binary("sub", axis.value, base))
@@ -151,7 +152,7 @@ def _from_there(
             axes.append(axis)
         else:
             extent = known.simplify(Binary("add", ends[1], imm(1)))
-            values[axis.var] = Binary("add", base, axis.var)
+            values[axis.var] = axis.var if is_zero(base) else Binary("add", base, axis.var)
             axes.append(replace(axis, domain=Range(imm(0), extent), value=rest))
     init = None if block.init is None else substitute_stmt(block.init, values)
     return replace(block, axes=tuple(axes), body=substitute_stmt(block.body, values), init=init)

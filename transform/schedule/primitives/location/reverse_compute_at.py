@@ -12,6 +12,7 @@ from unity.ir.stmt import Block, BlockAxis, Buffer, PrimFunc, Range
 from unity.ir.visit import variables
 
 from ....blocks.dataflow import (
+    Access,
     accesses,
     axes_of_index,
     checked,
@@ -94,9 +95,15 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
     here, _ = order_of(func, block)
     if here < last:
         raise illegal("reverse_compute_at, argument 2 'loop'", f"it does not stand before {name!r}")
-    output = made_by(where, block)
+    output, around = made_by(where, block), loops_of(scope_path(target))
+
+    def is_done(access: Access) -> bool:
+        """Whether something is all through before the loop begins, wherever that is repeated."""
+        shared = [s for s in access.path if any(s is x for x in around)]
+        return access.order <= first and not shared
+
     if any(
-        a.block is not block and a.order < here
+        a.block is not block and a.order < here and not is_done(a)
         for part in accesses(func, output, path)
         for a in part
     ):
@@ -109,9 +116,7 @@ def reverse_compute_at(func: PrimFunc, name: str, var: PrimVar) -> Outcome:
                 raise illegal(where, f"{buffer.name!r} is complete only after {each.var.name!r}")
     for other in loaded(block) - {buffer for _, buffer in sources} - {output}:
         for access in accesses(func, other, path)[0]:
-            around = loops_of(scope_path(target))
-            shared = [s for s in access.path if any(s is x for x in around)]
-            if access.order > first or shared:
+            if not is_done(access):
                 raise illegal(where, f"{other.name!r}, which it reads, is made too late")
     site, ranges = site_of(path), dict[PrimVar, Range]()
     if not is_trusted() and not site.covers_domain():
@@ -187,8 +192,9 @@ def _taken(
     box = maker.fills(buffer)
     maker_path, _ = block_path(func, maker.block.name)
     whole = site_of(maker_path).fills(buffer)
-    full = [Range(imm(0), n) for n in buffer.shape]
-    spanned = is_trusted() or (whole is not None and covers(whole, full, site.known))
+    wanted = site.touched(buffer)
+    assert wanted is not None
+    spanned = is_trusted() or (whole is not None and covers(whole, wanted, site.known))
     if box is None or not spanned:
         raise illegal(where, f"what {maker.block.name!r} makes in an iteration is no known box")
     made, read = [box[k] for k in fixed], [region.ranges[k] for k in fixed]
