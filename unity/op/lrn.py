@@ -63,10 +63,24 @@ def _lrn_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
     squares = te.compute(x.shape, square, "squares")
 
     def element(*i: PrimExpr) -> PrimExpr:
-        divisor = te.power(squares[i] * scale + _float(attrs, "bias"), _float(attrs, "beta"))
+        divisor = _power(squares[i] * scale + _float(attrs, "bias"), _float(attrs, "beta"))
         return te.cast(widened(x[i]) / divisor, x.dtype)
 
     return te.compute(x.shape, element, "lrn")
+
+
+def _power(base: PrimExpr, exponent: float) -> PrimExpr:
+    """A power; by roots where the exponent is that of nearly all networks, or its like."""
+    root = te.sqrt(base)
+    match exponent:
+        case 0.5:
+            return root
+        case 0.75:
+            return root * te.sqrt(root)
+        case 1.0:
+            return base
+        case _:
+            return te.power(base, exponent)
 
 
 def _lrn_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
@@ -86,6 +100,9 @@ def _lrn_samples(seed: int) -> Sequence[Sample]:
     return [
         sample(_LRN, (s.array((n, c, h, w)),), size=3),
         sample(_LRN, (s.array((n, 6, h), "float64"),), size=4, alpha=0.5, bias=2.0),
+        sample(_LRN, (s.array((n, c, h)),), size=2, beta=0.5, bias=0.5),
+        sample(_LRN, (s.array((n, c, w)),), size=2, beta=1.0),
+        sample(_LRN, (s.array((n, c, w)),), size=3, beta=0.6, alpha=0.2),
         sample(_LRN, (s.array((n, h, c), "float16"),), size=5, axis=-1),
         sample(_LRN, (s.array((0, c)),), size=3),
     ]
