@@ -7,7 +7,7 @@ from typing import assert_never
 from unity.ir.dtype import INT64
 
 from .emitter import Emitter, int_text, steps_text
-from .memory import At, Place, Run, Scattered, all_lanes
+from .memory import At, Place, Run, Scattered, Strided, all_lanes
 from .types import Ty, value_type
 
 
@@ -19,7 +19,7 @@ def new_conditions(
     Consecutive elements of which no lane is off are inside if both ends are; each end is remembered
     as required from here on.
     """
-    if mask is not None or isinstance(place, Scattered):
+    if mask is not None or isinstance(place, Strided | Scattered):
         return [_lanes_inside(em, place, value_type(INT64.with_lanes(lanes)), size, mask)]
     indices = [place.index]
     if isinstance(place, Run):
@@ -42,6 +42,8 @@ def _lanes_inside(em: Emitter, place: Place, t: Ty, size: str, mask: str | None)
         case Run(index, backwards):
             steps = steps_text(t, -1 if backwards else 1)
             where = em.pure(f"add {t.text} {em.splat(index, t)}, {steps}")
+        case Strided(index, stride):
+            where = em.pure(f"add {t.text} {em.splat(index, t)}, {steps_text(t, stride)}")
         case Scattered(indices, base):
             where = em.pure(f"add {t.text} {em.splat(base, t)}, {indices}")
         case _:

@@ -37,10 +37,12 @@ from .cast import cast
 from .emitter import Emitter, float_text, int_text, steps_text
 from .math.table import intrinsic
 from .memory import (
+    MOST_APART,
     At,
     Place,
     Run,
     Scattered,
+    Strided,
     any_lane,
     both,
     load,
@@ -331,6 +333,8 @@ class Expressions:
                 return At(base)
             case 1 | -1:
                 return Run(base, backwards=ramp.stride == -1)
+            case int(apart) if 1 < apart <= MOST_APART:
+                return Strided(base, apart)
             case int():
                 return Scattered(steps_text(value_type(INT64.with_lanes(lanes)), ramp.stride), base)
             case _:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from unity.ir.dtype import DType
+from unity.ir.dtype import INT64, DType
 
 from .arithmetic import in_range
-from .emitter import Emitter, int_text
+from .emitter import Emitter, int_text, steps_text
 from .narrow import narrow, widen
 from .types import I1, Ty, is_narrow, memory_type, value_type
 
@@ -28,6 +29,18 @@ class Run:
     backwards: bool = False
 
 
+MOST_APART = 4
+"""Elements that lie so far apart are loaded with those between them, and picked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Elements at even distances, 2 to `MOST_APART`: the index of the first, and the distance."""
+
+    index: str
+    stride: int
+
+
 @dataclass(frozen=True, slots=True)
 class Scattered:
     """An element for each lane: the vector of indices (i64), counted from the element `base`."""
@@ -36,7 +49,7 @@ class Scattered:
     base: str = "0"
 
 
-Place: TypeAlias = At | Run | Scattered
+Place: TypeAlias = At | Run | Strided | Scattered
 
 
 def load(em: Emitter, pointer: str, dtype: DType, place: Place, mask: str | None) -> str:
@@ -50,7 +63,6 @@ def load(em: Emitter, pointer: str, dtype: DType, place: Place, mask: str | None
         mask: One bit a lane (for `At`, a single bit), None for all.
     """
     element, m = memory_type(dtype.element), memory_type(dtype)
-    zero = int_text(0, m) if not m.is_float else "zeroinitializer"
     match place:
         case At(index):
             address = em.address(pointer, index, element, inbounds=mask is None)
@@ -61,26 +73,38 @@ def load(em: Emitter, pointer: str, dtype: DType, place: Place, mask: str | None
             return em.splat(_decode(em, dtype.element, raw), value_type(dtype))
         case Run(index, backwards):
             first = _first(em, index, dtype.lanes, backwards)
-            address = em.address(pointer, first, element, inbounds=mask is None)
-            if mask is None:
-                raw = em.read(f"load {m.text}, ptr {address}, align {dtype.bytes}", pointer)
-            else:
-                lanes = _reversed(em, mask, m.mask) if backwards else mask
-                raw = em.read(
-                    f"call {m.text} @llvm.masked.load.{m.suffix}.p0(ptr align {dtype.bytes} "
-                    f"{address}, {m.mask.text} {lanes}, {m.text} {zero})",
-                    pointer,
-                )
+            lanes = _reversed(em, mask, m.mask) if backwards and mask is not None else mask
+            raw = _run(em, pointer, dtype, first, lanes)
             return _decode(em, dtype, _reversed(em, raw, m) if backwards else raw)
-        case Scattered(indices, base):
+        case Strided(index, stride) if mask is None or dtype.bits in (32, 64):
+            return _decode(em, dtype, _picked(em, pointer, dtype, index, stride, mask))
+        case Strided() | Scattered():
+            indices, base = _scattered(place, dtype.lanes)
             first = em.address(pointer, base, element, inbounds=False)
             raw = em.read(
                 f"call {m.text} @llvm.masked.gather.{m.suffix}.v{m.lanes}p0("
                 f"{_pointers(em, first, indices, element, m, dtype.bytes)}, "
-                f"{m.mask.text} {mask or int_text(1, m.mask)}, {m.text} {zero})",
+                f"{m.mask.text} {mask or int_text(1, m.mask)}, {m.text} {_zero(m)})",
                 pointer,
             )
             return _decode(em, dtype, raw)
+
+
+def _run(em: Emitter, pointer: str, dtype: DType, first: str, mask: str | None) -> str:
+    """Consecutive elements as memory holds them; those that are masked are zero."""
+    element, m = memory_type(dtype.element), memory_type(dtype)
+    address = em.address(pointer, first, element, inbounds=mask is None)
+    if mask is None:
+        return em.read(f"load {m.text}, ptr {address}, align {dtype.bytes}", pointer)
+    return em.read(
+        f"call {m.text} @llvm.masked.load.{m.suffix}.p0(ptr align {dtype.bytes} "
+        f"{address}, {m.mask.text} {mask}, {m.text} {_zero(m)})",
+        pointer,
+    )
+
+
+def _zero(t: Ty) -> str:
+    return "zeroinitializer" if t.is_float else int_text(0, t)
 
 
 def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tuple[int, ...]) -> str:
@@ -101,6 +125,47 @@ def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tupl
     order = ", ".join(f"i32 {p - first}" for p in offsets)
     placed = em.pure(f"shufflevector {near} {raw}, {near} poison, <{m.lanes} x i32> <{order}>")
     return _decode(em, dtype, placed)
+
+
+def _picked(
+    em: Emitter, pointer: str, dtype: DType, index: str, stride: int, mask: str | None
+) -> str:
+    """Elements at even distances, from as many runs as there are elements between two of them.
+
+    The last run ends at the last element, so that nothing behind it is read.
+    """
+    m, lanes = memory_type(dtype), dtype.lanes
+    last = (lanes - 1) * stride + 1 - lanes
+    begins = [min(k * lanes, last) for k in range(stride)]
+    at = [min(lane * stride // lanes, stride - 1) for lane in range(lanes)]
+    value = "poison"
+    for k, begin in enumerate(begins):
+        mine = {lane * stride - begin: lane for lane in range(lanes) if at[lane] == k}
+        if not mine:
+            continue
+        lit = None if mask is None else _of_lanes(em, mask, m.mask, mine)
+        run = _run(em, pointer, dtype, em.add(index, str(begin)), lit)
+        order = {lane: element + lanes for element, lane in mine.items()}
+        value = _shuffled(em, m, value, run, [order.get(lane, lane) for lane in range(lanes)])
+    return value
+
+
+def _of_lanes(em: Emitter, mask: str, t: Ty, lanes: Mapping[int, int]) -> str:
+    """A mask whose elements are those of some lanes, and off where there is none."""
+    order = [lanes.get(k, t.lanes) for k in range(t.lanes)]
+    return _shuffled(em, t, mask, "zeroinitializer", order)
+
+
+def _shuffled(em: Emitter, t: Ty, a: str, b: str, order: Sequence[int]) -> str:
+    picked = ", ".join(f"i32 {k}" for k in order)
+    return em.pure(f"shufflevector {t.text} {a}, {t.text} {b}, <{t.lanes} x i32> <{picked}>")
+
+
+def _scattered(place: Strided | Scattered, lanes: int) -> tuple[str, str]:
+    """The indices of all lanes, and the element that they are counted from."""
+    if isinstance(place, Scattered):
+        return place.indices, place.base
+    return steps_text(value_type(INT64.with_lanes(lanes)), place.stride), place.index
 
 
 def store(
@@ -147,7 +212,8 @@ def store(
                 f"ptr align {dtype.bytes} {address}, {m.mask.text} {lanes})",
                 pointer,
             )
-        case Scattered(indices, base):
+        case Strided() | Scattered():
+            indices, base = _scattered(place, dtype.lanes)
             first = em.address(pointer, base, element, inbounds=False)
             em.write(
                 f"call void @llvm.masked.scatter.{m.suffix}.v{m.lanes}p0({m.text} {raw}, "

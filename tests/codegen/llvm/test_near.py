@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 import unity
+from tests.codegen.llvm.levels import LEVELS, runs_here
+from tests.codegen.llvm.run_kernel import build
 from unity.codegen.llvm.affine import Near, as_near
-from unity.ir.prim_expr import Binary, Broadcast, PrimVar, Ramp, imm
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT64, DType
+from unity.ir.prim_expr import Binary, Broadcast, Compare, Load, PrimVar, Ramp, SizeVar, imm
+from unity.ir.stmt import Buffer, Let, PrimFunc, Seq, Store
 from unity.script import parse
 
 KINDS = {"float32": "f32", "float16": "f16", "uint8": "u8", "float64": "f64", "bool": "boolean"}
@@ -53,3 +57,35 @@ def test_what_is_near() -> None:
     turning = Binary("floormod", lanes, Broadcast(imm(3), 4))
     assert as_near(turning) == Near(None, (0, 1, 2, 0))
     assert as_near(Binary("floordiv", Ramp(at, imm(1), 4), Broadcast(imm(2), 4))) is None
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, DType("float16"), DType("uint8"), INT64, BOOL])
+@pytest.mark.parametrize("stride", [2, 3, 4, 5])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+@pytest.mark.parametrize("level", ["avx2", "sse4.2", "avx512"])
+def test_every_so_many_elements(dtype: DType, stride: int, lanes: int, level: str) -> None:
+    """The buffer ends with the last of them; lanes that are off are zero."""
+    size = (lanes - 1) * stride + 2
+    x, y, z = (
+        Buffer("x", (imm(size),), dtype),
+        Buffer("y", (imm(lanes),), dtype),
+        Buffer("z", (imm(lanes),), dtype),
+    )
+    on, count = PrimVar("on", BOOL.with_lanes(lanes)), SizeVar("n")
+    every, whole = Ramp(imm(1), imm(stride), lanes), Ramp(imm(0), imm(1), lanes)
+    some = Load(x, (every,), on)
+    body = Let(
+        on,
+        Compare("lt", whole, Broadcast(count, lanes)),
+        Seq((Store(y, (whole,), Load(x, (every,))), Store(z, (whole,), some))),
+    )
+    if not runs_here(LEVELS[level]):
+        pytest.skip("this machine has no such instructions")
+    func = PrimFunc((x, y, z, Buffer("w", (count,), dtype)), body)
+    kernel = build({"main": func}, LEVELS[level])["main"]
+    data = (np.random.default_rng(lanes).random(size) * 9).astype(dtype.element.name)
+    for n in range(1, lanes + 1):
+        every_one, first = np.ones(lanes, data.dtype), np.ones(lanes, data.dtype)
+        assert kernel([data, every_one, first, np.empty(n, data.dtype)], {"n": n}) == 0
+        np.testing.assert_array_equal(every_one, data[1::stride])
+        np.testing.assert_array_equal(first, np.where(np.arange(lanes) < n, data[1::stride], 0))
