@@ -31,7 +31,7 @@ from . import (
 from .load import DEFAULT_DOMAINS
 from .ml import table as ml
 from .node import Converter
-from .signal import windows
+from .signal import transforms, windows
 from .training import optimizers
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
@@ -59,6 +59,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     sampling.CONVERTERS,
     shaping.CONVERTERS,
     sorting.CONVERTERS,
+    transforms.CONVERTERS,
     windows.CONVERTERS,
 )
 CONVERTERS: dict[str, Converter] = {
