@@ -151,6 +151,26 @@ def test_decisions_are_told_with_what_else_they_may_be() -> None:
     assert re.search(r"\n#   tiles=\d+, of 1 to \d+ \(a task takes at most \d+ tiles\)\n", shown)
 
 
+def test_a_model_before_it_is_compiled() -> None:
+    shown = printed("inspect", DIGITS, "--report")
+    assert "image: float32[batch, 1, 8, 8]" in shown
+    assert "9,930 in 6, 39,720 bytes" in shown
+    # Two convolutions and a product, 64 images, and an operation for each element of the rest.
+    assert "40,043,136 at batch=64" in shown
+    assert "nn.conv2d 2" in shown
+    assert "2 Conv" in shown
+    with pytest.raises(UnityError, match="--report beside another view"):
+        printed("inspect", DIGITS, "--report", "--kernels")
+
+
+def test_what_a_model_lacks_is_reported(tmp_path: Path) -> None:
+    text = TINY.replace("y = Relu(p)", "a = Frobnicate(p)  b = Frobnicate(a)  y = Relu(b)")
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "odd.onnx")
+    shown = printed("inspect", str(tmp_path / "odd.onnx"), "--report")
+    assert shown.count("not implemented") == 2
+    assert "2 Frobnicate" in shown
+
+
 def test_an_executable_in_a_file(tmp_path: Path) -> None:
     path = str(tmp_path / "digits.unity")
     assert "wrote" in printed("compile", DIGITS, "-o", path)

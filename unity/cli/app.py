@@ -189,13 +189,23 @@ def inspect(
     result: Annotated[
         bool, typer.Option("--result", help="With --schedule: and the kernel that it gives.")
     ] = False,
+    report: Annotated[
+        bool,
+        typer.Option("--report", help="Inputs, nodes, parameters, operations and memory, or gaps."),
+    ] = False,
     precision: Precision = "f32",
     winograd: Winograd = True,
     target: Target = "cpu",
 ) -> None:
     """Print a program: as imported, after a pass, its kernels, or what an executable holds."""
     from .inspect import inspect_model
+    from .report import report_model
 
+    if report:
+        if passes or kernels or result or after or kernel or schedule:
+            raise UnityError("--report beside another view", hint="give one of them")
+        report_model(model)
+        return
     options = Options(None, precision, winograd, target)
     inspect_model(model, passes, after, kernel, kernels, schedule, result, options)
 

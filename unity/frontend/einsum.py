@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, product
+from unity.ir.dims import Dim, as_dim, equal, product
+from unity.ir.dtype import INT64
 from unity.ir.graph import Expr
 
 from .einsum_order import best_order, is_flipped, plain_order
 from .emission import Emission
 from .products import matmul
+from .sizes import sizes_of
 
 _SPARE = "".join(chr(0x3B1 + i) for i in range(24))
 """Letters for the axes of an ellipsis, counted from the last; an equation has Latin ones."""
@@ -28,9 +30,9 @@ def einsum(node: Emission, equation: str, tensors: Sequence[Expr]) -> Expr:
     named = [_spell(t, len(node.shape_of(x))) for t, x in zip(terms, tensors, strict=True)]
     free = max((sum(c in _SPARE for c in n) for n in named), default=0)
     out = _spell(right, len(right.replace("...", "")) + free) if arrow else _implicit(named, free)
-    for name in (*named, out):
-        if len(set(name)) != len(name):
-            raise node.gap(f"a repeated letter in {equation!r}")
+    if len(set(out)) != len(out):
+        raise node.gap(f"a letter repeated in the result of {equation!r}")
+    tensors, named = _diagonals(node, tensors, named)
     if any(letter not in "".join(named) for letter in out):
         raise UnityError(f"{equation!r} gives a letter that no operand has")
     summed: list[tuple[Expr, str]] = []
@@ -61,6 +63,31 @@ def _implicit(named: Sequence[str], free: int) -> str:
     ellipsis = "".join(reversed(_SPARE[:free]))
     once = sorted(c for c in set(text) if text.count(c) == 1 and c not in ellipsis)
     return ellipsis + "".join(once)
+
+
+def _diagonals(
+    node: Emission, tensors: Sequence[Expr], named: Sequence[str]
+) -> tuple[list[Expr], list[str]]:
+    """Operands with no letter twice: of axes of one letter, the elements at equal places."""
+    found: list[Expr] = []
+    names: list[str] = []
+    for x, name in zip(tensors, named, strict=True):
+        while len(set(name)) < len(name):
+            second = next(i for i, c in enumerate(name) if c in name[:i])
+            first = name.index(name[second])
+            rest = [k for k in range(len(name)) if k not in (first, second)]
+            x = node.op("permute_dims", x, axes=(*rest, first, second))
+            *head, n, m = node.shape_of(x)
+            if not equal(n, m):
+                x = node.assert_shape(x, (*head, n, n))
+            flat = node.op("reshape", x, (*head, n * n))
+            place = node.op("arange", 0, n, 1, dtype=INT64)
+            step = node.materialize(sizes_of(as_dim(n + 1)))
+            x = node.op("take", flat, node.op("multiply", place, step), axis=len(head))
+            name = "".join(name[k] for k in rest) + name[second]
+        found.append(x)
+        names.append(name)
+    return found, names
 
 
 def _sum_out(node: Emission, x: Expr, name: str, keep: set[str]) -> tuple[Expr, str]:

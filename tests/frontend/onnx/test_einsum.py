@@ -16,7 +16,7 @@ from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
 
-from .programs import assert_close, main_of
+from .programs import assert_close, imported, main_of, run
 
 
 def einsum(equation: str, sizes: dict[str, int], known: bool = True) -> IRModule:
@@ -74,3 +74,20 @@ def test_what_is_transposed(equation: str, moved: int) -> None:
     names = [c.callee.name for c in calls if isinstance(c, Call) and isinstance(c.callee, Op)]
     assert names.count("permute_dims") == moved
     assert names.count("matmul") == 1
+
+
+@pytest.mark.parametrize("equation", ["...ii->...i", "ii", "ii->", "iji,j->ij", "iij,jk->ik"])
+def test_a_letter_twice_is_the_diagonal(equation: str) -> None:
+    rng = np.random.default_rng(0)
+    terms = equation.partition("->")[0].split(",")
+    extents = {"i": 3, "j": 4, "k": 2}
+    shapes = [([2] if "." in t else []) + [extents[c] for c in t.replace(".", "")] for t in terms]
+    given = [rng.standard_normal(s).astype(np.float32) for s in shapes]
+    names = ["a", "b"][: len(given)]
+    dims = [", ".join((["e"] if "." in t else []) + list(t.replace(".", ""))) for t in terms]
+    inputs = ", ".join(f"float[{d}] {n}" for d, n in zip(dims, names, strict=True))
+    result = "float" if equation in ("ii->",) else "float[r]"
+    module = imported(
+        f'g ({inputs}) => ({result} y) {{ y = Einsum<equation="{equation}">({", ".join(names)}) }}'
+    )
+    assert_close(run(module, *given), np.asarray(np.einsum(equation, *given)))

@@ -43,7 +43,7 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
     peak = machine.hertz * per_cycle * target.threads
     work = flops(site) / peak
     speed = machine.hertz * machine.memory_bytes_per_cycle
-    moved = sum(_bytes(t) for t in (*site.args, site.result)) / speed
+    moved = sum(bytes_of(t) for t in (*site.args, site.result)) / speed
     road = implementation.partition(":")[0]
     return max(work, moved) / share + (0.0 if road == "engine" else CALL_SECONDS[road])
 
@@ -86,8 +86,9 @@ def _elements(t: Type) -> int:
     return prod(_dims(t))
 
 
-def _bytes(t: Type) -> int:
+def bytes_of(t: Type) -> int:
+    """What a value takes, unknown sizes taken for representative ones."""
     if isinstance(t, TupleType):
-        return sum(map(_bytes, t.fields))
+        return sum(map(bytes_of, t.fields))
     width = t.dtype.bytes if isinstance(t, TensorType) and t.dtype is not None else 0
     return prod(_dims(t)) * width

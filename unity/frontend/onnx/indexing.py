@@ -12,7 +12,7 @@ from unity.frontend.run_time.axes import between
 from unity.frontend.run_time.padding import padded, without_ends
 from unity.frontend.run_time.slicing import placed, scalar, sliced
 from unity.frontend.run_time.vectors import Ints, length_of
-from unity.frontend.sizes import Sizes
+from unity.frontend.sizes import Sizes, sizes_of
 from unity.ir.dims import Dim, always_ge, as_dim, dim
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
@@ -112,6 +112,40 @@ def _scatter_nd(node: Node) -> Value:
     x, indices, updates = (node.tensor(i) for i in range(3))
     _index_vectors(node)
     return node.op("scatter_nd", x, indices, updates, reduction=_reduction(node))
+
+
+def _tensor_scatter(node: Node) -> Value:
+    """A cache with an update written along an axis, in each batch from its own place on."""
+    past, update = node.tensor(0), node.tensor(1)
+    shape = node.shape_of(past)
+    axis = node.axis(node.int_of("axis", -2), len(shape))
+    mode = node.text_of("mode", "linear")
+    if mode not in ("linear", "circular") or axis == 0:
+        raise UnityError(
+            f"mode {mode!r} along axis {axis}; expected linear or circular, not axis 0"
+        )
+    if len(node.shape_of(update)) != len(shape):
+        raise UnityError(f"an update of shape {node.shape_of(update)} for a cache of {shape}")
+    extent, length = shape[axis], node.shape_of(update)[axis]
+    update = node.assert_shape(update, (*shape[:axis], length, *shape[axis + 1 :]))
+    place = node.op("arange", 0, extent, 1, dtype=INT64)
+    since: Expr = node.op("broadcast_to", place, (shape[0], extent))
+    if node.has(2):
+        first = node.op("reshape", node.cast(node.tensor(2), INT64), (shape[0], 1))
+        since = node.op("subtract", since, first)
+    if mode == "circular":
+        since = node.op("floor_mod", since, node.materialize(sizes_of(extent)))
+    last = node.materialize(sizes_of(as_dim(length - 1)))
+    written = node.op(
+        "logical_and",
+        node.op("greater_equal", since, node.number(0, since)),
+        node.op("less_equal", since, last),
+    )
+    along = (shape[0], *(extent if k == axis else 1 for k in range(1, len(shape))))
+    written = node.op("reshape", written, along)
+    at = node.op("maximum", node.op("minimum", since, last), node.number(0, since))
+    at = node.op("broadcast_to", node.op("reshape", at, along), shape)
+    return node.op("where", written, node.op("gather_elements", update, at, axis=axis), past)
 
 
 def _slice(node: Node) -> Value:
@@ -308,6 +342,7 @@ CONVERTERS: dict[str, Converter] = {
     "ScatterElements": _scatter_elements,
     "Scatter": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "TensorScatter": _tensor_scatter,
     "Slice": _slice,
     "Pad": _pad,
     "Compress": _compress,

@@ -9,16 +9,37 @@ from unity.ir.graph import Expr
 from .node import Converter, Node, Value
 
 
-def _batch_norm(node: Node) -> Value:
-    node.ignore("momentum")
+def _batch_norm(node: Node) -> Value | list[Value]:
     if node.int_of("training_mode", 0):
-        raise node.gap("training")
+        return _batch_norm_in_training(node)
+    node.ignore("momentum")
     if node.version < 9 and not node.int_of("spatial", 1):
         raise node.gap("spatial=0")
     x, gamma, beta, mean, variance = (node.tensor(i) for i in range(5))
     kind = node.dtype_of(x)
     rest = (node.cast(v, kind) for v in (gamma, beta, mean, variance))
     return node.op("nn.batch_norm", x, *rest, epsilon=node.float_of("epsilon", 1e-5))
+
+
+def _batch_norm_in_training(node: Node) -> list[Value]:
+    """By the batch's own mean and variance, which the running ones take a share of."""
+    x, gamma, beta, mean, variance = (node.tensor(i) for i in range(5))
+    kind, wide = node.dtype_of(x), node.dtype_of(mean)
+    axes = tuple(k for k in range(node.rank(0)) if k != 1)
+    own = node.cast(x, wide)
+    batch = [node.op(name, own, axis=axes) for name in ("mean", "variance")]
+    rest = (node.cast(v, kind) for v in (gamma, beta, *batch))
+    found = node.op("nn.batch_norm", x, *rest, epsilon=node.float_of("epsilon", 1e-5))
+    momentum = node.float_of("momentum", 0.9)
+    shares = [
+        (old, momentum, new, 1 - momentum) for old, new in zip((mean, variance), batch, strict=True)
+    ]
+    return [found, *(_mixed(node, *share) for share in shares)]
+
+
+def _mixed(node: Node, a: Expr, share: float, b: Expr, rest: float) -> Expr:
+    first = node.op("multiply", a, node.number(share, a))
+    return node.op("add", first, node.op("multiply", b, node.number(rest, b)))
 
 
 def _instance_norm(node: Node) -> Value:

@@ -8,12 +8,13 @@ from unity import te
 from unity.errors import UnityError
 from unity.ir.graph import Expr
 
+from .images.unpooling import places_of_maxima
 from .layers import paddings, per_axis
 from .node import Converter, Node, Value
 
 
 def _pool(kind: str) -> Converter:
-    def convert(node: Node) -> Value:
+    def convert(node: Node) -> Value | list[Value]:
         x = node.tensor(0)
         shape = node.shape_of(x)
         rank = len(shape) - 2
@@ -24,14 +25,16 @@ def _pool(kind: str) -> Converter:
             raise UnityError(f"kernel_shape {kernel} does not fit the input {shape}")
         strides = per_axis(node, "strides", rank)
         dilations = per_axis(node, "dilations", rank)
-        node.ignore("storage_order")  # of the indices, an output that is refused
+        wants_places = any(node.proto.output[1:])
+        if not wants_places:
+            node.ignore("storage_order")
         more: dict[str, bool] = {}
         # Padding must never win; a mean would count it.
         fill = float(te.min_value(node.dtype_of(x)).value) if kind == "max" else None
         if kind == "avg":
             more["count_include_pad"] = bool(node.int_of("count_include_pad", 0))
         x, padding = paddings(node, x, kernel, strides, dilations, fill)
-        return node.op(
+        pooled = node.op(
             f"nn.{kind}_pool{rank}d",
             x,
             pool_size=kernel,
@@ -41,6 +44,11 @@ def _pool(kind: str) -> Converter:
             ceil_mode=bool(node.int_of("ceil_mode", 0)),
             **more,
         )
+        if not wants_places:
+            return pooled
+        if node.shape_of(x) != shape:
+            raise node.symbolic_gap("the places of maxima in a map padded by auto_pad", *shape)
+        return [pooled, places_of_maxima(node, x, pooled, kernel, strides, padding, dilations)]
 
     return convert
 

@@ -227,7 +227,19 @@ def _depth_to_space(node: Node) -> Value:
 
 
 def _space_to_depth(node: Node) -> Value:
-    return node.op("space_to_depth", node.tensor(0), block_size=node.int_of("blocksize", 1))
+    """Blocks of pixels into channels: those of a pixel together (DCR), or of a channel (CRD)."""
+    mode, block = node.text_of("mode", "DCR"), node.int_of("blocksize", 1)
+    if mode not in ("DCR", "CRD"):
+        raise UnityError(f"mode {mode!r}; expected DCR or CRD")
+    found = node.op("space_to_depth", node.tensor(0), block_size=block)
+    if mode == "DCR":
+        return found
+    batch, wide, *extents = node.shape_of(found)
+    channels = node.shape_of(node.tensor(0))[1]
+    split = node.op("reshape", found, (batch, block * block, channels, *extents))
+    return node.op(
+        "reshape", node.op("permute_dims", split, axes=(0, 2, 1, 3, 4)), (batch, wide, *extents)
+    )
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -1,10 +1,11 @@
-"""Nodes that sort: TopK."""
+"""Nodes that sort: TopK, Unique."""
 
 from __future__ import annotations
 
 from unity.errors import UnityError
 from unity.frontend.run_time.slicing import long_enough
-from unity.ir.dims import Dim
+from unity.frontend.unique import unique_rows
+from unity.ir.dims import Dim, product
 from unity.ir.dtype import INT64
 
 from .node import Converter, Node, Value
@@ -27,4 +28,21 @@ def _top_k(node: Node) -> list[Value]:
     return [node.field(pair, 0), node.field(pair, 1)]
 
 
-CONVERTERS: dict[str, Converter] = {"TopK": _top_k}
+def _unique(node: Node) -> list[Value]:
+    """The different elements, or slices along an axis: where, which and how many they are."""
+    x = node.tensor(0)
+    ascending = bool(node.int_of("sorted", 1))
+    if node.attribute("axis") is None:
+        x, axis = node.op("reshape", x, (-1,)), 0
+    else:
+        axis = node.axis(node.int_of("axis", 0), node.rank(0))
+    shape = node.shape_of(x)
+    order = (axis, *(k for k in range(len(shape)) if k != axis))
+    leading = node.op("permute_dims", x, axes=order) if axis else x
+    width = product(d for k, d in enumerate(shape) if k != axis)
+    rows = node.op("reshape", leading, (shape[axis], width))
+    found = unique_rows(node, rows, ascending=ascending)
+    return [node.op("take", x, found.first, axis=axis), found.first, found.inverse, found.counts]
+
+
+CONVERTERS: dict[str, Converter] = {"TopK": _top_k, "Unique": _unique}

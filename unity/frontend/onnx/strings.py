@@ -24,6 +24,8 @@ MOVING = frozenset({
     "GatherElements", "GatherND", "Slice", "Expand", "Tile", "Where", "Split",
 })  # fmt: skip
 """Operators whose results hold what their inputs do, wherever that is put."""
+LOOKED_UP = frozenset({"Equal", "TfIdfVectorizer"})
+"""Operators that ask which strings are the same."""
 _ALIKE = {"Concat": 0, "Where": 1, "Equal": 0}
 """Operators whose inputs from one on are all strings if one is."""
 
@@ -34,7 +36,7 @@ def take_strings(op_type: str, inputs: Sequence[str], strings: AbstractSet[str])
     Raises:
         UnityError: Numbers stand beside strings.
     """
-    if op_type not in MOVING and op_type != "Equal":
+    if op_type not in MOVING | LOOKED_UP:
         return False
     given = inputs[_ALIKE[op_type] :] if op_type in _ALIKE else inputs[:1]
     if not all(i in strings for i in given) or any(i in strings for i in {*inputs} - {*given}):

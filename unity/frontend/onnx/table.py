@@ -7,7 +7,6 @@ from . import (
     arithmetic,
     control,
     creation,
-    detection,
     einsum,
     elementwise,
     indexing,
@@ -23,21 +22,24 @@ from . import (
     reductions,
     reshape,
     resize,
-    sampling,
     scan,
     shaping,
     sorting,
 )
+from .images import detection, sampling, unpooling
 from .load import DEFAULT_DOMAINS
 from .ml import table as ml
 from .node import Converter
 from .signal import transforms, windows
+from .text import ngrams
 from .training import optimizers
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
     activations.CONVERTERS,
     arithmetic.CONVERTERS,
     control.CONVERTERS,
+    unpooling.CONVERTERS,
+    ngrams.CONVERTERS,
     scan.CONVERTERS,
     loop.CONVERTERS,
     creation.CONVERTERS,

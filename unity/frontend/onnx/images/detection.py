@@ -18,15 +18,14 @@ from unity.frontend.detection.suppression import (
     kept_boxes,
     picked,
 )
+from unity.frontend.onnx.layers import per_axis
+from unity.frontend.onnx.node import Converter, Node, Value
 from unity.frontend.run_time.slicing import scalar
 from unity.frontend.sizes import sizes_of
 from unity.ir.dims import product
 from unity.ir.dtype import BOOL, INT32, INT64
 from unity.ir.graph import Constant, Expr
 from unity.ir.types import Shape
-
-from .layers import per_axis
-from .node import Converter, Node, Value
 
 
 def _non_max_suppression(node: Node) -> Value:

@@ -1,0 +1,1 @@
+"""Nodes that work on maps: detection, reading between pixels, what pooling leaves out."""
