@@ -31,7 +31,7 @@ from unity.machine.target import Target
 from ...blocks.access import Reshaped, as_written, collapse, may_trap, parted_at
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest
-from ...blocks.tree import Values, block_path
+from ...blocks.tree import Values, block_path, loops_of
 from ...roles.chunked_columns import ChunkedColumns, chunked_columns, with_readers
 from ...roles.panels import PanelLayout, panel_layout
 from ...roles.reduction import rows_of
@@ -403,7 +403,9 @@ def _ahead(
         steps = -(-product.depth // how.runs // how.steps)
         several, _ = sch.split(sch.get_loops(lines)[-1], [steps, None])
         step = sch.fuse_siblings(several, step)
-    sch.unroll(sch.get_loops(lines)[-1])
+    along = loops_of(block_path(sch.func, lines.name)[0])[-1]
+    if number(along.extent) is not None:  # not where runs end within a stretch
+        sch.unroll(sch.get_loops(lines)[-1])
     return step
 
 
