@@ -274,8 +274,9 @@ def schedule_gathered(sch: Schedule, found: Gathered, how: GatheredTiles, result
     _join_pixels(sch, found, result)
     copy = sch.cache_operand(sums, int(_is_second(found)), "global")
     padded = sch.pad_einsum(sums, [how.rows, *(1 for _ in range(2 + len(gathering.order)))])
-    sch.compute_inline(copy)
-    (copy,) = padded
+    if padded:  # not tiles of one row, of which none is a part
+        sch.compute_inline(copy)
+        (copy,) = padded
     pixel, block, lane, *around, last = sch.get_loops(sums)
     tile, row = sch.split(pixel, [None, how.rows])
     group, column = sch.split(block, [None, how.columns])
