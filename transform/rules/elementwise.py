@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from unity.ir.intrinsics import COSTLY
 from unity.ir.prim_expr import Intrinsic, PrimExpr, imm
@@ -37,7 +37,7 @@ class Elements:
         shaped: It with its axes parted where it reads what repeats, and joined as far as every
             access walks evenly.
         ends: How many elements at the begin of a row, and at its end, choose otherwise than those
-            between them.
+            between them; none where threads are to share a row.
     """
 
     written: Nest
@@ -71,7 +71,15 @@ def _match(nest: Nest, target: Target) -> Elements | None:
         return None
     lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
     shaped = collapse(part(as_written(nest), lanes))
-    return Elements(nest, shaped, ends_of(shaped.nest))
+    found = Elements(nest, shaped, (0, 0))
+    alone = len(shaped.nest.axes) < 2 if found.row is None else _is_long(found, target)
+    return found if alone else replace(found, ends=ends_of(shaped.nest))
+
+
+def _is_long(elements: Elements, target: Target) -> bool:
+    """Whether rows are so few and so long that threads share one."""
+    few = (number(_rows(elements.shaped.nest)) or 4 * target.threads) < 4 * target.threads
+    return few and (elements.row is None or elements.row > 2 * ROW)
 
 
 def _rows(nest: Nest) -> PrimExpr:
@@ -81,9 +89,7 @@ def _rows(nest: Nest) -> PrimExpr:
 def _decide(elements: Elements, target: Target) -> RowLoops:
     nest, row = elements.shaped.nest, elements.row
     lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
-    few = (number(_rows(nest)) or 4 * target.threads) < 4 * target.threads
-    long = few and (row is None or row > 2 * ROW)
-    piece = ROW if long and not any(elements.ends) else 0
+    piece = ROW if _is_long(elements, target) and not any(elements.ends) else 0
     return RowLoops(1 if row == 1 else lanes, piece, target.machine.grain("elements"))
 
 

@@ -66,3 +66,25 @@ def test_one_row() -> None:
 def test_a_pool_of_another_kind_is_refused() -> None:
     with pytest.raises(UnityError, match="not both strings or both numbers"):
         from_onnx(vectorizer(words=True, pool_strings=None, pool_int64s=POOL))
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize("columns", [[2, 0, 1], [0, 1, 1]])
+def test_weights_are_those_of_runs(mode: str, columns: list[int]) -> None:
+    """The i-th is that of the i-th run of the pool, whatever column it is counted in."""
+    node = helper.make_node(
+        "TfIdfVectorizer", ["x"], ["y"], mode=mode, min_gram_length=1, max_gram_length=1,
+        max_skip_count=0, ngram_counts=[0], ngram_indexes=columns, pool_int64s=[1, 3, 7],
+        weights=[10.0, 20.0, 20.0],
+    )  # fmt: skip
+    given = [helper.make_tensor_value_info("x", TensorProto.INT64, [2, 6])]
+    made = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    model = helper.make_model(
+        helper.make_graph([node], "g", given, made),
+        opset_imports=[helper.make_opsetid("", 9)],
+        ir_version=8,
+    )
+    x = np.array([[1, 1, 3, 3, 3, 7], [3, 3, 2, 2, 2, 7]])
+    session = ort.InferenceSession(model.SerializeToString())
+    (want,) = session.run(None, {"x": x})
+    np.testing.assert_array_equal(unity.compile(model).run({"x": x})["y"], want)

@@ -134,15 +134,21 @@ def _decide(found: Attention, target: Target) -> RowsTogether:
     rows = _rows(found)
     left = 0 if found.count is None else found.count % rows
     rest = -(-left // found.lanes) * found.lanes or found.lanes
-    return RowsTogether(rows, min(rows, rest), FEW, target.machine.grain("multiply_adds"))
+    rests = _rests(found)
+    few = next((n for n in rests if n >= min(rows, rest)), rests[-1])
+    return RowsTogether(rows, few, FEW, target.machine.grain("multiply_adds"))
+
+
+def _rests(found: Attention) -> list[int]:
+    """How many rows a block of those that are left may have."""
+    return [rows for rows in found.sizes if rows > 1] or [1]
 
 
 def _legal(found: Attention, _decisions: RowsTogether, _target: Target) -> Neighbourhood:
     why = f"up to {MOST_VECTORS} vectors of {found.lanes} rows lie side by side, or one by one"
-    rest = [rows for rows in found.sizes if rows > 1] or [1]
     return {
         "rows": Legal(found.sizes, why),
-        "rest": Legal(rest, f"up to {MOST_VECTORS} vectors of {found.lanes} rows"),
+        "rest": Legal(_rests(found), f"up to {MOST_VECTORS} vectors of {found.lanes} rows"),
         "few": Legal(range(1, 65), "up to 64 rows go one by one"),
         "grain": worth("multiply-adds"),
     }

@@ -79,7 +79,7 @@ def adaptive_regions(
     """
     _, _, *extents = c.extents(x, "a map with regions")
     rows, columns = (
-        _samples(c, first, last, regions.least, parts, extent)
+        _samples(c, first, last, regions.least or 0.0, parts, extent)
         for (first, last), parts, extent in zip(regions.ends, size, extents, strict=True)
     )
     if mode == "mean":

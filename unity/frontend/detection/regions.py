@@ -23,12 +23,12 @@ class Regions:
         image: Which of the batch each is of, (count,).
         ends: For the rows and for the columns of a map: where each region begins and ends, in
             pixels, (count, 1).
-        least: What no region is shorter than.
+        least: What no region is shorter than; None where one may end before it begins.
     """
 
     image: Expr
     ends: Sequence[tuple[Expr, Expr]]
-    least: float
+    least: float | None
 
 
 def aligned_regions(
@@ -61,7 +61,9 @@ def aligned_regions(
     at: list[Expr] = []
     outside: Expr | None = None
     for axis, (parts, (first, last)) in enumerate(zip(size, regions.ends, strict=True)):
-        length = c.op("maximum", c.op("subtract", last, first), c.number(regions.least, first))
+        length = c.op("subtract", last, first)
+        if regions.least is not None:
+            length = c.op("maximum", length, c.number(regions.least, first))
         where = (np.arange(parts * samples) + 0.5) / (parts * samples)
         shares = Constant(where.astype(c.dtype_of(first).numpy).reshape(1, -1))
         along = c.op("add", c.op("multiply", length, shares), first)

@@ -10,10 +10,10 @@ from unity.arith.region import end_if_any, extremes
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import map_prim, map_stmt, variables
+from unity.ir.visit import leaves, map_prim, map_stmt, prim_loads, variables
 from unity.script.printer import text
 
-from ....blocks.access import may_trap
+from ....blocks.access import asked_in_vain, may_trap
 from ....blocks.dataflow import checked
 from ....blocks.dependence import loose_statement
 from ....blocks.legality import calls_foreign
@@ -113,7 +113,7 @@ def _limits(block: Block, known: Analyzer) -> dict[int, PrimExpr]:
     found: dict[int, PrimExpr] = {}
     for part in () if block.predicate is None else conjuncts(block.predicate):
         place = None
-        if isinstance(part, Compare) and part.op == "lt":
+        if isinstance(part, Compare) and part.op == "lt" and not prim_loads(part):
             place = next((k for k, i in enumerate(at) if _beyond(i, part, known)), None)
         if not isinstance(part, Compare) or place is None or place in found:
             raise illegal(WHERE, f"{text(part)} does not limit where {block.name!r} stores")
@@ -196,6 +196,10 @@ def _filling(block: Block, path: Path) -> Block:
     inside = conjunction([Compare("lt", places[k], limit) for k, limit in limits.items()])
     assert inside is not None
 
+    within = known
+    for var, domain in over.items():
+        within = within.with_extent(var, domain.begin, domain.extent)
+
     def is_there(load: Load) -> bool:
         for index, size in zip(load.indices, load.buffer.shape, strict=True):
             ends = extremes(bound_to(index, block.axes), over, known)
@@ -208,8 +212,9 @@ def _filling(block: Block, path: Path) -> Block:
         return True
 
     def on_expr(e: PrimExpr) -> PrimExpr:
-        if may_trap(e):
-            raise illegal(WHERE, f"{block.name!r} divides by what it loads")
+        divides = [asked_in_vain(bound_to(x, block.axes), within) for x in leaves(e).divisions]
+        if may_trap(e) or not all(divides):
+            raise illegal(WHERE, f"{block.name!r} divides by what may be 0 beyond its limits")
         if isinstance(e, Load) and not is_there(e):
             return Select(inside, e, imm(0, e.dtype))
         return map_prim(e, on_expr)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect, inverse
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import AxisKind, Block, BlockAxis, For, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
     leaves,
@@ -95,6 +95,11 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
     m = detect(outputs, {a.var: a.domain.extent for a in block.axes}, known_above(path))
     if m is None or not m.is_bijective() or any(s.base != imm(0) for s in m.sums):
         raise illegal(where, "it is not known to be a bijection onto boxes from 0")
+    told = {v for e in outputs for v in variables(e)}
+    outside = known_above(path[: len(path) - len(block.axes)])
+    for axis in block.axes:  # without its loop, a block runs where that has no iteration
+        if axis.var not in told and not outside.prove(Compare("eq", axis.domain.extent, imm(1))):
+            raise illegal(where, f"{axis.var.name!r} is in no output and may have no iteration")
     reduces = [a.var for a in block.axes if a.kind == "R"]
     moved = [e for e in outputs if variables(e) & set(reduces)]
     if (moved != reduces or not keeps_order(site)) and not commutes(block):

@@ -99,7 +99,7 @@ def _roi_align(node: Node) -> Value:
     image = node.assert_shape(node.cast(image, INT64), (count,))
     # Ends are x, y, x, y; a region is no shorter than a pixel where halves are left alone.
     ends = [(at[1], at[3]), (at[0], at[2])]
-    regions = Regions(image, ends, 0.0 if half == "half_pixel" else 1.0)
+    regions = Regions(image, ends, None if half == "half_pixel" else 1.0)
     # A maximum is that of the weighted pixels, as the models that first had it were trained.
     how = ("mean", "add") if mode == "avg" else ("max", "maximum")
     found = aligned_regions(node, x, regions, size, samples, *how)

@@ -74,6 +74,8 @@ def _spectrum(node: Node, signal: Complex) -> list[Expr]:
     inverse, half = bool(node.int_of("inverse", 0)), bool(node.int_of("onesided", 0))
     if half and not inverse and signal.imaginary is not None:
         raise UnityError("onesided needs a signal of real numbers")
+    if inverse and half and signal.imaginary is None:
+        raise UnityError("a onesided inverse is of complex numbers: its last axis has 2, not 1")
     extent = node.shape_of(signal.real)[-1]
     usual = as_dim(2 * (extent - 1)) if inverse and half else extent
     length = node.dims(1, "the length of a DFT")[0] if node.has(1) else usual

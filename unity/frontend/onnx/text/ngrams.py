@@ -30,29 +30,38 @@ def _tf_idf(node: Node) -> Value:
     skips = node.int_of("max_skip_count", 0)
     columns = node.ints_of("ngram_indexes") or ()
     weights = node.floats_of("weights")
+    if weights and len(weights) != len(columns):
+        raise UnityError(f"{len(weights)} weights for {len(columns)} ngram_indexes")
+    if min(columns, default=0) < 0:
+        raise UnityError(f"ngram_indexes {tuple(columns)}; expected columns from 0 on")
     width = max(columns, default=-1) + 1
     words = node.op("reshape", node.cast(x, INT64), (-1, shape[-1]))
     rows = node.shape_of(words)[0]
     total: Expr = node.op("zeros", (rows, width), dtype=FLOAT32)
-    for length, (pool, at) in enumerate(_pools(node, columns), 1):
+    for length, (pool, runs) in enumerate(_pools(node, columns), 1):
         if not least <= length <= most or not len(pool):
             continue
         # A word alone skips none.
         found = _counts(node, words, pool, range(skips + 1 if length > 1 else 1))
         place = np.zeros((len(pool), width), np.float32)
-        place[np.arange(len(pool)), at] = 1
+        at = [columns[k] for k in runs]
+        place[np.arange(len(pool)), at] = (
+            [weights[k] for k in runs] if weights and mode == "TFIDF" else 1
+        )
         total = node.op("add", total, node.op("matmul", found, Constant(place)))
     if mode == "IDF":
         total = node.cast(node.op("greater", total, node.number(0, total)), FLOAT32)
-    if mode != "TF" and weights:
-        if len(weights) < width:
-            raise UnityError(f"{len(weights)} weights for {width} columns")
-        total = node.op("multiply", total, Constant(np.asarray(weights[:width], np.float32)))
+        if weights:
+            of_columns = np.zeros(width, np.float32)
+            of_columns[list(columns)] = weights
+            if (of_columns[list(columns)] != np.asarray(weights, np.float32)).any():
+                raise UnityError("runs that are counted in one column have different weights")
+            total = node.op("multiply", total, Constant(of_columns))
     return node.op("reshape", total, (*shape[:-1], width))
 
 
 def _pools(node: Node, columns: Sequence[int]) -> list[tuple[Runs, list[int]]]:
-    """For each length from 1 on: the runs of so many words, and the columns they are counted in."""
+    """For each length from 1 on: the runs of so many words, and which of all runs they are."""
     texts = node.texts_of("pool_strings")
     numbers = node.ints_of("pool_int64s")
     if (texts is None) == (numbers is None):
@@ -72,7 +81,7 @@ def _pools(node: Node, columns: Sequence[int]) -> list[tuple[Runs, list[int]]]:
             raise UnityError(f"{len(columns)} ngram_indexes for more runs")
         runs = [tuple(pool[start + k * length : start + (k + 1) * length]) for k in range(count)]
         # Of equal runs the last one counts.
-        last = {run: columns[done + k] for k, run in enumerate(runs)}
+        last = {run: done + k for k, run in enumerate(runs)}
         table = np.array(list(last), np.int64).reshape(len(last), length)
         found.append((table, list(last.values())))
         done += count
