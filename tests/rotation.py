@@ -14,7 +14,7 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
-SHARE = 6
+SHARE = 12
 """How many times longer all turns are than tests say: what fits in the time that a run has."""
 
 

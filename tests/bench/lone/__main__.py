@@ -22,10 +22,10 @@ import numpy as np
 import onnx
 
 import unity
+from tests.bench.machine import machine
+from tests.bench.peers import PEERS, relative_error
+from tests.bench.timing import Run, interleaved
 
-from ..machine import machine
-from ..peers import PEERS, relative_error
-from ..timing import Run, interleaved
 from .shapes import LONE, Lone
 
 RESULTS = Path(__file__).with_name("lone.json")

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..work import Array, Feeds
+from tests.bench.work import Array, Feeds
 
 OPSET = 18
 

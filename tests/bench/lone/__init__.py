@@ -1,1 +1,0 @@
-"""Operators alone, at shapes that nobody tuned for."""
