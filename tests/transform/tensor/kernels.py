@@ -12,7 +12,7 @@ from unity import interpreter, te
 from unity.ir.dims import dim
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import PrimExpr, PrimVar
+from unity.ir.prim_expr import PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import PrimFunc
 from unity.ir.verify import verify
 from unity.ir.visit import leaves
@@ -84,7 +84,8 @@ def outputs(func: Itself, like: Itself, sizes: tuple[tuple[str, int], ...]) -> t
             arrays.append(rng.integers(0, 4, shape).astype(buffer.dtype.numpy))
     symbols = {v for b in like.func.buffers for d in b.shape for v in leaves(d).sizes}
     named = dict(sizes)
-    return interpreted(func)(arrays, {v: named[v.name] for v in symbols if v.name in named})
+    known = {v: named[v.name] for v in symbols if v.name in named}
+    return interpreted(func)(arrays, {SizeVar(n): k for n, k in named.items()} | known)
 
 
 def assert_same(before: PrimFunc, after: PrimFunc, sizes: Mapping[str, int]) -> None:
