@@ -8,7 +8,7 @@ looks on (timing, printing, checking) are the `Context`'s instruments; a pass do
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Protocol, TypeAlias
@@ -33,17 +33,19 @@ class Pass(ABC):
     """One rewriting of a module; subclasses are frozen dataclasses in a file each.
 
     Attributes:
+        kinds: What names in its options' annotations stand for that only type checkers import.
         sees: What it looks at. ``"kernel"`` promises that what a kernel becomes depends on it, the
             target and the options alone. See `unity.transform.tail`.
     """
 
+    kinds: ClassVar[Mapping[str, Kind]] = {}
     sees: ClassVar[Sight] = "program"
 
     def __init_subclass__(cls) -> None:
-        """What is given to a pass and is none of its options is refused by a `UnityError`."""
+        """What a pass is given is checked by its options' annotations, as by public functions."""
         made = "__init__"  # of the class with slots, which a dataclass makes of itself
         if made in vars(cls):
-            setattr(cls, made, public(vars(cls)[made], late=True))
+            setattr(cls, made, public(vars(cls)[made], cls.kinds))
 
     @property
     def name(self) -> str:

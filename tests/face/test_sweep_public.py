@@ -20,11 +20,12 @@ from unity import script, te, transform
 from unity.arguments import expectations
 from unity.errors import UnityError
 from unity.script import tvmscript
-from unity.transform import schedule
+from unity.transform import instruments, pipeline, schedule
 
 WRONG = object()
+PIPELINES = (pipeline("cpu"), pipeline("cpu", precision="bf16"))
 PACKAGES: tuple[ModuleType, ...] = (
-    *(unity, script, te, transform, schedule, tvmscript, unity.runtime),
+    *(unity, script, te, transform, schedule, tvmscript, unity.runtime, instruments),
 )
 OPEN = {
     "structural_equal": "any two things can be compared",
@@ -116,6 +117,24 @@ def test_a_method(name: str) -> None:
     if not extra:
         with pytest.raises(UnityError, match="bogus"):
             method(*this, bogus=1)
+
+
+PASSES = {step.name: type(step) for given in PIPELINES for step in given.passes}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass(name: str) -> None:
+    made: Any = PASSES[name]
+    kinds = expectations(made.__init__)
+    assert kinds is not None
+    for parameter, kind in kinds.items():
+        assert not kind.fits(WRONG), f"{name}: {parameter} takes anything"
+        with pytest.raises(UnityError, match=f"{name}.*'{parameter}': expected"):
+            made(**{parameter: WRONG})
+    with pytest.raises(UnityError, match=f"{name} has no parameter 'bogus'"):
+        made(bogus=1)
+    with pytest.raises(UnityError, match=f"{name} takes"):
+        made(*[WRONG] * (len(kinds) + 1))
 
 
 def test_methods_that_take_what_a_program_takes() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.script import print_module
@@ -23,6 +24,7 @@ Parts = Mapping[str, tuple[str, ...]]
 """The lines of each function of a module's text; those of no function under ``""``."""
 
 
+@public_class
 @dataclass(slots=True)
 class DumpIR:
     """Writes ``000_input.py``, ``001_Normalize.py`` ... and ``index.html`` into a folder.
@@ -35,11 +37,11 @@ class DumpIR:
     """
 
     folder: Path
-    _last: str = ""
-    _file: str = ""
-    _parts: Parts = field(default_factory=dict[str, "tuple[str, ...]"])
-    _rows: list[str] = field(default_factory=list[str])
-    _count: int = 0
+    _last: str = field(default="", init=False)
+    _file: str = field(default="", init=False)
+    _parts: Parts = field(default_factory=dict[str, "tuple[str, ...]"], init=False)
+    _rows: list[str] = field(default_factory=list[str], init=False)
+    _count: int = field(default=0, init=False)
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Write the input, once."""

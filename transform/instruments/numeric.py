@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from unity.arguments import public, public_class
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 
@@ -22,6 +23,7 @@ Run: TypeAlias = Callable[[IRModule, str, Sequence[object]], object]
 """``interpret(module, function name, arguments)``."""
 
 
+@public_class
 @dataclass(slots=True)
 class NumericCheck:
     """Runs a function before the first pass and after each one, and compares the results.
@@ -37,7 +39,7 @@ class NumericCheck:
     inputs: dict[str, Sequence[object]]
     rtol: float = 1e-4
     atol: float = 1e-5
-    _expected: dict[str, object] = field(default_factory=dict[str, object])
+    _expected: dict[str, object] = field(default_factory=dict[str, object], init=False)
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Compute what is expected, once."""
@@ -90,6 +92,7 @@ def difference(expected: object, got: object, rtol: float, atol: float) -> str |
     return f"at [{place}] expected {wide_a[worst]:.6g}, got {wide_b[worst]:.6g}"
 
 
+@public
 def bisect(
     pipeline: Pipeline, module: IRModule, ctx: Context, good: Callable[[IRModule], bool]
 ) -> Pass | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from unity.arguments import public_class
 from unity.ir.module import IRModule
 from unity.script import print_module
 
 from ..passes import Context, Pass
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class Print:
     """Prints the module after the passes named (after all of them if none is named).

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from unity.arguments import public_class
 from unity.ir.module import IRModule
 
 from ..passes import Context, Pass
 
 
+@public_class
 @dataclass(slots=True)
 class Timing:
     """Measures wall-clock time; `str` of it is the table, in the order the passes ran.
@@ -19,7 +21,7 @@ class Timing:
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     calls: dict[str, int] = field(default_factory=dict[str, int])
-    _started: float = 0.0
+    _started: float = field(default=0.0, init=False)
 
     def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
         """Start the clock."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 
@@ -11,6 +12,7 @@ from ..blame import fault, ill_formed
 from ..passes import Context, Pass
 
 
+@public_class
 @dataclass(frozen=True, slots=True)
 class Verify:
     """Raises a `UnityError` naming the pass whose output does not verify.

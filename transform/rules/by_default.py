@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from unity.annotated import DECISIONS, Kind
 from unity.ir.module import IRModule
 
 from ..passes import Context, Pass, Sight
@@ -52,6 +54,10 @@ class ScheduleDefault(Pass):
     """
 
     decide: Decider | Decisions | None = None
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "Decider": Kind("a function", callable),
+        "Decisions": DECISIONS,
+    }
     sees: ClassVar[Sight] = "kernel"
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
