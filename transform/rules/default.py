@@ -8,12 +8,13 @@ from functools import partial
 
 from unity.arguments import public
 from unity.errors import UnityError
+from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import Block, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.nest import opened
-from ..blocks.tree import distinct, over_sizes
+from ..blocks.tree import conjunction, distinct, over_sizes
 from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
@@ -29,6 +30,7 @@ from .decisions import (
     require_decisions,
 )
 from .equal_dims import when_dims_are_equal
+from .lone_rows import when_rows_are_there
 from .stages import parts_of
 
 _public = partial(public, kinds=KINDS)
@@ -48,7 +50,7 @@ def default_rules(
     Raises:
         UnityError: A changed decision is not legal, or for no block or rule that there is.
     """
-    versions = _bodies(_by_equal_dims(func))
+    versions = _bodies(_in_versions(func))
     return tuple(_applied(t) for t in _taken(versions, target, _wanted(decisions), decisions))
 
 
@@ -83,9 +85,9 @@ def default_schedule(
     ['get_loops', 'split', 'vectorize']
     """
     sch = Schedule(func, target)
-    equal = when_dims_are_equal(sch.func.body)
-    if equal is not None:
-        sch.specialize_when(equal)
+    usual = _when_usual(sch.func)
+    if usual is not None:
+        sch.specialize_when(usual)
     for each in _taken(_bodies(sch.func.body), target, _wanted(decisions), decisions):
         trial = sch.copy()
         if _by_steps(trial, each):
@@ -116,10 +118,16 @@ def _wanted(decisions: Decisions | None) -> Decide | None:
     return (lambda taken: changes_for(taken.names, decisions)) if decisions else None
 
 
-def _by_equal_dims(func: PrimFunc) -> Stmt:
-    """A kernel's body, or two versions of it: for dims that are equal, and such as broadcast."""
-    equal = when_dims_are_equal(func.body)
-    return func.body if equal is None else specialize_when(distinct(func), equal).func.body
+def _when_usual(func: PrimFunc) -> PrimExpr | None:
+    """The facts about sizes that mostly hold, and by which a kernel is laid out better."""
+    found = (when_dims_are_equal(func.body), when_rows_are_there(func.body))
+    return conjunction([fact for fact in found if fact is not None])
+
+
+def _in_versions(func: PrimFunc) -> Stmt:
+    """A kernel's body, or two versions of it: for the usual sizes, and others."""
+    usual = _when_usual(func)
+    return func.body if usual is None else specialize_when(distinct(func), usual).func.body
 
 
 def _bodies(body: Stmt) -> tuple[Stmt, ...]:
@@ -161,7 +169,7 @@ def schedule(func: PrimFunc, target: Target, decide: Decider | Decisions | None 
         return func
     wanted = decider(decide)
     changes = None if wanted is None else lambda t: wanted(_applied(t), target)
-    body = _laid_out(_by_equal_dims(distinct(func)), target, changes)
+    body = _laid_out(_in_versions(distinct(func)), target, changes)
     done = replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
     for parameter in past_caches(done, target):
         done = stream_stores(done, parameter).func

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.script import parse
 from unity.transform.schedule import Schedule
@@ -67,3 +68,27 @@ def main(a: f32[Buffer, n, 5], c: f32[Buffer, n, 5]) -> None:
     )
     with pytest.raises(UnityError, match="'vi' is in no output and may have no iteration"):
         sch.transform_block_layout("copy", lambda i, j: (j,))
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_an_axis_of_one_point_at_most_keeps_its_loop(n: int) -> None:
+    before = parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, T.min(1, n), 4], c: f32[Buffer, T.min(1, n), 4]) -> None:
+    t = T.alloc((1, T.min(1, n), 4), "float32")
+    for i, j, k in T.grid(1, T.min(1, n), 4):
+        with T.block("first"):
+            vi, vj, vk = T.axis.remap("SSS", i, j, k)
+            t[vi, vj, vk] = a[vj, vk] + 1.0
+    for i, j, k in T.grid(1, T.min(1, n), 4):
+        with T.block("second"):
+            vi, vj, vk = T.axis.remap("SSS", i, j, k)
+            c[vj, vk] = t[vi, vj, vk] * 2.0
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    for block in ("first", "second"):
+        sch.transform_block_layout(block, lambda i, j, k: (i + j, k))
+    sch.transform_layout("first", 0, lambda i, j, k: (i + j, k))
+    assert_same(before, sch.func, {"n": n})

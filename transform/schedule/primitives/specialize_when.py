@@ -8,7 +8,7 @@ from dataclasses import replace
 from unity.arith import Analyzer
 from unity.ir.dtype import BOOL
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import map_stmts, substitute_stmt, walk_prim, walk_stmt
@@ -35,8 +35,8 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
     """Two versions of some nests: one where a fact about sizes holds, one where it does not.
 
     The first keeps the blocks' names and loop variables, the other one has copies. Each has
-    temporaries of its own where nothing else uses them. In the first a size that equals something
-    is that, and what the fact decides of indices, bounds and predicates is decided. After TVM's
+    temporaries of its own where nothing else uses them. In each a size that equals something is
+    that, and what the fact decides of indices, bounds and predicates is decided. After TVM's
     ``specialize`` and Halide's method of this name, of which the latter asks at run time, too.
 
     Args:
@@ -89,11 +89,7 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
     for buffer in reversed(own):
         whole = Allocate(buffer, whole)
     other = copied(whole, func)
-    versions = IfThen(
-        condition,
-        settled(substitute_stmt(whole, _equals(condition)), Analyzer().with_condition(condition)),
-        settled(other, Analyzer().with_condition(_opposite(condition))),
-    )
+    versions = IfThen(condition, _where(condition, whole), _where(_opposite(condition), other))
 
     def go(s: Stmt) -> Stmt:
         if s is stretch[0]:
@@ -187,7 +183,13 @@ def _own_temporaries(above: Path, stretch: Sequence[Stmt]) -> list[Buffer]:
     return found[::-1]
 
 
-def _equals(condition: PrimExpr) -> Values:
+def _where(condition: PrimExpr, s: Stmt) -> Stmt:
+    """A statement where a condition holds."""
+    known = Analyzer().with_condition(condition)
+    return settled(substitute_stmt(s, _equals(condition, known)), known)
+
+
+def _equals(condition: PrimExpr, known: Analyzer) -> Values:
     """What sizes equal where a condition holds."""
     values: Values = {}
     for part in conjuncts(condition):
@@ -195,6 +197,10 @@ def _equals(condition: PrimExpr) -> Values:
             case Compare("eq", SizeVar() as size, value) | Compare("eq", value, SizeVar() as size):
                 if size not in walk_prim(value):
                     values.setdefault(size, value)
+            case Compare(_, SizeVar() as size, Imm()) | Compare(_, Imm(), SizeVar() as size):
+                least, most = known.bounds(size)
+                if least is not None and least == most:
+                    values.setdefault(size, imm(least))
             case _:
                 pass
     return values

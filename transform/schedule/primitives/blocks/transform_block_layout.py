@@ -106,16 +106,26 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         raise illegal(where, f"the steps of {name!r} are not known to come in any order")
     made: list[For] = []
     axes: list[BlockAxis] = []
+    once = {  # axes of one point where they have any, which may have none
+        a.var: a.domain.extent
+        for a in block.axes
+        if m.known.bounds(a.domain.extent) == (1, 1) and outside.bounds(a.domain.extent) != (1, 1)
+    }
+    values: Values = {}
     for k, (e, s) in enumerate(zip(outputs, m.sums, strict=True)):
         extent = m.compact_extent(s)
         assert extent is not None
-        var = PrimVar(f"ax{k}")
+        var, place = PrimVar(f"ax{k}"), PrimVar(f"v{k}")
+        for axis in [v for v in once if v in variables(e)]:
+            if extent == imm(1):
+                values[axis] = place
+            extent = outside.simplify(Binary("mul", once.pop(axis), extent))
         made.append(For(var, imm(0), extent, NOTHING))
-        axes.append(BlockAxis(PrimVar(f"v{k}"), _kind(where, block, e), Range(imm(0), extent), var))
+        axes.append(BlockAxis(place, _kind(where, block, e), Range(imm(0), extent), var))
     back = inverse(m, [a.var for a in axes])
     if back is None:
         raise illegal(where, "its inverse is not found")
-    values: Values = dict(back.items())
+    values = {**back, **values}
     values |= {e: a.var for e, a in zip(outputs, axes, strict=True) if isinstance(e, PrimVar)}
     known = Analyzer()
     for axis in axes:

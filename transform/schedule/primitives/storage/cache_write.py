@@ -16,7 +16,6 @@ from ....blocks.dataflow import (
     copy_nest,
     loaded,
     site_of,
-    sole_store,
     top_of,
 )
 from ....blocks.legality import breach
@@ -95,13 +94,13 @@ def cache_write(func: PrimFunc, name: str, index: int, scope: str) -> Outcome:
 
 
 def refuse_if_shared(where: str, func: PrimFunc, block: Block, buffer: Buffer, top: Stmt) -> None:
-    """Refuse where others store to a buffer, or touch it within a nest."""
-    if not sole_store(block, buffer, func):
+    """Refuse where others store to a buffer in a call that does, or touch it within a nest."""
+    path, _ = block_path(func, block.name)
+    if not all(a.block is block for a in accesses(func, buffer, path)[0]):
         raise illegal(where, f"others store to {buffer.name!r} too")
     begins = block.init is not None and buffer not in loaded(block.init)
     if buffer in loaded(block) and not begins:
         raise illegal(where, f"the block starts from what {buffer.name!r} holds before")
-    path, _ = block_path(func, block.name)
     why = breach(site_of(path))
     if why is not None:
         raise illegal(where, why)

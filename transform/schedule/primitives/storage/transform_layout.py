@@ -10,7 +10,7 @@ from unity.arith.iter_map import IterMap, detect, where_loops_run
 from unity.arith.region import extremes, greater
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Range, Stmt, Store
-from unity.ir.visit import map_stmt, prim_loads, rewrite_loads, rewrite_stmt
+from unity.ir.visit import map_stmt, prim_loads, rewrite_loads, rewrite_stmt, variables
 
 from ....blocks.tree import Outcome, illegal, temporaries, with_regions
 from ...index_map import IndexMap
@@ -125,9 +125,18 @@ def _simplified(block: Block, buffer: Buffer) -> Block:
     known = Analyzer()
     for axis in block.axes:
         known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+    once = {a.var for a in block.axes if not isinstance(a.domain.extent, Imm)}
+
+    def simple(index: PrimExpr) -> PrimExpr:
+        if isinstance(index, PrimVar):
+            return index
+        if isinstance(short := known.simplify(index), Imm) and variables(index) & once:
+            axis = Analyzer().simplify(index)  # of an axis with one point, which may have none
+            return axis if isinstance(axis, PrimVar) else short
+        return short
 
     def indices(given: Sequence[PrimExpr]) -> tuple[PrimExpr, ...]:
-        return tuple(i if isinstance(i, PrimVar) else known.simplify(i) for i in given)
+        return tuple(map(simple, given))
 
     def on_load(e: Load) -> PrimExpr | None:
         return replace(e, indices=indices(e.indices)) if e.buffer is buffer else None
