@@ -159,6 +159,21 @@ def @main(%x: Tensor[(4, 8), float32]) {
 print(wishes(migrate(PARTED).module))  # unity.compile(module, resolve=wishes(module))
 
 
+# %% Lists and trees. How far an input goes is part of a program: an example says it, by constructors'
+# names, None for tensors; a Python list is a list of the prelude's. A value of another form is
+# refused. `relay.vm` compiles for each form that it is called with.
+SUMMED = """#[version = "0.0.5"]
+def @main(%xs: List[Tensor[(2), float32]]) { @foldl(add, @hd(%xs), @tl(%xs)) }
+"""
+pairs = [np.array(p, np.float32) for p in ([1, 2], [3, 4], [5, 6])]
+three = unity.compile(migrate(SUMMED, examples={"xs": [None, None, None]}).module)
+np.testing.assert_array_equal(three(pairs), [9, 12])
+np.testing.assert_array_equal(three(("Cons", pairs[0], ("Cons", pairs[1], pairs[2:]))), [9, 12])
+machine = relay.vm.VirtualMachine(relay.vm.compile(relay.parse(SUMMED), "llvm"))
+for count in (1, 2, 3):
+    np.testing.assert_array_equal(machine.run(pairs[:count]), sum(pairs[:count]))
+
+
 # %% Traps, each as it is in files, whatever wrote them.
 def run(text: str, *inputs: np.ndarray) -> np.ndarray:
     """What a Relay text computes."""

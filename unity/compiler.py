@@ -74,6 +74,7 @@ def load(
     *,
     dynamic: Dynamic | None = None,
     params: str | Path | Mapping[str, Array] | None = None,
+    examples: Mapping[str, object] | None = None,
 ) -> IRModule:
     """Import a model.
 
@@ -83,6 +84,8 @@ def load(
             the path of a Relay model: ``.relay`` text, JSON of ``tvm.ir.save_json``, an archive.
         params: Of a Relay model, values for its parameters: the path of a parameter dictionary, or
             arrays by name.
+        examples: Of a Relay model, values of inputs of declared types (lists, trees), by name,
+            which go as far as those that the program is for: `unity.frontend.relay.from_relay`.
         dynamic: Dims of inputs to be changed before its nodes are converted, as in `compile`.
 
     Raises:
@@ -94,10 +97,10 @@ def load(
 
     _require_model(model)
     if isinstance(model, str | Path) and is_relay(Path(model)):
-        return from_relay(Path(model), params, dynamic=dynamic)
-    if params is not None:
+        return from_relay(Path(model), params, dynamic=dynamic, examples=examples)
+    if params is not None or examples is not None:
         raise UnityError(
-            "params are for Relay models; an ONNX model holds its own",
+            "params and examples are for Relay models; an ONNX model holds its own",
             hint="a file of Relay is called .relay",
         )
     if isinstance(model, str | Path) and is_executable(Path(model)) and Path(model).is_file():

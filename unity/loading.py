@@ -25,6 +25,7 @@ def load(
     model: str | Path,
     *,
     params: str | Path | Mapping[str, Array] | None = None,
+    examples: Mapping[str, object] | None = None,
     hosts: Iterable[Callable[..., object]] = (),
     key: bytes | None = None,
     threads: int | None = None,
@@ -34,6 +35,7 @@ def load(
     model: str | Path | ModelProto,
     *,
     params: str | Path | Mapping[str, Array] | None = None,
+    examples: Mapping[str, object] | None = None,
     hosts: Iterable[Callable[..., object]] = (),
     key: bytes | None = None,
     threads: int | None = None,
@@ -48,6 +50,8 @@ def load(
             wrote, or an ONNX model in memory.
         params: Of a Relay model (``.relay``), values for its parameters: the path of a parameter
             dictionary, or arrays by name.
+        examples: Of a Relay model, values of inputs of declared types (lists, trees), by name,
+            which go as far as those that the program is for: `unity.frontend.relay.from_relay`.
         hosts: Of an executable, the Python functions that it may call.
         key: Of an executable, what it was saved with; one that was saved without it is refused.
         threads: Of an executable, how many threads it may use.
@@ -62,8 +66,8 @@ def load(
         UnsupportedError: The model uses what Unity does not implement; everything is listed.
     """
     if isinstance(model, str | Path) and is_executable(Path(model)):
-        if params is not None:
-            raise UnityError("params are for models, and this is an executable")
+        if params is not None or examples is not None:
+            raise UnityError("params and examples are for models, and this is an executable")
         return load_executable(model, hosts=hosts, key=key, threads=threads)
     if key is not None or threads is not None or hosts != ():
         raise UnityError(
@@ -72,4 +76,4 @@ def load(
         )
     from unity.compiler import load as load_model  # the compiler, which executables do without
 
-    return load_model(model, params=params)
+    return load_model(model, params=params, examples=examples)

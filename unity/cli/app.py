@@ -43,6 +43,14 @@ Params = Annotated[
         show_default=False,
     ),
 ]
+Examples = Annotated[
+    Path | None,
+    typer.Option(
+        help="Of a Relay model that takes lists or trees, how far they go, as JSON: "
+        '{"xs": [null, null], "tree": ["Leaf", null]}.',
+        show_default=False,
+    ),
+]
 Inputs = Annotated[
     list[str] | None,
     typer.Option("--input", "-i", help="NAME=FILE.npy, or FILE.npz with an array for each input."),
@@ -108,12 +116,13 @@ def run(
     seed: Seed = 0,
     host: Hosts = None,
     params: Params = None,
+    examples: Examples = None,
 ) -> None:
     """Compile a model, or load an executable, and run it once; inputs not given are generated."""
     from .run import run_model
 
     to = None if output is None else output_path(output, (".npz",))
-    options = Options(threads, precision, winograd, params=params)
+    options = Options(threads, precision, winograd, params=params, examples=examples)
     run_model(model, inputs or [], dim or [], to, seed, options, host or [])
 
 
@@ -134,12 +143,13 @@ def compile_(
     winograd: Winograd = True,
     target: Target = "cpu",
     params: Params = None,
+    examples: Examples = None,
 ) -> None:
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
     to = None if output is None else output_path(output, (".unity", ".so"), folder=True)
-    compile_model(model, to, Options(threads, precision, winograd, target, params))
+    compile_model(model, to, Options(threads, precision, winograd, target, params, examples))
 
 
 @app.command()
@@ -158,12 +168,13 @@ def bench(
     seed: Seed = 0,
     host: Hosts = None,
     params: Params = None,
+    examples: Examples = None,
 ) -> None:
     """Time a model, interleaved with other runtimes if asked."""
     from .bench import bench_model
 
     peers = [p for p in vs.split(",") if p]
-    options = Options(threads, precision, winograd, params=params)
+    options = Options(threads, precision, winograd, params=params, examples=examples)
     bench_model(model, inputs or [], dim or [], repeat, peers, profile, seed, options, host or [])
 
 
@@ -249,11 +260,12 @@ def check(
     winograd: Winograd = True,
     seed: Seed = 0,
     params: Params = None,
+    examples: Examples = None,
 ) -> None:
     """Compare a compiled model with a reference: ONNX's, or our interpreter for Relay."""
     from .check import check_model
 
-    options = Options(winograd=winograd, params=params)
+    options = Options(winograd=winograd, params=params, examples=examples)
     check_model(model, inputs or [], dim or [], tolerance, seed, options)
 
 
@@ -272,11 +284,12 @@ def migrate(
         ),
     ],
     params: Params = None,
+    examples: Examples = None,
 ) -> None:
     """Make a Python program of a Relay model, with its weights and a report."""
     from .migrate import migrate_model
 
-    migrate_model(model, params, output_path(output, (".py",)))
+    migrate_model(model, params, examples, output_path(output, (".py",)))
 
 
 @app.command()

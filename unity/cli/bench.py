@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from unity.errors import UnityError
-from unity.ir.dtype import Array
 
-from .feeds import named_as_in_the_model
+from .feeds import Feed, named_as_in_the_model
 from .options import Options
 from .source import only_models, ready
 
@@ -70,7 +69,7 @@ def bench_model(
         console.print(str(executable.profile(**feeds)), markup=False, soft_wrap=True)
 
 
-def _peer(model: Path, feeds: dict[str, Array], threads: int | None) -> Run:
+def _peer(model: Path, feeds: dict[str, Feed], threads: int | None) -> Run:
     try:
         import onnxruntime
     except ImportError:

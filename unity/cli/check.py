@@ -12,7 +12,8 @@ from rich.table import Table
 from unity.errors import UnityError
 from unity.ir.dtype import RTOL, Array
 
-from .feeds import named_as_in_the_model
+from .examples import read_examples
+from .feeds import Feed, flat, named_as_in_the_model
 from .options import Options
 from .source import only_models, ready
 
@@ -38,10 +39,10 @@ def check_model(
     console = Console(highlight=False)
     only_models(model, "check")
     given = ready(model, files, dims, seed, console, options)
-    results = given.executable.run(given.feeds)
+    results = flat(given.executable.run(given.feeds))
     if is_relay(model):
         with console.status("running the interpreter"):
-            names, expected = list(results), _interpreted(model, options.params, given.feeds)
+            names, expected = list(results), _interpreted(model, options, given.feeds)
     else:
         with console.status("running the ONNX reference implementation"):
             reference = ReferenceEvaluator(str(model))
@@ -51,7 +52,7 @@ def check_model(
     table = Table("output", "shape", "max abs", "max rel", "")
     wrong: list[str] = []
     if tolerance is None:
-        arrays = (*given.executable.constants, *given.feeds.values(), *results.values())
+        arrays = (*given.executable.constants, *flat(given.feeds).values(), *results.values())
         tolerance = max(RTOL["float32"], *(RTOL.get(np.asarray(a).dtype.name, 0.0) for a in arrays))
     for name, got, want in zip(names, results.values(), expected, strict=True):
         worst, relative = difference(np.asarray(got), np.asarray(want))
@@ -87,10 +88,12 @@ def difference(got: Array, want: Array) -> tuple[float, float]:
     return worst, worst / max(float(np.abs(b[finite]).max(initial=0.0)), 1e-30)
 
 
-def _interpreted(model: Path, params: Path | None, feeds: Mapping[str, Array]) -> list[Array]:
+def _interpreted(model: Path, options: Options, feeds: Mapping[str, Feed]) -> list[Array]:
     """What a model gives that no other implementation is there for: by the interpreter."""
     from unity.compiler import load
     from unity.interpreter import interpret
 
-    found = interpret(load(model, params=params), "main", list(feeds.values()))
-    return [np.asarray(v) for v in (found if isinstance(found, tuple) else (found,))]
+    module = load(model, params=options.params, examples=read_examples(options.examples))
+    found = interpret(module, "main", list(feeds.values()))
+    parts = found if isinstance(found, tuple) else (found,)
+    return list(flat({str(i): part for i, part in enumerate(parts)}).values())

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime.executable import Executable
-from unity.runtime.program import Spec, SymbolInfo, TensorSpec
-from unity.runtime.sizes import Slot, evaluate, slots_of
+from unity.runtime.program import Spec, SymbolInfo, TensorSpec, TupleSpec
+from unity.runtime.sizes import Size, Slot, evaluate, slots_of
 
+Feed: TypeAlias = "Array | tuple[Feed, ...]"
+"""An input: an array, or of a tuple what it holds."""
 DEFAULT_SIZE = 4
 WIDEST = 8
 """Bytes of a number as it is generated."""
@@ -49,7 +52,7 @@ def inputs_of(executable: Executable) -> Inputs:
     return Inputs(names, specs, code.symbols, code.input_names or names)
 
 
-def feeds_for(inputs: Inputs, files: list[str], dims: list[str], seed: int) -> dict[str, Array]:
+def feeds_for(inputs: Inputs, files: list[str], dims: list[str], seed: int) -> dict[str, Feed]:
     """An array for every parameter, those without a file generated.
 
     Files name inputs as the model does or as the parameters are called.
@@ -73,7 +76,20 @@ def feeds_for(inputs: Inputs, files: list[str], dims: list[str], seed: int) -> d
     }
 
 
-def named_as_in_the_model(inputs: Inputs, feeds: Mapping[str, Array]) -> dict[str, Array]:
+def flat(values: Mapping[str, object]) -> dict[str, Array]:
+    """Arrays by name; what tuples hold by its place in them, ``output0[1]``."""
+    found: dict[str, Array] = {}
+    stack = [*values.items()][::-1]
+    while stack:
+        name, value = stack.pop()
+        if isinstance(value, tuple):
+            stack += reversed([(f"{name}[{i}]", v) for i, v in enumerate(value)])
+        else:
+            found[name] = np.asarray(value)
+    return found
+
+
+def named_as_in_the_model(inputs: Inputs, feeds: Mapping[str, Feed]) -> dict[str, Feed]:
     """The same arrays under the names that the imported model gives its inputs."""
     return dict(zip(inputs.own, feeds.values(), strict=True))
 
@@ -119,7 +135,7 @@ def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[
     asked = sizes_of(dims)
     sizes: dict[int, int] = {}
     for name, spec in zip(inputs.names, inputs.specs, strict=True):
-        for axis, size in enumerate((spec.shape or ()) if isinstance(spec, TensorSpec) else ()):
+        for axis, size in _axes(spec):
             for slot in slots_of(size):
                 symbol = inputs.symbols[slot]
                 default = max(DEFAULT_SIZE, symbol.min)
@@ -135,12 +151,25 @@ def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[
     return [sizes.get(slot, 0) for slot in range(len(inputs.symbols))]
 
 
+def _axes(of: Spec) -> list[tuple[int, Size]]:
+    """The sizes of a tensor, by axis; those of a tuple's tensors, one tensor behind another."""
+    match of:
+        case TensorSpec():
+            return list(enumerate(of.shape or ()))
+        case TupleSpec(fields):
+            return [pair for part in fields for pair in _axes(part)]
+        case _:
+            return []
+
+
 def _memory() -> int:
     """Bytes of memory that this machine has."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _generate(name: str, of: Spec, sizes: Sequence[int], rng: np.random.Generator) -> Array:
+def _generate(name: str, of: Spec, sizes: Sequence[int], rng: np.random.Generator) -> Feed:
+    if isinstance(of, TupleSpec):
+        return tuple(_generate(f"{name}[{i}]", f, sizes, rng) for i, f in enumerate(of.fields))
     if not isinstance(of, TensorSpec) or of.shape is None or of.dtype is None:
         raise UnityError(f"the input {name} is no tensor of known shape", hint="give it a file")
     shape = tuple(evaluate(size, sizes) for size in of.shape)

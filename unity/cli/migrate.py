@@ -8,12 +8,14 @@ from rich.console import Console
 
 from unity.frontend.relay.migration import migrate
 
+from .examples import read_examples
 
-def migrate_model(model: Path, params: Path | None, output: Path) -> None:
+
+def migrate_model(model: Path, params: Path | None, examples: Path | None, output: Path) -> None:
     """Write the program, its weights and the report, and print the report."""
     console = Console(highlight=False)
     with console.status(f"translating {model.name}"):
-        found = migrate(model, params)
+        found = migrate(model, params, examples=read_examples(examples))
     written = found.write(output)
     console.print(found.report, markup=False, soft_wrap=True)
     for file in written:

@@ -8,12 +8,14 @@ from unity.codegen.vm.specs import Scope
 from unity.compiler import load
 from unity.ir.graph import Function
 
+from .examples import read_examples
 from .feeds import Inputs
+from .options import Options
 
 
-def model_inputs(path: Path, params: Path | None = None) -> Inputs:
+def model_inputs(path: Path, options: Options) -> Inputs:
     """What the main function of a model takes."""
-    function = load(path, params=params)["main"]
+    function = load(path, params=options.params, examples=read_examples(options.examples))["main"]
     assert isinstance(function, Function)
     scope = Scope()
     names = tuple(p.name for p in function.params)

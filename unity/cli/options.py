@@ -12,10 +12,11 @@ if TYPE_CHECKING:  # what a command imports that compiles nothing is to be littl
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of `unity.compile` that commands share, and the file of a model's parameters."""
+    """Options of `unity.compile` that commands share, and files that belong to a model."""
 
     threads: int | None = None
     precision: Precision = "f32"
     winograd: bool = True
     target: str = "cpu"
     params: Path | None = None
+    examples: Path | None = None

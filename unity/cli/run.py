@@ -12,6 +12,7 @@ from rich.table import Table
 
 from unity.ir.dtype import Array
 
+from .feeds import flat
 from .options import Options
 from .source import ready
 
@@ -29,16 +30,16 @@ def run_model(
     console = Console(highlight=False)
     given = ready(model, files, dims, seed, console, options, hosts)
     start = time.perf_counter()
-    results = given.executable.run(given.feeds)
+    found = given.executable.run(given.feeds)
     first = time.perf_counter() - start
+    results = flat(found)
     console.print(f"{model.name}: {given.report}, first run {first * 1e3:.2f} ms")
     table = Table("output", "dtype", "shape", "first values")
     for name, value in results.items():
         table.add_row(name, str(value.dtype), str(list(value.shape)), preview(value))
     console.print(table)
     if output is not None:
-        arrays = {name: np.asarray(value) for name, value in results.items()}
-        np.savez(output, allow_pickle=False, **arrays)
+        np.savez(output, allow_pickle=False, **results)
         console.print(f"wrote {output}")
 
 

@@ -19,11 +19,12 @@ from unity.runtime.artifact.naming import is_executable
 from unity.runtime.artifact.read import load as load_executable
 from unity.runtime.executable import Executable
 
+from .examples import read_examples
 from .feeds import Inputs, feeds_for, inputs_of
 from .options import Options
 
 if TYPE_CHECKING:
-    from unity.ir.dtype import Array
+    from .feeds import Feed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Ready:
 
     executable: Executable
     inputs: Inputs
-    feeds: dict[str, Array]
+    feeds: dict[str, Feed]
     report: str
 
 
@@ -62,7 +63,7 @@ def compiled(
     from unity.compiler import load
 
     with console.status(f"importing {path.name}"):
-        module = load(path, params=options.params)
+        module = load(path, params=options.params, examples=read_examples(options.examples))
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
         executable = unity_compile(
@@ -95,7 +96,7 @@ def ready(
         return Ready(executable, inputs, feeds_for(inputs, files, dims, seed), report)
     from .model_inputs import model_inputs
 
-    inputs = model_inputs(path, options.params)
+    inputs = model_inputs(path, options)
     feeds = feeds_for(inputs, files, dims, seed)
     executable, report = compiled(path, console, options)
     return Ready(executable, inputs, feeds, report)
@@ -105,6 +106,8 @@ def _require_left_open(path: Path, options: Options) -> None:
     """Refuse options that were chosen when an artifact was compiled."""
     if options.params is not None:
         raise UnityError(f"{path} is compiled: its parameters were given then")
+    if options.examples is not None:
+        raise UnityError(f"{path} is compiled: the form of its inputs was chosen then")
     if options.precision != "f32":
         raise UnityError(f"{path} is compiled: its precision was chosen then")
     if not options.winograd:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from logging import getLogger
 from pathlib import Path
 
@@ -22,10 +23,12 @@ from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.executable import Executable
 from unity.transform import Precision, pipeline
 
+from .declared.by_form import ByForm, takes_declared
+from .declared.container import given, with_form
 from .expr import Expr, Function, wrap
 from .graph_executor import GraphModule
 from .module import IRModule
-from .nd import Device, NDArray, array
+from .nd import Device, NDArray
 from .pass_context import PassContext
 from .passes.rewriting import rewritten
 from .places import here
@@ -47,10 +50,15 @@ class Library:
 
     Attributes:
         executable: The compiled model.
+        form: Of a result that holds values of declared types, its parts
+            (`unity.frontend.relay.examples.form_of`).
     """
 
-    def __init__(self, executable: Executable, name: str = "default") -> None:
+    def __init__(
+        self, executable: Executable, name: str = "default", form: Sequence[str] = ()
+    ) -> None:
         self.executable = executable
+        self.form = tuple(form)
         self._name = name
 
     def __getitem__(self, name: str) -> Callable[..., Runner]:
@@ -120,12 +128,17 @@ def load_module(path: str | Path, fmt: str = "") -> Library:
     return Library(unity.load(own))
 
 
-def translated(module: object, params: Params | None = None) -> OurModule:
+def translated(
+    module: object,
+    params: Params | None = None,
+    examples: Mapping[str, object] | None = None,
+) -> OurModule:
     """A module of ours, of whatever scripts have: ours, Relay's, a function, an expression.
 
     Args:
         module: The model.
         params: Values for parameters of its entry; others are ignored, as TVM does.
+        examples: Of inputs of declared types, how far they go.
     """
     values = {name: np.asarray(value) for name, value in (params or {}).items()}
     match module:
@@ -143,7 +156,8 @@ def translated(module: object, params: Params | None = None) -> OurModule:
             )
     main = source.functions.get("main")
     known = {p.name for p in main.params} if main is not None else set[str]()
-    return translate(source, params={k: v for k, v in values.items() if k in known})
+    own = {k: v for k, v in values.items() if k in known}
+    return translate(source, params=own, examples=examples)
 
 
 def bind_params_by_name(func: Expr, params: Params) -> Expr:
@@ -217,12 +231,26 @@ def build(
         params: Values for parameters of the entry, by name.
         mod_name: What ``lib[...]`` is called besides "default".
     """
-    module = translated(ir_mod, params)
+    return built(ir_mod, target, params, mod_name=mod_name)
+
+
+def built(
+    ir_mod: object,
+    target: object = None,
+    params: Params | None = None,
+    examples: Mapping[str, object] | None = None,
+    mod_name: str = "default",
+) -> Library:
+    """Compile a model, for values of declared types that go as far as examples."""
+    module = translated(ir_mod, params, examples)
     precision: Precision = ir_mod.precision if isinstance(ir_mod, IRModule) else "f32"
     machine = target_of(target)
     chosen = PassContext.current().changed(pipeline(machine.kind, precision))
     executable = unity.compile(module, machine, pipeline=chosen, resolve=wishes(module) or None)
-    return Library(executable, mod_name)
+    main = module["main"]
+    form = main.attrs.get("tree_result", ()) if isinstance(main, graph.Function) else ()
+    assert isinstance(form, tuple)
+    return Library(executable, mod_name, tuple(map(str, form)))
 
 
 class Executor:
@@ -234,21 +262,41 @@ class Executor:
     def evaluate(
         self, expr: Expr | None = None, binds: Params | None = None
     ) -> Callable[..., object]:
-        """A function on arrays: that of the module's ``main``, or of an expression."""
+        """A function on arrays: that of the module's ``main``, or of an expression.
+
+        One that takes lists or trees is compiled for each form of them that it is called with.
+        """
         module = self._module if expr is None else expr
-        library = build(module, self._target, params={**(self._params or {}), **(binds or {})})
-        return lambda *args, **named: _called(library.executable, args, named)
+        params = {**(self._params or {}), **(binds or {})}
+        program = when_called(module, self._target, params)
+        return lambda *args, **named: called(program, args, named)
 
 
-def _called(
-    executable: Executable, args: tuple[object, ...], named: Mapping[str, object]
+def when_called(module: object, target: object, params: Params) -> Library | ByForm:
+    """A model compiled now; one that takes lists or trees is compiled when it is called."""
+    if isinstance(module, Expr):
+        module = IRModule.from_expr(module)
+    if isinstance(module, IRModule) and takes_declared(module.syntax, tuple(params)):
+        return ByForm(module.syntax, tuple(params), partial(built, module, target, params))
+    return built(module, target, params)
+
+
+def called(
+    program: Library | ByForm, args: Sequence[object], named: Mapping[str, object]
 ) -> object:
-    module = GraphModule(Runner(executable))
-    for place, value in enumerate(args):
-        module.set_input(place, value)
-    module.run(**named)
-    found = [array(module.get_output(i)) for i in range(module.get_num_outputs())]
-    return found if len(found) > 1 else found[0]
+    """What a model gives: an array, a list of them of a tuple, `ADT` of a declared type."""
+    if isinstance(program, ByForm):
+        values = program.named(args, named)
+        library = program.library(values)
+        module = GraphModule(library)
+        module.set_input(None, None, **values)
+    else:
+        library, module = program, GraphModule(program)
+        for place, value in enumerate(args):
+            module.set_input(place, value)
+        module.set_input(None, None, **named)
+    module.run()
+    return with_form(module.result, library.form) if library.form else given(module.result)
 
 
 def create_executor(

@@ -72,10 +72,11 @@ class GraphModule:
         code = self._executable.program.function(_main(self._executable))
         self._params = code.params
         self._names = code.input_names or tuple(p.name for p in code.params)
-        self._inputs: dict[int, NDArray] = {}
+        self._trees = {tree.index for tree in code.forms.tree_inputs}
+        self._inputs: dict[int, Any] = {}
         self._outputs: list[NDArray] | None = None
-        result = code.result
-        self._count = len(getattr(result, "fields", (result,)))
+        self._result: object = None
+        self._count = len(_flat(code.result))
 
     @property
     def module(self) -> GraphModule:
@@ -107,12 +108,19 @@ class GraphModule:
         missing = [n for i, n in enumerate(self._names) if i not in self._inputs]
         if missing:
             raise UnityError(f"inputs are not set: {', '.join(missing)}")
-        found = self._executable(*(np.asarray(self._inputs[i]) for i in range(len(self._names))))
-        parts = found if isinstance(found, tuple) else (found,)
-        self._outputs = [np.asarray(p).view(NDArray) for p in parts]
+        self._result = self._executable(*(_plain(self._inputs[i]) for i in range(len(self._names))))
+        self._outputs = [np.asarray(p).view(NDArray) for p in _flat(self._result)]
+
+    @property
+    def result(self) -> object:
+        """What the last run gave, as the executable gives it: an array, or tuples of them."""
+        return self._result
 
     def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
-        """An output of the last run, copied to an array if one is given."""
+        """An output of the last run, copied to an array if one is given.
+
+        Those of tuples in tuples are counted through, as TVM does.
+        """
         if self._outputs is None:
             raise UnityError("nothing was run: module.run() comes before get_output")
         if not 0 <= index < len(self._outputs):
@@ -163,13 +171,11 @@ class GraphModule:
         **_: object,
     ) -> Callable[..., BenchmarkResult]:
         """A function that times another of this module, ``"run"``."""
-        timed = self[func_name]
+        call = self[func_name]
 
         def evaluate(*args: object) -> BenchmarkResult:
-            timed(*args)
-            return BenchmarkResult(
-                tuple(_time(lambda: timed(*args), number, min_repeat_ms) for _ in range(repeat))
-            )
+            call(*args)
+            return timed(lambda: call(*args), number, repeat, min_repeat_ms)
 
         return evaluate
 
@@ -191,13 +197,35 @@ class GraphModule:
         for name, value in values.items():
             self.set_input(name, value)
 
-    def _fitting(self, key: int | str, value: object) -> NDArray:
-        """A copy of an array, of the input's dtype, as TVM makes it."""
-        spec = self._params[self.get_input_index(key)].spec
+    def _fitting(self, key: int | str, value: object) -> Any:
+        """A copy of an array, of the input's dtype, as TVM makes it; a tuple as it is."""
+        place = self.get_input_index(key)
+        spec = self._params[place].spec
+        if place in self._trees or not isinstance(spec, TensorSpec):
+            return value
         found = np.asarray(value)
-        if isinstance(spec, TensorSpec) and spec.dtype is not None:
+        if spec.dtype is not None:
             found = found.astype(_numpy(spec.dtype))
         return array(found)
+
+
+def _plain(value: Any) -> Any:
+    """An input as plain numpy, where it is an array."""
+    return np.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+def _flat(value: object) -> list[object]:
+    """The tensors in tuples of them, or their specifications, in order."""
+    found: list[object] = []
+    stack = [value]
+    while stack:
+        part = stack.pop()
+        fields = part if isinstance(part, tuple) else getattr(part, "fields", None)
+        if isinstance(fields, tuple):
+            stack += reversed(fields)
+        else:
+            found.append(part)
+    return found
 
 
 def _numpy(name: str) -> np.dtype[Any]:
@@ -210,6 +238,13 @@ def _main(executable: Executable) -> str:
 
 def _place(names: tuple[str, ...], name: str) -> int:
     return names.index(name) if name in names else -1
+
+
+def timed(
+    run: Callable[[], object], number: int, repeat: int, min_repeat_ms: float
+) -> BenchmarkResult:
+    """How long calls take."""
+    return BenchmarkResult(tuple(_time(run, number, min_repeat_ms) for _ in range(repeat)))
 
 
 def _time(run: Callable[[], object], number: int, min_repeat_ms: float) -> float:

@@ -49,8 +49,8 @@ def named_call(call: Callable[..., object], code: FunctionCode) -> NamedCall:
 
 
 def as_result(value: object) -> Any:
-    """A result as an array; a list of maps stays one."""
-    return value if isinstance(value, list) else np.asarray(value)
+    """A result as an array; a list of maps and a tuple stay what they are."""
+    return value if isinstance(value, list | tuple) else np.asarray(value)
 
 
 def output_name(code: FunctionCode, index: int) -> str:

@@ -109,6 +109,12 @@ class _Function:
             self._index(index, len(code.params), "input")
         for index in outputs:
             self._index(index, results, "result")
+        for tree in forms.tree_inputs:
+            self._index(tree.index, len(code.params), "input")
+            spec = code.params[tree.index].spec
+            held = len(spec.fields) if isinstance(spec, p.TupleSpec) else -1
+            fits = tree.is_whole and held == sum(not node for node in tree.nodes)
+            self._require(fits, f"the form of the input {tree.index} is not that of its tensors")
 
     def _aliases(self) -> None:
         """Results that are parameters' own tensors, which sessions go by."""

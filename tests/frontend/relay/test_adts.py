@@ -258,10 +258,3 @@ def test_mistakes_with_declared_types(body: str, said: str) -> None:
     with pytest.raises(UnityError, match=said) as error:
         from_relay(f"{HEADER}def @main(%n: int32) {{ {body} }}")
     assert error.value.span is not None
-
-
-def test_inputs_are_no_lists() -> None:
-    text = HEADER + "def @main(%l: List[float32]) { match? (%l) { Cons(%h, _) => %h } }\n"
-    with pytest.raises(UnityError, match="'l' of the entry is of the declared type List") as error:
-        from_relay(text)
-    assert "let main take the elements and build it" in str(error.value)

@@ -41,6 +41,7 @@ def from_relay(
     *,
     dynamic: Dynamic | None = None,
     constants: Sequence[Array] = (),
+    examples: Mapping[str, object] | None = None,
 ) -> IRModule:
     """The module of a Relay model.
 
@@ -51,6 +52,9 @@ def from_relay(
             Parameters without a value are inputs.
         dynamic: Dims of inputs to change, as in `unity.compile`: ``{"x": {0: "n"}}``.
         constants: What ``meta[relay.Constant][i]`` stands for in a text without its metadata.
+        examples: Of inputs of declared types (lists, trees), by name, a value that goes as far as
+            those that the program is for: ``("Cons", None, ("Nil",))``, by the constructors' names
+            or tags, with None or arrays for tensors; ``[None, None]`` for a list of two.
 
     Returns:
         A module with the graph function ``main``, and with those that call themselves. Its
@@ -60,4 +64,5 @@ def from_relay(
         UnityError: The file is damaged, or the model is ill-formed; the place is told.
         UnsupportedError: It uses what is refused; everything is listed, with place and reason.
     """
-    return translate(read_relay(source, params, constants=constants), dynamic=dynamic)
+    read = read_relay(source, params, constants=constants)
+    return translate(read, dynamic=dynamic, examples=examples)

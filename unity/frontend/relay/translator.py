@@ -16,7 +16,7 @@ import numpy as np
 from unity.errors import InternalError, UnityError, UnsupportedError
 from unity.frontend.emission import Gap
 from unity.ir import graph
-from unity.ir.attrs import Attrs
+from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dtype import Array
 from unity.ir.input_dims import Dynamic, changed_inputs, check_form
 from unity.ir.module import IRModule
@@ -28,6 +28,7 @@ from . import syntax
 from .applying import Applied, apply
 from .branches import branch
 from .calls import operator_call
+from .examples import FORMS, Example, example_of, form_of, holds_declared
 from .lifting import Lifted
 from .matching import constructed, match
 from .operators.refused import REFUSED
@@ -48,6 +49,7 @@ from .values import (
     Lacking,
     Scope,
     Value,
+    depth_of,
     described,
     is_real,
     may_be,
@@ -57,6 +59,9 @@ from .values import (
 
 Steps: TypeAlias = "Generator[tuple[syntax.Expr, Scope], Value, Value]"
 """What an expression takes: it asks for others' values, and returns its own."""
+DEEPEST_RESULT = 150
+"""How many constructors may stand one in another in what an entry gives, as types of
+executables have a limit."""
 _OF_NUMBERS = (ValueError, IndexError, OverflowError)
 
 
@@ -65,6 +70,7 @@ def translate(
     *,
     params: Mapping[str, Array] | None = None,
     dynamic: Dynamic | None = None,
+    examples: Mapping[str, object] | None = None,
     name: str = "main",
 ) -> IRModule:
     """The module of a Relay module.
@@ -73,6 +79,7 @@ def translate(
         module: What a reader gave.
         params: Values for parameters of the entry, by name, beside those that the module has.
         dynamic: Dims of inputs to change before anything is translated, as in `unity.compile`.
+        examples: Of inputs of declared types, by name, how far they go (`examples.py`).
         name: The entry: the function that is translated, with those that it calls.
 
     Returns:
@@ -86,7 +93,8 @@ def translate(
     if name not in module.functions:
         known = ", ".join(f"@{n}" for n in module.functions)
         raise UnityError(f"{module.file} has no function @{name}", hint=f"it has {known or 'none'}")
-    return Translator(module).module(name, {**module.params, **(params or {})}, dynamic)
+    values = {**module.params, **(params or {})}
+    return Translator(module).module(name, values, dynamic, examples)
 
 
 class Translator:
@@ -121,7 +129,13 @@ class Translator:
         found.signatures = self.signatures
         return found
 
-    def module(self, name: str, params: Mapping[str, Array], dynamic: Dynamic | None) -> IRModule:
+    def module(
+        self,
+        name: str,
+        params: Mapping[str, Array],
+        dynamic: Dynamic | None = None,
+        examples: Mapping[str, object] | None = None,
+    ) -> IRModule:
         """The module of an entry, with values for some of its parameters."""
         function = self.source.functions[name]
         builder = self.builder()
@@ -134,9 +148,12 @@ class Translator:
                 f"its parameters are {', '.join(p.name for p in function.params)}",
             )
         kinds: dict[str, Type] = {}
+        known = self._examples(function, params, examples or {}, builder)
         for param in function.params:
             if param.name in params:
                 scope.vars[param] = self._bound(param, params[param.name])
+            elif param.name in known:
+                kinds[param.name] = known[param.name].type
             else:
                 kinds[param.name] = self._param_type(param, builder)
         for param, kind in zip(
@@ -144,7 +161,9 @@ class Translator:
             _changed(kinds, dynamic).values(),
             strict=True,
         ):
-            scope.vars[param] = builder.param(param.name, kind, param.span)
+            var = builder.param(param.name, kind, param.span)
+            example = known.get(param.name)
+            scope.vars[param] = var if example is None else example.value(var, builder)
         value = self.value(function.body, scope)
         if self.gaps:
             gaps = list(dict.fromkeys(self.gaps))
@@ -153,13 +172,41 @@ class Translator:
             value = self.declared(value, function.result, f"the result of @{name}", scope)
         result = self._result(value, name, function)
         wishes = self.record.wishes()
-        asked = {} if not wishes else {WISHES: wishes}
+        asked: dict[str, AttrValue] = {WISHES: wishes} if wishes else {}
+        if known:
+            trees: list[AttrValue] = [
+                (i, *known[n].nodes) for i, n in enumerate(kinds) if n in known
+            ]
+            asked["tree_inputs"] = tuple(trees)
+        if isinstance(value, Data | Fields):
+            asked["tree_result"] = form_of(value)
         attrs = Attrs(source=self.source.file, input_names=tuple(kinds), **asked)
         made = builder.finish(result, attrs=attrs, span=function.span)
         return IRModule({"main": made, **self.functions})
 
+    def _examples(
+        self,
+        function: syntax.Function,
+        params: Mapping[str, Array],
+        examples: Mapping[str, object],
+        builder: GraphBuilder,
+    ) -> dict[str, Example]:
+        """How inputs are taken apart that have an example."""
+        wanted = {p.name: p for p in function.params if holds_declared(p.type)}
+        for name in examples:
+            if name not in wanted or name in params:
+                raise UnityError(
+                    f"an example is given for {name!r}, which is no input of a declared type",
+                    function.span,
+                    f"those that are: {', '.join(wanted) or 'none'}",
+                )
+        return {
+            name: example_of(wanted[name], value, self.source, builder.fresh)
+            for name, value in examples.items()
+        }
+
     def _bound(self, param: syntax.Var, array: Array) -> graph.Constant:
-        value = np.ascontiguousarray(array)
+        value = np.asarray(array, order="C")  # which leaves a scalar one
         constant = graph.Constant(value, param.name)
         if param.type is not None:
             wrong = contradiction(param.type, infer_type(constant, {}))
@@ -168,13 +215,13 @@ class Translator:
         return constant
 
     def _param_type(self, param: syntax.Var, builder: GraphBuilder) -> Type:
-        if isinstance(param.type, syntax.AdtType):
+        if holds_declared(param.type):
             raise UnityError(
-                f"the parameter {param.name!r} of the entry is of the declared type "
-                f"{param.type.name}",
+                f"the parameter {param.name!r} of the entry is of a declared type",
                 param.span,
-                "inputs are tensors and tuples of them, as how far lists and trees go is followed "
-                "while translating: let main take the elements and build it",
+                "how far lists and trees go is followed while translating: say it by an example, "
+                f"unity.load(path, examples={{{param.name!r}: ...}}); {FORMS}. unity.relay.vm "
+                "compiles for each form that it is called with",
             )
         if not is_first_order(param.type):
             raise UnityError(
@@ -188,6 +235,13 @@ class Translator:
     def _result(self, value: Value, name: str, function: syntax.Function) -> graph.Expr:
         if isinstance(value, Failure):
             raise UnityError(value.what, value.span)
+        if (depth := depth_of(value)) > DEEPEST_RESULT:
+            raise UnityError(
+                f"@{name} gives a value that is {depth} constructors deep, "
+                f"and results are {DEEPEST_RESULT} deep at most",
+                function.span,
+                "stack what a long list holds into one tensor, by @foldl",
+            )
         found = packed(value)
         if found is None:
             raise UnityError(f"@{name} gives {described(value)}", function.span)

@@ -211,6 +211,23 @@ def packed(value: Value) -> graph.Expr | None:
     return graph.Tuple(tuple(known)) if len(known) == len(parts) else None
 
 
+def depth_of(value: Value) -> int:
+    """How many tuples and constructors stand one in another in a value."""
+    deepest = 0
+    stack: list[tuple[Value, int]] = [(value, 0)]
+    while stack:
+        part, depth = stack.pop()
+        deepest = max(deepest, depth)
+        match part:
+            case Data(_, _, fields):
+                stack += ((v, depth + 1) for held in fields.values() for v in held)
+            case Fields() | graph.Tuple():
+                stack += ((v, depth + 1) for v in part.fields)
+            case _:
+                pass
+    return deepest
+
+
 def may_be(value: Data, kind: Type) -> bool:
     """Whether a value may be of a type that the source declares."""
     if isinstance(kind, AdtType):

@@ -45,7 +45,7 @@ class Migration:
         """
         texts = {path: self.source.encode(), path.with_suffix(".md"): self.report.encode()}
         if self.weights:
-            arrays = {name: np.ascontiguousarray(a) for name, a in self.weights.items()}
+            arrays = {name: np.asarray(a, order="C") for name, a in self.weights.items()}
             texts[path.with_suffix(".safetensors")] = save(arrays)
         for file, data in texts.items():
             try:
@@ -60,6 +60,7 @@ def migrate(
     params: str | Path | Mapping[str, Array] | None = None,
     *,
     dynamic: Dynamic | None = None,
+    examples: Mapping[str, object] | None = None,
 ) -> Migration:
     """Migrate a Relay model.
 
@@ -67,6 +68,7 @@ def migrate(
         model: The path of a file, as for `unity.frontend.relay.from_relay`, or Relay's text.
         params: Values for parameters of `main`: the path of a parameter dictionary, or arrays.
         dynamic: Dims of inputs to change, as in `unity.compile`.
+        examples: Of inputs of declared types, how far they go: `unity.frontend.relay.from_relay`.
 
     Raises:
         UnityError: The file is damaged, or the model is ill-formed; the place is told.
@@ -76,6 +78,6 @@ def migrate(
     if "main" not in read.functions:
         raise UnityError(f"{read.file} has no function @main, the entry of a model")
     translator = Translator(read)
-    module = translator.module("main", read.params, dynamic)
+    module = translator.module("main", read.params, dynamic, examples)
     source = program_of(module, read.file)
     return Migration(module, source, constants_of(module), report(read, module, translator.record))

@@ -13,6 +13,7 @@ from unity.frontend.relay import syntax
 from unity.frontend.relay.record import Record, Translated
 from unity.frontend.relay.recursion import reached_from
 from unity.frontend.relay.wishes import has_engine
+from unity.ir.attrs import AttrValue
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.types import Type
@@ -189,6 +190,12 @@ def _checks(source: syntax.Module, module: IRModule, record: Record) -> Iterator
     )
     main = module["main"]
     assert isinstance(main, Function)
+    for index, *nodes in _trees(main):
+        form = " ".join(str(n).partition(" ")[0] or "_" for n in nodes)
+        yield (
+            f"- the input `{main.params[int(str(index))].name}` is of one form, that of its "
+            f"example: `{form}`; `unity.relay.vm` compiles for each form that comes"
+        )
     if any(type_symbols(p.type) for p in main.params):
         yield (
             "- sizes left open: no two `?` are taken for equal; where two are, say so: "
@@ -209,3 +216,9 @@ def _checks(source: syntax.Module, module: IRModule, record: Record) -> Iterator
     unset = [p.name for p in source.functions["main"].params if p.name not in source.params]
     if len(unset) > 1 and not source.params:
         yield "- no parameter has a value: weights are inputs, unless `--params` gives them"
+
+
+def _trees(main: Function) -> list[tuple[AttrValue, ...]]:
+    """The inputs of declared types: each one's place and its parts."""
+    found = main.attrs.get("tree_inputs", ())
+    return [t for t in found if isinstance(t, tuple)] if isinstance(found, tuple) else []

@@ -1,8 +1,8 @@
-"""What a caller gives and gets in place of tensors: strings, and maps of labels to numbers.
+"""What a caller gives and gets in place of tensors: strings, maps of labels to numbers, trees.
 
 A program knows numbers alone. Strings are codes in it: those of the model's vocabulary have the
 places that they have there, others get codes behind them, call by call. A map for each row is a
-tensor with a column for each key.
+tensor with a column for each key. Lists and trees are the tensors in them (`trees.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from unity.errors import UnityError
 from unity.runtime.records import Index
+
+from .trees import Tree
 
 if TYPE_CHECKING:
     from unity.runtime.call import PythonCall
@@ -45,6 +47,7 @@ class HostForms:
         string_outputs: Which outputs are.
         map_inputs: Inputs that are a map.
         map_outputs: Outputs that are a list of maps, one for each row.
+        tree_inputs: Inputs of types that the model declares.
     """
 
     vocabulary: tuple[str, ...] = ()
@@ -52,17 +55,18 @@ class HostForms:
     string_outputs: tuple[Index, ...] = ()
     map_inputs: tuple[Maps, ...] = ()
     map_outputs: tuple[Maps, ...] = ()
+    tree_inputs: tuple[Tree, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any."""
         strings = self.string_inputs or self.string_outputs
-        return bool(strings or self.map_inputs or self.map_outputs)
+        return bool(strings or self.map_inputs or self.map_outputs or self.tree_inputs)
 
     def given(self, args: Sequence[object], names: Sequence[str]) -> tuple[list[object], list[str]]:
         """Arguments as the program takes them, and the vocabulary with this call's own strings.
 
         Raises:
-            UnityError: One is not strings, or no map.
+            UnityError: One is not strings, no map, or no tree of the form that is known.
         """
         found, words = list(args), list(self.vocabulary)
         codes = {word: code for code, word in enumerate(words)} if self.string_inputs else {}
@@ -70,6 +74,8 @@ class HostForms:
             found[index] = _coded(found[index], codes, words, f"input {names[index]!r}")
         for maps in self.map_inputs:
             found[maps.index] = _row(found[maps.index], maps, f"input {names[maps.index]!r}")
+        for tree in self.tree_inputs:
+            found[tree.index] = tree.tensors(found[tree.index], f"input {names[tree.index]!r}")
         return found, words
 
     def taken(self, results: Sequence[object], words: Sequence[str]) -> list[object]:
@@ -149,7 +155,8 @@ def forms_of(attrs: Mapping[str, object]) -> HostForms:
     """The forms that a graph function's attributes tell of.
 
     They are ``vocabulary``, ``string_inputs``, ``string_outputs``, and ``map_inputs`` and
-    ``map_outputs``, each of whose elements is an index and the keys.
+    ``map_outputs``, each of whose elements is an index and the keys, and ``tree_inputs``, an index
+    and the nodes.
     """
     return HostForms(
         tuple(str(word) for word in _tuple(attrs.get("vocabulary"))),
@@ -157,6 +164,7 @@ def forms_of(attrs: Mapping[str, object]) -> HostForms:
         tuple(int(str(k)) for k in _tuple(attrs.get("string_outputs"))),
         tuple(_maps(of) for of in _tuple(attrs.get("map_inputs"))),
         tuple(_maps(of) for of in _tuple(attrs.get("map_outputs"))),
+        tuple(_tree(of) for of in _tuple(attrs.get("tree_inputs"))),
     )
 
 
@@ -168,3 +176,8 @@ def _maps(value: object) -> Maps:
     index, *keys = _tuple(value)
     texts = tuple(key for key in keys if isinstance(key, str))
     return Maps(int(str(index)), texts, tuple(key for key in keys if isinstance(key, int)))
+
+
+def _tree(value: object) -> Tree:
+    index, *nodes = _tuple(value)
+    return Tree(int(str(index)), tuple(str(node) for node in nodes))

@@ -1,0 +1,1 @@
+"""Declared types (lists, trees) in scripts: values of them, and programs that take such values."""

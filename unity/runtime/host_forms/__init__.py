@@ -1,0 +1,5 @@
+"""What callers give and get in place of tensors: `forms`, of which `trees` are one."""
+
+from .forms import NO_FORMS, HostCall, HostForms, Maps, forms_of
+
+__all__ = ["NO_FORMS", "HostCall", "HostForms", "Maps", "forms_of"]
