@@ -134,10 +134,11 @@ def _bytes(buffer: Buffer) -> int | None:
 def _shared_bytes(found: Slabs) -> int:
     """Of what the second stage reads besides, the most that one slab needs of a buffer."""
     reduction = found.second.reduction
+    several = [a for a in found.axes if number(a.extent) != 1]
     most = 0
     for load in () if reduction is None else reduction.loads():
-        own = [a for a in found.axes if any(depends(i, a.var) for i in load.indices)]
-        if load.buffer is found.first.output or len(own) == len(found.axes):
+        own = [a for a in several if any(depends(i, a.var) for i in load.indices)]
+        if load.buffer is found.first.output or len(own) == len(several):
             continue
         size = _bytes(load.buffer)
         if size is None:

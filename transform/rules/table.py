@@ -19,6 +19,7 @@ from .contraction.packed import PACKED
 from .contraction.plain import PLAIN
 from .contraction.streamed import STREAMED
 from .contraction.tiled import CONTRACTION
+from .contraction.windows import WINDOWS
 from .convolution.blocked import BLOCKED
 from .convolution.gathered import GATHERED
 from .convolution.interleaved import INTERLEAVED
@@ -40,6 +41,7 @@ RULES: tuple[AnyRule[Nest], ...] = (
     MATRIX_TILES,  # columns packed for instructions that multiply tiles
     LANE_DOTS,  # the same for lanes
     PACKED,  # columns packed
+    WINDOWS,  # windows of the plain layout, which share nothing but what they see
     STREAMED,  # nothing read twice, and too wide for one tile
     CONTRACTION,  # lanes along the output's rows, if memory runs that way
     DOT_PRODUCTS,  # else lanes along what is summed

@@ -219,6 +219,16 @@ FAMILIES = [
     Family("elementwise", partial(named, "channels"), {"n": 3}),
     Family("contraction", partial(named, "matmul"), {"n": 33, "m": 3}),
     Family("contraction", partial(op, "nn.conv2d", (1, 3, 9, 7), (4, 3, 3, 3)), {}),
+    Family(
+        "windows",
+        partial(op, "nn.conv2d", (1, 2, 9, 11), (2, 1, 3, 3), groups=2),
+        {},
+    ),
+    Family(
+        "windows",
+        partial(op, "nn.max_pool2d", (1, 2, H, W), pool_size=(3, 3), strides=2),
+        {"h": 7, "w": 13},
+    ),
     Family("streamed", partial(op, "matmul", (1, 19), (19, 70)), {}),
     Family("streamed", partial(op, "matmul", (1, K), (K, N)), {"k": 11, "n": 37}),
     Family("streamed", partial(named, "column_max"), {"n": 7, "m": 41}),
