@@ -24,9 +24,10 @@ from unity.errors import UnityError
 from unity.machine.target import Target
 
 if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
+    from unity.op.registry import OpClass
+
     from .graph.lower.legalization import Legalization
     from .graph.resolve import ResolveOption
-    from .graph.resolve.cost import OpClass
     from .passes import Pipeline
     from .rules.decisions import AppliedRule
     from .schedule import ScheduleRule

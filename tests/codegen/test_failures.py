@@ -22,10 +22,10 @@ from unity.codegen.library import (
     register_library_function,
 )
 from unity.errors import UnityError
+from unity.op.registry import OpClass
 from unity.script import parse
 from unity.transform import backend_of, register_backend
 from unity.transform.backend import BACKENDS
-from unity.transform.graph.resolve.cost import OpClass
 from unity.transform.graph.resolve.engine import ENGINES
 from unity.transform.pattern import any_, op
 

@@ -1,23 +1,10 @@
-"""What rules for reductions share: the init joined at the end, the block that takes the sums."""
+"""What rules for reductions share: the block that takes the sums."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.prim_expr import Binary
-from unity.ir.stmt import Stmt
-from unity.ir.visit import substitute_stmt
-
-from ..blocks.nest import Reduction
 from ..schedule.schedule import Schedule
-
-
-def with_init(reduction: Reduction, finish: Stmt) -> Stmt:
-    """The stores, the accumulated value joined to the init where it is not the neutral element."""
-    if reduction.init == reduction.identity:
-        return finish
-    joined = Binary(reduction.op, reduction.init, reduction.result)
-    return substitute_stmt(finish, {reduction.result: joined})
 
 
 def with_result(sch: Schedule, sums: str, behind: Sequence[str]) -> str:

@@ -91,6 +91,7 @@ def _row(
     *attrs: Param,
     tolerance: float = 1e-5,
     finite: bool = False,
+    onnx: str | None = None,
 ) -> OpDef:
     params = (Param("x"), *attrs)
     return OpDef(
@@ -104,6 +105,7 @@ def _row(
         samples=_samples(params, _FLOATS),
         tolerance=tolerance,
         finite=finite,
+        onnx=onnx,
     )
 
 
@@ -214,6 +216,7 @@ OPS: tuple[OpDef, ...] = (
         pattern="elementwise",
         samples=_samples(_X, (*_FLOATS, "int32", "uint8")),
         finite=True,
+        onnx="Relu",
     ),
     _row(
         "nn.gelu",
@@ -295,11 +298,13 @@ OPS: tuple[OpDef, ...] = (
         lambda x, _: x * np.clip(x / 6 + 0.5, 0, 1),
         "``x * clip(x / 6 + 1 / 2, 0, 1)`` (ONNX HardSwish).",
         finite=True,
+        onnx="HardSwish",
     ),
     _row(
         "nn.mish",
         lambda x, _: x * te.tanh(_stable_softplus(x)),
         lambda x, _: x * np.tanh(_softplus(x)),
         "``x * tanh(softplus(x))`` (ONNX Mish).",
+        onnx="Mish",
     ),
 )

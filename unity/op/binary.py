@@ -83,6 +83,7 @@ def _op(
     high: float | tuple[float, float] = 3,
     *,
     finite: bool = False,
+    onnx: str | None = None,
 ) -> OpDef:
     """The row of an operator; `low` and `high` bound its samples (one pair for each operand)."""
     (low1, low2), (high1, high2) = (v if isinstance(v, tuple) else (v, v) for v in (low, high))
@@ -111,6 +112,7 @@ def _op(
         pattern="broadcast",
         samples=samples,
         finite=finite,
+        onnx=onnx,
     )
 
 
@@ -193,9 +195,23 @@ def _right_shift(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 OPS: tuple[OpDef, ...] = (
-    _op("add", _node("add"), np.add, "``x1 + x2``; integers wrap.", finite=True),
-    _op("subtract", _node("sub"), np.subtract, "``x1 - x2``; integers wrap.", finite=True),
-    _op("multiply", _node("mul"), np.multiply, "``x1 * x2``; integers wrap.", finite=True),
+    _op("add", _node("add"), np.add, "``x1 + x2``; integers wrap.", finite=True, onnx="Add"),
+    _op(
+        "subtract",
+        _node("sub"),
+        np.subtract,
+        "``x1 - x2``; integers wrap.",
+        finite=True,
+        onnx="Sub",
+    ),
+    _op(
+        "multiply",
+        _node("mul"),
+        np.multiply,
+        "``x1 * x2``; integers wrap.",
+        finite=True,
+        onnx="Mul",
+    ),
     _op(
         "divide",
         _divide,
@@ -203,6 +219,7 @@ OPS: tuple[OpDef, ...] = (
         "``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an "
         "error if compiled with ``check_bounds=True``; so do all divisions and remainders.",
         finite=True,
+        onnx="Div",
     ),
     _op(
         "floor_divide",
@@ -223,15 +240,52 @@ OPS: tuple[OpDef, ...] = (
         np.mod,
         "The remainder with the sign of `x2` (Python's ``%``); an integer by 0 gives 0.",
     ),
-    _op("power", _power, np.power, "``x1 ** x2``, on floats.", "float", low=0.1),
-    _op("maximum", _node("max"), np.maximum, "The larger; NaN if either is NaN.", finite=True),
-    _op("minimum", _node("min"), np.minimum, "The smaller; NaN if either is NaN.", finite=True),
-    _op("logical_and", _node("and"), np.logical_and, "``x1 and x2``, on bools.", "bool"),
-    _op("logical_or", _node("or"), np.logical_or, "``x1 or x2``, on bools.", "bool"),
-    _op("logical_xor", _node("xor"), np.logical_xor, "``x1 != x2``, on bools.", "bool"),
-    _op("bitwise_and", _node("and"), np.bitwise_and, "Both bits set, on integers.", "int"),
-    _op("bitwise_or", _node("or"), np.bitwise_or, "Either bit set, on integers.", "int"),
-    _op("bitwise_xor", _node("xor"), np.bitwise_xor, "Bits that differ, on integers.", "int"),
+    _op("power", _power, np.power, "``x1 ** x2``, on floats.", "float", low=0.1, onnx="Pow"),
+    _op(
+        "maximum",
+        _node("max"),
+        np.maximum,
+        "The larger; NaN if either is NaN.",
+        finite=True,
+        onnx="Max",
+    ),
+    _op(
+        "minimum",
+        _node("min"),
+        np.minimum,
+        "The smaller; NaN if either is NaN.",
+        finite=True,
+        onnx="Min",
+    ),
+    _op(
+        "logical_and", _node("and"), np.logical_and, "``x1 and x2``, on bools.", "bool", onnx="And"
+    ),
+    _op("logical_or", _node("or"), np.logical_or, "``x1 or x2``, on bools.", "bool", onnx="Or"),
+    _op("logical_xor", _node("xor"), np.logical_xor, "``x1 != x2``, on bools.", "bool", onnx="Xor"),
+    _op(
+        "bitwise_and",
+        _node("and"),
+        np.bitwise_and,
+        "Both bits set, on integers.",
+        "int",
+        onnx="BitwiseAnd",
+    ),
+    _op(
+        "bitwise_or",
+        _node("or"),
+        np.bitwise_or,
+        "Either bit set, on integers.",
+        "int",
+        onnx="BitwiseOr",
+    ),
+    _op(
+        "bitwise_xor",
+        _node("xor"),
+        np.bitwise_xor,
+        "Bits that differ, on integers.",
+        "int",
+        onnx="BitwiseXor",
+    ),
     _op(
         "left_shift",
         _left_shift,

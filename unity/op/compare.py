@@ -27,7 +27,13 @@ def _infer(call: OpCall) -> Type:
     return TensorType(broadcast_types(call, types), BOOL)
 
 
-def _op(name: str, node: CompareOp, reference: Callable[[Array, Array], Array], doc: str) -> OpDef:
+def _op(
+    name: str,
+    node: CompareOp,
+    reference: Callable[[Array, Array], Array],
+    doc: str,
+    onnx: str | None = None,
+) -> OpDef:
     kinds = ["float32", "int32", "float16", "int64", "uint8"]
     if node in ("eq", "ne"):
         kinds.append("bool")
@@ -54,14 +60,15 @@ def _op(name: str, node: CompareOp, reference: Callable[[Array, Array], Array], 
         ),
         pattern="broadcast",
         samples=samples,
+        onnx=onnx,
     )
 
 
 OPS: tuple[OpDef, ...] = (
-    _op("equal", "eq", np.equal, "``x1 == x2``; NaN equals nothing."),
+    _op("equal", "eq", np.equal, "``x1 == x2``; NaN equals nothing.", onnx="Equal"),
     _op("not_equal", "ne", np.not_equal, "``x1 != x2``; true with NaN."),
-    _op("less", "lt", np.less, "``x1 < x2``."),
-    _op("less_equal", "le", np.less_equal, "``x1 <= x2``."),
-    _op("greater", "gt", np.greater, "``x1 > x2``."),
-    _op("greater_equal", "ge", np.greater_equal, "``x1 >= x2``."),
+    _op("less", "lt", np.less, "``x1 < x2``.", onnx="Less"),
+    _op("less_equal", "le", np.less_equal, "``x1 <= x2``.", onnx="LessOrEqual"),
+    _op("greater", "gt", np.greater, "``x1 > x2``.", onnx="Greater"),
+    _op("greater_equal", "ge", np.greater_equal, "``x1 >= x2``.", onnx="GreaterOrEqual"),
 )

@@ -28,6 +28,7 @@ from .window import (
     taps,
 )
 from .window_sum import STEPS, operands, sum_of_taps
+from .work import by_weight
 
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
@@ -211,6 +212,8 @@ def _row(rank: int) -> OpDef:
         Half-width floats accumulate in float32, integers in `out_dtype`.
         """,
         compute=_compute,
+        multiply_adds=by_weight,
+        op_class="convolution",
         pattern="out_fusable",
         samples=_samples(rank),
         precision="always",

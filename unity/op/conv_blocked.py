@@ -30,6 +30,7 @@ from .window import (
     taps,
 )
 from .window_sum import LANES, STEPS, operands, sum_of_taps
+from .work import by_blocked_weight
 
 _PARAMS = (
     Param("x"),
@@ -142,6 +143,8 @@ OPS: tuple[OpDef, ...] = (
         attributes as in nn.conv2d.
         """,
         compute=_compute,
+        multiply_adds=by_blocked_weight,
+        op_class="convolution",
         pattern="out_fusable",
         samples=_samples,
         precision="always",

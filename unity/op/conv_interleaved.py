@@ -31,6 +31,7 @@ from .window import (
     spatial,
 )
 from .window_sum import LANES, STEPS, operands, sum_of_taps
+from .work import by_interleaved_weight
 
 _PARAMS = (
     Param("x"),
@@ -202,6 +203,8 @@ OPS: tuple[OpDef, ...] = (
         channels, tap by tap, and weights from ``line * b`` on are zero. Attributes as in nn.conv2d.
         """,
         compute=_compute,
+        multiply_adds=by_interleaved_weight,
+        op_class="convolution",
         pattern="out_fusable",
         samples=_samples,
         precision="always",

@@ -24,6 +24,7 @@ from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule
 from .sampling import Sampler, sample
 from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
 from .window_sum import STEPS, operands
+from .work import by_input
 
 _LAYOUTS = {1: ("NCW", "IOW"), 2: ("NCHW", "IOHW"), 3: ("NCDHW", "IODHW")}
 
@@ -300,6 +301,8 @@ def _row(rank: int) -> OpDef:
         output_padding`` (R.nn.conv{rank}d_transpose, ONNX ConvTranspose, torch).
         """,
         compute=_compute,
+        multiply_adds=by_input,
+        op_class="convolution",
         pattern="out_fusable",
         samples=_samples(rank),
         precision="always",

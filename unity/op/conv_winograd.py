@@ -227,6 +227,7 @@ OPS: tuple[OpDef, ...] = (
         axis, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding as in nn.conv2d.
         """,
         compute=_compute,
+        op_class="convolution",
         pattern="out_fusable",
         samples=_samples,
         precision="always",

@@ -86,6 +86,7 @@ def _op(
     tolerance: float = 1e-5,
     *,
     finite: bool = False,
+    onnx: str | None = None,
 ) -> OpDef:
     def samples(seed: int) -> Sequence[Sample]:
         s = Sampler.seeded(seed)
@@ -113,6 +114,7 @@ def _op(
         samples=samples,
         tolerance=tolerance,
         finite=finite,
+        onnx=onnx,
     )
 
 
@@ -126,6 +128,7 @@ def _intrinsic(
     gives: DType | None = None,
     tolerance: float = 1e-5,
     finite: bool = False,
+    onnx: str | None = None,
 ) -> OpDef:
     """An operator that is a row of `unity.ir.intrinsics`."""
     row = INTRINSICS[name]
@@ -133,7 +136,9 @@ def _intrinsic(
     def fn(x: PrimExpr) -> PrimExpr:
         return Intrinsic(name, (x,), row.result_dtype((x.dtype,)))
 
-    return _op(op or name, fn, row.evaluate, doc, accepts, gives, span, tolerance, finite=finite)
+    return _op(
+        op or name, fn, row.evaluate, doc, accepts, gives, span, tolerance, finite=finite, onnx=onnx
+    )
 
 
 def _negative(x: PrimExpr) -> PrimExpr:
@@ -207,49 +212,64 @@ OPS: tuple[OpDef, ...] = (
         "Absolute value; the least signed integer stays as it is.",
         accepts="number",
         finite=True,
+        onnx="Abs",
     ),
     _op(
-        "negative", _negative, np.negative, "``-x``; unsigned integers wrap.", "number", finite=True
+        "negative",
+        _negative,
+        np.negative,
+        "``-x``; unsigned integers wrap.",
+        "number",
+        finite=True,
+        onnx="Neg",
     ),
     _op("square", lambda x: x * x, np.square, "``x * x``; integers wrap.", "number"),
-    _op("reciprocal", lambda x: 1.0 / x, np.reciprocal, "``1 / x``."),
-    _intrinsic("sign", "-1, 0 or 1; NaN stays NaN.", accepts="number"),
-    _intrinsic("exp", "``e ** x``."),
+    _op("reciprocal", lambda x: 1.0 / x, np.reciprocal, "``1 / x``.", onnx="Reciprocal"),
+    _intrinsic("sign", "-1, 0 or 1; NaN stays NaN.", accepts="number", onnx="Sign"),
+    _intrinsic("exp", "``e ** x``.", onnx="Exp"),
     _intrinsic("exp2", "``2 ** x``."),
     _intrinsic("expm1", "``e ** x - 1``, exact near 0."),
-    _intrinsic("log", "The natural logarithm; NaN below 0.", (0.1, 5)),
+    _intrinsic("log", "The natural logarithm; NaN below 0.", (0.1, 5), onnx="Log"),
     _intrinsic("log2", "The logarithm to base 2.", (0.1, 5)),
     _intrinsic("log10", "The logarithm to base 10.", (0.1, 5)),
     _intrinsic("log1p", "``log(1 + x)``, exact near 0.", (-0.9, 3)),
-    _intrinsic("sqrt", "The square root; NaN below 0.", (0, 5)),
+    _intrinsic("sqrt", "The square root; NaN below 0.", (0, 5), onnx="Sqrt"),
     _intrinsic("rsqrt", "``1 / sqrt(x)``.", (0.1, 5)),
-    _intrinsic("sin", "The sine."),
-    _intrinsic("cos", "The cosine."),
-    _intrinsic("tan", "The tangent.", (-1.4, 1.4)),
-    _intrinsic("asin", "The inverse sine.", (-1, 1)),
-    _intrinsic("acos", "The inverse cosine.", (-1, 1)),
-    _intrinsic("atan", "The inverse tangent."),
-    _intrinsic("sinh", "The hyperbolic sine."),
-    _intrinsic("cosh", "The hyperbolic cosine."),
-    _intrinsic("tanh", "The hyperbolic tangent.", finite=True),
-    _intrinsic("asinh", "The inverse hyperbolic sine."),
-    _intrinsic("acosh", "The inverse hyperbolic cosine.", (1.1, 5)),
-    _intrinsic("atanh", "The inverse hyperbolic tangent.", (-0.9, 0.9)),
-    _intrinsic("erf", "The error function."),
-    _intrinsic("sigmoid", "``1 / (1 + exp(-x))``.", finite=True),
-    _intrinsic("floor", "Rounded down.", finite=True),
-    _intrinsic("ceil", "Rounded up.", finite=True),
+    _intrinsic("sin", "The sine.", onnx="Sin"),
+    _intrinsic("cos", "The cosine.", onnx="Cos"),
+    _intrinsic("tan", "The tangent.", (-1.4, 1.4), onnx="Tan"),
+    _intrinsic("asin", "The inverse sine.", (-1, 1), onnx="Asin"),
+    _intrinsic("acos", "The inverse cosine.", (-1, 1), onnx="Acos"),
+    _intrinsic("atan", "The inverse tangent.", onnx="Atan"),
+    _intrinsic("sinh", "The hyperbolic sine.", onnx="Sinh"),
+    _intrinsic("cosh", "The hyperbolic cosine.", onnx="Cosh"),
+    _intrinsic("tanh", "The hyperbolic tangent.", finite=True, onnx="Tanh"),
+    _intrinsic("asinh", "The inverse hyperbolic sine.", onnx="Asinh"),
+    _intrinsic("acosh", "The inverse hyperbolic cosine.", (1.1, 5), onnx="Acosh"),
+    _intrinsic("atanh", "The inverse hyperbolic tangent.", (-0.9, 0.9), onnx="Atanh"),
+    _intrinsic("erf", "The error function.", onnx="Erf"),
+    _intrinsic("sigmoid", "``1 / (1 + exp(-x))``.", finite=True, onnx="Sigmoid"),
+    _intrinsic("floor", "Rounded down.", finite=True, onnx="Floor"),
+    _intrinsic("ceil", "Rounded up.", finite=True, onnx="Ceil"),
     _intrinsic(
         "round",
         "Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint).",
         finite=True,
+        onnx="Round",
     ),
     _intrinsic("trunc", "Rounded towards zero.", finite=True),
-    _intrinsic("isnan", "Whether each element is NaN.", gives=BOOL),
+    _intrinsic("isnan", "Whether each element is NaN.", gives=BOOL, onnx="IsNaN"),
     _intrinsic("isinf", "Whether each element is an infinity.", gives=BOOL),
     _intrinsic("isfinite", "Whether each element is neither NaN nor an infinity.", gives=BOOL),
-    _op("logical_not", Not, np.logical_not, "``not x``, on bool tensors.", "bool"),
-    _op("bitwise_not", _bitwise_not, np.invert, "Every bit flipped, on integers.", "int"),
+    _op("logical_not", Not, np.logical_not, "``not x``, on bool tensors.", "bool", onnx="Not"),
+    _op(
+        "bitwise_not",
+        _bitwise_not,
+        np.invert,
+        "Every bit flipped, on integers.",
+        "int",
+        onnx="BitwiseNot",
+    ),
     OpDef(
         "clip",
         _CLIP,

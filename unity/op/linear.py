@@ -19,6 +19,7 @@ from .argument import broadcast_shapes, common_dtype, require_equal, tensor, typ
 from .attribute import DTYPE
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
+from .work import by_depth
 
 _PARAMS = (Param("x1"), Param("x2"), attr("out_dtype", DTYPE, None), ALGORITHM)
 
@@ -140,6 +141,8 @@ OPS: tuple[OpDef, ...] = (
         in float32; integers wrap in `out_dtype`, which is the operands' dtype unless given.
         """,
         compute=_compute,
+        multiply_adds=by_depth,
+        op_class="contraction",
         pattern="out_fusable",
         samples=_samples,
         precision="always",

@@ -19,6 +19,7 @@ from .argument import common_dtype, tensor, type_text
 from .attribute import DTYPE, INT
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
+from .work import by_depth
 
 _PARAMS = (
     Param("x"),
@@ -157,6 +158,8 @@ OPS: tuple[OpDef, ...] = (
         the operands' dtype; floats narrower than float32 are summed in that.
         """,
         compute=_compute,
+        multiply_adds=by_depth,
+        op_class="contraction",
         pattern="out_fusable",
         samples=_samples,
         precision="never",

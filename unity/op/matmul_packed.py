@@ -20,6 +20,7 @@ from .attribute import DTYPE, INT
 from .linear import batch_index
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
+from .work import by_depth
 
 _PARAMS = (
     Param("x"),
@@ -193,6 +194,8 @@ OPS: tuple[OpDef, ...] = (
         dtypes and `out_dtype` as in matmul; a float32 or float64 x takes int8 and uint8, too.
         """,
         compute=_compute,
+        multiply_adds=by_depth,
+        op_class="contraction",
         pattern="out_fusable",
         samples=_samples,
         precision="always",

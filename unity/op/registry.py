@@ -125,6 +125,11 @@ ComputeRule: TypeAlias = Callable[
 type tells them."""
 RefArg: TypeAlias = "Array | tuple[Array, ...] | tuple[int, ...]"
 ReferenceRule: TypeAlias = Callable[[Sequence[RefArg], Attrs], RefArg]
+Extents: TypeAlias = tuple[int, ...]
+MultiplyAdds: TypeAlias = Callable[[Sequence[Extents], Extents], float]
+"""(the operands' extents, the result's) -> how many products are added up in all."""
+OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
+"""A kind of work, for whose speed estimates have one figure; see `Backend.efficiency`."""
 InPlaceRule: TypeAlias = Callable[[Sequence[Buffer], Attrs], Stmt]
 """(a buffer for each tensor argument, attributes) -> what turns the first one into the result."""
 
@@ -171,6 +176,10 @@ class OpDef:
             `SUM_OF_PRODUCTS` of the products' absolute values added up, not of what they leave.
         finite: Whether an elementwise op makes finite numbers of finite ones (a division: by what
             is not zero), so that what fills a layout up may go through it.
+        multiply_adds: How many products its results are the sums of; None for an op whose work is
+            an operation for each element of the result.
+        op_class: What kind of work it is to estimates; where it is None, its pattern tells.
+        onnx: ONNX's operator that computes the same of the same operands, without attributes.
         doc: What it computes, with shapes and the source of its semantics.
     """
 
@@ -188,6 +197,9 @@ class OpDef:
     tolerance: float = 1e-5
     sums: bool = False
     finite: bool = False
+    multiply_adds: MultiplyAdds | None = None
+    op_class: OpClass | None = None
+    onnx: str | None = None
 
     def bind(
         self, args: Sequence[object], kwargs: dict[str, object], span: Span | None = None

@@ -173,6 +173,7 @@ OPS: tuple[OpDef, ...] = (
         compute=_compute_where,
         pattern="broadcast",
         samples=_where_samples,
+        onnx="Where",
     ),
     _arg(
         "argmax",

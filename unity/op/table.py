@@ -102,3 +102,5 @@ def _table(families: tuple[tuple[OpDef, ...], ...]) -> dict[str, OpDef]:
 
 
 OPS: dict[str, OpDef] = _table(FAMILIES)
+OF_ONNX: dict[str, OpDef] = {op.onnx: op for op in OPS.values() if op.onnx is not None}
+"""By the name of ONNX's operator that computes the same."""

@@ -6,21 +6,10 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL, FLOAT32, DType
+from unity.op.table import OF_ONNX
 
 from .rule import Rule, plain
 from .writer import Arg, OpNode, onnx_dtype
-
-_SAME = {
-    "abs": "Abs", "negative": "Neg", "reciprocal": "Reciprocal", "sign": "Sign", "exp": "Exp",
-    "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
-    "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh",
-    "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
-    "floor": "Floor", "ceil": "Ceil", "round": "Round", "isnan": "IsNaN", "logical_not": "Not",
-    "add": "Add", "subtract": "Sub", "multiply": "Mul", "power": "Pow", "maximum": "Max",
-    "minimum": "Min", "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor",
-    "equal": "Equal", "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater",
-    "greater_equal": "GreaterOrEqual", "where": "Where", "nn.relu": "Relu", "nn.mish": "Mish",
-}  # fmt: skip
 
 
 def _divide(n: OpNode) -> Arg:
@@ -112,7 +101,7 @@ def _softplus(n: OpNode) -> Arg:
 
 
 RULES: dict[str, Rule] = {
-    **{name: plain(op) for name, op in _SAME.items()},
+    **{op.name: plain(onnx) for onnx, op in OF_ONNX.items()},
     "divide": _divide,
     "square": _square,
     "rsqrt": _rsqrt,
@@ -129,6 +118,5 @@ RULES: dict[str, Rule] = {
     "nn.selu": _selu,
     "nn.prelu": _prelu,
     "nn.hardsigmoid": _hard_sigmoid,
-    "nn.hardswish": plain("HardSwish"),
     "nn.softplus": _softplus,
 }

@@ -8,18 +8,17 @@ of ops.
 from __future__ import annotations
 
 from math import prod
-from typing import Literal, TypeAlias
 
 from unity.ir.graph import Op
 from unity.ir.representative import representative
 from unity.ir.types import TensorType, TupleType, Type
 from unity.machine.target import Target
+from unity.op.registry import OpClass
 from unity.op.table import OPS
 
 from ...backend import backend_of
 from .engine import OpSite
 
-OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
 CALL_SECONDS = {"tir": 3e-7, "library": 5e-7, "engine": 2e-5, "host": 2e-5}
 """What a call costs besides its work."""
 _OTHER = 0.4
@@ -51,27 +50,21 @@ def estimate(site: OpSite, implementation: str, target: Target) -> float:
 def op_class(site: OpSite) -> OpClass:
     """What kind of work an op is."""
     assert isinstance(site.call.callee, Op)
-    name = site.call.callee.name
-    if name == "matmul":
-        return "contraction"
-    if name.startswith("nn.conv"):
-        return "convolution"
-    if OPS[name].pattern == "reduction":
+    op = OPS[site.call.callee.name]
+    if op.op_class is not None:
+        return op.op_class
+    if op.pattern == "reduction":
         return "rows"
-    return "elementwise" if OPS[name].pattern in ("elementwise", "broadcast") else "movement"
+    return "elementwise" if op.pattern in ("elementwise", "broadcast") else "movement"
 
 
 def flops(site: OpSite) -> float:
-    """Operations of a contraction or a convolution; of anything else, one for each element."""
-    out = _elements(site.result)
-    kind = op_class(site)
-    if kind == "contraction":
-        first = _dims(site.args[0])
-        return 2.0 * out * (first[-1] if first else 1)
-    if kind == "convolution" and len(site.args) > 1:
-        weight = _dims(site.args[1])
-        return 2.0 * out * prod(weight[1:]) if weight else float(out)
-    return float(out)
+    """Operations of a call: two for each product that is added up, else one for each element."""
+    assert isinstance(site.call.callee, Op)
+    multiply_adds = OPS[site.call.callee.name].multiply_adds
+    if multiply_adds is None:
+        return float(_elements(site.result))
+    return 2.0 * multiply_adds([_dims(t) for t in site.args], _dims(site.result))
 
 
 def _dims(t: Type) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ and images (`ConvertLayout`, `ConvertWinograd`, `PackWeights`) do as it says.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from weakref import ReferenceType, ref
 
@@ -146,7 +146,3 @@ def _product(call: Call, kind: Type | None, weight: Constant, target: Target) ->
 def known_form(name: str) -> bool:
     """Whether a form, or several, are called so: ``winograd`` is either tile."""
     return any(f == name or f.startswith(f"{name}.") for f in FORMS)
-
-
-FORM_OPS: Mapping[str, tuple[str, ...]] = {"nn.conv2d": CONVOLUTIONS, "matmul": PRODUCTS}
-"""The forms by op."""

@@ -7,10 +7,6 @@ from unity.ir.graph import Expr
 from .node import Converter, Node, Value
 
 
-def _plain(name: str) -> Converter:
-    return lambda node: node.op(name, node.tensor(0))
-
-
 def _with(name: str, **defaults: float) -> Converter:
     def convert(node: Node) -> Value:
         attrs = {key: node.float_of(key, value) for key, value in defaults.items()}
@@ -110,10 +106,7 @@ def _softmax(name: str) -> Converter:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "Relu": _plain("nn.relu"),
-    "Mish": _plain("nn.mish"),
-    "Softplus": _plain("nn.softplus"),
-    "HardSwish": _plain("nn.hardswish"),
+    "Softplus": lambda node: node.op("nn.softplus", node.tensor(0)),
     "LeakyRelu": _with("nn.leakyrelu", alpha=0.01),
     "Elu": _with("nn.elu", alpha=1.0),
     "Selu": _with("nn.selu", alpha=1.6732632423543772, gamma=1.0507009873554805),

@@ -9,16 +9,12 @@ from unity.frontend.broadcasting import broadcast
 from unity.frontend.sizes import ARITHMETIC, COMPARISONS, LOGIC, choose, combine, exact_divide
 from unity.ir.dtype import BOOL, FLOAT64, dtype
 from unity.ir.graph import Expr
+from unity.op.table import OF_ONNX
 
 from .node import Converter, Node, Value
 
-_BINARY = {
-    "Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "And": "logical_and",
-    "Or": "logical_or", "Xor": "logical_xor", "Equal": "equal", "Less": "less",
-    "LessOrEqual": "less_equal", "Greater": "greater", "GreaterOrEqual": "greater_equal",
-    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
-}  # fmt: skip
-_VARIADIC = {"Max": "maximum", "Min": "minimum", "Sum": "add"}
+_BINARY = [n for n, op in OF_ONNX.items() if op.pattern == "broadcast" and len(op.params) == 2]
+_VARIADIC = ("Max", "Min", "Sum")
 
 
 def _on_sizes(node: Node, op_type: str) -> Value | None:
@@ -43,7 +39,7 @@ def _binary(op_type: str) -> Converter:
             return known
         if op_type == "Div":
             _require_no_zero(node)
-        return node.binary(_BINARY[op_type], node.tensor(0), node.tensor(1))
+        return node.binary(OF_ONNX[op_type].name, node.tensor(0), node.tensor(1))
 
     return convert
 
@@ -56,12 +52,14 @@ def _require_no_zero(node: Node) -> None:
 
 
 def _variadic(op_type: str) -> Converter:
+    name = "add" if op_type == "Sum" else OF_ONNX[op_type].name
+
     def convert(node: Node) -> Value:
         known = _on_sizes(node, op_type)
         if known is not None:
             return known
         tensors = [node.tensor(i) for i in range(node.count)]
-        return reduce(lambda a, b: node.binary(_VARIADIC[op_type], a, b), tensors)
+        return reduce(lambda a, b: node.binary(name, a, b), tensors)
 
     return convert
 

@@ -7,18 +7,12 @@ import numpy as np
 from unity.frontend.sizes import Sizes
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from unity.ir.graph import Constant, Expr
+from unity.op.table import OF_ONNX
 
 from .node import Converter, Node, Value
 from .tensors import dtype_of
 
-_UNARY = {
-    "Abs": "abs", "Neg": "negative", "Exp": "exp", "Log": "log", "Sqrt": "sqrt",
-    "Reciprocal": "reciprocal", "Floor": "floor", "Ceil": "ceil", "Round": "round",
-    "Sign": "sign", "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos",
-    "Atan": "atan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asinh": "asinh",
-    "Acosh": "acosh", "Atanh": "atanh", "Erf": "erf", "Sigmoid": "sigmoid",
-    "Not": "logical_not", "BitwiseNot": "bitwise_not", "IsNaN": "isnan",
-}  # fmt: skip
+_UNARY = [name for name, op in OF_ONNX.items() if op.pattern == "elementwise"]
 _OF_SIZES = (INT32, INT64, FLOAT32, FLOAT64)
 """The dtypes that are taken to hold any size; a narrower one wraps, as data does."""
 _WHOLE = ("Floor", "Ceil", "Round")
@@ -31,7 +25,7 @@ def _unary(op_type: str) -> Converter:
             return known[0]
         if known is not None and op_type == "Neg":
             return Sizes(np.asarray(-known[0].dims, dtype=object), known[0].dtype)
-        return node.op(_UNARY[op_type], node.tensor(0))
+        return node.op(OF_ONNX[op_type].name, node.tensor(0))
 
     return convert
 
