@@ -18,11 +18,11 @@ from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import ObjectType, TensorType, Type
 from unity.machine.target import Target
-from unity.runtime.arrays import accept
+from unity.runtime.arrays.accept import accept
+from unity.runtime.arrays.overlap import refuse_overlap
 from unity.runtime.check import Binder
 from unity.runtime.kernel_timer import NativeKernel
 from unity.runtime.link import link, thread_pool
-from unity.runtime.overlap import refuse_overlap
 from unity.runtime.program import KernelInfo, Spec
 from unity.runtime.sizes import evaluate
 from unity.runtime.threads import LIMIT_SYMBOL, Threads

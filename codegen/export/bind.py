@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.codegen import dlpack
 from unity.codegen.vm.layout import Layout
 from unity.codegen.vm.native_body import fact_conditions
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, size_text
 
-from . import dlpack
 from .function import CFunction
 from .messages import Messages
 

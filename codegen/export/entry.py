@@ -6,12 +6,12 @@ inputs, ptr dims)``, on arrays of pointers. Results other than 0 are places in a
 
 from __future__ import annotations
 
+from unity.codegen import dlpack
 from unity.codegen.vm.layout import Layout, byte_count
 from unity.codegen.vm.native_text import disjoint
 from unity.ir.aligned import LINE
 from unity.runtime import program as p
 
-from . import dlpack
 from .bind import bind_text
 from .function import CFunction
 from .messages import Messages

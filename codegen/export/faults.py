@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import dlpack
+from unity.codegen import dlpack
 
 FAULTS = (
     "is NULL, or has no data",

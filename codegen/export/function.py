@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from unity.codegen import dlpack
 from unity.codegen.vm.native_text import Text
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 
-from . import dlpack
 from .faults import FAULTS
 from .messages import Messages
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from unity.codegen.dlpack import DECLARATIONS
 from unity.machine.target import Target
 from unity.runtime import program as p
 from unity.runtime.signature import spec_text
-
-from .dlpack import DECLARATIONS
 
 
 def header_text(

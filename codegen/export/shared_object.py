@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from unity.codegen.dlpack import type_word
 from unity.codegen.llvm.machine import compile_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native import kernel_declarations, plan_text
@@ -20,7 +21,6 @@ from unity.runtime.host import host_triple
 from unity.runtime.image import Image
 
 from .constants import constant_places, write_constants
-from .dlpack import type_word
 from .entry import entry_text
 from .header import header_text
 from .messages import Messages, messages_text

@@ -3,7 +3,7 @@
 Checks that the arguments are plain numpy arrays of the right dtype and shape, binds the symbols,
 allocates the outputs and the arena, runs the native function (without the GIL if there is enough
 work), and gives back arrays. Whatever it does not expect goes to ``self``, the Python function that
-handles or refuses it.
+handles or refuses it, unless it is tensors that can be viewed as arrays (`exchange`).
 """
 
 from __future__ import annotations
@@ -285,8 +285,8 @@ class _Entry:
         stopped = t.let(f"icmp eq i64 %code, {INTERRUPTED}")
         t.do(f"br i1 {stopped}, label %null, label %slow")
         t.block("slow")
-        call = self.api("PyObject_Vectorcall")
-        t.do(f"ret ptr {t.let(f'call ptr {call}(ptr %self, ptr %args, i64 %count, ptr %names)')}")
+        given = f"ptr @unity_entry_{self.index}, ptr %self, ptr %args, i64 %count, ptr %names"
+        t.do(f"ret ptr {t.let(f'call ptr @unity_exchange({given})')}")
         if self.layout.places:
             t.block("no_memory")
             t.do(f"br label %drop{count}")

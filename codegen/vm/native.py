@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from unity.codegen.vm.entry import entry_text
+from unity.codegen.vm.exchange import exchange_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_call import require_callable
@@ -56,10 +57,11 @@ def native_text(program: Program, triple: str) -> NativeText:
         entry, release = f"unity_entry_{index}", f"unity_release_{index}"
         functions.append(NativeFunction(code.name, entry, release))
     declared = kernel_declarations(program, kernels)
-    head = prelude_text(len(program.constants), len(dtypes), triple) + "\n" + new_array_text()
+    head = [prelude_text(len(program.constants), len(dtypes), triple), new_array_text()]
+    head += [exchange_text(dtypes)] if layouts else []
     reasons = tuple((program.functions[i].name, why) for i, why in sorted(why_not.items()))
     info = NativeInfo(tuple(functions), tuple(dtypes), reasons)
-    return NativeText("\n".join([head, *declared, *parts]), info)
+    return NativeText("\n".join([*head, *declared, *parts]), info)
 
 
 def native_layouts(program: Program) -> tuple[dict[int, Layout], dict[int, str]]:

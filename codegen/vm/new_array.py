@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unity.codegen.vm.prelude import api
 from unity.runtime import native_info as n
-from unity.runtime.recycle import LEAST
+from unity.runtime.arrays.recycle import LEAST
 
 
 def new_array_text() -> str:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unity.errors import UnityError
-from unity.runtime.arrays import Export, accept
+from unity.runtime.arrays.accept import Export, accept
+from unity.runtime.arrays.overlap import refuse_overlap
 from unity.runtime.check import Value
 from unity.runtime.failure import take_failure
 from unity.runtime.native import NativeCode
-from unity.runtime.overlap import refuse_overlap
 from unity.runtime.program import FunctionCode, ParamInfo, Spec, TensorSpec, TupleSpec
 from unity.runtime.vm import VM
 

@@ -19,7 +19,8 @@ import numpy as np
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 from unity.runtime import native_info as n
-from unity.runtime.recycle import Recycler
+from unity.runtime.arrays.exchange import TABLE
+from unity.runtime.arrays.recycle import Recycler
 
 METH_FASTCALL, METH_KEYWORDS = 0x80, 0x02
 PYARRAY = {"PyArray_NewFromDescr": 94, "PyArray_Empty": 184, "PyArray_SetBaseObject": 282}
@@ -118,7 +119,8 @@ def _fill(table: int, addresses: Sequence[int]) -> None:
 def api_addresses() -> dict[str, int]:
     """Where the functions and types that entries use lie."""
     c = ctypes.CDLL(None)
-    found = {"ndarray": id(np.ndarray), "tuple": id(tuple), "int": id(int)}
+    found = {"ndarray": id(np.ndarray), "tuple": id(tuple), "int": id(int), "False": id(False)}
+    found["exchange"] = ctypes.addressof(TABLE)
     found.update({name: _numpy_api(index) for name, index in PYARRAY.items()})
     for name in n.API:
         if name not in found and name != "lease":  # each module has its own

@@ -9,7 +9,8 @@ API = (
     "PyObject_Vectorcall", "PyArray_Empty", "Py_IncRef", "Py_DecRef", "PyTuple_New",
     "PyTuple_SetItem", "PyErr_Clear", "malloc", "free", "tuple", "int", "PyTuple_Size",
     "PyTuple_GetItem", "PyLong_AsLongLongAndOverflow", "PyLong_FromLongLong",
-    "PyArray_NewFromDescr", "PyArray_SetBaseObject", "lease",
+    "PyArray_NewFromDescr", "PyArray_SetBaseObject", "lease", "PyObject_VectorcallMethod", "False",
+    "exchange",
 )  # fmt: skip
 """What the entries read from the table `API_TABLE`, in order."""
 API_TABLE = "unity_python"

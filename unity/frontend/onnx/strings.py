@@ -2,8 +2,8 @@
 
 A model's own strings (labels, categories, keys) have the codes 0, 1, 2 ... in the order in which
 they come up while it is imported. Strings that come in at run time and are none of these get codes
-behind them, each its own (`unity.runtime.host_forms`). So what compares, moves and looks up strings
-does so with codes, and what looks into them is refused.
+behind them, each its own (`unity.runtime.host_forms`). So what compares, moves and looks up
+strings does so with codes, and what looks into them is refused.
 """
 
 from __future__ import annotations

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 from unity.errors import UnityError
 from unity.ir.dtype import Array, dtype
 
+from .exchange import remember
+
 Export: TypeAlias = Callable[[Array], object]
 """Turns a result into the caller's kind of array."""
+
+
+_BFLOAT16 = dtype("bfloat16").numpy
 
 
 @runtime_checkable
@@ -29,8 +34,15 @@ class _DLPack(Protocol):
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
+class _TorchModules(Protocol):
+    Parameter: type
+
+
 class _Torch(Protocol):
     """What is used of a torch tensor and of the torch module."""
+
+    Tensor: type
+    nn: _TorchModules
 
     dtype: object
     bfloat16: object
@@ -108,15 +120,19 @@ def _from_torch(value: _Torch, wanted: str | None, where: str) -> tuple[Array, E
     tensor = value.detach()
     try:
         if tensor.dtype == torch.bfloat16:
-            array = tensor.view(torch.int16).numpy().view(dtype("bfloat16").numpy)
+            array = tensor.view(torch.int16).numpy().view(_BFLOAT16)
         else:
             array = tensor.numpy()
     except (RuntimeError, TypeError) as e:
         raise UnityError(f"{where}: can't take the torch tensor: {e}") from e
 
-    def export(result: Array) -> object:
-        if result.dtype == dtype("bfloat16").numpy:
-            return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
-        return torch.from_numpy(result)
+    if type(value) in (torch.Tensor, torch.nn.Parameter):
+        remember(type(value), torch.from_numpy, _to_torch, refuse_if="is_neg")
+    return plain(array, wanted), _to_torch
 
-    return plain(array, wanted), export
+
+def _to_torch(result: Array) -> object:
+    torch = cast("_Torch", sys.modules["torch"])
+    if result.dtype == _BFLOAT16:
+        return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(result)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 import unity
 from unity.ir.dtype import Array
+from unity.runtime.arrays.recycle import LEAST, Recycler, rounded
 from unity.runtime.executable import Executable
-from unity.runtime.recycle import LEAST, Recycler, rounded
 from unity.script import parse
 
 Floats = npt.NDArray[np.float32]
