@@ -159,9 +159,9 @@ def @main(%x: Tensor[(4, 8), float32]) {
 print(wishes(migrate(PARTED).module))  # unity.compile(module, resolve=wishes(module))
 
 
-# %% Lists and trees. How far an input goes is part of a program: an example says it, by constructors'
-# names, None for tensors; a Python list is a list of the prelude's. A value of another form is
-# refused. `relay.vm` compiles for each form that it is called with.
+# %% Lists and trees. How far an input goes is part of a program: an example says it, by names of
+# constructors, None for tensors; a Python list is a list of the prelude's. A value of another form
+# is refused. `relay.vm` compiles for each form that it is called with.
 SUMMED = """#[version = "0.0.5"]
 def @main(%xs: List[Tensor[(2), float32]]) { @foldl(add, @hd(%xs), @tl(%xs)) }
 """

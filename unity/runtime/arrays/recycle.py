@@ -20,8 +20,8 @@ from unity.ir.dtype import Array
 
 LEAST = 1 << 17
 """Bytes from which on a result's memory is worth some microseconds: glibc's malloc maps blocks of
-so many anew (M_MMAP_THRESHOLD), unless the process happened to free a larger one before. Results of
-256 KiB then take 400 instead of 12 us (AMD Zen 4, a busy machine), and 10 instead of 7 otherwise."""
+so many anew (M_MMAP_THRESHOLD), unless the process happened to free a larger one before. Those of
+256 KiB then take 400 us, not 12 (AMD Zen 4, a busy machine), and 10, not 7, otherwise."""
 
 
 class Recycler:
