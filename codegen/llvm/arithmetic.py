@@ -36,6 +36,8 @@ def minmax(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
     if b[0] != "%":
         # `select(a < b, a, b)` is one instruction that gives b for NaN: let the constant be a.
         a, b = b, a
+        if _is_nan(a):
+            return a
     if a[0] == "%" and t.lanes > 1 and em.unit.abilities.masks:
         # `maxps` where the first is no NaN, else the first: one instruction under a mask.
         less = em.pure(f"fcmp {test} {t.text} {a}, {b}")
@@ -51,6 +53,13 @@ def minmax(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
         return value
     nan = em.pure(f"fcmp uno {t.text} {a}, {a}")
     return em.pure(f"select {t.mask.text} {nan}, {t.text} {a}, {t.text} {value}")
+
+
+def _is_nan(constant: str) -> bool:
+    """Whether a constant's text, `float_text`, is a NaN's: an exponent of ones, and a fraction."""
+    _, hexadecimal, digits = constant.rpartition("0x")
+    bits = int(digits.rstrip(")"), 16) if hexadecimal else 0
+    return bits & (1 << 63) - 1 > 0x7FF << 52
 
 
 def int_binary(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -304,13 +305,16 @@ def test_casts_follow_numpy() -> None:
             )
 
 
+@pytest.mark.parametrize("limit", [1.5, math.nan, -math.nan])
 @given(st.lists(st.floats(width=32), min_size=4, max_size=4), st.sampled_from(["min", "max"]))
 @settings(max_examples=examples(4))
-def test_minimum_with_a_constant_propagates_nan(values: list[float], op: BinaryOp) -> None:
+def test_minimum_with_a_constant_propagates_nan(
+    limit: float, values: list[float], op: BinaryOp
+) -> None:
     data = np.asarray(values, np.float32)
-    limit = Imm(1.5, FLOAT32.with_lanes(4))
-    got = apply(lambda x: binary(op)(x, limit), [data], FLOAT32, 4)
-    want = (np.minimum if op == "min" else np.maximum)(data, np.float32(1.5))
+    bound = Imm(limit, FLOAT32.with_lanes(4))
+    got = apply(lambda x: binary(op)(x, bound), [data], FLOAT32, 4)
+    want = (np.minimum if op == "min" else np.maximum)(data, np.float32(limit))
     np.testing.assert_array_equal(got, want)
 
 
