@@ -45,7 +45,9 @@ rng = np.random.default_rng(0)
 
 
 # %% A script. It was written for TVM, and what changed are its imports: the two lines above that
-# name `relay` and `tvm`. Errors in it name its own lines.
+# name `relay` and `tvm`. All imports change in one way: `tvm.relay` is `unity.relay`, any other
+# `tvm` is `unity.relay.tvm` (`from unity.relay.tvm.autotvm.tuner import XGBTuner`). Errors in a
+# script name its own lines.
 data = relay.var("data", shape=(relay.Any(), 3, 16, 16), dtype="float32")
 weight = relay.var("conv.weight", shape=(8, 3, 3, 3))
 gamma, beta, mean, variance = (relay.var(f"bn.{n}", shape=(8,)) for n in ("g", "b", "m", "v"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from unity.errors import UnityError
 from unity.frontend.relay import syntax
 from unity.frontend.relay.translator import translate
 from unity.interpreter import interpret
+from unity.relay import tvm
 from unity.relay.nodes import post_order
 from unity.relay.passes.rewriting import called
 
@@ -231,7 +233,23 @@ def test_long_chains() -> None:
     assert x.name_hint == "x"
 
 
-def test_modules_of_ours_are_not_for_these_passes() -> None:
-    ours = translate(relay.IRModule.from_expr(relay.exp(relay.var("x", shape=(2,)))).syntax)
-    with pytest.raises(UnityError, match="FoldConstant takes a module of Relay"):
-        relay.transform.FoldConstant()(ours)
+def test_modules_of_ours_are_left_to_the_compiler(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `from_onnx` gives them."""
+    monkeypatch.setattr("unity.relay.transform._TOLD", set())
+    x = relay.var("x", shape=(8, 64))
+    weight = relay.const(np.random.default_rng(0).standard_normal((64, 64), np.float32))
+    ours = translate(relay.IRModule.from_expr(relay.nn.dense(x, weight)).syntax)
+    passes = [
+        relay.transform.FoldConstant(),
+        relay.transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]}),
+    ]
+    with caplog.at_level(logging.WARNING, "unity"):
+        assert tvm.transform.Sequential(passes)(ours) is ours
+    assert "ConvertLayout leaves the module as it is" in caplog.text
+    narrow = relay.build(relay.transform.ToMixedPrecision()(ours)).executable
+    assert "float16" in narrow.ir() or "f16" in narrow.ir()
+    assert "f16" not in relay.build(ours).executable.ir()
+    with pytest.raises(UnityError, match="FoldConstant takes a module, got int"):
+        relay.transform.FoldConstant()(3)

@@ -16,6 +16,8 @@ from importlib import import_module
 
 from unity.errors import UnityError
 
+from .imports import install
+
 _HOMES = {
     "expr": (
         "Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "Tuple",
@@ -29,8 +31,12 @@ _HOMES = {
     "pass_context": ("PassContext", "build_config"),
     "graph_executor": ("GraphModule", "load_param_dict"),
     "saving": ("save_param_dict",),
-    "tuners": ("auto_scheduler", "autotvm", "meta_schedule"),
+    "logs.tuners": ("auto_scheduler", "autotvm", "meta_schedule"),
     "target": ("Target",),
+    "declared.adt": (
+        "Clause", "Constructor", "GlobalTypeVar", "Match", "PatternConstructor", "PatternTuple",
+        "PatternVar", "PatternWildcard", "RefCreate", "RefRead", "RefWrite", "TypeData",
+    ),
 }  # fmt: skip
 _MODULES = (
     "analysis",
@@ -44,29 +50,26 @@ _MODULES = (
     "vm",
 )
 _ALIASES = {
+    "adt": "declared.adt",
     "build_module": "building",
     "expr": "expr",
     "expr_functor": "functor",
     "function": "expr",
+    "prelude": "declared.prelude",
     "ty": "types",
 }
 """Modules of TVM's, and ours that hold the same names."""
-_DECLARED = "declared types and matches are read from text: relay.parse"
 _REFUSED = {
-    "adt": _DECLARED,
-    "Match": _DECLARED,
-    "Clause": _DECLARED,
-    "TypeData": _DECLARED,
     "bind": "relay.build_module.bind_params_by_name binds parameters",
-    "RefCreate": "references are read from text: relay.parse",
     "backend": "nothing of TVM's lowering is there; unity.pipeline holds the passes",
     "collage": "resolve='measure' chooses who computes what",
     "dataflow_pattern": "unity.rewrite_rule(before, after) finds and replaces, and checks it; "
     "unity.transform.pattern finds",
-    "prelude": "texts that name types of the prelude have them by relay.parse",
     "quantize": "models are quantized elsewhere; qnn operators are read",
 }
 """What scripts may ask for and there is not, with what to do instead."""
+_RENAMED = {"TypeVar": "type_var", "TypeCall": "type_call"}
+"""What stands in `declared.adt` as a function."""
 _FOUND = {name: home for home, names in _HOMES.items() for name in names}
 
 
@@ -75,6 +78,8 @@ def __getattr__(name: str) -> typing.Any:
         raise AttributeError(name)
     if name in _FOUND:
         return getattr(import_module(f".{_FOUND[name]}", __name__), name)
+    if name in _RENAMED:
+        return getattr(import_module(".declared.adt", __name__), _RENAMED[name])
     if name in _MODULES:
         return import_module(f".{name}", __name__)
     if name in _ALIASES:
@@ -87,3 +92,6 @@ def __getattr__(name: str) -> typing.Any:
 
 def __dir__() -> list[str]:
     return sorted((*_FOUND, *_MODULES, *dir(import_module(".operators", __name__).ROOT)))
+
+
+install()

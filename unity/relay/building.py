@@ -243,7 +243,7 @@ def built(
 ) -> Library:
     """Compile a model, for values of declared types that go as far as examples."""
     module = translated(ir_mod, params, examples)
-    precision: Precision = ir_mod.precision if isinstance(ir_mod, IRModule) else "f32"
+    precision = _precision(ir_mod)
     machine = target_of(target)
     chosen = PassContext.current().changed(pipeline(machine.kind, precision))
     executable = unity.compile(module, machine, pipeline=chosen, resolve=wishes(module) or None)
@@ -251,6 +251,14 @@ def built(
     form = main.attrs.get("tree_result", ()) if isinstance(main, graph.Function) else ()
     assert isinstance(form, tuple)
     return Library(executable, mod_name, tuple(map(str, form)))
+
+
+def _precision(module: object) -> Precision:
+    """That which `ToMixedPrecision` left a module with."""
+    if isinstance(module, IRModule):
+        return module.precision
+    narrowed = isinstance(module, OurModule) and module.attrs.get("precision") == "f16"
+    return "f16" if narrowed else "f32"
 
 
 class Executor:

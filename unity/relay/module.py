@@ -8,11 +8,13 @@ from pathlib import Path
 from unity.errors import UnityError
 from unity.frontend.relay import syntax
 from unity.frontend.relay.read import read_relay
+from unity.frontend.relay.syntax import TypeDeclaration
 from unity.frontend.relay.text.printing import print_relay
 from unity.ir.dtype import Array
 from unity.transform import Precision
 
 from .analysis import free_vars
+from .declared.adt import Constructor, GlobalTypeVar, TypeData, type_data
 from .expr import Expr, Function, GlobalVar, Var, wrap
 from .places import here
 
@@ -103,7 +105,38 @@ class IRModule:
         assert isinstance(found, Function)
         return found
 
-    def __setitem__(self, name: str | GlobalVar, function: Expr) -> None:
+    def add_type(self, name: str, declaration: TypeDeclaration) -> None:
+        """Declare a type."""
+        self._types[name] = declaration
+
+    @property
+    def type_definitions(self) -> dict[str, TypeDeclaration]:
+        """The types that it declares, by name."""
+        return dict(self._types)
+
+    def get_type(self, name: str) -> list[GlobalTypeVar | Constructor]:
+        """A declared type's name, and its constructors."""
+        if name not in self._types:
+            raise UnityError(
+                f"the module has no type {name!r}",
+                here(),
+                f"it has {', '.join(self._types) or 'none; relay.prelude.Prelude(mod) adds some'}",
+            )
+        found = type_data(self._types[name])
+        return [found.header, *found.constructors]
+
+    def get_global_type_var(self, name: str) -> GlobalTypeVar:
+        """What a declared type is called."""
+        header = self.get_type(name)[0]
+        assert isinstance(header, GlobalTypeVar)
+        return header
+
+    def __setitem__(self, name: str | GlobalVar | GlobalTypeVar, function: Expr | TypeData) -> None:
+        if isinstance(function, TypeData):
+            self.add_type(function.header.name_hint, function.declaration)
+            return
+        if isinstance(name, GlobalTypeVar):
+            raise UnityError(f"{name.name_hint} is declared by a TypeData", here())
         key = name.name_hint if isinstance(name, GlobalVar) else name
         if not isinstance(function, Function):
             function = Function([v for v in free_vars(function) if isinstance(v, Var)], function)

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from logging import getLogger
+from types import SimpleNamespace
 from typing import Any
 
 from unity.errors import UnityError
 from unity.frontend.relay.translator import translate
+from unity.ir.module import IRModule as OurModule
 
 from .module import IRModule
 from .pass_context import PassContext, build_config
@@ -28,8 +30,11 @@ COUNTERPARTS: dict[str, str] = {
     "AlterOpLayout": "ConvertLayout, ConvertWinograd, PackWeights",
     "AnnotateTarget": 'resolve="engine:NAME" finds what an engine can take',
     "BackwardFoldScaleAxis": "FoldBatchNorm",
+    "BatchingOps": "MergeParallel, MergeConvolutions",
     "CanonicalizeCast": "SimplifyOps",
     "CanonicalizeOps": _TRANSLATING,
+    "CapturePostDfsIndexInSpans": "call sites have names",
+    "CollagePartition": 'resolve="measure" chooses who computes what',
     "CombineParallelBatchMatmul": "MergeParallel",
     "CombineParallelConv2D": "MergeConvolutions",
     "CombineParallelDense": "MergeParallel",
@@ -37,10 +42,12 @@ COUNTERPARTS: dict[str, str] = {
     "DeadCodeElimination": "EliminateDeadCode",
     "Defunctionalization": _TRANSLATING,
     "DefuseOps": _TRANSLATING,
+    "DivToMul": "divisions stay what they are",
     "DynamicToStatic": "sizes are followed while translating",
     "EliminateCommonSubexpr": "EliminateCommonSubexpr",
     "EtaExpand": _TRANSLATING,
     "FastMath": "functions have a bound of error of their own",
+    "FlexibleShapeDispatch": "sizes are symbols: one program is for all of them (dynamic=)",
     "FoldConstant": "FoldConstants",
     "FoldExplicitPadding": "FuseOps joins a padding and what reads it",
     "FoldScaleAxis": "FoldBatchNorm",
@@ -48,14 +55,21 @@ COUNTERPARTS: dict[str, str] = {
     "FuseOps": "FuseOps, FuseTir",
     "InferType": _TRANSLATING,
     "Inline": _TRANSLATING,
+    "InlineCompilerFunctionsBoundTo": _TRANSLATING,
     "LambdaLift": _TRANSLATING,
     "Legalize": "LegalizeOps",
+    "MarkCompilerFunctionsAsExtern": 'resolve="engine:NAME" gives them to an engine',
     "MergeCompilerRegions": 'resolve="engine:NAME" joins them',
     "MergeComposite": "rewrite rules: unity.rewrite_rule",
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols": 'resolve="engine:NAME"',
     "PartitionGraph": 'resolve="engine:NAME" cuts them out',
     "PlanDevices": "there is one device",
+    "RemoveStandaloneReshapes": "reshapes are views",
     "RemoveUnusedFunctions": _TRANSLATING,
+    "RewriteAnnotatedOps": "there is one device",
+    "RewriteDeviceAnnotation": "there is one device",
     "SimplifyExpr": "SimplifyOps, SimplifyParts",
+    "SimplifyExprPostAlterOp": "SimplifyOps, SimplifyParts",
     "SimplifyFCTranspose": "PackWeights",
     "SimplifyInference": "translating, then FoldBatchNorm",
     "SplitArgs": "there is no limit of arguments",
@@ -65,8 +79,18 @@ COUNTERPARTS: dict[str, str] = {
     "ToMixedPrecision": 'unity.compile(precision="f16")',
 }
 """What does here what a pass did: passes of our pipeline, or something else."""
+_OF_MODULES = "passes are for modules: relay.transform.FoldConstant()(mod)"
 REFUSED: dict[str, str] = {
     "AnnotateSpans": "files have places of their own",
+    "ChangeBatch": 'unity.compile(model, dynamic={"data": {0: 8}}) changes the batch',
+    "FoldConstantExpr": _OF_MODULES,
+    "LayoutConfig": "ConvertLayout takes a layout for each operator",
+    "ToANormalFormExpr": _OF_MODULES,
+    "ToCPS": "nothing does it; closures are put in place",
+    "gradient": "models are compiled for inference",
+    "recast": 'unity.compile(precision="f16") computes in another precision',
+    "to_cps": "nothing does it; closures are put in place",
+    "un_cps": "nothing does it; closures are put in place",
     "FirstOrderGradient": "models are compiled for inference",
     "LazyGradientInit": "models are compiled for inference",
     "ManifestAlloc": "made by TVM's lowering",
@@ -93,6 +117,11 @@ class Pass:
     def __init__(self, name: str, run: Callable[[Any], Any] | None = None) -> None:
         self.name = name
         self._run = run
+
+    @property
+    def info(self) -> SimpleNamespace:
+        """What TVM says of a pass."""
+        return SimpleNamespace(name=self.name, opt_level=0, required=[])
 
     @property
     def counterpart(self) -> str:
@@ -165,7 +194,12 @@ def _of_object(found: object, method: str) -> Pass:
 
 def _each(run: Callable[..., Any], module: Any) -> IRModule:
     if not isinstance(module, IRModule):
-        raise UnityError("a function pass takes a module of Relay", here())
+        raise UnityError(
+            "a function pass takes a module of Relay",
+            here(),
+            "relay.frontend.from_onnx gives one of ours, which unity.rewrite_rule changes: "
+            "unity.pipeline().insert_before(FuseOps, Rewrite(rules)), tutorial 7",
+        )
     found = IRModule.of(module.syntax)
     for name in module:
         found[name] = run(module[name], module, PassContext.current())
@@ -182,13 +216,13 @@ def _checked(module: Any) -> Any:
 
 
 def _narrowed(module: Any) -> Any:
-    if not isinstance(module, IRModule):
-        raise UnityError(
-            "ToMixedPrecision takes a module of Relay",
-            here(),
-            'unity.compile(module, precision="f16") takes one of ours',
-        )
-    return module.with_precision("f16")
+    match module:
+        case IRModule():
+            return module.with_precision("f16")
+        case OurModule():
+            return OurModule(module.functions, module.attrs.with_(precision="f16"))
+        case _:
+            raise UnityError("ToMixedPrecision takes a module", here())
 
 
 def _desired(given: object) -> dict[str, list[str]]:
@@ -205,13 +239,11 @@ def _desired(given: object) -> dict[str, list[str]]:
 
 
 def _rewriting(name: str, rewrite: Rewrite) -> Callable[[Any], Any]:
-    def run(module: Any) -> IRModule:
+    def run(module: Any) -> Any:
+        if isinstance(module, OurModule):  # what `from_onnx` gives
+            return _left(name)(module)
         if not isinstance(module, IRModule):
-            raise UnityError(
-                f"{name} takes a module of Relay",
-                here(),
-                "one of ours is changed when it is compiled: unity.pipeline() lists how",
-            )
+            raise UnityError(f"{name} takes a module, got {type(module).__name__}", here())
         return module.rewritten(rewrite)
 
     return run
@@ -231,6 +263,16 @@ def _left(name: str) -> Callable[[Any], Any]:
     return run
 
 
+def _printed(module: Any) -> Any:
+    print(module)
+    return module
+
+
+def infer_type_local(expr: Any) -> Any:
+    """The type of an expression."""
+    return expr.checked_type
+
+
 _TOLD: set[str] = set()
 """Passes of which was said that they do nothing."""
 _RUN: dict[str, Callable[[Any], Any]] = {
@@ -240,7 +282,11 @@ _RUN: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def __getattr__(name: str) -> Callable[..., Pass]:
+def __getattr__(name: str) -> Callable[..., Any]:
+    if name == "InferTypeLocal":
+        return infer_type_local
+    if name == "PrintIR":
+        return lambda *_, **__: Pass(name, _printed)
     if name in REFUSED:
         raise UnityError(f"no pass does what {name} did: {REFUSED[name]}", here())
     if name not in COUNTERPARTS:

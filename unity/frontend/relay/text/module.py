@@ -50,13 +50,14 @@ def parse_module(file: str, text: str, constants: Sequence[Array] = ()) -> synta
             source.span(0, max(1, source.text.find("\n"))),
         )
     try:
-        return _module(cursor, Metadata.of(objects, constants), version == "0.0.4", _prelude())
+        return _module(cursor, Metadata.of(objects, constants), version == "0.0.4", prelude())
     except RecursionError:
         raise cursor.error("blocks and calls are nested too deeply here") from None
 
 
 @cache
-def _prelude() -> syntax.Module:
+def prelude() -> syntax.Module:
+    """The prelude, read."""
     source = Text.of("<prelude>", PRELUDE)
     cursor = Cursor(source, tokens(source, 0, len(PRELUDE)))
     return _module(cursor, Metadata(), False, syntax.Module({}))
@@ -84,11 +85,11 @@ def _header(source: Text, end: int) -> tuple[int, str]:
     return (found.end(), found[1]) if found else (0, "0.0.5")
 
 
-def _module(cursor: Cursor, metadata: Metadata, old: bool, prelude: syntax.Module) -> syntax.Module:
+def _module(cursor: Cursor, metadata: Metadata, old: bool, lender: syntax.Module) -> syntax.Module:
     if cursor.kind == END:
         raise cursor.error("the text holds no Relay program")
     functions, constructors = _declared(cursor.tokens)
-    lent = {*prelude.functions, *_constructors(prelude)} - functions - constructors
+    lent = {*lender.functions, *_constructors(lender)} - functions - constructors
     names = Names(functions, constructors, lent)
     reader = Expressions(cursor, names, metadata, old, [], [])
     found: dict[str, syntax.Function] = {}
@@ -110,14 +111,14 @@ def _module(cursor: Cursor, metadata: Metadata, old: bool, prelude: syntax.Modul
         else:
             raise cursor.unexpected("def or type")
     for name, span in cursor.types.items():
-        if name in prelude.types and name not in types:
+        if name in lender.types and name not in types:
             names.borrowed.add(name)
         elif name not in types:
             raise UnityError(f"the module has no type {name!r}", span)
     module = syntax.Module(
         found, types, ignored=(*reader.ignored, *metadata.ignored), file=cursor.source.file
     )
-    return with_prelude(module, prelude, frozenset(names.borrowed))
+    return with_prelude(module, lender, frozenset(names.borrowed))
 
 
 def _constructors(module: syntax.Module) -> set[str]:

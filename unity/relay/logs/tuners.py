@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from .logs import Record, read_log, summary
+from .records import Record, read_log, summary
 
 log = getLogger("unity")
 INSTEAD = (
