@@ -26,6 +26,7 @@ from .graph import (
     FuseReaders,
     FuseTir,
     InlineFunctions,
+    IntegerProducts,
     LegalizeOps,
     LiftTemporaries,
     LowerCalls,
@@ -72,8 +73,10 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
         FoldConstants(),  # shapes and weights become known, which the rules look for
+        IntegerProducts(),  # while quantized weights are integers
         RealProducts(),  # whose operands and weights are dequantized next
         FoldQuantization(),  # before the rules, which see reals then
+        FoldConstants(),  # of what was dequantized
         EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
@@ -185,9 +188,9 @@ def standard_pipeline(backend: Backend, precision: Precision = "f32") -> Pipelin
     if precision == "f32":
         return found
     # After all that looks for plain float32 ops and weights.
-    # Winograd's transforms would lose too much of a narrow float.
+    # Winograd's transforms would lose too much of a narrow float; integers lie in other blocks.
     narrow = NARROW[precision]
-    found = found.without(ConvertWinograd, PackWeights, MergeConvolutions)
+    found = found.without(IntegerProducts, ConvertWinograd, PackWeights, MergeConvolutions)
     found = found.replace(FoldQuantization, FoldQuantization(narrow=False))
     found = found.replace(Resolve, Resolve(policy_of(backend.resolve), forms=False))
     return found.replace(ConvertLayout, ConvertLayout(narrow)).insert_before(

@@ -266,12 +266,9 @@ class Instructions:
         one = em.effect(f"load i32, ptr {self.address(a)}, align {size}")
         left = em.splat(one, words)
         right = em.effect(f"load {words.text}, ptr {self.address(b)}, align {size}")
-        if a.buffer.dtype.name == "bfloat16":
-            pairs = f"<{2 * lanes} x bfloat>"
-            left, right = (em.pure(f"bitcast {words.text} {v} to {pairs}") for v in (left, right))
-            operand = pairs
-        else:
-            operand = words.text
+        number = "bfloat" if a.buffer.dtype.is_float else "i8"
+        operand = f"<{group * lanes} x {number}>"
+        left, right = (em.pure(f"bitcast {words.text} {v} to {operand}") for v in (left, right))
         total = em.effect(
             f"call {wide.text} @{unit.intrinsic}.{32 * lanes}"
             f"({wide.text} {total}, {operand} {left}, {operand} {right})"

@@ -37,7 +37,7 @@ def test_narrow_registers_need_a_feature_of_their_own() -> None:
     operands = (BFLOAT16, BFLOAT16, FLOAT32)
     assert has_dot(target, "lanes", *operands)
     assert not has_dot(without, "lanes", *operands)
-    assert interleave_for(BFLOAT16, target) is None, "a block of channels fills 512 bits"
+    assert interleave_for(*operands, target) is None, "a block of channels fills 512 bits"
 
 
 @pytest.mark.parametrize("target", LEVELS.values(), ids=LEVELS)

@@ -22,6 +22,7 @@ from .memory.mark_in_place import MarkInPlace
 from .memory.plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .merge.merge_convolutions import MergeConvolutions
 from .merge.merge_parallel import MergeParallel
+from .quantized.integer_products import IntegerProducts
 from .rewrite.rewrite import Rewrite
 from .rewrite.rewrite_rule import RewriteRule
 from .simplify.convert_transposed import ConvertTransposed
@@ -50,6 +51,7 @@ __all__ = [
     "FuseReaders",
     "FuseTir",
     "InlineFunctions",
+    "IntegerProducts",
     "Legalization",
     "LegalizeOps",
     "LegalizeRule",

@@ -15,6 +15,9 @@ from ..blocks.access import all_axes, known_of, mentions, place, step
 from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 
+MOST_LANES = 4 * SIDE
+"""Outputs of a block, at most."""
+
 
 @dataclass(frozen=True, slots=True)
 class Roles:
@@ -71,7 +74,7 @@ def roles_of(nest: Nest, reduction: Reduction) -> Roles | None:
     known = known_of(all_axes(nest))
     *others, lane = nest.axes
     width = number(lane.extent)
-    if width not in (SIDE, 2 * SIDE):
+    if not width or width % SIDE or width > MOST_LANES:
         return None
     if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
         return None
@@ -80,7 +83,7 @@ def roles_of(nest: Nest, reduction: Reduction) -> Roles | None:
         at, there = place(image, known), place(weight, known)
         *_, group = reduction.axes
         depth = next((a for a in reduction.axes if step(there, a.var) == width * size), None)
-        if depth is None or number(group.extent) != size or (number(depth.extent) or 1) % SIDE:
+        if depth is None or number(group.extent) != size:
             continue
         moves = [(step(at, v.var), step(there, v.var)) for v in (group, depth, lane)]
         if moves != [(1, 1), (size, width * size), (0, size)]:

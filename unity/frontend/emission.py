@@ -18,6 +18,7 @@ from unity.ir.types import Shape, ShapeType, TensorType
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op
 from unity.op.infer import infer_type
+from unity.op.quantize import is_of_weights
 from unity.op.registry import RefArg
 from unity.op.table import OPS
 
@@ -162,6 +163,8 @@ def fold(call: Call) -> Constant | None:
         if known is None:
             return None
         args.append(known)
+    if is_of_weights(call):
+        return None
     row = OPS[getattr(call.callee, "name", "")]
     result = infer_type(call, {})
     if row.reference is None or not isinstance(result, TensorType):

@@ -15,7 +15,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, narrowed, real, working_dtype
 from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
-from .argument import common_dtype, ranked, require_equal, type_text
+from .argument import factor_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, INT, TEXT
 from .deal import deal
 from .reduce import known
@@ -89,7 +89,7 @@ def _infer(rank: int) -> TypeRule:
         require_layouts(call, *_LAYOUTS[rank])
         check_algorithm(call, CONVOLUTIONS)
         x, w = ranked(call, 0, rank + 2), ranked(call, 1, rank + 2)
-        result = out_dtype(call.attrs, common_dtype(call, (x, w)))
+        result = out_dtype(call.attrs, factor_dtype(call, (x, w)))
         if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
             return TensorType(rank + 2, result)
         groups = groups_of(call, x.shape[1], w.shape[0])

@@ -15,7 +15,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, narrowed, real, working_dtype
 from .algorithm import ALGORITHM, CONVOLUTIONS, check_algorithm
-from .argument import common_dtype, ranked, require_equal, type_text
+from .argument import factor_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, FLAG
 from .conv import out_dtype
 from .reduce import known
@@ -45,7 +45,7 @@ _PARAMS = (
 def _infer(call: OpCall) -> Type:
     check_algorithm(call, CONVOLUTIONS)
     x, w = ranked(call, 0, 5), ranked(call, 1, 6)
-    result = out_dtype(call.attrs, common_dtype(call, (x, w)))
+    result = out_dtype(call.attrs, factor_dtype(call, (x, w)))
     depthwise = call.flag("depthwise")
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, result)

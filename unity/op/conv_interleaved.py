@@ -16,7 +16,7 @@ from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, narrowed, real, working_dtype
-from .argument import common_dtype, ranked, type_text
+from .argument import factor_dtype, ranked, type_text
 from .attribute import DTYPE, INT
 from .conv import out_dtype
 from .reduce import known
@@ -81,7 +81,7 @@ def _windows(attrs: Attrs, w: Sequence[Dim]) -> tuple[Window, Window]:
 
 def _infer(call: OpCall) -> Type:
     x, w = ranked(call, 0, 5), ranked(call, 1, 7)
-    out = out_dtype(call.attrs, common_dtype(call, (x, w)))
+    out = out_dtype(call.attrs, factor_dtype(call, (x, w)))
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, out)
     if not all(isinstance(e, int) for e in (*x.shape[1:], *w.shape)):

@@ -15,7 +15,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import working_dtype
 from .algorithm import ALGORITHM, PRODUCTS, check_algorithm
-from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
+from .argument import broadcast_shapes, factor_dtype, require_equal, tensor, type_text
 from .attribute import DTYPE
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
@@ -27,7 +27,7 @@ _PARAMS = (Param("x1"), Param("x2"), attr("out_dtype", DTYPE, None), ALGORITHM)
 def _infer(call: OpCall) -> Type:
     check_algorithm(call, PRODUCTS)
     a, b = tensor(call, 0), tensor(call, 1)
-    operand_dtype = common_dtype(call, (a, b))
+    operand_dtype = factor_dtype(call, (a, b))
     given = call.attrs["out_dtype"]
     out_dtype = dtype(given) if isinstance(given, str | DType) else operand_dtype
     if a.ndim == 0 or b.ndim == 0:

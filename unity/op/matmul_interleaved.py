@@ -15,7 +15,7 @@ from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
 from .accumulate import narrowed, working_dtype
-from .argument import common_dtype, tensor, type_text
+from .argument import factor_dtype, tensor, type_text
 from .attribute import DTYPE, INT
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
@@ -55,7 +55,7 @@ def result_dtype(attrs: Attrs, operands: DType) -> DType:
 def _infer(call: OpCall) -> Type:
     x, weight = tensor(call, 0), tensor(call, 1)
     columns = call.integer("columns")
-    operands = common_dtype(call, (x, weight))
+    operands = factor_dtype(call, (x, weight))
     assert operands is not None
     out = result_dtype(call.attrs, operands)
     if not isinstance(weight.shape, tuple) or len(weight.shape) != 4:

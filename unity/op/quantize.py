@@ -9,6 +9,7 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, INT8, INT32, Array, DType
+from unity.ir.graph import Call, Constant, Op
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
@@ -71,6 +72,18 @@ def _infer_dequantize(call: OpCall) -> Type:
         raise call.error(f"'out_dtype' must be a float dtype, got {out}")
     _parameters(call, x)
     return TensorType(x.shape, out)
+
+
+def is_of_weights(call: Call) -> bool:
+    """Whether a call dequantizes a constant matrix or more.
+
+    Such are not folded where constants are: as integers they are small, and may be multiplied.
+    """
+    match call:
+        case Call(Op("dequantize"), (Constant(data), *_)):
+            return data.ndim > 1
+        case _:
+            return False
 
 
 def limits(of: DType) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import numpy as np
 from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
-from unity.ir.dtype import FLOAT32, Array, DType
+from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array, DType
 from unity.ir.graph import (
     Call,
     Constant,
@@ -27,6 +27,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.op.call import call_op
+from unity.op.registry import dtype_attr
 from unity.op.table import OPS
 from unity.op.window import paddings, per_axis
 
@@ -95,18 +96,22 @@ class ConvertLayout(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each function by itself, where registers hold 4 lanes or more."""
-        interleave = None if self.narrow is None else interleave_for(self.narrow, ctx.target)
+        narrow = self.narrow
+        interleave = None
+        if narrow is not None:
+            interleave = interleave_for(narrow, narrow, FLOAT32, ctx.target)
         lanes = ctx.target.vector_bits // FLOAT32.bits
         if interleave is not None:
             lanes = interleave.block
         if lanes < 4:
             return module
+        of_bytes = interleave_for(UINT8, INT8, INT32, ctx.target) if interleave is None else None
 
         def converted(f: Function) -> Function:
             alone = plain_products(f)
             if interleave is not None:
                 alone = frozenset()  # tiles pay for the transposes
-            return _Converter(module, lanes, alone, interleave).function(f)
+            return _Converter(module, lanes, alone, interleave, of_bytes).function(f)
 
         return map_functions(module, converted)
 
@@ -144,11 +149,13 @@ class _Converter(BodyRewriter):
         lanes: int,
         alone: frozenset[Var],
         interleave: Interleave | None,
+        of_bytes: Interleave | None,
     ) -> None:
         super().__init__(module)
         self.lanes = lanes
         self.alone = alone
         self.interleave = interleave
+        self.of_bytes = of_bytes
         self.blocked: dict[Expr, Var] = {}
         self.packed: dict[tuple[Constant, bool, int], Constant] = {}
         self._outer: list[dict[Expr, Var]] = []
@@ -180,14 +187,16 @@ class _Converter(BodyRewriter):
         if out is None or not isinstance(value, Call) or not isinstance(value.callee, Op):
             return value
         name = value.callee.name
-        if var in self.alone:
+        if var in self.alone and not _is_of_bytes(value):
             return value
         if name == "nn.conv2d":
             new = self.convolution(value, out)
-        elif name in POINTWISE:
+        elif name in POINTWISE or (name == "astype" and image_of(value.args[0]) is not None):
             new = self.pointwise(value, out)
         elif name in _POOLS:
             new = self.pool(value, _POOLS[name])
+        elif name == "nn.pad":
+            new = self.pad(value)
         elif name == "mean":
             new = self.mean(value)
         elif name == "concat":
@@ -211,6 +220,8 @@ class _Converter(BodyRewriter):
     def convolution(self, call: Call, out: Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
+        if _is_of_bytes(call):
+            return self.of_integers(call, out, image)
         if self.interleave is not None and (image is None or image.pixels is None):
             return None
         waste = _WASTE if self.interleave is None else _WASTE_TILES
@@ -235,6 +246,18 @@ class _Converter(BodyRewriter):
         attrs |= {"algorithm": call.attrs.get("algorithm")}
         weights = self.weights(weight, depthwise, lanes)
         return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
+
+    def of_integers(self, call: Call, out: Image, image: Image | None) -> Call | None:
+        """A convolution of bytes, whose weights lie as dot products want them."""
+        by = self.of_bytes
+        if by is None or image is None or image.pixels is None:
+            return None
+        if not is_blockable(call, image, out, self.lanes):
+            return None
+        seen: Expr | None = self.blocked.get(call.args[0])
+        if seen is None and image.channels % self.lanes == 0:
+            seen = self.in_blocks(call.args[0], image)
+        return self.interleaved(call, seen, image, by)
 
     def interleaved(
         self, call: Call, seen: Expr | None, image: Image, interleave: Interleave
@@ -330,6 +353,13 @@ class _Converter(BodyRewriter):
         if sorted(int(a) % 4 for a in axes if isinstance(a, int)) != [2, 3]:
             return None
         return Call(call.callee, (x,), call.attrs.with_(axis=(2, 3)), call.span)
+
+    def pad(self, call: Call) -> Call | None:
+        """Lines and pixels around an image."""
+        x, widths = self.blocked.get(call.args[0]), call.attrs["pad_width"]
+        if x is None or not isinstance(widths, tuple) or any(w != 0 for w in widths[:4]):
+            return None
+        return Call(call.callee, (x,), call.attrs.with_(pad_width=(*widths, 0, 0)), call.span)
 
     def repeat(self, call: Call) -> Call | None:
         """Pixels repeated: images made larger by the nearest pixel."""
@@ -431,7 +461,9 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
         return False
     if out.pixels is not None and out.pixels < min(lanes, 16):
         return False
-    if call.attrs["out_dtype"] is not None or call.attrs["data_layout"] != "NCHW":
+    if call.attrs["data_layout"] != "NCHW":
+        return False
+    if call.attrs["out_dtype"] is not None and not _is_of_bytes(call):
         return False
     groups, taken = call.attrs["groups"], weight.data.shape[1]
     depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
@@ -466,10 +498,21 @@ def plain_products(f: Function) -> frozenset[Var]:
     return untold | {v for v, said in told.items() if said == "gemm"}
 
 
+def _is_of_bytes(call: Call) -> bool:
+    """Whether a convolution multiplies bytes, its sums in int32."""
+    if call.callee != Op("nn.conv2d") or call.attrs["out_dtype"] is None:
+        return False
+    match [atom_type(a) for a in call.args]:
+        case [TensorType(_, left), TensorType(_, right)]:
+            return (left, right) == (UINT8, INT8) and dtype_attr(call.attrs, "out_dtype") == INT32
+        case _:
+            return False
+
+
 def image_of(e: Expr) -> Image | None:
-    """What is known of a float32 tensor of four axes, if enough is."""
+    """What is known of a tensor of four axes, if enough is: of float32, or integers of its own."""
     match atom_type(e) if isinstance(e, Var | Constant) else None:
-        case TensorType((n, int(c), h, w), dtype) if dtype == FLOAT32:
+        case TensorType((n, int(c), h, w), dtype) if dtype in (FLOAT32, UINT8, INT32):
             return Image(n, c, h, w)
         case _:
             return None

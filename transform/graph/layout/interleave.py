@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.dtype import FLOAT32, Array, DType
+from unity.ir.dtype import Array, DType
 from unity.machine.dot_units import TILE_ROW_BYTES, group_of, has_dot
 from unity.machine.target import Target
 from unity.op.conv_interleaved import interleaved, interleaved_lines
@@ -19,10 +19,12 @@ class Interleave:
     Attributes:
         block: Channels of a block, of inputs and of outputs.
         group: Of these, how many lie in 4 bytes.
+        step: What the taps of a line that lie together are filled up to.
     """
 
     block: int
     group: int
+    step: int
 
     def weights(self, weight: Array, lines: bool) -> Array:
         """Weights ``(o, c, kh, kw)`` as `nn.conv2d_interleaved` takes them.
@@ -37,16 +39,20 @@ class Interleave:
         data = data.reshape(-1, block, data.shape[1] // taken, taken, kh, kw)
         plain = data.transpose(0, 2, 4, 5, 3, 1)
         if lines:
-            return interleaved_lines(plain, self.group, block)
+            return interleaved_lines(plain, self.group, self.step)
         return interleaved(plain, self.group)
 
 
-def interleave_for(narrow: DType, target: Target) -> Interleave | None:
-    """The sizes for a type; None where the target has no dot products of it."""
-    operands = (narrow, narrow, FLOAT32)
-    tiles = has_dot(target, "tile", *operands)
-    lanes = has_dot(target, "lanes", *operands) and target.vector_bits == 8 * TILE_ROW_BYTES
-    if not (tiles or lanes):
-        return None
-    # A row of a tile and a register of that width: what channels of a block fill.
-    return Interleave(TILE_ROW_BYTES // narrow.bytes, group_of(narrow))
+def interleave_for(left: DType, right: DType, out: DType, target: Target) -> Interleave | None:
+    """The sizes for types of operands and sums; None where the target has no dot products of them.
+
+    Blocks of floats fill a row of a tile and a register of that width; those of bytes have as many
+    channels as a register has sums, as blocks of float32 have.
+    """
+    tiles = has_dot(target, "tile", left, right, out)
+    lanes = has_dot(target, "lanes", left, right, out) and target.vector_bits == 8 * TILE_ROW_BYTES
+    group = group_of(left)
+    if left.is_float and (tiles or lanes):
+        block = TILE_ROW_BYTES // left.bytes
+        return Interleave(block, group, block)
+    return Interleave(target.vector_bits // out.bits, group, group) if lanes else None

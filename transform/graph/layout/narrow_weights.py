@@ -25,11 +25,19 @@ def centred(x: Array, zero: Array, axis: int) -> Array | None:
     """Integers without their zero points in 8 bits; None for others."""
     if dtype(x.dtype).bits > INT8.bits:
         return None
-    wide = x.astype(np.int16)
-    if np.any(zero):
-        point = zero.astype(np.int16)
-        wide = wide - (point.reshape(-1, *(1,) * (1 - axis % 2)) if point.ndim else point)
-    fits = x.dtype == np.int8 and not np.any(zero)
-    if not fits and wide.size and not -128 <= int(wide.min()) <= int(wide.max()) <= 127:
+    if not np.any(zero):
+        return in_8_bits(x)
+    point = zero.astype(np.int16)
+    behind = x.ndim - 1 - axis % max(1, x.ndim)
+    return in_8_bits(
+        x.astype(np.int16) - (point.reshape(-1, *(1,) * behind) if point.ndim else point)
+    )
+
+
+def in_8_bits(x: Array) -> Array | None:
+    """Integers in int8, where it holds them all."""
+    if x.dtype == np.int8:
+        return x
+    if x.size and not -128 <= int(x.min()) <= int(x.max()) <= 127:
         return None
-    return wide.astype(np.int8)
+    return x.astype(np.int8)

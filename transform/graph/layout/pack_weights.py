@@ -6,12 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, DType, dtype
+from unity.ir.dtype import (
+    BFLOAT16,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    UINT8,
+    DType,
+    dtype,
+)
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.machine.dot_units import SIDE, group_of, has_dot
+from unity.machine.dot_units import SIDE, DotForm, group_of, has_dot
 from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
@@ -95,6 +105,8 @@ class _Packer(BodyRewriter):
             case _:
                 return value
         given = value.attrs["out_dtype"]
+        if of == INT8 and isinstance(kind, TensorType) and kind.dtype == UINT8:
+            return self.bytes(value, weight) or value
         if value.attrs.get("algorithm") == "unpacked":
             return value
         if of not in PACKED or given not in (None, of, FLOAT32):
@@ -118,6 +130,20 @@ class _Packer(BodyRewriter):
         width = panel_width(columns, lanes, self.target, chunks)
         attrs = attrs.with_(chunks=chunks)
         return Call(Op("matmul_packed"), (x, self.panels(weight, width, chunks)), attrs, value.span)
+
+    def bytes(self, call: Call, weight: Constant) -> Call | None:
+        """A product of bytes with sums in int32, where the target adds up dot products of them."""
+        form = bytes_form(self.target)
+        if form is None or weight.data.ndim != 2 or call.attrs["out_dtype"] != INT32:
+            return None
+        depth, columns = weight.data.shape
+        lanes = self.target.vector_bits // INT32.bits
+        if not worth_packing(depth, columns, lanes):
+            return None
+        vectors = 2 if form == "tile" else 4
+        groups = self.groups(weight, lanes * min(vectors, -(-columns // lanes)), form == "tile")
+        attrs = Attrs(columns=columns, out_dtype=INT32)
+        return Call(Op("matmul_interleaved"), (call.args[0], groups), attrs, call.span)
 
     def narrow(self, call: Call, made: Call) -> Call | None:
         """A product by integers, its columns scaled behind it; None for other weights."""
@@ -147,13 +173,13 @@ class _Packer(BodyRewriter):
             self.packed[key] = derived(weight, panels(data, width, chunks), "packed")
         return self.packed[key]
 
-    def groups(self, weight: Constant, width: int) -> Constant:
-        """The panels of a constant with the depth in groups, filled up to a tile's."""
+    def groups(self, weight: Constant, width: int, tiles: bool = True) -> Constant:
+        """The panels of a constant with the depth in groups, filled up to a tile's or not."""
         key = (id(weight.data), width, 0)
         if key not in self.packed:
             data = weight.data.reshape(weight.data.shape[-2:])
             group = group_of(dtype(data.dtype))
-            groups = interleaved(data, width, group, SIDE)
+            groups = interleaved(data, width, group, SIDE if tiles else 1)
             self.packed[key] = derived(weight, groups, "interleaved")
         return self.packed[key]
 
@@ -167,6 +193,12 @@ def has_dots(target: Target, of: DType) -> bool:
     """Whether a target multiplies numbers of a narrow float in groups, with float32 sums."""
     operands = (of, of, FLOAT32)
     return has_dot(target, "tile", *operands) or has_dot(target, "lanes", *operands)
+
+
+def bytes_form(target: Target) -> DotForm | None:
+    """How a target adds up dot products of bytes, if it does."""
+    forms: tuple[DotForm, ...] = ("tile", "lanes")
+    return next((f for f in forms if has_dot(target, f, UINT8, INT8, INT32)), None)
 
 
 def panel_width(columns: int, lanes: int, target: Target, chunks: int = 1) -> int:

@@ -75,6 +75,8 @@ def _convolution(
     out, image = image_of(var), image_of(call.args[0])
     if lanes < 4 or out is None or image is None or call.attrs["groups"] != 1:
         return []
+    if dtype(weight.data.dtype) != FLOAT32:
+        return []
     if not is_blockable(call, image, out, lanes):
         return []
     direct = Form("direct")

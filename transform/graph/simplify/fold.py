@@ -14,6 +14,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, Type
+from unity.op.quantize import is_of_weights
 from unity.op.registry import OpDef, RefArg
 from unity.op.table import OPS
 
@@ -27,7 +28,7 @@ class FoldConstants(Pass):
     """Computes calls of pure ops on constants by their references, and the values of shapes.
 
     ``shape_of`` becomes a shape value, symbolic or not; a branch on a constant becomes the branch
-    taken.
+    taken. Weights are not dequantized here, but by `FoldQuantization`.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -81,6 +82,8 @@ class _Folder(BodyRewriter):
             case Call(Op("shape_to_tensor"), (ShapeValue(dims),)) if not _static(value.args[0]):
                 values = Attrs({"values": dims, "dtype": INT64})
                 return Call(Op("dims"), (), values, value.span)
+            case Call() if is_of_weights(value):
+                return value  # whether they stay integers is for other passes to say
             case Call(Op(name)):
                 return self.fold(OPS[name], value, var.type) or value
             case _:

@@ -126,6 +126,8 @@ def _match(nest: Nest, target: Target) -> Grouped | None:
     roles = None if reduction is None else roles_of(shaped.nest, reduction)
     if reduction is None or roles is None:
         return None
+    if length_of(roles.lane) > 2 * SIDE or length_of(roles.depth) % SIDE:
+        return None
     unit = dot_unit("tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     if unit is None or not unit.on(target):
         return None

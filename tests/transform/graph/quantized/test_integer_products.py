@@ -1,0 +1,197 @@
+"""IntegerProducts: quantized products and convolutions in integers, to the quantum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx
+import pytest
+
+import unity
+from tests.codegen.llvm.levels import LEVELS
+from tests.frontend.onnx.programs import model
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.ir.module import IRModule
+from unity.script import parse, print_module
+from unity.transform import Context
+from unity.transform.graph import EliminateDeadCode, FoldConstants, IntegerProducts, Normalize
+
+BYTES = Context(target=LEVELS["avx512 with dots"])
+RNG = np.random.default_rng(3)
+MATRIX = RNG.integers(-128, 128, (40, 24), dtype=np.int8)
+TAPS = RNG.integers(-128, 128, (16, 5, 3, 3), dtype=np.int8)
+COLUMNS = np.linspace(0.01, 0.02, 24, dtype=np.float32)
+OUTPUTS = np.linspace(0.001, 0.002, 16, dtype=np.float32)
+
+
+def integers(module: IRModule, context: Context = BYTES) -> IRModule:
+    for step in (Normalize(), FoldConstants(), IntegerProducts(), EliminateDeadCode()):
+        module = step(module, context)
+    return module
+
+
+PRODUCT = """
+@script.function
+def main(x: f32[Tensor, 3, 40]) -> f32[Tensor, 3, 24]:
+    q = R.quantize(x, 0.05, R.const({zero}, "{of}"), out_dtype="{of}")
+    a = R.dequantize(q, 0.05, R.const({zero}, "{of}"))
+    w = R.dequantize(R.const("w"), {scale}, R.const(0, "int8"), axis=1)
+    return R.nn.relu(R.matmul(a, w))
+"""
+
+
+@pytest.mark.parametrize("scale", ["0.02", 'R.const("columns")'], ids=["tensor", "columns"])
+@pytest.mark.parametrize(("of", "zero"), [("uint8", 0), ("uint8", 131), ("int8", -7)])
+def test_products_are_those_of_the_reals(of: str, zero: int, scale: str) -> None:
+    text = PRODUCT.format(of=of, zero=zero, scale=scale)
+    module = parse(text, {"w": MATRIX, "columns": COLUMNS})
+    after = integers(module)
+    assert 'out_dtype="int32"' in print_module(after)
+    assert "i8[Tensor" not in print_module(after).replace("u8[Tensor", ""), "int8 became uint8"
+    x = RNG.standard_normal((3, 40)).astype(np.float32) * 3
+    want = np.asarray(interpret(module, "main", [x]))
+    largest = float(np.abs(want).max())
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=0, atol=1e-5 * largest)
+
+
+IMAGE = """
+@script.function
+def main(x: f32[Tensor, 1, 5, 9, 9]) -> f32[Tensor, 1, 16, {size}, {size}]:
+    q = R.quantize(x, 0.05, R.const({zero}, "uint8"), out_dtype="uint8")
+    a = R.dequantize(q, 0.05, R.const({zero}, "uint8"))
+    w = R.dequantize(R.const("w"), R.const("outputs"), R.const(0, "int8"), axis=0)
+    y = R.add(R.nn.conv2d(a, w, padding={padding}, strides={strides}), R.const("bias"))
+    r = R.quantize(R.nn.relu(y), 0.04, R.const(0, "uint8"), out_dtype="uint8")
+    b = R.dequantize(r, 0.04, R.const(0, "uint8"))
+    v = R.dequantize(R.const("v"), R.const("outputs"), R.const(0, "int8"), axis=0)
+    z = R.add(R.nn.conv2d(b, v), b)
+    s = R.quantize(z, 0.06, R.const(90, "uint8"), out_dtype="uint8")
+    return R.dequantize(s, 0.06, R.const(90, "uint8"))
+"""
+
+
+@pytest.mark.parametrize("zero", [0, 117])
+@pytest.mark.parametrize(("padding", "strides", "size"), [(1, 1, 9), (0, 1, 7), (1, 2, 5)])
+def test_convolutions_differ_by_a_quantum_at_most(
+    zero: int, padding: int, strides: int, size: int
+) -> None:
+    text = IMAGE.format(zero=zero, padding=padding, strides=strides, size=size)
+    bias = RNG.standard_normal((1, 16, 1, 1)).astype(np.float32)
+    square = RNG.integers(-128, 128, (16, 16, 1, 1), dtype=np.int8)
+    constants: dict[str, Array] = {"w": TAPS, "v": square, "outputs": OUTPUTS, "bias": bias}
+    module = parse(text, constants)
+    after = integers(module)
+    assert print_module(after).count('out_dtype="int32"') == 2
+    x = RNG.standard_normal((1, 5, 9, 9)).astype(np.float32) * 3
+    want = np.asarray(interpret(module, "main", [x]))
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        steps = np.abs(np.asarray(got) - want) / 0.06
+        assert steps.max() <= 1.001
+        assert (steps > 0.5).mean() < 0.02, "halves are rare"
+
+
+MOVED = """
+@script.function
+def main(x: f32[Tensor, 1, 16, 8, 8]) -> f32[Tensor, 1, 16, 4, 4]:
+    q = R.quantize(x, 0.05, R.const(9, "uint8"), out_dtype="uint8")
+    a = R.nn.max_pool2d(R.dequantize(q, 0.05, R.const(9, "uint8")), pool_size=2, strides=2)
+    p = R.quantize(a, {again}, R.const(9, "uint8"), out_dtype="uint8")
+    b = R.dequantize(p, {again}, R.const(9, "uint8"))
+    w = R.dequantize(R.const("w"), 0.01, R.const(0, "int8"))
+    return R.nn.conv2d(b, w)
+"""
+
+
+@pytest.mark.parametrize(("again", "calls"), [("0.05", 0), ("0.051", 1)])
+def test_what_moves_between_equal_scales_moves_as_integers(again: str, calls: int) -> None:
+    square = RNG.integers(-128, 128, (16, 16, 1, 1), dtype=np.int8)
+    module = parse(MOVED.format(again=again), {"w": square})
+    after = integers(module)
+    assert print_module(after).count("R.round") == 1 + calls
+    x = RNG.standard_normal((1, 16, 8, 8)).astype(np.float32)
+    want, got = (
+        np.asarray(interpret(module, "main", [x])),
+        np.asarray(interpret(after, "main", [x])),
+    )
+    np.testing.assert_allclose(got, want, rtol=0, atol=0.05 * 1.3 + 1e-4)
+
+
+def test_without_dot_products_of_bytes_nothing_changes() -> None:
+    module = parse(PRODUCT.format(of="uint8", zero=3, scale="0.02"), {"w": MATRIX})
+    assert IntegerProducts()(module, Context(target=LEVELS["avx512"])) is module
+
+
+def test_weights_that_8_bits_do_not_hold_stay_as_they_are() -> None:
+    text = PRODUCT.format(of="uint8", zero=3, scale="0.02").replace('R.const(0, "int8")', "5")
+    module = parse(text.replace("5, axis", 'R.const(5, "int8"), axis'), {"w": MATRIX})
+    assert "int32" not in print_module(integers(module))
+
+
+EXACT = {
+    "MatMulInteger": "g (T[n, 40] x) => (int32[n, 24] y) { y = MatMulInteger(x, w, z, v) }",
+    "ConvInteger": "g (T[1, 5, 9, 9] x) => (int32[1, 16, 9, 9] y)"
+    " { y = ConvInteger<pads=[1, 1, 1, 1]>(x, w, z, v) }",
+}
+
+
+@pytest.mark.parametrize("of", ["uint8", "int8"])
+@pytest.mark.parametrize("op", EXACT)
+def test_integer_operators_are_exact(op: str, of: str) -> None:
+    weight = MATRIX if op == "MatMulInteger" else TAPS
+    zeros = {"w": weight, "z": np.array(5, of), "v": np.array(0, np.int8)}
+    if of == "int8" and op == "ConvInteger":
+        pytest.skip("onnxruntime has no ConvInteger of int8")
+    proto = model(EXACT[op].replace("T[", f"{of}["), 18, zeros)
+    assert 'out_dtype="int32"' in print_module(integers(unity.load(proto)))
+    shape = (7, 40) if op == "MatMulInteger" else (1, 5, 9, 9)
+    limits = np.iinfo(of)
+    x = RNG.integers(limits.min, limits.max + 1, shape).astype(of)
+    got = np.asarray(unity.compile(proto, cache=None)(x))
+    np.testing.assert_array_equal(got, expected(proto, {"x": x}))
+
+
+def expected(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
+    """onnxruntime's, node by node: fused, it saturates where there are no dot products."""
+    ort = pytest.importorskip("onnxruntime")
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    data = proto.SerializeToString()
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    (found,) = session.run(None, feeds)
+    return np.asarray(found)
+
+
+QLINEAR = """g (uint8[1, 5, 9, 9] x) => (uint8[1, 16, 9, 9] y) {
+ y = QLinearConv<pads=[1, 1, 1, 1]>(x, sx, zx, w, sw, zw, sy, zy, b) }"""
+
+
+def test_qlinear_convolution_as_onnxruntime() -> None:
+    constants: dict[str, Array] = {
+        "sx": np.array(0.05, np.float32),
+        "zx": np.array(117, np.uint8),
+        "w": TAPS,
+        "sw": OUTPUTS,
+        "zw": np.zeros(16, np.int8),
+        "sy": np.array(0.04, np.float32),
+        "zy": np.array(101, np.uint8),
+        "b": RNG.integers(-9000, 9000, 16, dtype=np.int32),
+    }
+    proto = model(QLINEAR, 18, constants)
+    assert 'out_dtype="int32"' in print_module(integers(unity.load(proto)))
+    x = RNG.integers(0, 256, (1, 5, 9, 9)).astype(np.uint8)
+    got = np.asarray(unity.compile(proto, cache=None)(x)).astype(np.int32)
+    assert np.abs(got - expected(proto, {"x": x}).astype(np.int32)).max() <= 1
+
+
+@pytest.mark.parametrize("bits", [256, 512])
+def test_narrow_registers_have_products_of_matrices_alone(bits: int) -> None:
+    context = replace(BYTES, target=replace(BYTES.target, vector_bits=bits))
+    text = IMAGE.format(zero=0, padding=0, strides=1, size=7)
+    bias = np.zeros((1, 16, 1, 1), np.float32)
+    square = np.ones((16, 16, 1, 1), np.int8)
+    constants: dict[str, Array] = {"w": TAPS, "v": square, "outputs": OUTPUTS, "bias": bias}
+    text = print_module(integers(parse(text, constants), context))
+    assert text.count('out_dtype="int32"') == (2 if bits == 512 else 0)

@@ -1,0 +1,1 @@
+"""Passes over quantized programs: which products stay in integers, and what is around them."""

@@ -1,0 +1,257 @@
+"""IntegerProducts: products and convolutions of quantized tensors, in integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
+from unity.ir.lattice import atom_type
+from unity.ir.module import IRModule
+from unity.ir.types import TensorType, Type
+from unity.machine.target import Target
+from unity.op.call import call_op
+from unity.op.registry import dtype_attr
+from unity.op.window import paddings
+
+from ...passes import Context, Pass, map_functions
+from ..derived import derived
+from ..layout.interleave import interleave_for
+from ..layout.pack_weights import bytes_form, worth_packing
+from ..rewriter import BodyRewriter
+from .factors import Activations, Weights, activations, weights
+from .requantize import Requantizer
+from .unsigned import OFFSET, unsigned
+
+MOVES = frozenset(
+    {"reshape", "permute_dims", "nn.max_pool2d", "strided_slice", "squeeze", "expand_dims", "take"}
+)
+"""What picks or moves elements: the same of integers as of the reals they stand for."""
+_LEAST_PIXELS = 16
+"""Pixels of a result from which on convolutions are laid out in blocks."""
+_WASTE = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerProducts(Pass):
+    """Where the target adds up dot products of bytes, products of quantized tensors are such.
+
+    uint8 (int8 by an offset) is multiplied by constant weights in int8 and summed in int32.
+    The activations' zero point times the sum of an output's weights is known and added to the sums;
+    scales are multiplied in float32 behind them. What such products read is stored in 8 bits
+    (`requantize.py`), and what only moves between two quantized tensors moves as integers.
+
+    >>> from unity.script import parse, print_module
+    >>> weight = np.tile(np.arange(-8, 8, dtype=np.int8), (4, 1))
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: u8[Tensor, 2, 4]) -> f32[Tensor, 2, 16]:
+    ...     a = R.dequantize(x, 0.5, R.const(3, "uint8"))
+    ...     w = R.dequantize(R.const("weight"), 0.25, R.const(0, "int8"))
+    ...     return R.matmul(a, w)
+    ... ''', {"weight": weight})
+    >>> features = ("avx512f", "avx512vl", "avx512vnni")
+    >>> target = Target("cpu", "x86_64-unknown-linux-gnu", "icelake-server", features, 512, 32)
+    >>> after = IntegerProducts()(before, Context(target=target))
+    >>> for line in print_module(after).splitlines()[-5:]:
+    ...     print(line.partition(", R.const([")[0])
+        sums = R.matmul(x, R.const("weight_integers"), out_dtype="int32")
+        sums_1 = R.add(sums
+        reals_1 = R.astype(sums_1, dtype="float32")
+        matmul = R.multiply(reals_1, 0.125)
+        return matmul
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself."""
+        if bytes_form(ctx.target) is None:
+            return module
+        return map_functions(module, lambda f: _rewritten(module, f, ctx.target))
+
+
+def _rewritten(module: IRModule, f: Function, target: Target) -> Function:
+    products = _Products(module, target)
+    new = products.function(unsigned(module, f))
+    if not products.read:
+        return f
+    return Requantizer(module, frozenset(products.sources()), new).function(new)
+
+
+class _Products(BodyRewriter):
+    """Carries which integers products read."""
+
+    def __init__(self, module: IRModule, target: Target) -> None:
+        super().__init__(module)
+        self.target = target
+        self.read: set[Var] = set()
+        self.signless: dict[Var, Var] = {}
+
+    def enter(self) -> None:
+        self.signless = {}
+
+    def leave(self) -> None:
+        self.signless = {}
+
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        """A product, or what is quantized, where it can be had in integers."""
+        match value:
+            case Call(Op("matmul"), (x, w)):
+                return self.matmul(value, x, w) or value
+            case Call(Op("nn.conv2d"), (x, w)):
+                return self.convolution(value, var.type, x, w) or value
+            case Call(Op("quantize"), (Var() as x, Constant(), Constant())):
+                return self.moved(value, x) or value
+            case _:
+                return value
+
+    def sources(self) -> set[Var]:
+        """What products read, and what that was moved from."""
+        found: set[Var] = set()
+        todo = list(self.read)
+        while todo:
+            var = todo.pop()
+            match self.values.get(var):
+                case Call(Op(name), (Var() as source, *_)) if name in MOVES:
+                    todo.append(source)
+                case _:
+                    pass
+            found.add(var)
+        return found
+
+    def matmul(self, call: Call, x: Expr, w: Expr) -> Call | None:
+        """A product of matrices of integers; None where there is none to be had."""
+        if call.attrs["out_dtype"] not in (None, FLOAT32, INT32):
+            return None
+        left, right = activations(x, self.values), weights(w, self.values, 1)
+        if left is None or right is None or right.integers.ndim != 2:
+            return None
+        depth, columns = right.integers.shape
+        if not worth_packing(depth, columns, self.target.vector_bits // INT32.bits):
+            return None
+        left = self.without_sign(left)
+        sums = right.integers.sum(0, dtype=np.int32)
+        return self.scaled(call, left.integers, left, right, sums, ())
+
+    def convolution(self, call: Call, out: Type, x: Expr, w: Expr) -> Call | None:
+        """The same of a convolution that will lie in blocks."""
+        if call.attrs["out_dtype"] not in (None, FLOAT32, INT32) or not self.lies_in_blocks(
+            call, out
+        ):
+            return None
+        left, right = activations(x, self.values), weights(w, self.values, 0)
+        if left is None or right is None:
+            return None
+        begin, end = paddings(call.attrs["padding"], 2)
+        padded = any((*begin, *end))
+        if padded and not isinstance(left.zero, Constant):
+            return None
+        left = self.without_sign(left)
+        q: Expr = left.integers
+        if padded and isinstance(left.zero, Constant) and np.any(left.zero.data):
+            sizes = [n for pair in zip(begin, end, strict=True) for n in pair]
+            value = float(left.zero.data)
+            wide = call_op("nn.pad", q, pad_width=(0, 0, 0, 0, *sizes), pad_value=value)
+            q = self.emit(wide, "padded", call.span)
+            call = Call(call.callee, call.args, call.attrs.with_(padding=(0, 0, 0, 0)), call.span)
+        sums = right.integers.sum((1, 2, 3), dtype=np.int32)
+        return self.scaled(call, q, left, right, sums, (1, 1))
+
+    def lies_in_blocks(self, call: Call, out: Type) -> bool:
+        """Whether `ConvertLayout` takes a convolution."""
+        if interleave_for(UINT8, INT8, INT32, self.target) is None or call.attrs["groups"] != 1:
+            return False
+        if call.attrs.get("algorithm") is not None or call.attrs["data_layout"] != "NCHW":
+            return False
+        match atom_type(call.args[0]), out:
+            case TensorType((_, int(), int(), int())), TensorType((_, int(o), int(h), int(w))):
+                lanes = self.target.vector_bits // INT32.bits
+                return h * w >= _LEAST_PIXELS and -(-o // lanes) * lanes <= _WASTE * o
+            case _:
+                return False
+
+    def without_sign(self, left: Activations) -> Activations:
+        """Activations in uint8."""
+        q, kind = left.integers, left.integers.type
+        assert isinstance(kind, TensorType)
+        if kind.dtype == UINT8:
+            return left
+        if q not in self.signless:
+            wide = self.emit(call_op("astype", q, dtype=INT32), "wide", q.span)
+            moved = self.emit(call_op("add", wide, Constant(np.array(OFFSET, np.int32))), "moved")
+            self.signless[q] = self.emit(call_op("astype", moved, dtype=UINT8), q.name, q.span)
+        if isinstance(left.zero, Constant):
+            zero: Expr = Constant(np.array(int(left.zero.data) + OFFSET, np.int32))
+        else:
+            own = self.emit(call_op("astype", left.zero, dtype=INT32), "zero", q.span)
+            zero = self.emit(call_op("add", own, Constant(np.array(OFFSET, np.int32))), "zero")
+        return Activations(self.signless[q], zero, left.scale)
+
+    def scaled(
+        self,
+        call: Call,
+        q: Expr,
+        left: Activations,
+        right: Weights,
+        sums: Array,
+        behind: tuple[int, ...],
+    ) -> Call:
+        """The sums without the zero point's part; in reals, if the product was.
+
+        Args:
+            call: The product.
+            q: The integers to multiply.
+            left: The activations that these are, maybe padded.
+            right: The weights.
+            sums: Those of each output's weights.
+            behind: Extents of the axes behind that of the outputs.
+        """
+        self.read.add(left.integers)
+        data = derived(right.source, right.integers, "integers")
+        attrs = call.attrs.with_(out_dtype=INT32)
+        total: Expr = Call(call.callee, (q, data), attrs, call.span)
+        if not isinstance(left.zero, Constant):
+            part = Constant(np.negative(sums, dtype=np.int32).reshape(-1, *behind))
+            wide = self.emit(call_op("astype", left.zero, dtype=INT32), "zero", call.span)
+            shift: Expr | None = self.emit(call_op("multiply", wide, part), "shift", call.span)
+        elif np.any(left.zero.data):
+            shift = Constant((-int(left.zero.data) * sums.astype(np.int32)).reshape(-1, *behind))
+        else:
+            shift = None
+        if shift is not None:
+            total = call_op("add", self.emit(total, "sums", call.span), shift, span=call.span)
+        if left.scale is None or right.scale is None:
+            assert isinstance(total, Call)
+            return total
+        exact = self.emit(total, "sums", call.span)
+        real = self.emit(call_op("astype", exact, dtype=FLOAT32), "reals", call.span)
+        scale = np.asarray(np.multiply(left.scale, right.scale, dtype=np.float32))
+        factor = scale.reshape(-1, *behind) if scale.ndim else scale
+        return call_op("multiply", real, Constant(factor), span=call.span)
+
+    def moved(self, call: Call, x: Var) -> Expr | None:
+        """What is dequantized, moved and quantized by the same scale: integers that move."""
+        move = self.values.get(x)
+        if (
+            not isinstance(move, Call)
+            or not isinstance(move.callee, Op)
+            or move.callee.name not in MOVES
+        ):
+            return None
+        source = move.args[0]
+        match self.values.get(source) if isinstance(source, Var) else None:
+            case Call(Op("dequantize"), (Var() as q, Constant(scale), Constant(zero))):
+                pass
+            case _:
+                return None
+        _, by, at = call.args
+        assert isinstance(by, Constant)
+        assert isinstance(at, Constant)
+        same = np.array_equal(by.data, scale) and np.array_equal(at.data, zero) and scale.ndim == 0
+        kind = q.type
+        if not same or not isinstance(kind, TensorType) or float(scale) <= 0:
+            return None
+        if kind.dtype != dtype_attr(call.attrs, "out_dtype"):
+            return None
+        return Call(move.callee, (q, *move.args[1:]), move.attrs, call.span)
