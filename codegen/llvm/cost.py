@@ -79,15 +79,25 @@ def _cost(e: PrimExpr) -> int:
 
 def _trips(extent: PrimExpr) -> PrimExpr:
     """How often a loop runs: what it is bounded by, where that is known."""
-    if _is_known(extent):
-        return extent
-    match extent:
-        case Binary("max", Imm(), e) | Binary("max", e, Imm()):
-            return _trips(e)
+    most = _most(extent)
+    return imm(UNKNOWN_TRIPS) if most is None else most
+
+
+def _most(e: PrimExpr) -> PrimExpr | None:
+    """What a count is, or is bounded by; None where that is not known."""
+    if _is_known(e):
+        return e
+    match e:
+        case Binary("max", Imm(), a) | Binary("max", a, Imm()):
+            return _most(a)
         case Binary("min", a, b):
-            return _trips(a if _is_known(a) else b)
+            known = (a, b) if _is_known(a) else (b, a)
+            return next((most for x in known if (most := _most(x)) is not None), None)
+        case Binary("add" | "sub" | "floordiv" as op, a, Imm() as by):
+            most = _most(a)
+            return None if most is None else Binary(op, most, by)
         case _:
-            return imm(UNKNOWN_TRIPS)
+            return None
 
 
 def _is_known(e: PrimExpr) -> bool:

@@ -271,11 +271,16 @@ class Site:
 
     def _holds_first(self, part: Compare, indices: Sequence[PrimExpr]) -> bool:
         """Whether a condition that has nothing to do with indices holds where loops begin."""
-        used = {v for i in indices for v in variables(i)}
-        if variables(part) & used:
+        asked = variables(part)
+        if asked & {v for i in indices for v in variables(i)}:
             return False
         first: Values = {x.var: x.begin for x in self.loops}
-        return self.known.prove(substitute_prim(part, first))
+        known = self.known
+        for loop in (x for x in self.loops if x.var in asked):
+            if number(loop.extent) == 0:
+                return True
+            known = known.where_runs(loop.extent)
+        return known.prove(substitute_prim(part, first))
 
 
 def stores_always(s: Stmt) -> bool:

@@ -104,8 +104,9 @@ def alone(stage: Nest | Stmt, target: Target) -> Found:
         return first_of((FALLBACK, AS_WRITTEN), stage, target)
     if is_empty(all_axes(stage)):
         return first_of((NO_POINTS, AS_WRITTEN), stage, target)
-    whole = found_for(stage, target)
-    return SPLIT_REDUCTION.on(Whole(stage, whole), target) or whole
+    whole, passed = found_for(stage, target), list[str]()
+    found = first((SPLIT_REDUCTION,), Whole(stage, whole), target, passed)
+    return found or (replace(whole, passed=(*whole.passed, *passed)) if passed else whole)
 
 
 def product_read_in_tile(

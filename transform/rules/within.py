@@ -14,7 +14,7 @@ from unity.ir.stmt import Block, PrimFunc, Stmt
 from unity.ir.visit import stmt_children
 
 from ..blocks.nest import Nest, opened
-from ..blocks.tree import NOTHING, Path, all_blocks, block_path, replaced, sequence
+from ..blocks.tree import NOTHING, Path, all_blocks, block_path, replaced, scope_path, sequence
 from ..schedule.schedule import Schedule
 from .rule import AnyRule, Found, first
 from .stages import Stages, parts_of
@@ -52,6 +52,22 @@ def lay_out_within(sch: Schedule, block: str, groups: Sequence[AnyRule[Stages]] 
         sch.func = replaced(whole, [(around, block_path(sch.func, block)[1])])
     finally:
         sch.target = target
+
+
+def lay_out_stage(sch: Schedule, name: str) -> None:
+    """Lay out a stage by the rule that takes it.
+
+    Args:
+        sch: A schedule.
+        name: Its first block. Sums are parted from what takes them.
+    """
+    assert sch.target is not None
+    temporaries, stages = opened(scope_path(block_path(sch.func, name)[0])[0])
+    part = next(p for p in parts_of(stages, {*temporaries}) if p.names[0] == name)
+    assert isinstance(part.stage, Nest)
+    found = found_for(part.stage, sch.target)
+    assert found.take is not None
+    found.take(sch, [part.names])
 
 
 def _on_the_way(func: PrimFunc, path: Path) -> PrimFunc:

@@ -29,21 +29,25 @@ def joining(axes: Sequence[Axis], groups: Sequence[Sequence[int]]) -> IndexMap:
     return IndexMap(tuple(at), tuple(outputs))
 
 
-def reshape(sch: Schedule, written: Nest, shaped: Reshaped, result: str) -> None:
+def reshape(
+    sch: Schedule, written: Nest, shaped: Reshaped, result: str, sums: str | None = None
+) -> None:
     """Lay a block that sums up, its sums, and the block that takes them out over other axes.
 
     Args:
         sch: The schedule.
-        written: The stage as it was written; the first block bears its name.
+        written: The stage as it was written.
         shaped: The stage over the axes that are wanted.
         result: The block that takes the sums.
+        sums: The one that sums up; None where it bears the stage's name.
     """
+    sums = sums or written.name
     before = tuple(a.var for a in all_axes(written))
     if shaped.places == before:
         return
-    sch.transform_block_layout(written.name, IndexMap(before, shaped.places))
+    sch.transform_block_layout(sums, IndexMap(before, shaped.places))
     points = before[: len(written.axes)]
     spatial = IndexMap(points, shaped.places[: len(shaped.nest.axes)])
     if spatial.outputs != points:
         sch.transform_block_layout(result, spatial)
-        sch.transform_layout(written.name, 0, spatial)
+        sch.transform_layout(sums, 0, spatial)

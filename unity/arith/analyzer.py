@@ -100,7 +100,7 @@ class Analyzer:
                 return self.where_runs(a)._runs(b)
             case Binary("add" | "sub" | "mul" as op):
                 inside = self._runs_of_rest(self._rewriter.poly(extent))
-                return Analyzer(inside).with_positive(extent)._known if op == "add" else inside
+                return inside if op == "mul" else Analyzer(inside).with_positive(extent)._known
             case _:
                 pass
         if not isinstance(extent, PrimVar | SizeVar):

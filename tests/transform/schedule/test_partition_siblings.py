@@ -64,6 +64,20 @@ def main(a: f32[Buffer, 13], c: f32[Buffer, 13], s: f32[Buffer, 1]) -> None:
 """
 
 
+SUMMED = """
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, SIZE], s: f32[Buffer, 1]) -> None:
+    for i in range(SIZE):
+        with T.block("sum"):
+            vi = T.axis.reduce(SIZE, i)
+            with T.init():
+                s[0] = 0.0
+            s[0] += a[vi]
+"""
+
+
 def refused(step: str, sch: Schedule, *args: object) -> str:
     with pytest.raises(UnityError) as caught:
         getattr(sch, step)(*args)
@@ -82,6 +96,29 @@ def test_what_is_refused() -> None:
     assert "'c' is no temporary" in refused("round_up", sch, "q")
     sch.trim(inner)
     assert_same(parse(CHAIN).prim_funcs()["main"], sch.func, {})
+
+
+@pytest.mark.parametrize(
+    ("at", "message"), [("n // 0", "divides by 0"), ("n // (n - 1)", "divides by n")]
+)
+def test_a_stretch_is_a_number_at_any_size(at: str, message: str) -> None:
+    sch = Schedule(parsed(SOFTMAX))
+    rows = [sch.get_loops(name)[0] for name in STAGES]
+    assert message in refused("partition_siblings", sch, at, *rows)
+
+
+@pytest.mark.parametrize(("n", "factors"), [(13, [4, None]), (None, [3, None]), (9, [4, None])])
+def test_pieces_of_a_sum_end_with_it(n: int | None, factors: list[int | None]) -> None:
+    func = parsed(SUMMED.replace("SIZE", str(n or "n")))
+    sch = Schedule(func)
+    piece, inner = sch.split(sch.get_loops("sum")[0], factors)
+    sch.rfactor(piece)
+    sch.blockize_body(piece)
+    sch.trim(inner)
+    assert "T.select" not in str(sch.func)
+    for k in (0, 1, 4, 13) if n is None else (n,):
+        assert_same(func, sch.func, {} if n else {"n": k})
+        assert_same(func, lowered(sch.func, CPU), {} if n else {"n": k})
 
 
 def test_places_that_others_need_are_not_filled() -> None:

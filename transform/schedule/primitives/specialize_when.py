@@ -8,8 +8,7 @@ from dataclasses import replace
 from unity.arith import Analyzer
 from unity.ir.dtype import BOOL
 from unity.ir.empty_reduction import conjuncts
-from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar, imm
-from unity.ir.signature import scalar_params, size_params
+from unity.ir.prim_expr import Compare, Imm, Not, PrimExpr, SizeVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import map_stmts, substitute_stmt, walk_prim, walk_stmt
 from unity.script.printer import text
@@ -26,6 +25,7 @@ from ...blocks.tree import (
     illegal,
     sequence,
 )
+from .over_sizes import refuse_unknown
 from .specialize import settled
 
 _WHERE = "specialize_when, argument 1 'condition'"
@@ -106,21 +106,10 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
 
 
 def _refuse(func: PrimFunc, condition: PrimExpr) -> None:
-    sizes: tuple[SizeVar | PrimVar, ...] = (*size_params(func), *scalar_params(func))
     known = Analyzer()
     if condition.dtype != BOOL:
         raise illegal(_WHERE, f"it is no condition, but of {condition.dtype}")
-    for e in walk_prim(condition):
-        match e:
-            case SizeVar() | PrimVar() if e not in sizes:
-                has = ", ".join(s.name for s in sizes) or "none"
-                raise illegal(_WHERE, f"there is no size {e.name!r}", f"the sizes are: {has}")
-            case Binary("floordiv" | "floormod", _, by) if (known.bounds(by)[0] or 0) < 1:
-                raise illegal(_WHERE, f"it divides by {text(by)}, which may be 0")
-            case SizeVar() | PrimVar() | Imm() | Binary() | Compare() | Not():
-                pass
-            case _:
-                raise illegal(_WHERE, f"it is more than arithmetic over sizes: {text(e)}")
+    refuse_unknown(_WHERE, func, condition)
     for holds, word in ((condition, "always"), (_opposite(condition), "never")):
         if known.prove(holds):
             raise illegal(_WHERE, f"{text(condition)} {word} holds")

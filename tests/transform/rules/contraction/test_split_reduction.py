@@ -15,21 +15,32 @@ from hypothesis import strategies as st
 
 import unity
 from tests.rotation import examples
+from tests.transform.rules.contraction.test_grouped_panels import LANES, TILES, instructions
+from tests.transform.rules.families import narrow
 from tests.transform.rules.kernels import lowered
 from tests.transform.rules.rows.programs import SIZES, random_rows
 from tests.transform.rules.rows.test_row_by_row import WIDE
-from tests.transform.tensor.kernels import CPU, assert_same
+from tests.transform.tensor.kernels import assert_same
 from unity import te
+from unity.ir.dims import dim
 from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.machine.machine import Machine
 from unity.script import parse
+from unity.transform.blocks.access import as_written, collapse
 from unity.transform.blocks.extents import number
 from unity.transform.blocks.nest import Nest, nest_of, opened
-from unity.transform.rules.contraction import split_reduction
-from unity.transform.rules.default import schedule
+from unity.transform.rules.contraction.split_reduction import (
+    SPLIT_REDUCTION,
+    Pieces,
+    Sums,
+    Whole,
+)
+from unity.transform.rules.default import default_schedule, schedule
 from unity.transform.rules.rows import by_row
+from unity.transform.rules.table import found_for
 
+EAGER = replace(WIDE, threads=2, machine=Machine(wake_cycles=0))
 Values: TypeAlias = npt.NDArray[np.float64]
 BODIES: dict[str, tuple[str, tuple[int, ...], Callable[[Values], Values]]] = {
     "all of a vector": ("R.sum(x)", (300_007,), lambda x: x.sum()),
@@ -123,15 +134,32 @@ def test_pieces_of_random_reductions(seed: int) -> None:
     total = te.compute(kept, lambda *i: join(x[(*i, *(a.var for a in axes))] + 1.0, axis=axes), "t")
     func = te.create_prim_func([x, total])
     (nest,) = stages(func)
-    assert nest.reduction is not None
-    axis = random.choice(nest.reduction.axes)
-    pieces = random.randrange(1, 4)
-    split = split_reduction.split_reduction(nest, axis, pieces, CPU)
-    if split is None:
-        assert (number(axis.extent) or 0) < pieces
-        return
-    body = split.stmt(WIDE)
+    shaped = collapse(as_written(nest))
+    assert shaped.nest.reduction is not None
+    axis = random.choice(shaped.nest.reduction.axes)
+    pieces = random.randrange(1, 1 + min(3, number(axis.extent) or 1))
+    sums = Sums(Whole(nest, found_for(nest, WIDE)), shaped, axis)
+    assert SPLIT_REDUCTION.steps is not None
+    body = SPLIT_REDUCTION.steps.checked(sums, Pieces(pieces, 1), WIDE)
     assert_same(func, replace(func, body=body, attrs=func.attrs.with_(scheduled=True)), {})
+
+
+@pytest.mark.parametrize("n", [0, 1, 16, 33, 70])
+def test_pieces_of_unknown_length(n: int) -> None:
+    x = te.placeholder((dim("n"), 3), "float32", "x")
+    k = te.reduce_axis(dim("n"), "k")
+    func = te.create_prim_func([x, te.compute((3,), lambda i: te.sum(x[k.var, i], axis=[k]), "t")])
+    done = default_schedule(func, EAGER, {"t": {"pieces": 3, "least": 4}})
+    assert "rfactor" in [step.name for step in done.trace]
+    assert_same(func, done.func, {"n": n})
+    assert_same(func, lowered(done.func, EAGER), {"n": n})
+
+
+def test_instructions_are_worth_more_than_threads() -> None:
+    func = narrow("matmul_interleaved", (40, 65536), (1, 32768, 32, 2), columns=32)
+    for machine, dots in ((LANES, "lane_dot"), (TILES, "tile_dot")):
+        done = schedule(func, replace(machine, threads=2))
+        assert dots in instructions(done)
 
 
 @pytest.mark.parametrize("threads", [2, 3])
@@ -142,8 +170,7 @@ def test_random_chains_in_pieces(threads: int, seed: int) -> None:
     before = random_rows(random)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_row, "LONG", 4)
-        eager = replace(WIDE, threads=threads, machine=Machine(wake_cycles=0))
-        scheduled = schedule(before, eager)
+        scheduled = schedule(before, replace(EAGER, threads=threads))
     low = lowered(scheduled, WIDE)
     sizes = {name: random.choice(values) for name, values in SIZES.items()}
     assert_same(before, scheduled, sizes)

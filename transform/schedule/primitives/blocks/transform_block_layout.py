@@ -116,16 +116,17 @@ def transform_block_layout(func: PrimFunc, name: str, index_map: IndexMap) -> Ou
         extent = m.compact_extent(s)
         assert extent is not None
         var, place = PrimVar(f"ax{k}"), PrimVar(f"v{k}")
-        for axis in [v for v in once if v in variables(e)]:
+        for point in [v for v in once if v in variables(e)]:
             if extent == imm(1):
-                values[axis] = place
-            extent = outside.simplify(Binary("mul", once.pop(axis), extent))
+                values[point] = place
+            extent = outside.simplify(Binary("mul", once.pop(point), extent))
         made.append(For(var, imm(0), extent, NOTHING))
         axes.append(BlockAxis(place, _kind(where, block, e), Range(imm(0), extent), var))
     back = inverse(m, [a.var for a in axes])
     if back is None:
         raise illegal(where, "its inverse is not found")
-    values = {**back, **values}
+    for v, e in back.items():
+        values.setdefault(v, e)
     values |= {e: a.var for e, a in zip(outputs, axes, strict=True) if isinstance(e, PrimVar)}
     known = Analyzer()
     for axis in axes:

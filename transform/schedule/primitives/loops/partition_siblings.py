@@ -26,8 +26,10 @@ from ....blocks.tree import (
     sequence,
 )
 from ....blocks.trust import is_trusted
+from ..over_sizes import refuse_unknown
 from .siblings import siblings_at
 
+STRETCH = "partition_siblings, argument 1 'at'"
 WHERE = "partition_siblings, argument 2 'loops'"
 
 
@@ -48,8 +50,9 @@ def partition_siblings(func: PrimFunc, loops: Sequence[PrimVar], at: PrimExpr) -
         The blocks of the second stretch, in order; the first one keeps the names and loops.
 
     Raises:
-        UnityError: They are no such loops; iterations of one need several of another; one drives a
-            reduction; the stretches are not known to be independent of one another's temporaries.
+        UnityError: The number is no arithmetic over sizes; they are no such loops; iterations of
+            one need several of another; one drives a reduction; the stretches are not known to be
+            independent of one another's temporaries.
 
     >>> from unity.script import parse
     >>> from unity.transform.schedule import Schedule
@@ -95,6 +98,7 @@ def partition_siblings(func: PrimFunc, loops: Sequence[PrimVar], at: PrimExpr) -
                 vi = T.axis.spatial(n, i)
                 c[vi] = t_1[vi] + 1.0
     """
+    refuse_unknown(STRETCH, func, at)
     found = siblings_at(WHERE, func, loops)
     path, one = found.paths[0], found.loops[0]
     for loop in found.loops:

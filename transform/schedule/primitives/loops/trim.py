@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.arith.region import extremes, lesser
-from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Block, For, PrimFunc, Range, Stmt
-from unity.ir.visit import map_stmt, walk_prim
+from unity.ir.empty_reduction import conjuncts
+from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Block, For, PrimFunc, Range, Stmt, Store
+from unity.ir.visit import map_stmt, prim_loads, rewrite_stmt, walk_prim
 
-from ....blocks.conditions import conditions_at, without_parts
+from ....blocks.conditions import Condition, conditions_at, without_parts
 from ....blocks.dependence import loose_statement
 from ....blocks.motion import shifting_bounds
-from ....blocks.site import sites
-from ....blocks.tree import Outcome, Path, illegal, known_above, loop_path, loops_of, replaced
+from ....blocks.padded import padded_choice
+from ....blocks.site import Site, sites
+from ....blocks.tree import (
+    Outcome,
+    Path,
+    bound_to,
+    conjunction,
+    driven,
+    illegal,
+    known_above,
+    loop_path,
+    loops_of,
+    replaced,
+    with_regions,
+)
+from ..reduction.partial_results import reduction_of
 
 WHERE = "trim, argument 1 'loop'"
 
@@ -23,7 +39,8 @@ def trim(func: PrimFunc, var: PrimVar) -> Outcome:
     """A loop ends where the predicates of all blocks in it begin to fail; these are then gone.
 
     What `split` leaves with a factor that does not divide an extent: the loop's extent is then what
-    is left of it, and may depend on loops around.
+    is left of it, and may depend on loops around. Steps of a reduction that take its neutral
+    element (`rfactor` of such a loop) are nothing either; their choice is gone likewise.
 
     Args:
         func: The prim func.
@@ -66,10 +83,10 @@ def trim(func: PrimFunc, var: PrimVar) -> Outcome:
     if shifting is not None:
         raise illegal(WHERE, shifting)
     known = known_above(path)
-    found = [conditions_at(loop, s) for s in sites(loop.body, path)]
+    found = [[*conditions_at(loop, s), *_idle(loop, s)] for s in sites(loop.body, path)]
     if loose_statement(loop.body) is not None or not all(found):
         raise illegal(WHERE, "something in it runs to its end, by no predicate")
-    ends = [{c.some for c in of if known.equal(c.some, c.whole)} for of in found]
+    ends = [[c.some for c in of if known.equal(c.some, c.whole)] for of in found]
     common = next(
         (e for e in ends[0] if all(any(known.equal(e, x) for x in o) for o in ends)), None
     )
@@ -80,8 +97,45 @@ def trim(func: PrimFunc, var: PrimVar) -> Outcome:
     if not _is_positive(left, path[:-1], known):
         extent = known.simplify(Binary("max", extent, imm(0)))
     gone = [(c.block, c.part) for of in found for c in of if known.equal(c.whole, common)]
-    done = replace(loop, extent=extent, body=_driven(without_parts(loop.body, gone), loop, extent))
+    body = _without_choices(without_parts(loop.body, gone), [part for _, part in gone])
+    done = replace(loop, extent=extent, body=_driven(body, loop, extent))
     return Outcome(replaced(func, [(loop, done)]))
+
+
+def _idle(loop: For, site: Site) -> list[Condition]:
+    """What a reduction's choice between an element and the neutral one says of a loop of it."""
+    choice = _choice(site.block)
+    if choice is None or driven(site.block, loop.var) != {"R"} or prim_loads(choice.condition):
+        return []
+    asking = replace(site.block, predicate=bound_to(choice.condition, site.block.axes))
+    return [replace(c, block=site.block) for c in conditions_at(loop, replace(site, block=asking))]
+
+
+def _choice(block: Block) -> Select | None:
+    """The choice that a step of a reduction is, if the other side changes nothing."""
+    match block:
+        case Block(init=Store(), body=Store(value=Binary(_, _, Select() as choice))):
+            reduction, _ = reduction_of(WHERE, block)
+            return choice if reduction.value == choice == padded_choice(reduction) else None
+        case _:
+            return None
+
+
+def _without_choices(s: Stmt, parts: Sequence[PrimExpr]) -> Stmt:
+    """The statement, its reductions' choices without parts of conditions, as they hold."""
+    if not isinstance(s, Block):
+        return map_stmt(s, lambda x: _without_choices(x, parts), lambda e: e)
+    choice = _choice(s)
+    if choice is None:
+        return s
+    asked = [(p, bound_to(p, s.axes)) for p in conjuncts(choice.condition)]
+    kept = conjunction([p for p, bound in asked if bound not in parts])
+    taken = choice.then if kept is None else replace(choice, condition=kept)
+
+    def chosen(e: PrimExpr) -> PrimExpr | None:
+        return taken if e == choice else None
+
+    return with_regions(replace(s, body=rewrite_stmt(s.body, None, chosen)))
 
 
 def _driven(s: Stmt, loop: For, extent: PrimExpr) -> Stmt:

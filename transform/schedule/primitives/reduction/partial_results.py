@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unity.arith import Analyzer
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, PrimFunc, Range, Store
@@ -178,9 +179,14 @@ def _first(
     loop = mine.value
     assert isinstance(loop, PrimVar)
     over: Values = {loop: mine.var, **{x.var: a.var for x, a in zip(rest, own, strict=True)}}
-    values: Values = {a.var: substitute_prim(a.value, over) for a in block.axes if a.kind == "R"}
+    known = Analyzer()
+    for axis in (mine, *own):
+        known = known.with_extent(axis.var, axis.domain.begin, axis.domain.extent)
+    values: Values = {
+        a.var: known.simplify(substitute_prim(a.value, over)) for a in block.axes if a.kind == "R"
+    }
     value: PrimExpr = substitute_prim(reduction.value, values)
-    condition = conjunction([substitute_prim(p, over) for p in inner])
+    condition = conjunction([known.simplify(substitute_prim(p, over)) for p in inner])
     if condition is not None:
         value = Select(condition, value, reduction.identity)
     buffer, place = here.buffer, here.indices
