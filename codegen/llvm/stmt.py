@@ -22,6 +22,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
+from unity.machine.stack import stack_bytes
 
 from .analysis import Analysis
 from .cost import work
@@ -34,10 +35,6 @@ from .types import I64, PTR, Ty, memory_type, value_type
 
 OUT_OF_MEMORY = -1
 """What a kernel returns when it cannot allocate."""
-STACK_LOCAL = 256 << 10
-"""Bytes up to which a buffer of scope ``local`` lives on the stack."""
-STACK_OTHER = 16 << 10
-"""Bytes up to which any other buffer does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +228,7 @@ class Statements:
             return
         element = memory_type(buffer.dtype)
         count = self.expressions.size(buffer)
-        limit = STACK_LOCAL if buffer.scope.startswith("local") else STACK_OTHER
+        limit = stack_bytes(buffer.scope)
         if count[0] != "%" and int(count) * buffer.dtype.bytes <= limit:
             self.expressions.pointers[buffer] = em.alloca(
                 element.text, max(1, int(count)), max(buffer.align, buffer.dtype.bytes)

@@ -18,6 +18,7 @@ from unity.ir.visit import (
     substitute_prim,
     variables,
 )
+from unity.machine.stack import stack_bytes
 
 from .private import is_private
 from .site import Site, sites
@@ -33,12 +34,8 @@ from .tree import (
     with_regions,
 )
 
-STACK = 16 << 10
-"""Bytes up to which an iteration has a buffer of its own: larger ones are not on the stack."""
 FEW = 16
 """Rows that a version of a kernel for few of them has at most."""
-STACK_LOCAL = 256 << 10
-"""The same for those of scope ``local``."""
 
 
 def compacted(func: PrimFunc, buffer: Buffer, *, without_still: bool = False) -> PrimFunc:
@@ -202,9 +199,10 @@ def _place(new: Buffer, allocation: Allocate, path: Path) -> Stmt:
 
 def is_large(buffer: Buffer) -> bool:
     """Whether a buffer is too large for a stack."""
-    limit = STACK_LOCAL if buffer.scope == "local" else STACK
     sizes = [n.value for n in buffer.shape if isinstance(n, Imm) and isinstance(n.value, int)]
-    return len(sizes) < len(buffer.shape) or prod(sizes) * buffer.dtype.bytes > limit
+    return len(sizes) < len(buffer.shape) or prod(sizes) * buffer.dtype.bytes > stack_bytes(
+        buffer.scope
+    )
 
 
 def _moved(

@@ -136,7 +136,7 @@ def roles_of(
             reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
             far = loads[weight] if heavy else None
             read = _size(loads[image].buffer) * loads[image].dtype.bytes
-            last = not heavy and (read > target.l2_bytes // 2 or not known_line)
+            last = not heavy and (read > target.l2_kept or not known_line)
             return Roles(lane, block, pixel, line, slow, fast, reduced, most, None, far, last)
     return None
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from unity.ir.stmt import Buffer, Store
+from unity.machine.stack import ROW_BYTES
 from unity.machine.target import Target
 
 from ..blocks.access import depends
@@ -20,7 +21,6 @@ from ..blocks.extents import number, product
 from ..blocks.nest import Axis, Nest
 from ..schedule.schedule import Schedule
 from ..tactics.threads import share
-from .rows.passes import ROW_BYTES
 from .rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from .stages import Stages, pair_of
 from .within import lay_out_within

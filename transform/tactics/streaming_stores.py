@@ -24,8 +24,6 @@ from unity.machine.target import Target
 
 from ..blocks.extents import number, product
 
-MOST = 32 << 20
-"""Bytes of a last cache that a program can count on: large ones are shared by many cores."""
 TIMES = 2
 """How many times the cache a kernel touches at least."""
 
@@ -39,7 +37,7 @@ def past_caches(func: PrimFunc, target: Target) -> tuple[int, ...]:
     """
     sizes = [number(product(b.shape)) for b in func.buffers]
     bytes_ = [(size or 0) * b.dtype.bytes for size, b in zip(sizes, func.buffers, strict=True)]
-    enough = TIMES * min(target.l3_bytes, MOST)
+    enough = TIMES * min(target.l3_bytes, target.machine.l3_counted_bytes)
     if sum(bytes_) < enough:
         return ()
     written = {s.buffer for s in walk_stmt(func.body) if isinstance(s, Store)}

@@ -21,10 +21,6 @@ FEW = 2
 """Steps in a row of an unknown number."""
 MOST_ROWS = 8
 """Rows of a tile, at most."""
-FINISH = 30
-"""Cycles until a tile's last sums are there."""
-PAGE = 4096
-"""Bytes of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +127,12 @@ def _most_rows(
     Rows that lie a multiple of a page apart share its sets, a way of which is a page large.
     """
     known = known_of((*layout.outer, layout.column, row, packing.depth))
-    ways, most = max(2, target.l1_bytes // PAGE), MOST_ROWS
+    page = target.machine.page_bytes
+    ways, most = max(2, target.l1_bytes // page), MOST_ROWS
     for load in reduction.loads():
         apart = step(place(load, known), row.var)
         if apart and load is not packing.load:
-            sets = PAGE // math.gcd(PAGE, abs(apart) * load.dtype.bytes)
+            sets = page // math.gcd(page, abs(apart) * load.dtype.bytes)
             most = min(most, sets * ways // 2)
     return most
 
@@ -147,9 +144,9 @@ def _cost(
     sums = rows * columns
     panel = depth * columns * layout.lanes * packing.load.dtype.bytes
     each = target.machine.step_cycles(sums, rows + columns)
-    if panel > target.l1_bytes // 2:
+    if panel > target.l1_kept:
         each += target.machine.stalled_cycles(columns)
-    return depth * each + sums + FINISH
+    return depth * each + sums + target.machine.tile_end_cycles
 
 
 def _piece(

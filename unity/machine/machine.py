@@ -42,6 +42,22 @@ class Machine:
         memory_bytes_per_cycle: The same from behind it; 20 GB/s.
         stream_bytes_per_cycle: What comes from there where nothing but reads in order goes on.
         relayout_bytes_per_cycle: What is read and written where an image changes layout; 8 GB/s.
+        page_bytes: A page of memory, and a way of the first cache: lines that lie a multiple of
+            it apart share a set (4 KB on x86-64 and on most aarch64).
+        ahead_bytes: What lies between what is read and what is asked for ahead of it (softmax of
+            1024 x 1024 there takes 380 us without and 300 with; 4 to 16 KB are alike).
+        kept_share: Of a cache, what stays there while as much again passes through it.
+        l1_reread_share: Of the first cache, what is still there when it is read once more.
+        l2_reread_share: The same of the second, which holds code and tables of pages besides.
+        l3_counted_bytes: Of the last cache, what a program can count on: large ones are shared by
+            many cores.
+        tile_end_cycles: Until the last sums of a register tile are there.
+        product_share: Of the multiply-adds that could begin, those that do in the product of a
+            convolution; measured there with AVX-512.
+        winograd_share: The same where Winograd's tiles are multiplied.
+        winograd_cycles: For each value of such a tile, to transform it before the products or
+            behind them.
+        exposed_share: Of the time that memory takes, what is not hidden behind multiplications.
         start_cycles: What a kernel takes besides its work, by one thread.
         wake_cycles: From a kernel's fork to the last thread's end, beside the work: some 1 us of
             the pool of `unity.codegen.llvm.pool`.
@@ -73,6 +89,17 @@ class Machine:
     memory_bytes_per_cycle: float = 8.0
     stream_bytes_per_cycle: float = 10.0
     relayout_bytes_per_cycle: float = 3.0
+    page_bytes: int = 4096
+    ahead_bytes: int = 8 << 10
+    kept_share: float = 0.5
+    l1_reread_share: float = 0.8
+    l2_reread_share: float = 0.75
+    l3_counted_bytes: int = 32 << 20
+    tile_end_cycles: float = 30.0
+    product_share: float = 0.75
+    winograd_share: float = 0.66
+    winograd_cycles: float = 6.5
+    exposed_share: float = 0.5
     start_cycles: int = 600
     wake_cycles: int = 3000
     tasks_per_thread: int = 4

@@ -78,6 +78,21 @@ class Target:
         return arch in ("", "aarch64", "arm64") or arch.startswith("riscv")
 
     @property
+    def l1_kept(self) -> int:
+        """Bytes that stay in the first cache while as many pass through it."""
+        return int(self.l1_bytes * self.machine.kept_share)
+
+    @property
+    def l2_kept(self) -> int:
+        """The same of the second."""
+        return int(self.l2_bytes * self.machine.kept_share)
+
+    @property
+    def l2_reread(self) -> int:
+        """Bytes that are still in the second cache when all of them are read once more."""
+        return int(self.l2_bytes * self.machine.l2_reread_share)
+
+    @property
     def tasks(self) -> int:
         """Tasks that let all its threads end at about the same time."""
         return self.machine.tasks_per_thread * self.threads

@@ -5,10 +5,6 @@ from __future__ import annotations
 from unity.machine.target import Target
 
 TAPS = 3
-_DIRECT, _TRANSFORMED = 0.75, 0.66
-"""Shares of peak that products reach: measured on AVX-512 for either kind of kernel."""
-_TRANSFORM = 6.5
-"""Cycles for each value of a tile, to transform it in front of the products or behind them."""
 MARGIN = 1.25
 """How many times faster the estimate has to be: its weights take room that others would use."""
 
@@ -31,19 +27,19 @@ def winograd_cycles(
 
     def memory(points: int) -> float:
         size = points * depth * outputs * lanes * 4
-        if size <= target.l2_bytes * 3 // 4:
+        if size <= target.l2_reread:
             return 0.0
         return size / target.machine.stream_bytes_per_cycle
 
-    taps = TAPS * TAPS
-    peak = target.machine.fma_per_cycle
+    taps, machine = TAPS * TAPS, target.machine
+    peak = machine.fma_per_cycle
     products = batch * height * width * taps * depth * outputs / peak
-    found = {0: products / _DIRECT + memory(taps)}
+    found = {0: products / machine.product_share + memory(taps)}
     for tile in (4, 2):
         points = (tile + TAPS - 1) ** 2
         count = batch * -(-height // tile) * -(-width // tile)
-        cost = count * points * depth * outputs / peak / _TRANSFORMED + memory(points)
-        found[tile] = cost + count * (inputs + outputs) * points * _TRANSFORM
+        cost = count * points * depth * outputs / peak / machine.winograd_share + memory(points)
+        found[tile] = cost + count * (inputs + outputs) * points * machine.winograd_cycles
     return found
 
 

@@ -157,7 +157,7 @@ def _decide(product: Product, target: Target) -> TileBlocks:
     tiles = None if rows is None else max(1, -(-rows // height))
     tall = most_tall(product.wide) if tiles is None else min(most_tall(product.wide), tiles)
     depth = product.depth * group_of(layout.left.dtype) * layout.left.dtype.bits // 8
-    most = max(1, (target.l2_bytes or 1 << 19) // 2 // (depth * tall * height))
+    most = max(1, target.l2_kept // (depth * tall * height))
     most = min(most, MOST_TILES // tall)
     if tiles is None:
         times, blocks = min(most, UNKNOWN_TILES // tall), 1

@@ -63,8 +63,6 @@ MOST_RUNS = 64
 LEAST_ROWS = 4
 """Rows for which weights are asked for: fewer do so little that the memory's own prefetching keeps
 up, and asking before each step would cost a twentieth of it."""
-STREAM = 8 << 10
-"""Bytes between what is read and what is asked for where each panel is read only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +235,7 @@ def _is_worth_asking(product: Product, target: Target) -> bool:
         return False
     size = math.prod(e or 1 for e in shape) * product.layout.load.dtype.bytes
     enough = product.rows is None or product.rows >= LEAST_ROWS
-    return enough and size > target.l2_bytes // 2
+    return enough and size > target.l2_kept
 
 
 def _legal(product: Product, how: PackedTiles, target: Target) -> Neighbourhood:
@@ -397,7 +395,9 @@ def _ahead(
         return step
     each = how.steps * layout.stride * layout.load.dtype.bytes
     if min(how.tiles, -(-product.rows // how.rows)) == 1:
-        lines = sch.prefetch(sums, index, step, step, None, max(1, STREAM // each))
+        assert sch.target is not None
+        further = max(1, sch.target.machine.ahead_bytes // each)  # each panel is read only once
+        lines = sch.prefetch(sums, index, step, step, None, further)
     else:  # each tile a stretch of its own, in the order in which it lies
         lines = sch.prefetch(sums, index, following, tile, tile)
         steps = -(-product.depth // how.runs // how.steps)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from unity.arith import bounds
 from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
+from unity.machine.stack import ROW_BYTES
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, as_written, collapse, may_trap, part
@@ -35,12 +36,6 @@ MOST_STEPS = 8
 """Steps in a row, at most."""
 MOST_PIECE = 1 << 16
 """Tiles of rows that a piece has, at most."""
-ON_STACK = 128 << 10
-"""Bytes of a panel up to which it lies on the stack where columns may end within a register.
-
-Lanes past the end are set there. What else lies in memory is computed with, though nobody looks at
-the results, and old numbers that are tiny as floats take a hundred times as long.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +243,10 @@ def _packed(
     sch.transform_layout(panel, 0, IndexMap(tuple(axes), (*axes[:-2], axes[-1], axes[-2])))
     known = [number(a.extent) for a in (*layout.outer, layout.column, packing.depth)]
     steps_known, columns = number(packing.depth.extent), number(layout.column.extent)
+    # On the stack lanes past the end are set. What else lies in memory is computed with, though
+    # nobody looks at it, and old numbers that are tiny as floats take a hundred times as long.
     partial = columns is None or columns % lanes != 0
-    if partial and steps_known and steps_known * width * packing.load.dtype.bytes <= ON_STACK:
+    if partial and steps_known and steps_known * width * packing.load.dtype.bytes <= ROW_BYTES:
         sch.set_scope(panel, 0, "local")
     elif all(known) and (number(layout.column.extent) or 0) <= width:  # whole registers in a row
         sch.storage_align(panel, 0, len(axes) - 2, lanes, 0)

@@ -245,7 +245,7 @@ def _decide(found: Gathered, target: Target) -> GatheredTiles:
 
 def _tiles(found: Gathered, rows: int, target: Target) -> int:
     """Tiles of a panel: half of the second cache, and panels of like size for all threads."""
-    most = max(1, min(MOST_TILES, target.l2_bytes // 2 // (rows * found.pixel_bytes)))
+    most = max(1, min(MOST_TILES, target.l2_kept // (rows * found.pixel_bytes)))
     tiles = max(1, -(-found.pixels // (rows * target.threads)))
     return -(-tiles // -(-tiles // most))
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from unity.ir.prim_expr import Compare, PrimVar, imm
+from unity.machine.stack import ROW_BYTES
 from unity.machine.target import Target
 
 from ...blocks.extents import number, product
@@ -25,7 +26,6 @@ from ..stages import Stages
 from .passes import (
     COSTLY_VECTORS,
     DIRECT,
-    ROW_BYTES,
     VECTORS,
     VECTORS_UNKNOWN,
     bits_of,

@@ -18,8 +18,6 @@ COSTLY_VECTORS, VECTORS, VECTORS_UNKNOWN = 2, 8, 4
 """Vectors in a step: where they take many instructions, else, and where rows may be short."""
 DIRECT = 8
 """Vectors up to which a row is written out without a loop."""
-ROW_BYTES = 128 << 10
-"""Bytes of a row up to which a temporary gets a buffer of its own on the stack."""
 Pass = tuple[Nest, ...]
 """Stages that are done while walking a row once, in order."""
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.stmt import Buffer
 from unity.ir.visit import prim_loads
+from unity.machine.machine import Machine
 
 from ...blocks.access import depends, known_of, place, step
 from ...blocks.extents import number, product
@@ -18,8 +19,6 @@ from ...blocks.nest import Nest
 from ...roles.row_group import RowGroup
 from ..elementwise import costly
 
-DISTANCE = 8192
-"""Bytes that lie between what is worked on and what is fetched, at least."""
 MOST = 32 << 10
 """Bytes of a row beyond which the next one would push this one out of the first cache."""
 
@@ -40,7 +39,7 @@ def _cost(step_: Nest | tuple[Nest, ...]) -> int:
     return costly(exprs)
 
 
-def ahead_of(group: RowGroup) -> dict[Buffer, int]:
+def ahead_of(group: RowGroup, machine: Machine) -> dict[Buffer, int]:
     """What rows read for themselves alone, element after element, and how many rows further on."""
     if not group.rows:
         return {}
@@ -59,5 +58,6 @@ def ahead_of(group: RowGroup) -> dict[Buffer, int]:
         width = load.buffer.dtype.bytes
         if size is not None and not 0 < size * width <= MOST:
             continue
-        found.setdefault(load.buffer, 1 if size is None else max(1, -(-DISTANCE // (size * width))))
+        rows = 1 if size is None else max(1, -(-machine.ahead_bytes // (size * width)))
+        found.setdefault(load.buffer, rows)
     return found

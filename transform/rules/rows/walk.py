@@ -242,7 +242,8 @@ def _fetch(
         row: The loop over rows.
         step: That over the steps of the pass.
     """
-    for buffer, rows in ahead_of(found.group).items():
+    assert sch.target is not None
+    for buffer, rows in ahead_of(found.group, sch.target.machine).items():
         reading = [p for s, p in parts.items() if any(x.buffer is buffer for x in s.loads())]
         mine = next((part for part in reading if part in here), None)
         if mine is None and found.size is None:

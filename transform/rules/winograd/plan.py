@@ -21,8 +21,6 @@ MOST_ROWS = 16
 """Tiles of a register tile, at most."""
 LONGEST_RUN = 24
 """Register tiles along a run of tiles, at most."""
-_SHOWN = 0.5
-"""How much of the time that memory takes is not hidden behind multiplications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +140,23 @@ def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bo
     multiply = depth * panels * sum(n * machine.step_cycles(c * r, c + r) for _, n, r in parts)
     # At one point, from the second cache: weights once or for each register tile, and so on.
     weight, seen = depth * c * lanes * size, tiles * depth * size
-    rounds = sum(n for _, n, _ in parts) if weight > target.l1_bytes // 2 else 1
-    again = panels if weight + seen > target.l1_bytes * 4 // 5 else panels // plan.panels
+    rounds = sum(n for _, n, _ in parts) if weight > target.l1_kept else 1
+    again = (
+        panels
+        if weight + seen > target.l1_bytes * machine.l1_reread_share
+        else panels // plan.panels
+    )
     made = tiles * c * lanes * size * panels
     read = (weight * panels * rounds + seen * again + 2 * made) / machine.l2_bytes_per_cycle
     # From afar: what does not stay in the second cache from one chunk to the next.
-    room = target.l2_bytes * 3 // 4
+    room = target.l2_reread
     chunk = points * (seen + made * plan.panels // panels)
     far = points * weight * panels + chunk > room
     afar = points * weight * panels if far else 0
     afar += 2 * chunk if chunk > room else 0
     if plan.together:
-        afar += 2 * points * seen if points * seen * chunks > target.l2_bytes // 2 else 0
-    waited = _SHOWN * afar / machine.memory_bytes_per_cycle
-    total = chunks * (points * (multiply + _SHOWN * read) + waited)
+        afar += 2 * points * seen if points * seen * chunks > target.l2_kept else 0
+    waited = machine.exposed_share * afar / machine.memory_bytes_per_cycle
+    total = chunks * (points * (multiply + machine.exposed_share * read) + waited)
     tasks = chunks * (panels // plan.panels if plan.together else 1)
     return total * math.ceil(tasks / target.threads) / tasks, far
