@@ -278,3 +278,25 @@ def test_unknown_shapes_stay_unknown() -> None:
     add = OPS["add"]
     assert infer_call(add, (known, ranked), Attrs()) == TensorType(3, f32)
     assert infer_call(add, (known, unknown), Attrs()) == TensorType(None, f32)
+
+
+PRODUCTS: dict[str, tuple[list[tuple[int, ...]], tuple[int, ...], int]] = {
+    "matmul": ([(5, 7), (7, 3)], (5, 3), 5 * 7 * 3),
+    "matmul_packed": ([(5, 7), (2, 7, 4)], (5, 6), 5 * 7 * 6),
+    "nn.conv2d": ([(2, 6, 9, 9), (8, 3, 3, 5)], (2, 8, 7, 5), 2 * 8 * 7 * 5 * 3 * 3 * 5),
+    "nn.conv2d_transpose": ([(2, 6, 9, 9), (6, 8, 2, 2)], (2, 8, 18, 18), 2 * 6 * 81 * 8 * 4),
+    "nn.conv2d_blocked": (
+        [(2, 3, 9, 9, 4), (2, 3, 3, 3, 4, 8)], (2, 2, 7, 7, 8), 2 * 16 * 7 * 7 * 12 * 3 * 3
+    ),
+    "nn.conv2d_interleaved": (
+        [(1, 1, 4, 4, 32), (2, 1, 3, 3, 16, 16, 2)], (1, 2, 2, 2, 16), 32 * 2 * 2 * 32 * 3 * 3
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_counted_as_the_definition_adds_them_up(name: str) -> None:
+    operands, result, count = PRODUCTS[name]
+    rule = OPS[name].multiply_adds
+    assert rule is not None
+    assert rule(operands, result) == count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 
@@ -19,7 +20,18 @@ from .argument import factor_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, INT, TEXT
 from .deal import deal
 from .reduce import known
-from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr, int_attr
+from .registry import (
+    ComputeArg,
+    Extents,
+    OpCall,
+    OpDef,
+    Param,
+    RefArg,
+    Sample,
+    TypeRule,
+    attr,
+    int_attr,
+)
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -28,7 +40,6 @@ from .window import (
     taps,
 )
 from .window_sum import STEPS, operands, sum_of_taps
-from .work import by_weight
 
 _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
@@ -197,6 +208,11 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
     return rule
 
 
+def _multiply_adds(operands: Sequence[Extents], result: Extents) -> float:
+    """Over all axes of the weight but the first, which is the result's channels."""
+    return prod(result) * prod(operands[1][1:])
+
+
 def _row(rank: int) -> OpDef:
     data, kernel = _LAYOUTS[rank]
     return OpDef(
@@ -212,7 +228,7 @@ def _row(rank: int) -> OpDef:
         Half-width floats accumulate in float32, integers in `out_dtype`.
         """,
         compute=_compute,
-        multiply_adds=by_weight,
+        multiply_adds=_multiply_adds,
         op_class="convolution",
         pattern="out_fusable",
         samples=_samples(rank),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from .argument import factor_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, FLAG
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
+from .registry import ComputeArg, Extents, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -30,7 +31,6 @@ from .window import (
     taps,
 )
 from .window_sum import LANES, STEPS, operands, sum_of_taps
-from .work import by_blocked_weight
 
 _PARAMS = (
     Param("x"),
@@ -129,6 +129,11 @@ def _samples(seed: int) -> Sequence[Sample]:
     ]
 
 
+def _multiply_adds(operands: Sequence[Extents], result: Extents) -> float:
+    """Over all axes of the weight but those of the result's channels, the first and the last."""
+    return prod(result) * prod(operands[1][1:-1])
+
+
 OPS: tuple[OpDef, ...] = (
     OpDef(
         "nn.conv2d_blocked",
@@ -143,7 +148,7 @@ OPS: tuple[OpDef, ...] = (
         attributes as in nn.conv2d.
         """,
         compute=_compute,
-        multiply_adds=by_blocked_weight,
+        multiply_adds=_multiply_adds,
         op_class="convolution",
         pattern="out_fusable",
         samples=_samples,

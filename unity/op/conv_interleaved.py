@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from .argument import factor_dtype, ranked, type_text
 from .attribute import DTYPE, INT
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
+from .registry import ComputeArg, Extents, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 from .window import (
     Window,
@@ -31,7 +32,6 @@ from .window import (
     spatial,
 )
 from .window_sum import LANES, STEPS, operands, sum_of_taps
-from .work import by_interleaved_weight
 
 _PARAMS = (
     Param("x"),
@@ -189,6 +189,12 @@ def _samples(seed: int) -> Sequence[Sample]:
     ]
 
 
+def _multiply_adds(operands: Sequence[Extents], result: Extents) -> float:
+    """Over all axes of the weight but those of the result's channels."""
+    weight = operands[1]
+    return prod(result) * prod(weight[1:-2]) * weight[-1]
+
+
 OPS: tuple[OpDef, ...] = (
     OpDef(
         "nn.conv2d_interleaved",
@@ -203,7 +209,7 @@ OPS: tuple[OpDef, ...] = (
         channels, tap by tap, and weights from ``line * b`` on are zero. Attributes as in nn.conv2d.
         """,
         compute=_compute,
-        multiply_adds=by_interleaved_weight,
+        multiply_adds=_multiply_adds,
         op_class="convolution",
         pattern="out_fusable",
         samples=_samples,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -20,11 +21,21 @@ from .argument import common_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, INT, INTS, TEXT
 from .conv import groups_of, out_dtype, require_layouts
 from .reduce import known
-from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr, int_attr
+from .registry import (
+    ComputeArg,
+    Extents,
+    OpCall,
+    OpDef,
+    Param,
+    RefArg,
+    Sample,
+    TypeRule,
+    attr,
+    int_attr,
+)
 from .sampling import Sampler, sample
 from .window import Window, all_taps, dims_of, per_axis, position, spatial, taps
 from .window_sum import STEPS, operands
-from .work import by_input
 
 _LAYOUTS = {1: ("NCW", "IOW"), 2: ("NCHW", "IOHW"), 3: ("NCDHW", "IODHW")}
 
@@ -287,6 +298,11 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
     return rule
 
 
+def _multiply_adds(operands: Sequence[Extents], result: Extents) -> float:
+    """Each element of the input is multiplied by all weights that it meets."""
+    return prod(operands[0]) * prod(operands[1][1:])
+
+
 def _row(rank: int) -> OpDef:
     data, kernel = _LAYOUTS[rank]
     return OpDef(
@@ -301,7 +317,7 @@ def _row(rank: int) -> OpDef:
         output_padding`` (R.nn.conv{rank}d_transpose, ONNX ConvTranspose, torch).
         """,
         compute=_compute,
-        multiply_adds=by_input,
+        multiply_adds=_multiply_adds,
         op_class="convolution",
         pattern="out_fusable",
         samples=_samples(rank),

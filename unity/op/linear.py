@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -17,9 +18,8 @@ from .accumulate import working_dtype
 from .algorithm import ALGORITHM, PRODUCTS, check_algorithm
 from .argument import broadcast_shapes, factor_dtype, require_equal, tensor, type_text
 from .attribute import DTYPE
-from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
+from .registry import ComputeArg, Extents, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
-from .work import by_depth
 
 _PARAMS = (Param("x1"), Param("x2"), attr("out_dtype", DTYPE, None), ALGORITHM)
 
@@ -126,6 +126,12 @@ def _samples(seed: int) -> Sequence[Sample]:
     ]
     wide = (s.array((m, k), "int8", -128, 127), s.array((k, n), "int8", -128, 127))
     return [*found, sample(_PARAMS, wide, out_dtype=INT32)]
+
+
+def by_depth(operands: Sequence[Extents], result: Extents) -> float:
+    """Products that a matrix product adds up: over the last axis of the first operand."""
+    first = operands[0]
+    return prod(result) * (first[-1] if first else 1)
 
 
 OPS: tuple[OpDef, ...] = (

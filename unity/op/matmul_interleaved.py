@@ -17,9 +17,9 @@ from unity.ir.types import TensorType, Type
 from .accumulate import narrowed, working_dtype
 from .argument import factor_dtype, tensor, type_text
 from .attribute import DTYPE, INT
+from .linear import by_depth
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
 from .sampling import Sampler, sample
-from .work import by_depth
 
 _PARAMS = (
     Param("x"),
