@@ -8,7 +8,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import unity
-from unity.errors import UnityError
+from unity.errors import UnityError, UnsupportedError
 from unity.frontend.onnx import from_onnx
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
@@ -106,6 +106,53 @@ def test_regions(mode: str, form: str) -> None:
     found = interpret(module, "main", list(given.values()))
     assert isinstance(found, np.ndarray)
     assert_close(found, np.asarray(want))
+
+
+@pytest.mark.parametrize("form", ["half_pixel", "output_half_pixel"])
+@pytest.mark.parametrize("samples", [0, 2])
+def test_regions_that_end_before_they_begin(samples: int, form: str) -> None:
+    """And, with sampling_ratio 0, as many samples as each region is large."""
+    of = model(
+        f"""g (float[2, 3, 7, 9] x, float[r, 4] rois, int64[r] which) => (float[r, 3, 3, 2] y) {{
+        y = RoiAlign<output_height=3, output_width=2, sampling_ratio={samples},
+            spatial_scale=0.5, coordinate_transformation_mode="{form}">(x, rois, which) }}""",
+        16,
+    )
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 3, 7, 9)).astype(np.float32)
+    ends = [[2, 3, 15, 12], [15, 12, 2, 3], [2, 12, 15, 3], [0, 0, 18, 14], [4, 4, 4, 4],
+            [-30, -2, 40, 3], [5, 5, 5.5, 5.5]]  # fmt: skip
+    if samples == 0 and form == "half_pixel":
+        del ends[2]  # onnxruntime fails on a number of samples below 0 along one axis alone
+    rois = np.array(ends, np.float32)
+    given = {"x": x, "rois": rois, "which": rng.integers(0, 2, len(ends))}
+    (want,) = ort.InferenceSession(of.SerializeToString()).run(None, given)
+    module = from_onnx(of)
+    check(module)
+    found = interpret(module, "main", list(given.values()))
+    assert isinstance(found, np.ndarray)
+    assert_close(found, np.asarray(want))
+
+
+def test_maxima_of_as_many_samples_as_regions_are_large_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="mode max with as many samples"):
+        imported(
+            """g (float[1, 1, 4, 4] x, float[r, 4] rois, int64[r] which) => (float[r, 1, 2, 2] y)
+            { y = RoiAlign<output_height=2, output_width=2, mode="max">(x, rois, which) }"""
+        )
+
+
+@pytest.mark.parametrize(("batch", "count"), [(1, 0), (0, 5)])
+def test_none_of_no_boxes_are_kept(batch: int, count: int) -> None:
+    module = imported(
+        f"""g (float[{batch}, {count}, 4] boxes, float[{batch}, 2, {count}] scores) =>
+            (int64[k, 3] kept) {{
+            most = Constant<value_int=3>()
+            kept = NonMaxSuppression(boxes, scores, most) }}"""
+    )
+    boxes, scores = np.zeros((batch, count, 4)), np.zeros((batch, 2, count))
+    given = [v.astype(np.float32) for v in (boxes, scores)]
+    assert np.asarray(interpret(module, "main", given)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("groups", [1, 2])

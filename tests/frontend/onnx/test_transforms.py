@@ -65,6 +65,10 @@ def test_a_half_and_back_along_an_axis_known_at_run_time(axis: int) -> None:
 
 
 def test_a_complex_signal_has_no_half() -> None:
+    with pytest.raises(UnityError, match="a onesided inverse is of complex numbers"):
+        imported(
+            "g (float[4, 5, 1] x) => (float[4, 8, 1] y) { y = DFT<onesided=1, inverse=1>(x) }", 20
+        )
     with pytest.raises(UnityError, match="onesided needs a signal of real numbers"):
         imported("g (float[4, 8, 2] x) => (float[4, 5, 2] y) { y = DFT<onesided=1>(x) }", 20)
 

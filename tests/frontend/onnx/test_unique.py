@@ -12,7 +12,7 @@ from unity.frontend.onnx import from_onnx
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
 
-from .programs import check, model
+from .programs import check, imported, model
 
 OUTPUTS = "int64[k] first, int64[n] inverse, int64[k] counts"
 
@@ -75,3 +75,14 @@ def test_narrow_floats() -> None:
     found = interpret(from_onnx(of), "main", [x])
     assert isinstance(found, np.ndarray)
     np.testing.assert_array_equal(found.astype(np.float32), [-1, 0.5, 2])
+
+
+@pytest.mark.parametrize("size", ["0", "n"])
+def test_none_of_none(size: str) -> None:
+    module = imported(
+        f"""g (float[{size}] x) => (float[k] y, int64[k] i, int64[l] j, int64[k] c)
+            {{ y, i, j, c = Unique(x) }}"""
+    )
+    found = interpret(module, "main", [np.zeros(0, np.float32)])
+    assert isinstance(found, tuple)
+    assert [np.asarray(v).shape for v in found] == [(0,)] * 4

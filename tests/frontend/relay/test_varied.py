@@ -7,6 +7,7 @@ import pytest
 from tests.frontend.relay.varied import missing
 
 SAID_BY_OPERANDS = {
+    "debug": "debug_func",  # a function of Python's
     "dyn.broadcast_to": "dtype shape",
     "dyn.full": "shape",
     "dyn.image.resize2d": "extrapolation_value roi size",
@@ -30,6 +31,7 @@ REFUSED = {
     "dyn.reshape": "reverse",
     "image.resize3d": "extrapolation_value roi",  # of crops, which are refused of volumes
     "nn.correlation": "layout",
+    "nn.sparse_conv2d": "kernel_size",
     "reshape": "reverse",
     "vision.multibox_transform_loc": "keep_background",
 }

@@ -29,7 +29,7 @@ class _Samples:
     Attributes:
         begin: Where each part begins, (count, parts).
         step: How far its samples lie from each other, (count, 1).
-        grid: How many it has, whole numbers, (count, 1).
+        grid: How many it has, whole numbers, (count, 1); none where a region has no length.
         first: The first of them that may lie on the map, (count, parts).
         end: The one behind the last such, (count, parts).
         most: How many such samples a part has at most, a scalar of int64.
@@ -107,7 +107,7 @@ def _samples(
     first_of, end = (c.op("minimum", c.op("maximum", v, 0.0), grid) for v in (low, high))
     count = c.cast(c.op("max", c.op("subtract", end, first_of), axis=None), INT64)
     most = c.op("clip", count, min=0, max=2 * extent + 8)
-    return _Samples(begin, step, one, first_of, end, most, extent)
+    return _Samples(begin, step, grid, first_of, end, most, extent)
 
 
 def _looped(
@@ -133,7 +133,8 @@ def _summed(c: Emission, axis: _Samples) -> Expr:
     total = _looped(
         c, axis.most, start, lambda e, nth, so_far: e.op("add", so_far, axis.weights(e, nth)[0])
     )
-    return c.op("divide", total, c.op("reshape", axis.grid, (count, 1, 1)))
+    divisor = c.op("maximum", axis.grid, 1.0)
+    return c.op("divide", total, c.op("reshape", divisor, (count, 1, 1)))
 
 
 def _products(c: Emission, x: Expr, image: Expr, rows: Expr, columns: Expr) -> Expr:

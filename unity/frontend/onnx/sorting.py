@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from unity.errors import UnityError
 from unity.frontend.run_time.slicing import long_enough
 from unity.frontend.unique import unique_rows
 from unity.ir.dims import Dim, product
 from unity.ir.dtype import INT64
+from unity.ir.graph import Constant
 
 from .node import Converter, Node, Value
 
@@ -39,6 +42,9 @@ def _unique(node: Node) -> list[Value]:
     shape = node.shape_of(x)
     order = (axis, *(k for k in range(len(shape)) if k != axis))
     leading = node.op("permute_dims", x, axes=order) if axis else x
+    if shape[axis] == 0:
+        nothing = Constant(np.zeros(0, np.int64))
+        return [x, nothing, nothing, nothing]
     width = product(d for k, d in enumerate(shape) if k != axis)
     rows = node.op("reshape", leading, (shape[axis], width))
     found = unique_rows(node, rows, ascending=ascending)

@@ -199,7 +199,7 @@ def test_scales_for_each_channel() -> None:
     apart = Case("qnn.multiply", [square, square, *given], square, lhs_axis=1, rhs_axis=2)
     with pytest.raises(UnsupportedError, match="along two axes"):
         module_of([apart])
-    with pytest.raises(UnityError, match="3 scales or zero points along an axis of 4"):
+    with pytest.raises(UnityError, match="3 scales along an axis of 4"):
         module_of([Case("qnn.add", [a, a, *given], a, rhs_axis=2, lhs_axis=1)])
 
 
@@ -307,3 +307,14 @@ def test_softmax_to_the_bit(axis: int) -> None:
     check_interpreted(
         [Case("qnn.softmax", [x, _f(0.05), _i(3), _f(1 / 256), _i(-128)], wanted, axis=axis)]
     )
+
+
+@pytest.mark.parametrize("name", ["qnn.add", "qnn.subtract", "qnn.multiply"])
+def test_as_many_scales_as_an_axis_does_not_have(name: str) -> None:
+    x, y = _bytes(2, 3), _bytes(2, 3)
+    four, one, none = _f(1, 2, 3, 4), _f(0.5), _i(0)
+    with pytest.raises(UnityError, match=f"{name}: 4 scales along an axis of 3"):
+        module_of([Case(name, [x, y, four, none, one, none, one, none], x, lhs_axis=1)])
+    zeros = _i(0, 1, 2, 3)
+    with pytest.raises(UnityError, match=f"{name}: 4 zero points along an axis of 2"):
+        module_of([Case(name, [x, y, one, none, one, zeros, one, none], x, rhs_axis=0)])

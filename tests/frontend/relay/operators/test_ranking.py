@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import unity
 from tests.frontend.relay.calls import Case, check_interpreted, check_results, module_of
+from unity.errors import UnityError
 from unity.interpreter import interpret
 
 Tensor = npt.NDArray[Any]
@@ -145,6 +147,22 @@ def _sampled(x: Tensor, y: float, at: float) -> Tensor:
             if row < height and column < width:
                 total += down * aside * x[:, row, column]
     return total
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"ratios": (0.0,)}, "ratios must be above 0, got 0.0"),
+        ({"scales": (8.0, -1.0)}, "scales must be above 0, got 8.0, -1.0"),
+        ({"feature_stride": 0}, "feature_stride must be above 0, got 0"),
+        ({"ratios": (float("nan"),)}, "ratios must be above 0, got nan"),
+    ],
+)
+def test_anchors_of_no_size_are_refused(changed: dict[str, Any], what: str) -> None:
+    given: dict[str, Any] = {"scales": (8.0,), "ratios": (1.0,), "feature_stride": 16, **changed}
+    operands = [np.zeros(s, np.float32) for s in ((1, 2, 3, 3), (1, 4, 3, 3), (1, 3))]
+    with pytest.raises(UnityError, match=re.escape(what)):
+        module_of([Case("vision.proposal", operands, operands[0], **given)])
 
 
 def _aligned(x: Tensor, rois: Tensor, size: tuple[int, int], scale: float, mode: str) -> Tensor:

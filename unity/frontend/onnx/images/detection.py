@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unity.errors import UnityError
+from unity.frontend.detection.adaptive import adaptive_regions
 from unity.frontend.detection.regions import (
     DeformedWindow,
     Regions,
@@ -36,6 +37,8 @@ def _non_max_suppression(node: Node) -> Value:
         raise UnityError(f"boxes of rank {len(node.shape_of(boxes))}; expected 3")
     boxes = node.assert_shape(boxes, (batch, count, 4))
     pairs = product((batch, classes))
+    if pairs == 0 or count == 0:
+        return Constant(np.zeros((0, 3), np.int64))
     flat = node.op("reshape", scores, (pairs, count))
     order = node.op("argsort", flat, axis=1, descending=True)
     ranked = picked(node, flat, order)
@@ -91,8 +94,8 @@ def _roi_align(node: Node) -> Value:
         raise UnityError(
             f"coordinate_transformation_mode {half!r}; expected half_pixel or output_half_pixel"
         )
-    if samples <= 0:
-        raise node.gap(f"sampling_ratio {samples}: as many samples as each region is large")
+    if samples <= 0 and mode == "max":
+        raise node.gap("mode max with as many samples as each region is large (sampling_ratio 0)")
     (count, _), _ = _of_rank(node, rois, 2, "regions"), _of_rank(node, x, 4, "maps")
     scale = node.number(node.float_of("spatial_scale", 1.0), rois)
     at = [_scaled(node, rois, k, scale, 0.5 if half == "half_pixel" else 0.0) for k in range(4)]
@@ -100,6 +103,9 @@ def _roi_align(node: Node) -> Value:
     # Ends are x, y, x, y; a region is no shorter than a pixel where halves are left alone.
     ends = [(at[1], at[3]), (at[0], at[2])]
     regions = Regions(image, ends, None if half == "half_pixel" else 1.0)
+    if samples <= 0:
+        found = adaptive_regions(node, x, regions, size, "mean")
+        return node.op("permute_dims", found, axes=(0, 3, 1, 2))
     # A maximum is that of the weighted pixels, as the models that first had it were trained.
     how = ("mean", "add") if mode == "avg" else ("max", "maximum")
     found = aligned_regions(node, x, regions, size, samples, *how)

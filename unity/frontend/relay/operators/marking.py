@@ -22,6 +22,7 @@ CONVERTERS: dict[str, Converter] = dict.fromkeys(
         "annotation.on_device",
         "on_device",
         "device_copy",
+        "debug",
     ),
     _same,
 )

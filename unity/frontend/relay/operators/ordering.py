@@ -7,7 +7,9 @@ import numpy as np
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.frontend.run_time.slicing import long_enough
-from unity.ir.dims import Dim, product
+from unity.frontend.sizes import sizes_of
+from unity.frontend.unique import unique_rows
+from unity.ir.dims import Dim, as_dim, product
 from unity.ir.dtype import BOOL, INT32, INT64
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.types import Shape
@@ -107,33 +109,24 @@ def _unique(c: RelayCall) -> Expr:
     All are as long as the input; behind as many as there are they hold zeros.
     """
     x, counted, ordered = c.tensor(0), c.flag("return_counts"), c.flag("sorted")
-    (count,) = c.extents(x, "the elements of a vector")
-    if not count:
+    (count,) = c.shape_of(x)
+    if count == 0:
         raise c.gap("no elements")
-    order = c.op("argsort", x, axis=0)
-    ranked = c.op("take", x, order, axis=0)
-    before = c.op("take", ranked, Constant(np.maximum(np.arange(count) - 1, 0)), axis=0)
-    numbers = c.op("arange", count)
-    start = c.op("logical_or", c.op("not_equal", ranked, before), c.op("equal", numbers, 0))
-    group = c.op("subtract", c.op("cumsum", c.cast(start, INT64), axis=0), 1)
-    nothing = c.op("zeros", (count,), dtype=INT64)
-    what = c.op("scatter_elements", nothing, order, group, axis=0)
-    last = c.op("full", (count,), Constant(np.array(count, np.int64)))
-    first = c.op("scatter_elements", last, group, order, axis=0, reduction="min")
-    if not ordered:  # groups in the order of their first elements
-        turn = c.op("argsort", first, axis=0)
-        place = c.op("argsort", turn, axis=0)
-        what, first = c.op("take", place, what, axis=0), c.op("take", first, turn, axis=0)
-    found = c.op("sum", c.cast(start, INT64), axis=(0,), keepdims=True)
-    held = c.op("less", numbers, found)
-    values = c.op("take", x, c.op("minimum", first, count - 1), axis=0)
-    values = c.op("where", held, values, c.number(0, x))
-    places = c.op("where", held, first, 0)
-    results = [values, *(c.cast(v, INT32) for v in (places, what, found))]
+    found = unique_rows(c, c.op("reshape", x, (count, 1)), ascending=ordered)
+    (number,) = c.shape_of(found.first)
+
+    def whole(v: Expr) -> Expr:
+        return c.op("nn.pad", v, pad_width=(0, as_dim(count - number)))
+
+    total = c.op("reshape", c.materialize(sizes_of(number)), (1,))
+    results = [
+        whole(c.op("take", x, found.first, axis=0)),
+        c.cast(whole(found.first), INT32),
+        c.cast(found.inverse, INT32),
+        c.cast(total, INT32),
+    ]
     if counted:
-        ones = c.op("ones", (count,), dtype=INT64)
-        sums = c.op("scatter_elements", nothing, what, ones, axis=0, reduction="add")
-        results.append(c.cast(sums, INT32))
+        results.append(c.cast(whole(found.counts), INT32))
     return Tuple(tuple(results))
 
 

@@ -101,11 +101,21 @@ def _operands(c: RelayCall) -> tuple[_Operand, _Operand, Quantization]:
         x, found = c.tensor(i), quantization(c, 2 + 2 * i, 3 + 2 * i, "an operand")
         rank = len(c.shape_of(x))
         axis = c.axis(c.integer(name), rank) if rank else 0 * c.integer(name)
+        _require_along(c, x, found, axis)
         sides.append(_Operand(x, found, axis))
     out = quantization(c, 6, 7, "the output")
     if len(out.scales) != 1:
         raise c.gap("an output with a scale for each channel")
     return sides[0], sides[1], out
+
+
+def _require_along(c: RelayCall, x: Expr, of: Quantization, axis: int) -> None:
+    """Refuse more scales or zero points than one, if an axis has another number of places."""
+    shape = c.shape_of(x)
+    extent = shape[axis] if shape else 1
+    for what, count in (("scales", len(of.scales)), ("zero points", len(of.zeros))):
+        if count > 1 and isinstance(extent, int) and extent != count:
+            raise UnityError(f"{count} {what} along an axis of {extent}")
 
 
 def _sum(name: str) -> Converter:

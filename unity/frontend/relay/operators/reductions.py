@@ -7,7 +7,7 @@ from math import prod
 from unity.errors import UnityError
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.ir.dims import product
-from unity.ir.dtype import INT32
+from unity.ir.dtype import INT32, INT64
 from unity.ir.graph import Expr
 
 from .elementwise import as_bool
@@ -104,7 +104,31 @@ def _log_sum_exp(c: RelayCall) -> Expr:
     return found if keepdims else c.op("squeeze", found, axis=axes)
 
 
+def _nll_loss(c: RelayCall) -> Expr:
+    """Minus the predictions of the targets, each weighted by its class: (N, C, ...) by (N, ...)."""
+    predicted, target, weights = (c.tensor(i) for i in range(3))
+    if c.rank() < 2:
+        raise c.gap("predictions of one sample")
+    ignored = c.op("equal", target, c.number(c.integer("ignore_index"), target))
+    at = c.cast(c.op("where", ignored, c.number(0, target), target), INT64)
+    share = c.op("take", weights, at, axis=0)
+    share = c.op("where", ignored, c.number(0, share), share)
+    own = c.op("gather_elements", predicted, c.op("expand_dims", at, axis=1), axis=1)
+    own = c.op("squeeze", own, axis=(1,))
+    loss = c.op("negative", c.op("multiply", own, share))
+    match c.text("reduction"):
+        case "none":
+            return loss
+        case "sum":
+            return c.op("sum", loss, axis=None)
+        case "mean":
+            return c.op("divide", c.op("sum", loss, axis=None), c.op("sum", share, axis=None))
+        case other:
+            raise c.gap(f"reduction={other!r}")
+
+
 CONVERTERS: dict[str, Converter] = {
+    "nn.nll_loss": _nll_loss,
     "sum": _reduction("sum"),
     "prod": _reduction("prod"),
     "max": _reduction("max"),

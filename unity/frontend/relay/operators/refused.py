@@ -7,14 +7,13 @@ _RANDOM = "its bits are those of TVM's own generator"
 _LOWERED = "made by TVM's lowering: save the module before relay.build"
 _BACKEND = "made for one backend by a pass: save the module before it"
 _WINOGRAD = "half of a convolution that a pass took apart: save the module before it"
-_SPARSE = "a layout of sparse weights that one kernel has"
-_BITS = "products of packed bits"
+_SPARSE = "made for one kernel on GPUs by a pass: save the module before it"
+_BITS = "packed bits, made by TVM's lowering: save the module before relay.build"
 
 REFUSED: dict[str, str] = {
     "nn.max_pool2d_grad": _TRAINING,
     "nn.avg_pool2d_grad": _TRAINING,
     "nn.conv2d_backward_weight": _TRAINING,
-    "nn.nll_loss": "a loss, which inference does not need",
     "random.threefry_generate": _RANDOM,
     "random.threefry_split": _RANDOM,
     "random.uniform": _RANDOM,
@@ -47,20 +46,10 @@ REFUSED: dict[str, str] = {
     "nn.contrib_conv2d_gemm_without_weight_transform": _WINOGRAD,
     "nn.contrib_conv2d_gemm_weight_transform": _WINOGRAD,
     "nn.internal.sparse_dense_padded": _SPARSE,
-    "nn.sparse_conv2d": _SPARSE,
-    "sparse_fill_empty_rows": "its result's size depends on data",
     "nn.bitpack": _BITS,
-    "nn.bitserial_conv2d": _BITS,
-    "nn.bitserial_dense": _BITS,
     "annotation.bitpack_start": _BITS,
     "annotation.bitpack_end": _BITS,
-    "reinterpret": "bits read as another dtype",
     "torch_op": "a Python function of torch, which no file holds",
-    "debug": "a breakpoint, which no file holds",
-    "relay.op.annotation.simulated_quantize": "quantization that was not realized: "
-    "save the module after relay.quantize.quantize",
-    "qnn.simulated_quantize": "quantization that was not realized",
-    "qnn.simulated_dequantize": "quantization that was not realized",
     "qnn.contrib_dense_pack": _BACKEND,
     "memory.shape_func": _LOWERED,
     "vm.shape_func": _LOWERED,

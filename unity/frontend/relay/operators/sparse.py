@@ -86,7 +86,46 @@ def _sparse_reshape(c: RelayCall) -> Expr:
     return Tuple((c.cast(c.op("stack", columns, axis=1), kind), shape))
 
 
+def _sparse_conv2d(c: RelayCall) -> Expr:
+    """A convolution of single pixels: a product with the transposed sparse matrix."""
+    layout, kernel = c.text("layout"), c.integers("kernel_size")
+    if set(kernel) != {1}:
+        raise c.gap(f"kernel_size={kernel}")
+    if layout not in ("NHWC", "NCHW"):
+        raise c.gap(f"layout={layout!r}")
+    x = c.tensor(0)
+    last = c.transposed(x, (0, 2, 3, 1)) if layout == "NCHW" else x
+    dense = Constant(_matrix(c, 1, c.shape_of(last)[-1]))
+    found = product(c, last, turned(c, dense), c.dtype_of(x))
+    return c.transposed(found, (0, 3, 1, 2)) if layout == "NCHW" else found
+
+
+def _fill_empty_rows(c: RelayCall) -> Expr:
+    """A sparse tensor with an element in each row, and which rows had none."""
+    at, values = c.tensor(0), c.tensor(1)
+    rows = int(c.known(2, "a shape").reshape(-1)[0])
+    (count, rank), kind = c.shape_of(at), c.dtype_of(at)
+    default = c.reshaped(c.tensor(3), ()) if len(c.operands) > 3 else c.number(0, values)
+    row = c.op("take", at, Constant(np.array(0, np.int64)), axis=1)
+    nothing = c.op("zeros", (rows,), dtype=kind)
+    ones = c.op("ones", (count,), dtype=kind)
+    held = c.op("scatter_elements", nothing, row, ones, axis=0, reduction="add")
+    empty = c.op("equal", held, c.number(0, held))
+    places = c.op("permute_dims", c.op("nonzero", empty), axes=(1, 0))
+    (lacking, _) = c.shape_of(places)
+    first = Constant(np.eye(1, int(rank), dtype=kind.numpy)) if isinstance(rank, int) else None
+    if first is None:
+        raise c.gap("coordinates of an unknown rank")
+    more = c.op("multiply", c.cast(places, kind), first)
+    whole = c.op("concat", [at, more], axis=0)
+    filled = c.op("concat", [values, c.op("full", (lacking,), default)], axis=0)
+    order = c.op("argsort", c.op("take", whole, Constant(np.array(0, np.int64)), axis=1), axis=0)
+    return Tuple((c.op("take", whole, order, axis=0), c.op("take", filled, order, axis=0), empty))
+
+
 CONVERTERS: dict[str, Converter] = {
+    "nn.sparse_conv2d": _sparse_conv2d,
+    "sparse_fill_empty_rows": _fill_empty_rows,
     "nn.sparse_dense": _sparse_dense,
     "nn.sparse_add": _sparse_add,
     "nn.sparse_transpose": _sparse_transpose,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from unity.frontend.relay.relay_call import Converter
 
 from . import (
+    bits,
     convolutions,
     creation,
     dynamic,
@@ -22,6 +23,7 @@ from . import (
     quantized_layers,
     reductions,
     shaping,
+    simulated,
     slicing,
     sparse,
     windows,
@@ -48,6 +50,8 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     regions.CONVERTERS,
     windows.CONVERTERS,
     sparse.CONVERTERS,
+    bits.CONVERTERS,
+    simulated.CONVERTERS,
     fixed_point.CONVERTERS,
     quantized.CONVERTERS,
     quantized_layers.CONVERTERS,

@@ -95,6 +95,9 @@ def _proposal(c: RelayCall) -> Expr:
     scales, ratios, stride = reals(c, "scales"), reals(c, "ratios"), c.integer("feature_stride")
     before, after = c.integer("rpn_pre_nms_top_n"), c.integer("rpn_post_nms_top_n")
     batch, doubled, height, width = c.extents(scores, "a map with proposals")
+    for what, numbers in (("scales", scales), ("ratios", ratios), ("feature_stride", [stride])):
+        if not all(0 < v < np.inf for v in numbers):
+            raise UnityError(f"{what} must be above 0, got {', '.join(map(str, numbers))}")
     anchors = len(scales) * len(ratios)
     if doubled != 2 * anchors:
         raise UnityError(f"{anchors} anchors need {2 * anchors} scores, got {doubled}")
