@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
-from unity.ir.visit import map_prim, map_stmt, walk_stmt
+from unity.ir.visit import map_prim, map_stmt, variables, walk_stmt
 
 from .compaction import is_large
 from .tree import is_zero, replaced, with_regions
@@ -16,7 +16,7 @@ RUNS_A_THREAD = 2
 
 
 def in_runs(func: PrimFunc, threads: int) -> PrimFunc:
-    """The prim func without large temporaries of known size in loops on threads.
+    """The prim func without large temporaries in loops on threads, of what sizes the call has.
 
     Each iteration would have to ask for memory. Instead, the iterations are taken in a few runs of
     about as many each, and each run has its part of one buffer, which is there before.
@@ -45,7 +45,7 @@ def _large(body: Stmt) -> tuple[list[Buffer], Stmt]:
     if not isinstance(body, Allocate):
         return [], body
     found, inner = _large(body.body)
-    known = all(isinstance(n, Imm) for n in body.buffer.shape)
+    known = not any(isinstance(x, PrimVar) for n in body.buffer.shape for x in variables(n))
     if known and body.buffer.scope == "global" and is_large(body.buffer):
         return [body.buffer, *found], inner
     return found, replace(body, body=inner)

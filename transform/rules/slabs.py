@@ -10,8 +10,10 @@ one thread and 0.36 on two, where a whole copy first made it 1.5 and 0.7 (two Xe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
+from unity.ir.representative import IMAGE, representative_extent
 from unity.ir.stmt import Buffer, Store
 from unity.machine.stack import ROW_BYTES
 from unity.machine.target import Target
@@ -87,9 +89,9 @@ def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
     while axes:
         found = Slabs(first, second, axes)
         count, size = number(product([a.extent for a in axes])), _bytes(found.buffer)
-        if count is None or size is None:
+        if count is None:
             return None
-        fits = size <= ROW_BYTES and _shared_bytes(found) <= size // SHARE
+        fits = _fits(found.buffer) and _shared_bytes(found) <= size // SHARE
         if count > 1 and fits and target.shares_evenly(count):
             return found
         axes = axes[:-1]
@@ -103,9 +105,7 @@ def _decide(found: Slabs, target: Target) -> SlabSize:
 def _legal(found: Slabs, _decisions: SlabSize, _target: Target) -> Neighbourhood:
     shared = _shared(found.first, found.second)
     fitting = [
-        k
-        for k in range(1, len(shared) + 1)
-        if (_bytes(replace(found, axes=shared[:k]).buffer) or 0) <= ROW_BYTES
+        k for k in range(1, len(shared) + 1) if _fits(replace(found, axes=shared[:k]).buffer)
     ]
     why = f"of the {len(shared)} leading axes in common, with slabs of at most {ROW_BYTES} bytes"
     return {
@@ -126,9 +126,19 @@ def _shared(first: Nest, second: Nest) -> tuple[Axis, ...]:
     return tuple(shared[: len(first.axes) - 1])
 
 
-def _bytes(buffer: Buffer) -> int | None:
-    count = number(product(list(buffer.shape)))
-    return None if count is None else count * buffer.dtype.bytes
+def _is_known(buffer: Buffer) -> bool:
+    return number(product(list(buffer.shape))) is not None
+
+
+def _fits(buffer: Buffer) -> bool:
+    """Whether a slab is small. Of unknown size it may be: if not, all of them are larger still."""
+    return not _is_known(buffer) or _bytes(buffer) <= ROW_BYTES
+
+
+def _bytes(buffer: Buffer) -> int:
+    """Of a buffer, as large as is usual where its size is not known."""
+    sizes = (representative_extent(n, IMAGE) or IMAGE for n in buffer.shape)
+    return math.prod(sizes) * buffer.dtype.bytes
 
 
 def _shared_bytes(found: Slabs) -> int:
@@ -141,8 +151,6 @@ def _shared_bytes(found: Slabs) -> int:
         if load.buffer is found.first.output or len(own) == len(several):
             continue
         size = _bytes(load.buffer)
-        if size is None:
-            return ROW_BYTES
         most = max(most, size // (number(product([a.extent for a in own])) or 1))
     return most
 
@@ -156,7 +164,8 @@ def schedule_slabs(sch: Schedule, found: Slabs, how: SlabSize, results: Results)
     slabs = [
         sch.fuse_siblings(*(sch.get_loops(b)[level] for b in blocks)) for level in range(len(axes))
     ]
-    sch.set_scope(first.name, 0, "local")
+    if _is_known(found.buffer):  # else no stack is known to hold it
+        sch.set_scope(first.name, 0, "local")
     for name in blocks[:-1]:
         sch.store_at(name, 0, slabs[-1])
     slab = sch.blockize_body(slabs[-1])

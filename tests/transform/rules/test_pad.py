@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from tests.transform.cases import floats
+from tests.transform.rules.kernels import lowered, unscheduled
+from tests.transform.tensor.kernels import assert_same
 from unity.interpreter import run_prim_func
+from unity.ir.dims import Dim, dim
 from unity.ir.equality import structural_equal
 from unity.ir.prim_expr import Select
 from unity.ir.stmt import PrimFunc
@@ -16,6 +19,7 @@ from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform.passes import Context
 from unity.transform.rules.default import schedule
+from unity.transform.schedule import default_rules, default_schedule
 
 TARGET = replace(Context().target, vector_bits=256, threads=2)
 
@@ -72,3 +76,25 @@ def main(x: f32[Buffer, 6, 5], p: f32[Buffer, 7, 8]) -> None:
     assert not structural_equal(after, func)
     (want,), (got,) = (run_prim_func(f, [x], {}) for f in (func, after))
     np.testing.assert_array_equal(got, want)
+
+
+N, H = dim("n"), dim("h")
+
+
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 2), (1, 3)])
+@pytest.mark.parametrize("sizes", [(6, 9), (6, N), (H, 11), (H, N)])
+def test_lines_of_any_length_and_lines_that_are_dealt(
+    sizes: tuple[Dim, Dim], strides: tuple[int, int], threads: int
+) -> None:
+    """A convolution's input padded, and dealt to a line for each phase of the stride."""
+    attrs = {"strides": strides, "padding": (1, 2, 2, 1)}
+    shapes = ((1, 2, *sizes), (3, 2, 3, 4))
+    func = unscheduled("nn.conv2d", shapes, attrs)[0]
+    target = replace(TARGET, threads=threads)
+    assert default_rules(func, target)[0].rule == "padded"
+    made = default_schedule(func, target).kernel()
+    for h, n in ((2, 1), (5, 8), (1, 35)):
+        assert_same(func, made, {"h": h, "n": n})
+    assert_same(func, lowered(made, target), {"h": 3, "n": 18})

@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import unity
 from tests.transform.cases import floats
+from tests.transform.rules.kernels import unscheduled
 from unity.interpreter import run_prim_func
 from unity.ir.prim_expr import Imm, imm
 from unity.ir.stmt import Allocate, Buffer, For, PrimFunc
 from unity.ir.visit import walk_stmt
+from unity.op.table import OPS
 from unity.script import parse
 from unity.transform.passes import Context
 from unity.transform.rules.default import schedule
@@ -108,3 +111,33 @@ def copies(func: PrimFunc) -> list[Allocate]:
     """Where the kernel allocates its padded images."""
     found = [s for s in walk_stmt(func.body) if isinstance(s, Allocate)]
     return [s for s in found if s.buffer.name == "pad"]
+
+
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("shape", ["2, 4, 9, n", "1, 4, n, 7", "1, 4, h, n"])
+def test_slabs_of_unknown_size(shape: str, stride: int, threads: int) -> None:
+    """What passes between the stages lies in memory of a run of slabs."""
+    channels = int(shape.split(", ")[1])
+    exe = unity.compile(
+        parse(f"""
+n = dim("n")
+h = dim("h")
+
+@script.function
+def main(x: f32[Tensor, {shape}], w: f32[Tensor, {channels}, 1, 3, 3]) -> Tensor:
+    return R.nn.conv2d(x, w, strides={stride}, padding=1, groups={channels})
+"""),
+        threads=threads,
+    )
+    assert any(r.rule == "slabs" for name in exe.kernels for r in exe.rules(name))
+    reference = OPS["nn.conv2d"].reference
+    assert reference is not None
+    for n in (1, 2, 16, 35):
+        sizes = [{"n": n, "h": 6}.get(s) or int(s) for s in shape.split(", ")]
+        x, w = floats(n, tuple(sizes), (channels, 1, 3, 3))
+        attrs = {"strides": stride, "padding": 1, "groups": channels}
+        full = unscheduled("nn.conv2d", (x.shape, w.shape), attrs)[1]
+        want = np.asarray(reference([x, w], full))
+        np.testing.assert_allclose(exe(x, w), want, rtol=1e-5, atol=1e-5)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 from typing import TypeAlias
 
 from unity.arith.polynomial import Poly, scale
@@ -78,6 +78,11 @@ class Windows:
         """What is summed."""
         assert self.shaped.nest.reduction is not None
         return self.shaped.nest.reduction
+
+    @property
+    def steps(self) -> int:
+        """Taps of a window."""
+        return prod(map(length_of, self.reduction.axes))
 
     @property
     def taps(self) -> int:
@@ -257,8 +262,8 @@ def schedule_windows(sch: Schedule, found: Windows, how: WindowTile, result: str
         sch.unroll(loop)
     lines = ceildiv(found.line.extent, imm(how.lines))
     points = product([*(a.extent for a in found.outer), lines])
-    work = product([imm(how.lines), layout.column.extent, *(a.extent for a in reduction.axes)])
-    share(sch, tasks[:-1], points, work, how.grain)
+    work = how.lines * (representative_extent(layout.column.extent, IMAGE) or 1) * found.steps
+    share(sch, tasks[:-1], points, imm(work), how.grain)
 
 
 WINDOWS = by_steps(
