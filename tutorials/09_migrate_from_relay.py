@@ -14,7 +14,8 @@ graph executor, VM, AOT executor       one executable: ``exe(x)``, ``exe.run({"x
 TE, TOPI                               ``unity.te``, ``unity.op``: an operator is a row of rules
 ``te.create_schedule``, ``s[C].tile``  ``unity.transform.schedule``: steps, each checked
 AutoTVM, Ansor, MetaSchedule           default schedules; ``resolve="measure"``, ``decisions=``;
-                                       AutoTVM's tile sizes: ``relay.logs.applied(records)``
+                                       AutoTVM's tile sizes: ``relay.logs.applied(records)``,
+                                       those that pay here: ``relay.logs.measured(module, records)``
 ``relay.transform.*``                  ``unity.pipeline("cpu")``: passes as a list to edit; a few
                                        (``FoldConstant``, ``ConvertLayout`` ...) run as they did
 ``ExprMutator``, pattern rewrites      ``unity.rewrite_rule(before, after)``, checked on numbers

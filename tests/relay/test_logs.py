@@ -15,7 +15,15 @@ from unity import relay
 from unity.codegen.llvm.host import host_target
 from unity.errors import UnityError
 from unity.frontend.relay.translator import translate
-from unity.relay.logs import ScheduleByLog, applied, best, candidate, read_log, summary
+from unity.relay.logs import (
+    ScheduleByLog,
+    applied,
+    best,
+    candidate,
+    measured,
+    read_log,
+    summary,
+)
 from unity.transform import Context
 from unity.transform.schedule import ScheduleDefault
 
@@ -113,6 +121,36 @@ def test_what_is_not_legal_is_left_with_a_note(caplog: pytest.LogCaptureFixture)
     # Tasks of other shapes, of no tensors, and those of other tuners say nothing of these kernels.
     other = read_log([_dense(2, 8).replace("[40, 96]", "[41, 96]"), ANSOR, META])
     assert not any(candidate(other, f, target) for f in kernels.prim_funcs().values())
+
+
+def test_records_that_pay_are_measured_once_and_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kernel by kernel, then the whole; clocks are replaced, so that it is known what pays."""
+    module = translate(_model().syntax)
+    target = replace(host_target(), threads=1)
+    other = _dense(2, 8).replace("[40, 96]", "[41, 96]")
+    records = read_log([_autotvm(3, 0.001, channels=8), _dense(2, 8), other])
+    compiled: list[unity.Executable] = []
+
+    def seconds(exe: unity.Executable, _: object) -> dict[str, float]:
+        compiled.append(exe)
+        dense = 2.0 if len(compiled) == 1 else 3.0  # slower with the log's
+        return {n: dense if "matmul" in n else 4.0 - len(compiled) for n in exe.kernels}
+
+    monkeypatch.setattr("unity.relay.logs.measuring._seconds", seconds)
+    monkeypatch.setattr("unity.relay.logs.measuring.interleaved", lambda *_: [1.0, 0.9])
+    with caplog.at_level(logging.WARNING, "unity"):
+        kept = measured(module, records, target, cache=tmp_path)
+    assert [r.task.partition(" ")[0] for r in kept] == ["conv2d_NCHWc.x86"]
+    assert "dense_pack.x86 [41, 96] [100, 96]: no kernel computes it here" in caplog.text
+    assert "1 records of a log pay" in (tmp_path / "resolve.jsonl").read_text()
+    assert measured(module, records, target, cache=tmp_path) == kept
+    assert len(compiled) == 2
+
+    monkeypatch.setattr("unity.relay.logs.measuring.interleaved", lambda *_: [1.0, 1.1])
+    compiled.clear()
+    assert measured(module, records, target, cache=None) == ()  # the whole is not faster
 
 
 def test_the_three_are_told_apart(tmp_path: Path) -> None:

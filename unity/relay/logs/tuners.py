@@ -28,8 +28,9 @@ class History:
         if isinstance(file, str | Path) and Path(file).is_file():
             self.records = read_log(file)
             log.warning(
-                "%s: %s is not applied (%s): %s; unity.compile(model, pipeline=relay.logs.applied("
-                "relay.logs.read_log(%r))) tries its tile sizes", tuner, file,
+                "%s: %s is not applied (%s): %s; records = relay.logs.read_log(%r), then "
+                "unity.compile(model, pipeline=relay.logs.applied(relay.logs.measured(model, "
+                "records))) takes those of its tile sizes that pay here", tuner, file,
                 summary(self.records), INSTEAD, str(file),
             )  # fmt: skip
         elif file is not None:
