@@ -107,7 +107,8 @@ class Executable:
         if self._parts.native is not None:
             slow.builtin = self._parts.native.builtin(code.name, slow)
         plain = slow if slow.builtin is None else slow.builtin
-        return HostCall(code.forms, slow, plain) if code.forms else plain
+        several = len(code.output_names) != 1
+        return HostCall(code.forms, slow, plain, several) if code.forms else plain
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         """Say why nothing can be called here."""

@@ -49,8 +49,8 @@ def named_call(call: Callable[..., object], code: FunctionCode) -> NamedCall:
 
 
 def as_result(value: object) -> Any:
-    """A result as an array; a list of maps and a tuple stay what they are."""
-    return value if isinstance(value, list | tuple) else np.asarray(value)
+    """A result as an array; a list (of maps, of arrays), a tuple and None stay what they are."""
+    return value if value is None or isinstance(value, list | tuple) else np.asarray(value)
 
 
 def output_name(code: FunctionCode, index: int) -> str:

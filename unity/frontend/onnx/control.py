@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import onnx
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from unity.errors import UnityError
-from unity.frontend.sizes import Sizes
 from unity.ir.graph import Body, Expr, If, Tuple
 
-from .node import Converter, Node, Value
+from .node import Converter, Node, Outcome
+from .sequences.held import Form, Held, Maybe, form_of, listed, tensor_of
+
+if TYPE_CHECKING:
+    from .importer import GraphImporter
 
 
-def _if(node: Node) -> list[Value]:
+def _if(node: Node) -> Sequence[Outcome]:
     then, orelse = node.graph_of("then_branch"), node.graph_of("else_branch")
     for branch in (then, orelse):
         if len(branch.output) != len(node.proto.output):
@@ -26,21 +30,51 @@ def _if(node: Node) -> list[Value]:
     condition = node.tensor(0)
     if node.rank(0):
         condition = node.op("reshape", condition, ())
-    value = node.graph.builder.emit(
-        If(condition, _body(node, then), _body(node, orelse)), node.label, node.span
+    inner = [node.graph.inner() for _ in range(2)]
+    found = [at.inline(graph) for at, graph in zip(inner, (then, orelse), strict=True)]
+    within = [Node(node.proto, at, node.version) for at in inner]
+    forms = [_form(within, pair) for pair in zip(*found, strict=True)]
+    first, other = (
+        _body(at, scope, values, forms)
+        for at, scope, values in zip(within, inner, found, strict=True)
     )
+    value = node.graph.builder.emit(If(condition, first, other), node.label, node.span)
     count = len(node.proto.output)
-    return [value] if count == 1 else [node.field(value, i) for i in range(count)]
-
-
-def _body(node: Node, graph: onnx.GraphProto) -> Body:
-    inner = node.graph.inner()
-    values = inner.inline(graph)
-    tensors: list[Expr] = [
-        Node(node.proto, inner, node.version).materialize(v) if isinstance(v, Sizes) else v
-        for v in values
+    parts: list[Expr] = [value] if count == 1 else [node.field(value, i) for i in range(count)]
+    return [
+        part if form is None else form.unpacked(node, part)
+        for part, form in zip(parts, forms, strict=True)
     ]
-    return inner.builder.body(tensors[0] if len(tensors) == 1 else Tuple(tuple(tensors)))
+
+
+def _form(nodes: Sequence[Node], values: tuple[Outcome, ...]) -> Form | None:
+    """How what either branch gives is passed on; None for a tensor."""
+    if not any(isinstance(v, Held) for v in values):
+        return None
+    held = [_as_held(node, v, values) for node, v in zip(nodes, values, strict=True)]
+    return form_of(held[0]).joined(form_of(held[1]))
+
+
+def _as_held(node: Node, value: Outcome, beside: Sequence[Outcome]) -> Held:
+    """A tensor that the other branch may leave out as one that may be absent."""
+    if isinstance(value, Held):
+        return value
+    if not any(isinstance(v, Maybe) and v.is_tensor for v in beside):
+        raise UnityError("gives a tensor in one branch, a sequence in the other")
+    return Maybe(listed(node, (value,)).kind, is_tensor=True, value=value)
+
+
+def _body(
+    node: Node, scope: GraphImporter, values: Sequence[Outcome], forms: Sequence[Form | None]
+) -> Body:
+    passed: list[Expr] = []
+    for value, form in zip(values, forms, strict=True):
+        if form is not None:
+            passed.append(form.packed(node, _as_held(node, value, (Maybe(form.kind, True),))))
+        else:
+            assert not isinstance(value, Held)
+            passed.append(tensor_of(node, value))
+    return scope.builder.body(passed[0] if len(passed) == 1 else Tuple(tuple(passed)))
 
 
 CONVERTERS: dict[str, Converter] = {"If": _if}

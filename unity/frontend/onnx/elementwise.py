@@ -9,7 +9,7 @@ from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from unity.ir.graph import Constant, Expr
 from unity.op.table import OF_ONNX
 
-from .node import Converter, Node, Value
+from .node import Converter, Node, Outcome, Value
 from .tensors import dtype_of
 
 _UNARY = [name for name, op in OF_ONNX.items() if op.pattern == "elementwise"]
@@ -30,8 +30,8 @@ def _unary(op_type: str) -> Converter:
     return convert
 
 
-def _identity(node: Node) -> Value:
-    return node.value(0)
+def _identity(node: Node) -> Outcome:
+    return node.outcome(0)
 
 
 def _is_inf(node: Node) -> Value:

@@ -33,7 +33,9 @@ from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
 from .load import Model, check_signature, load_model, name_of
 from .ml.maps import map_inputs
-from .node import Node, Value
+from .node import Node, Outcome, Value
+from .sequences.held import Form, Held
+from .sequences.types import declared_form, given_form, input_type, taken
 from .strings import (
     MOVING,
     STRING,
@@ -156,12 +158,16 @@ def _add_inputs(
     known = {p for i in given for p in _dim_params(i)}
     graph.builder.reserve_symbols(*known)
     graph.maps.update(map_inputs(graph.model.proto.graph))
-    kinds: dict[str, Type] = {
-        info.name: TensorType((1, len(graph.maps[info.name])), FLOAT32)
-        if info.name in graph.maps
-        else _input_type(graph, info, shapes.pop(info.name, None))
-        for info in given
-    }
+    kinds: dict[str, Type] = {}
+    for info in given:
+        form = declared_form(info.type, f"the input {info.name!r}")
+        if info.name in graph.maps:
+            kinds[info.name] = TensorType((1, len(graph.maps[info.name])), FLOAT32)
+        elif form is not None:
+            kinds[info.name] = input_type(graph.builder, info.name, form)
+            graph.given_forms[info.name] = form
+        else:
+            kinds[info.name] = _input_type(graph, info, shapes.pop(info.name, None))
     names = list(kinds)
     if shapes:
         raise UnityError(
@@ -174,7 +180,10 @@ def _add_inputs(
         wanted = {n if n in kinds else own.get(n, n): change for n, change in dynamic.items()}
         kinds = changed_inputs(kinds, wanted)
     for input_name, kind in kinds.items():
-        graph.values[input_name] = graph.builder.param(input_name, kind)
+        value = graph.builder.param(input_name, kind)
+        form = graph.given_forms.get(input_name)
+        node = Node(onnx.NodeProto(name=input_name, op_type="Identity"), graph, 1)
+        graph.define(input_name, value if form is None else form.unpacked(node, value))
     graph.strings.update(i.name for i in given if i.type.tensor_type.elem_type == STRING)
     return names
 
@@ -243,6 +252,9 @@ class GraphImporter:
         strings: The names of those that are strings, which stand for their codes.
         vocabulary: Of the model's strings.
         maps: The keys of those that are maps, which stand for their values.
+        held: The sequences and the optional values.
+        given_forms: How those that are inputs of the model are passed.
+        taken_layouts: How callers take those that are its outputs.
         bound: The symbols that have the values of some integer tensors' elements.
         joined: For vectors that were put together, the parts.
         gaps: What was found missing.
@@ -257,6 +269,9 @@ class GraphImporter:
         self.values: dict[str, Value] = {}
         self.strings: set[str] = set()
         self.maps: dict[str, tuple[str, ...] | tuple[int, ...]] = {}
+        self.held: dict[str, Held] = {}
+        self.given_forms: dict[str, Form] = {}
+        self.taken_layouts: dict[str, str] = {}
         self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
         self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
         self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)
@@ -280,14 +295,27 @@ class GraphImporter:
         Raises:
             Gap: It was made by a node that could not be converted.
         """
+        found = self.outcome(name)
+        if isinstance(found, Held):
+            raise Gap("a sequence, or a value that may be absent, where it reads a tensor")
+        return found
+
+    def outcome(self, name: str) -> Outcome:
+        """What a name stands for, which may be no tensor.
+
+        Raises:
+            Gap: It was made by a node that could not be converted.
+        """
         if name in self.values:
             return self.values[name]
+        if name in self.held:
+            return self.held[name]
         if name in self._poisoned:
             raise Gap("")
         if self.outer is not None:
             if name in self.outer.strings:
                 raise Gap("strings within an If, a Loop or a Scan")
-            return self.outer.value(name)
+            return self.outer.outcome(name)
         raise UnityError(f"{name!r} is made by nothing")
 
     def add_initializers(self, graph: onnx.GraphProto) -> None:
@@ -342,7 +370,7 @@ class GraphImporter:
         found = converter(node)
         if node.unread or unknown:
             raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")
-        results: list[Value] = list(found) if isinstance(found, list | tuple) else [found]
+        results: list[Outcome] = [*found] if isinstance(found, Sequence) else [found]
         if reads and not domain and proto.op_type in MOVING:
             node.string_outputs.update(range(len(results)))
         if node.string_outputs and self.outer is not None:
@@ -352,15 +380,31 @@ class GraphImporter:
             raise Gap(f"output {len(results)}, {proto.output[len(results)]!r}")
         for name, value in zip(proto.output, results, strict=False):
             if name:
-                self.values[name] = value
+                self.define(name, value)
 
-    def inline(self, graph: onnx.GraphProto) -> list[Value]:
-        """The values of a nested graph's outputs, its nodes converted into this body."""
+    def define(self, name: str, value: Outcome) -> None:
+        """Let a name stand for something."""
+        if isinstance(value, Held):
+            self.held[name] = value
+        else:
+            self.values[name] = value
+
+    def inline(
+        self, graph: onnx.GraphProto, given: Mapping[str, Outcome] | None = None
+    ) -> list[Outcome]:
+        """What a nested graph's outputs stand for, its nodes converted into this body.
+
+        `given` says what names stand for in it.
+        """
         scope = GraphImporter(self.model, self.builder, self)
+        for name, value in (given or {}).items():
+            scope.define(name, value)
         scope.add_initializers(graph)
         scope.convert(graph)
-        found = [scope.value(o.name) for o in graph.output]
+        found = [scope.outcome(o.name) for o in graph.output]
         for info, value in zip(graph.output, found, strict=True):
+            if isinstance(value, Held):
+                continue
             kind = (
                 infer_type(value, self.builder.signatures)
                 if not isinstance(value, Sizes)
@@ -372,7 +416,11 @@ class GraphImporter:
 
     def output(self, info: onnx.ValueInfoProto) -> Expr:
         """The value of an output, checked against what the model declares of it."""
-        value = self.value(info.name)
+        value = self.outcome(info.name)
+        if isinstance(value, Held):
+            node = Node(onnx.NodeProto(name=info.name, op_type="Identity"), self, 1)
+            whole, self.taken_layouts[info.name] = taken(node, value, info.type)
+            return whole
         if isinstance(value, Sizes):
             value = Node(onnx.NodeProto(name=info.name, op_type="Shape"), self, 1).materialize(
                 value
@@ -405,6 +453,13 @@ class GraphImporter:
             found[f"string_{key}"] = tuple(k for k, n in enumerate(names) if n in self.strings)
             maps = ((k, *self.maps[n]) for k, n in enumerate(names) if n in self.maps)
             found[f"map_{key}"] = tuple(maps)
+        forms, layouts = self.given_forms, self.taken_layouts
+        found["held_inputs"] = tuple(
+            given_form(k, forms[n]) for k, n in enumerate(inputs) if n in forms
+        )
+        found["held_outputs"] = tuple(
+            (k, layouts[n]) for k, n in enumerate(outputs) if n in layouts
+        )
         if found["string_inputs"] or found["string_outputs"]:
             found["vocabulary"] = tuple(self.vocabulary.codes)
         return {key: value for key, value in found.items() if value}

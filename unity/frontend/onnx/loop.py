@@ -1,98 +1,74 @@
 """Loop: a graph run some number of times, carrying states.
 
 Where the number of steps is a size and no step can end the loop early, it is the IR's scan over the
-numbers of the steps, and what each step gives is stacked. Else it is a while loop; what its steps
-give could then be of any number, which is not implemented.
-
-A state may grow: an axis that a step changes has another size in each step. A scan's states keep
-their shapes, so such a loop is a while loop.
+numbers of the steps, and what each step gives is stacked. Else it is a while loop, whose states may
+grow (`states`), and what its steps give is put into a sequence that does. A few steps that carry
+sequences of known length are written out, so that nothing is left of the sequences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import onnx
 
 from unity.errors import UnityError
-from unity.frontend.emission import Gap
+from unity.frontend.run_time.ragged import Ragged, inserted, stacked
 from unity.frontend.run_time.vectors import Ints, bound
-from unity.frontend.sizes import Sizes
-from unity.ir.dims import Dim, as_dim, bounds, dim_max, equal
+from unity.ir.dims import Dim, as_dim, dim_max
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
 from unity.ir.types import TensorType
-from unity.op.argument import shape_text
 
-from .node import Converter, Node, Value
-from .scan import kept
+from .node import Converter, Node, Outcome, Value
+from .sequences.held import Held, Listed, Maybe
+from .states import State, enter, enter_step, stack_of, states_of
 from .tensors import array_of, check_declared
 
-if TYPE_CHECKING:
-    from .importer import GraphImporter
-
-Axes: TypeAlias = "frozenset[int]"
-"""The axes of a state that steps change."""
+MOST_WRITTEN_OUT = 64
+"""Steps of a loop over sequences that are written out."""
 
 
-def _loop(node: Node) -> list[Value]:
+def _loop(node: Node) -> Sequence[Outcome]:
     body = node.graph_of("body")
-    states = max(0, node.count - 2)
-    if len(body.input) != states + 2 or len(body.output) < states + 1:
-        raise UnityError(f"{states} states do not fit the body")
+    count = max(0, node.count - 2)
+    if len(body.input) != count + 2 or len(body.output) < count + 1:
+        raise UnityError(f"{count} states do not fit the body")
     if len(node.proto.output) > len(body.output) - 1:
         raise UnityError(f"has {len(node.proto.output)} outputs, the body {len(body.output)}")
-    init = [node.tensor(2 + k) for k in range(states)]
-    kinds = [INT64, BOOL, *(node.dtype_of(x) for x in init)]
-    for info, kind in zip(body.input, kinds, strict=True):
-        check_declared(info, kind, f"the body's input {info.name!r}")
-    if node.has(1):
-        node.require_bool(1)
+    init = [node.outcome(2 + k) for k in range(count)]
+    _check_inputs(node, body, init)
     steps = node.sizes(0) if node.has(0) else None
-    loose = _changing(node, body, init)
-    stacks = len(body.output) > states + 1
-    if steps is not None and _goes_on(node, body) and (stacks or not any(loose)):
-        (count,) = steps.flat
-        return _counted(node, body, init, as_dim(dim_max(count, 0)))
-    if stacks and node.has(0) and _goes_on(node, body, whatever_begins=True):
+    goes_on = _goes_on(node, body)
+    if steps is not None and goes_on and any(isinstance(x, Listed | Maybe) for x in init):
+        (number,) = steps.flat
+        if isinstance(number, int) and number <= MOST_WRITTEN_OUT:
+            return _written_out(node, body, init, number)
+    init = [x if isinstance(x, Held) else node.plain(x) for x in init]
+    states = states_of(node, body, init)
+    stacks = len(body.output) > count + 1
+    held = any(s.form is not None for s in states)
+    firm = not any(s.is_loose for s in states)
+    if not held and steps is not None and goes_on and (stacks or firm):
+        (number,) = steps.flat
+        return _counted(node, body, init, as_dim(dim_max(number, 0)))
+    if not held and stacks and node.has(0) and _goes_on(node, body, whatever_begins=True):
         said = node.run_time(0).most(0)
         if node.has(1):
             said = Ints(node, node.op("reshape", node.tensor(1), ())).choose(said, 0)
         (length,) = bound(node, said, "steps")
         return _counted(node, body, init, length)
-    if stacks:
-        raise node.gap("outputs of each step of a number known only at run time")
-    return _checked(node, body, init, loose)
+    return _checked(node, body, states)
 
 
-def _changing(node: Node, body: onnx.GraphProto, init: Sequence[Expr]) -> list[Axes]:
-    """Which axes of each state a step may change, found by converting the body and looking.
-
-    An axis of an unknown size may make others unknown, so this is repeated. If the body can't be
-    converted with such axes, none is: what a step gives is then asserted to have the old shape.
-    """
-    found: list[Axes] = [frozenset() for _ in init]
-    while True:
-        inner = node.graph.trial()
-        inner.values[body.input[0].name] = inner.builder.new_var("nth", TensorType((), INT64))
-        inner.values[body.input[1].name] = inner.builder.new_var("going", TensorType((), BOOL))
-        within = Node(node.proto, inner, node.version)
-        _, before = _states(node, inner, body, init, found)
-        try:
-            after = [within.shape_of(v) for v in _outputs(within, body)[1 : 1 + len(init)]]
-        except (Gap, UnityError):
-            return [frozenset() for _ in init]
-        wider: list[Axes] = []
-        for old, new, axes in zip(before, after, found, strict=True):
-            shape = within.shape_of(old)
-            if len(shape) != len(new):
-                return [frozenset() for _ in init]
-            wider.append(axes | {k for k, d in enumerate(shape) if not equal(d, new[k])})
-        if wider == found:
-            return found
-        found = wider
+def _check_inputs(node: Node, body: onnx.GraphProto, init: Sequence[Outcome]) -> None:
+    tensors = [None if isinstance(x, Held) else node.dtype_of(node.plain(x)) for x in init]
+    for info, kind in zip(body.input, [INT64, BOOL, *tensors], strict=True):
+        if kind is not None:
+            check_declared(info, kind, f"the body's input {info.name!r}")
+    if node.has(1):
+        node.require_bool(1)
 
 
 def _goes_on(node: Node, body: onnx.GraphProto, *, whatever_begins: bool = False) -> bool:
@@ -118,48 +94,85 @@ def _goes_on(node: Node, body: onnx.GraphProto, *, whatever_begins: bool = False
     return found is not None and bool(array_of(found, node.graph.model.storage).all())
 
 
-def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Expr], steps: Dim) -> list[Value]:
+def _written_out(
+    node: Node, body: onnx.GraphProto, init: Sequence[Outcome], steps: int
+) -> list[Outcome]:
+    """The steps one after another, all in this graph."""
+    states = list(init)
+    names = [info.name for info in body.input]
+    given: list[list[Expr]] = [[] for _ in body.output[1 + len(init) :]]
+    if not steps and given:
+        raise node.gap("outputs of each step where there is none")
+    for nth in range(steps):
+        values = (Constant(np.asarray(nth, np.int64)), _true(), *states)
+        after = node.graph.inline(body, dict(zip(names, values, strict=True)))
+        states = after[1 : 1 + len(init)]
+        for of, value in zip(given, after[1 + len(init) :], strict=True):
+            of.append(node.op("expand_dims", node.plain(value), axis=0))
+    stacks = [node.op("concat", Tuple(tuple(of)), axis=0) for of in given]
+    return [*states, *stacks][: len(node.proto.output)]
+
+
+def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Outcome], steps: Dim) -> list[Value]:
     """A scan over the steps' numbers."""
     inner = node.graph.inner()
+    within = Node(node.proto, inner, node.version)
     nth = inner.builder.new_var(body.input[0].name, TensorType((), INT64))
-    state, _ = _states(node, inner, body, init, [frozenset() for _ in init])
+    states = [State(info.name, x) for info, x in zip(body.input[2:], init, strict=True)]
+    variables, entered = enter(inner, within, states)
     inner.values[body.input[0].name] = nth
     inner.values[body.input[1].name] = _true()
-    after = _step(node, inner, body, state, [frozenset() for _ in init])[1:]
+    after = _step(within, body, states, entered)[1:]
     numbers = node.op("arange", 0, steps, 1, dtype=INT64)
     whole = inner.builder.body(Tuple(tuple(after)))
-    scan = Scan(tuple(state), tuple(init), (nth,), (numbers,), whole)
+    begin = tuple(node.plain(x) for x in init)
+    scan = Scan(tuple(variables), begin, (nth,), (numbers,), whole)
     value = node.graph.builder.emit(scan, node.label, node.span)
     return [node.field(value, k) for k in range(len(node.proto.output))]
 
 
-def _checked(
-    node: Node, body: onnx.GraphProto, init: Sequence[Expr], loose: Sequence[Axes]
-) -> list[Value]:
+def _checked(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list[Outcome]:
     """A while loop, which counts its steps and carries its condition."""
     limit = node.op("reshape", node.tensor(0), ()) if node.has(0) else None
     start = node.op("reshape", node.tensor(1), ()) if node.has(1) else _true()
     if limit is None and _goes_on(node, body):
         raise UnityError("never ends: it has no number of steps, and its condition stays true")
+    states = [*states, *_stacks(node, body, states)]
+    count = len(body.input) - 2
     inner = node.graph.inner()
-    nth = inner.builder.new_var(body.input[0].name, TensorType((), INT64))
-    going = inner.builder.new_var(body.input[1].name, TensorType((), BOOL))
-    state, entered = _states(node, inner, body, init, loose)
-    inner.values[body.input[0].name] = nth
-    inner.values[body.input[1].name] = going
-    condition = _condition(node, nth, going, limit)
+    nth, going = enter_step(inner, body)
     within = Node(node.proto, inner, node.version)
-    on, *after = _step(node, inner, body, entered, loose)
+    variables, entered = enter(inner, within, states)
+    condition = _condition(node, nth, going, limit)
+    on, *after = _step(within, body, states[:count], entered[:count])
+    for k in range(count, len(states)):
+        old = entered[k]
+        assert isinstance(old, Ragged)
+        after[k] = states[k].after(within, old, inserted(within, old, after[k], None))
     following = within.op("add", nth, 1)
     whole = inner.builder.body(Tuple((following, within.op("reshape", on, ()), *after)))
-    begin = (Constant(np.asarray(0, np.int64)), start, *init)
-    loop = While((nth, going, *state), begin, condition, whole)
+    begin = (Constant(np.asarray(0, np.int64)), start, *(s.packed(node) for s in states))
+    loop = While((nth, going, *variables), begin, condition, whole)
     value = node.graph.builder.emit(loop, node.label, node.span)
-    results: list[Value] = []
-    for k, (x, axes) in enumerate(zip(init, loose, strict=True)):
-        if k < len(node.proto.output):
-            results.append(_shaped(node, node.field(value, 2 + k), x, axes))
+    results: list[Outcome] = []
+    for k, state in enumerate(states[: len(node.proto.output)]):
+        found = state.unpacked(node, node.field(value, 2 + k))
+        if k >= count:
+            assert isinstance(found, Ragged)
+            found = stacked(node, found, 0)
+        results.append(found)
     return results
+
+
+def _stacks(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list[State]:
+    """States that collect what the steps give besides, found by converting the body."""
+    if len(body.output) == 1 + len(states):
+        return []
+    inner = node.graph.trial()
+    enter_step(inner, body)
+    within = Node(node.proto, inner, node.version)
+    enter(inner, within, states)
+    return [stack_of(within, within.plain(v)) for v in inner.inline(body)[1 + len(states) :]]
 
 
 def _condition(node: Node, nth: Var, going: Var, limit: Expr | None) -> Body:
@@ -170,77 +183,18 @@ def _condition(node: Node, nth: Var, going: Var, limit: Expr | None) -> Body:
     return inner.builder.body(within.op("logical_and", going, within.op("less", nth, limit)))
 
 
-def _states(
-    node: Node,
-    inner: GraphImporter,
-    body: onnx.GraphProto,
-    init: Sequence[Expr],
-    loose: Sequence[Axes],
-) -> tuple[list[Var], list[Expr]]:
-    """Variables for the states, and what the body has under its names for them.
-
-    The two differ for states with changing axes: those have a symbol of the step in the body.
-    """
-    within = Node(node.proto, inner, node.version)
-    found: list[Var] = []
-    entered: list[Expr] = []
-    for given, x, axes in zip(body.input[2:], init, loose, strict=True):
-        of = node.type_of(x)
-        kind = TensorType(len(node.shape_of(x)), of.dtype) if axes else of
-        var = inner.builder.new_var(given.name, kind)
-        inner.values[given.name] = value = _shaped(within, var, x, axes)
-        found.append(var)
-        entered.append(value)
-    return found, entered
-
-
-def _shaped(node: Node, value: Expr, init: Expr, axes: Axes) -> Expr:
-    """A state of some step: shaped as it began but for its changing axes."""
-    if not axes:
-        return value
-    fresh = node.graph.builder.fresh
-    shape = enumerate(node.shape_of(init))
-    return node.assert_shape(
-        value, tuple(fresh(f"{node.label}_size") if k in axes else d for k, d in shape)
-    )
-
-
-def _outputs(within: Node, body: onnx.GraphProto) -> list[Expr]:
-    values = within.graph.inline(body)
-    found: list[Expr] = []
-    found += [within.materialize(v) if isinstance(v, Sizes) else v for v in values]
-    return found
-
-
 def _step(
-    node: Node,
-    inner: GraphImporter,
-    body: onnx.GraphProto,
-    state: Sequence[Expr],
-    loose: Sequence[Axes],
+    within: Node, body: onnx.GraphProto, states: Sequence[State], entered: Sequence[Outcome]
 ) -> list[Expr]:
     """The body's outputs: its condition, the next states, what it gives besides."""
-    within = Node(node.proto, inner, node.version)
-    found = _outputs(within, body)
-    for k, (old, axes) in enumerate(zip(state, loose, strict=True)):
-        new = found[1 + k]
-        before, after = within.shape_of(old), within.shape_of(new)
-        pairs = list(zip(before, after, strict=False))
-        changes = any(i not in axes and _differ(a, b) for i, (a, b) in enumerate(pairs))
-        if len(before) != len(after) or changes:
-            raise node.gap(
-                f"the state {body.input[2 + k].name!r} whose shape changes from "
-                f"{shape_text(before)} to {shape_text(after)}"
-            )
-        target = tuple(b if i in axes else a for i, (a, b) in enumerate(pairs))
-        found[1 + k] = kept(within, new, TensorType(target, within.dtype_of(old)))
-    return found
-
-
-def _differ(a: Dim, b: Dim) -> bool:
-    """Whether two extents are never the same."""
-    low, high = bounds(as_dim(a - b))
-    return (low is not None and low > 0) or (high is not None and high < 0)
+    found = within.graph.inline(body)
+    count = len(states)
+    after = [
+        state.after(within, old, new)
+        for state, old, new in zip(states, entered, found[1 : 1 + count], strict=True)
+    ]
+    others = [within.plain(v) for v in found[1 + count :]]
+    return [within.plain(found[0]), *after, *others]
 
 
 def _true() -> Constant:

@@ -6,7 +6,7 @@ with `Node.gap`; an attribute that it never read counts as such.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from unity.ir.dims import Dim
 from unity.ir.dtype import BOOL, Array, dtype
 from unity.ir.graph import Constant, Expr
 
+from .sequences.held import Held
 from .strings import Vocabulary
 from .tensors import array_of
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from .importer import GraphImporter
 
 Value: TypeAlias = "Expr | Sizes"
-Converter: TypeAlias = "Callable[[Node], Value | list[Value] | tuple[Value, ...]]"
+Outcome: TypeAlias = "Value | Held"
+"""What a name stands for: a tensor, or a sequence or an optional value."""
+Converter: TypeAlias = "Callable[[Node], Outcome | list[Value] | Sequence[Outcome]]"
 
 
 class Node(Emission):
@@ -65,9 +68,25 @@ class Node(Emission):
             raise UnityError(f"lacks its input {index}")
         return self.graph.value(self.proto.input[index])
 
+    def outcome(self, index: int) -> Outcome:
+        """An input, which may be a sequence or an optional value."""
+        if not self.has(index):
+            raise UnityError(f"lacks its input {index}")
+        return self.graph.outcome(self.proto.input[index])
+
     def tensor(self, index: int) -> Expr:
         """An input as a tensor."""
         value = self.value(index)
+        return self.materialize(value) if isinstance(value, Sizes) else value
+
+    def plain(self, value: Outcome) -> Expr:
+        """A value as a tensor.
+
+        Raises:
+            Gap: It is none.
+        """
+        if isinstance(value, Held):
+            raise self.gap("a sequence, or a value that may be absent, in place of a tensor")
         return self.materialize(value) if isinstance(value, Sizes) else value
 
     def has_strings(self, index: int) -> bool:

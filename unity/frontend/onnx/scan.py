@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.errors import UnityError, UnsupportedError
-from unity.frontend.sizes import Sizes
 from unity.ir.dims import equal
 from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import TensorType
@@ -48,7 +47,7 @@ def _scan(node: Node) -> list[Value]:
     for p, var in zip(graph_in, (*state, *elements), strict=True):
         inner.values[p.name] = var
     within = Node(node.proto, inner, node.version)
-    after = [within.materialize(v) if isinstance(v, Sizes) else v for v in inner.inline(body)]
+    after = [within.plain(v) for v in inner.inline(body)]
     after[:states] = [
         kept(within, new, within.type_of(old)) for new, old in zip(after, state, strict=False)
     ]

@@ -30,6 +30,8 @@ from .images import detection, sampling, unpooling
 from .load import DEFAULT_DOMAINS
 from .ml import table as ml
 from .node import Converter
+from .sequences import nodes as sequences
+from .sequences import optional
 from .signal import transforms, windows
 from .text import ngrams
 from .training import optimizers
@@ -59,6 +61,8 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     reshape.CONVERTERS,
     resize.CONVERTERS,
     sampling.CONVERTERS,
+    sequences.CONVERTERS,
+    optional.CONVERTERS,
     shaping.CONVERTERS,
     sorting.CONVERTERS,
     transforms.CONVERTERS,

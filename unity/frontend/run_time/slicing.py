@@ -44,7 +44,7 @@ def sliced(
     lengths = bound(node, still.choose(-1, length), "length")
     begin = start.most(0)
     if isinstance(steps.value, Constant) and (steps.value.data == 1).all():
-        return _run(node, x, over, bound(node, begin, "start"), lengths)
+        return run_of(node, x, over, bound(node, begin, "start"), lengths)
     for k, axis in enumerate(over):
         nth = ints_of(node, node.op("arange", 0, lengths[k], 1, dtype=INT64))
         at = nth * steps.element(k) + begin.element(k)
@@ -52,9 +52,10 @@ def sliced(
     return x
 
 
-def _run(
+def run_of(
     node: Emission, x: Expr, over: Sequence[int], begins: Sequence[Dim], lengths: Sequence[Dim]
 ) -> Expr:
+    """So many elements in a row along some axes, each from a place on."""
     ends = tuple(as_dim(b + n) for b, n in zip(begins, lengths, strict=True))
     part = node.op(
         "strided_slice", x, axes=tuple(over), begin=tuple(begins), end=ends, strides=None

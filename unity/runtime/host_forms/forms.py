@@ -1,4 +1,4 @@
-"""What a caller gives and gets in place of tensors: strings, maps of labels to numbers, trees.
+"""What a caller gives and gets in place of tensors: strings, maps, trees, sequences.
 
 A program knows numbers alone. Strings are codes in it: those of the model's vocabulary have the
 places that they have there, others get codes behind them, call by call. A map for each row is a
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from unity.errors import UnityError
 from unity.runtime.records import Index
 
+from .sequences import HeldInput, HeldOutput, Layout
 from .trees import Tree
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class HostForms:
         map_inputs: Inputs that are a map.
         map_outputs: Outputs that are a list of maps, one for each row.
         tree_inputs: Inputs of types that the model declares.
+        held_inputs: Inputs that are sequences or may be absent.
+        held_outputs: Outputs that are.
     """
 
     vocabulary: tuple[str, ...] = ()
@@ -56,17 +59,21 @@ class HostForms:
     map_inputs: tuple[Maps, ...] = ()
     map_outputs: tuple[Maps, ...] = ()
     tree_inputs: tuple[Tree, ...] = ()
+    held_inputs: tuple[HeldInput, ...] = ()
+    held_outputs: tuple[HeldOutput, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any."""
         strings = self.string_inputs or self.string_outputs
-        return bool(strings or self.map_inputs or self.map_outputs or self.tree_inputs)
+        of_arrays = self.held_inputs or self.held_outputs or self.tree_inputs
+        return bool(strings or self.map_inputs or self.map_outputs or of_arrays)
 
     def given(self, args: Sequence[object], names: Sequence[str]) -> tuple[list[object], list[str]]:
         """Arguments as the program takes them, and the vocabulary with this call's own strings.
 
         Raises:
-            UnityError: One is not strings, no map, or no tree of the form that is known.
+            UnityError: One is not strings, no map, no list of arrays, or no tree of the form that
+                is known.
         """
         found, words = list(args), list(self.vocabulary)
         codes = {word: code for code, word in enumerate(words)} if self.string_inputs else {}
@@ -76,6 +83,8 @@ class HostForms:
             found[maps.index] = _row(found[maps.index], maps, f"input {names[maps.index]!r}")
         for tree in self.tree_inputs:
             found[tree.index] = tree.tensors(found[tree.index], f"input {names[tree.index]!r}")
+        for held in self.held_inputs:
+            found[held.index] = held.given(found[held.index], f"input {names[held.index]!r}")
         return found, words
 
     def taken(self, results: Sequence[object], words: Sequence[str]) -> list[object]:
@@ -86,6 +95,8 @@ class HostForms:
         for maps in self.map_outputs:
             rows = np.asarray(found[maps.index]).tolist()
             found[maps.index] = [dict(zip(maps.keys, row, strict=True)) for row in rows]
+        for held in self.held_outputs:
+            found[held.index] = held.taken(found[held.index])
         return found
 
 
@@ -131,11 +142,13 @@ class HostCall:
         forms: Of its inputs and outputs.
         slow: Knows its parameters.
         plain: The function, which gives and takes tensors.
+        several: Whether a tuple that it gives is several results, not one that is a sequence.
     """
 
     forms: HostForms
     slow: PythonCall
     plain: Callable[..., object] = field(repr=False)
+    several: bool = True
 
     def __call__(self, *args: object, **named: object) -> object:
         """Call it.
@@ -146,7 +159,7 @@ class HostCall:
         names = [q.name for q in self.slow.code.params]
         given, words = self.forms.given(self.slow.ordered(args, named), names)
         result = self.plain(*given)
-        if isinstance(result, tuple):
+        if self.several and isinstance(result, tuple):
             return tuple(self.forms.taken(result, words))
         return self.forms.taken([result], words)[0]
 
@@ -154,9 +167,10 @@ class HostCall:
 def forms_of(attrs: Mapping[str, object]) -> HostForms:
     """The forms that a graph function's attributes tell of.
 
-    They are ``vocabulary``, ``string_inputs``, ``string_outputs``, and ``map_inputs`` and
-    ``map_outputs``, each of whose elements is an index and the keys, and ``tree_inputs``, an index
-    and the nodes.
+    They are ``vocabulary``, ``string_inputs``, ``string_outputs``, ``map_inputs`` and
+    ``map_outputs``, each of whose elements is an index and the keys, ``tree_inputs``, an index and
+    the nodes, and ``held_inputs`` and ``held_outputs``, whose elements are the fields of
+    `HeldInput` and `HeldOutput`.
     """
     return HostForms(
         tuple(str(word) for word in _tuple(attrs.get("vocabulary"))),
@@ -165,7 +179,20 @@ def forms_of(attrs: Mapping[str, object]) -> HostForms:
         tuple(_maps(of) for of in _tuple(attrs.get("map_inputs"))),
         tuple(_maps(of) for of in _tuple(attrs.get("map_outputs"))),
         tuple(_tree(of) for of in _tuple(attrs.get("tree_inputs"))),
+        tuple(_held_input(*_tuple(of)) for of in _tuple(attrs.get("held_inputs"))),
+        tuple(_held_output(*_tuple(of)) for of in _tuple(attrs.get("held_outputs"))),
     )
+
+
+def _held_input(index: object, layout: object, dtype: object, width: object) -> HeldInput:
+    return HeldInput(int(str(index)), _LAYOUTS[str(layout)], str(dtype), int(str(width)))
+
+
+def _held_output(index: object, layout: object) -> HeldOutput:
+    return HeldOutput(int(str(index)), _LAYOUTS[str(layout)])
+
+
+_LAYOUTS: dict[str, Layout] = {name: name for name in get_args(Layout)}
 
 
 def _tuple(value: object) -> tuple[object, ...]:

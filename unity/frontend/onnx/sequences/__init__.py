@@ -1,0 +1,1 @@
+"""Values that are no tensors: sequences of tensors and optional values."""
