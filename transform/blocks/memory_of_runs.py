@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, PrimFunc, Stmt, Store
 from unity.ir.visit import map_prim, map_stmt, variables, walk_stmt
@@ -34,10 +35,18 @@ def in_runs(func: PrimFunc, threads: int) -> PrimFunc:
             run = shared.var if is_zero(shared.begin) else shared.var - shared.begin
             inside: Stmt = shared
             for buffer in large:
-                room = replace(buffer, shape=(shared.extent, *buffer.shape))
+                room = _of_all(buffer, shared.extent)
                 inside = Allocate(room, _in_part(inside, buffer, room, run))
             func = replaced(func, [(loop, inside)])
     return func
+
+
+def _of_all(buffer: Buffer, runs: PrimExpr) -> Buffer:
+    """A buffer with a part for each run."""
+    shape, strides = (runs, *buffer.shape), buffer.strides
+    if strides:
+        strides = (simplify(Binary("mul", strides[0], buffer.shape[0])), *strides)
+    return replace(buffer, shape=shape, strides=strides)
 
 
 def _large(body: Stmt) -> tuple[list[Buffer], Stmt]:

@@ -126,6 +126,27 @@ def main(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
     assert after(func, CompactBuffers()) is func
 
 
+def test_padded_lines_of_large_temporaries_stay_padded_in_runs() -> None:
+    func = parse("""
+@script.prim_func
+def main(a: f32[Buffer, 9, 200, 200], c: f32[Buffer, 9, 200, 200]) -> None:
+    for b in T.parallel(9):
+        t = T.alloc((200, 200), "float32", strides=(208, 1))
+        for i, j in T.grid(200, 200):
+            with T.block("double"):
+                vb, vi, vj = T.axis.remap("SSS", b, i, j)
+                t[vi, vj] = a[vb, vi, vj] * 2.0
+        for i, j in T.grid(200, 200):
+            with T.block("turn"):
+                vb, vi, vj = T.axis.remap("SSS", b, i, j)
+                c[vb, vi, vj] = t[vj, vi]
+""").prim_funcs()["main"]
+    done = after(func, CompactBuffers())
+    (buffer,) = [s.buffer for s in walk_stmt(done.body) if isinstance(s, Allocate)]
+    assert len(buffer.shape) == 3
+    assert [s.value for s in buffer.strides or () if isinstance(s, Imm)] == [200 * 208, 208, 1]
+
+
 def test_what_is_reduced_over_an_outer_loop_stays() -> None:
     func = parse("""
 @script.prim_func
