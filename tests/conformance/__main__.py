@@ -43,7 +43,7 @@ def main() -> None:
         print(f"{len(of)} {line}: {' '.join(of if '-v' in sys.argv else of[:3])}")
     counts = {kind: f"{of['passed']} of {of['all']}" for kind, of in sorted(kinds.items())}
     if not prefix and not compiled:
-        stored = {
+        stored: dict[str, object] = {
             "kinds": counts,
             "not passed": {line: len(of) for line, of in lines.items()},
             **{status: sorted(of) for status, of in found.items()},

@@ -2,8 +2,8 @@
 
 The onnx package generates one small model for each behaviour of each operator, with inputs and
 outputs, and brings models with it, many of old operator sets. Each is imported, verified, and run
-by the interpreter; whole networks are compiled. `python -m tests.conformance` writes the result to ``onnx_backend.json``;
-`test_onnx_backend` holds what passed there as a floor.
+by the interpreter; whole networks are compiled. `python -m tests.conformance` writes the result to
+``onnx_backend.json``; `test_onnx_backend` holds what passed there as a floor.
 
 Inputs are given when the model runs, none is fixed before. Where onnxruntime computes otherwise
 than these tests want, and Unity as onnxruntime does, or random numbers are wanted, the case counts
