@@ -58,11 +58,9 @@ def compared(model: RealModel, threads: int) -> Compared:
     error, ratios, ours = 0.0, list[tuple[float, float]](), list[float]()
     for feeds in model.drawn():
         want = session.run(None, feeds)
-        error = max(
-            error, *(_error(g, w) for g, w in zip(exe.run(feeds).values(), want, strict=True))
-        )
-        times = _times([lambda f=feeds: exe.run(f), lambda f=feeds: session.run(None, f)])
-        mine, theirs = times
+        got = exe.run(feeds).values()
+        error = max(error, *(_error(g, w) for g, w in zip(got, want, strict=True)))
+        mine, theirs = _times([partial(exe.run, feeds), partial(session.run, None, feeds)])
         ratios.append(
             (
                 round(min(theirs) / min(mine), 2),

@@ -1,4 +1,4 @@
-"""What callers give and get in place of tensors: `forms`, of which `trees` and `sequences` are some."""
+"""What callers give and get in place of tensors: `forms`, some of them `trees` and `sequences`."""
 
 from .forms import NO_FORMS, HostCall, HostForms, Maps, forms_of
 
