@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unity.codegen import export
 from unity.codegen.engine.kernel import engine_code
-from unity.codegen.export import export_library
 from unity.codegen.foreign_code import foreign_code
 from unity.codegen.llvm import ObjectCode
 from unity.codegen.llvm.build import compile_cached
@@ -128,7 +128,7 @@ class Sources:
 
     def export_library(self, image: Image, path: Path, threads: int) -> Path:
         """A shared library and a header for C; where the header is."""
-        return export_library(image, path, threads)
+        return export.export_library(image, path, threads)
 
 
 def _with_code(program: Program, code: ObjectCode) -> Program:

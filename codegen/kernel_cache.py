@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import llvmlite
-import sympy
 
 from unity.codegen.llvm.build import KernelCode
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
@@ -114,7 +114,7 @@ def setting_of(passes: str, target: Target, *, checks: bool) -> str:
         target: The machine.
         checks: Whether accesses are checked.
     """
-    versions = (source_digest(), llvmlite.__version__, sympy.__version__)
+    versions = (source_digest(), llvmlite.__version__, version("sympy"))
     return key_of(passes, repr(target), str(checks), *versions)
 
 

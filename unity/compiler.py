@@ -42,7 +42,7 @@ from unity.runtime.image import Option
 from unity.runtime.implementation import ImplementationError
 from unity.runtime.trim import MUCH, trim
 from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
-from unity.transform import Context, Instrument, Pipeline, Precision, backend_of
+from unity.transform import Context, Instrument, Pipeline, Precision, backend_of, schedule
 from unity.transform import pipeline as default_pipeline
 from unity.transform.blame import blamed
 from unity.transform.check_accesses import check_accesses
@@ -52,7 +52,7 @@ from unity.transform.graph.layout.convert_precision import ConvertPrecision
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.graph.simplify.check_indices import CheckIndices
 from unity.transform.instruments import DumpIR
-from unity.transform.schedule import Schedule, ScheduleDefault
+from unity.transform.rules.by_default import ScheduleDefault
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -93,10 +93,12 @@ def load(
         UnsupportedError: It uses what Unity does not implement; everything is listed.
     """
     from unity.frontend.onnx import from_onnx
-    from unity.frontend.relay import from_relay, is_relay
+    from unity.frontend.relay import is_relay
 
     _require_model(model)
     if isinstance(model, str | Path) and is_relay(Path(model)):
+        from unity.frontend.relay import from_relay
+
         return from_relay(Path(model), params, dynamic=dynamic, examples=examples)
     if params is not None or examples is not None:
         raise UnityError(
@@ -425,7 +427,7 @@ def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
         raise _only_kernel(f"{model.name} is a kernel, not a program", model.name, func)
     if isinstance(model, PrimFunc):
         raise _only_kernel("this is a kernel, not a program", "kernel", model)
-    if isinstance(model, Schedule):
+    if not isinstance(model, str | Path) and isinstance(model, schedule.Schedule):
         raise UnityError(
             "a schedule is of one kernel, not a program",
             hint='put it back: unity.compile(module.with_({"kernel": schedule.kernel()}))',

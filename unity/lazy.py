@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used: what is not needed costs nothing."""
+"""Names and modules imported when they are first used: what is not needed costs nothing."""
 
 from __future__ import annotations
 
@@ -25,3 +25,30 @@ def exports(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
         return getattr(import_module(home, package), name)
 
     return find
+
+
+class Deferred:
+    """A module that is imported when something of it is first asked for.
+
+    To a type checker it is the module itself::
+
+        if TYPE_CHECKING:
+            import sympy
+        else:
+            sympy = Deferred("sympy")
+
+    >>> fractions = Deferred("fractions")
+    >>> fractions.Fraction(1, 2)
+    Fraction(1, 2)
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        """Something of the module, which is this one's own from then on."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value: object = getattr(import_module(self._name), name)
+        self.__dict__[name] = value
+        return value

@@ -5,6 +5,12 @@ share), `header` what C is told of them, `constants` the weights, and `shared_ob
 links it all.
 """
 
-from .shared_object import export_library
+from typing import TYPE_CHECKING
+
+from unity.lazy import exports
+
+if TYPE_CHECKING:
+    from .shared_object import export_library
 
 __all__ = ["export_library"]
+__getattr__ = exports(__name__, {"export_library": ".shared_object"})

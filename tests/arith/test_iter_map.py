@@ -11,9 +11,9 @@ import pytest
 from unity.arith import Analyzer
 from unity.arith.iter_map import detect, inverse
 from unity.arith.region import covers, disjoint, extremes, hull, intersection
+from unity.ir.dims import Facts
 from unity.ir.prim_expr import Binary, Compare, Imm, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Range
-from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim
 
 A, B, C = (PrimVar(name) for name in "abc")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.rotation import examples
 from unity.arith import Analyzer, bounds, prove, simplify
+from unity.ir.dims import Facts
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.prim_expr import (
     Binary,
@@ -27,7 +28,6 @@ from unity.ir.prim_expr import (
     imm,
 )
 from unity.ir.stmt import Buffer
-from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim
 
 X, J, K = PrimVar("i"), PrimVar("j"), PrimVar("k")

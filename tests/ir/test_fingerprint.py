@@ -12,12 +12,12 @@ import pytest
 from tests.generators.prim_func import prim_func
 from unity.errors import Span
 from unity.ir.attrs import Attrs
+from unity.ir.dims import Facts
 from unity.ir.dtype import BOOL, FLOAT32, INT64
 from unity.ir.equality import structural_equal
 from unity.ir.fingerprint import fingerprint
 from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.stmt import Buffer, Evaluate, For, PrimFunc, Seq, Store
-from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import rewrite_stmt
 from unity.transform.graph.fuse.merge_kernels import fresh_copy
 

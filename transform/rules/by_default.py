@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from unity.annotated import DECISIONS, Kind
 from unity.ir.module import IRModule
+from unity.ir.stmt import Block, PrimFunc
+from unity.ir.visit_stmt import walk_stmt
 
 from ..passes import Context, Pass, Sight
 
@@ -62,9 +64,11 @@ class ScheduleDefault(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each prim func by itself."""
+        functions = module.prim_funcs()
+        if not any(awaits_layout(f) for f in functions.values()):
+            return module
         from .default import schedule  # every rule: long to import, not needed for cached kernels
 
-        functions = module.prim_funcs()
         decided = {k: schedule(f, ctx.target, self.decide) for k, f in functions.items()}
         return module.with_(decided)
 
@@ -72,3 +76,10 @@ class ScheduleDefault(Pass):
     def rules_followed(self) -> tuple[object, ...]:
         """Who decides, where that are not our rules."""
         return () if self.decide is None else (self.decide,)
+
+
+def awaits_layout(func: PrimFunc) -> bool:
+    """Whether there is anything to lay out that nobody did."""
+    return not func.attrs.get("scheduled") and any(
+        isinstance(s, Block) for s in walk_stmt(func.body)
+    )

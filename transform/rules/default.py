@@ -9,8 +9,7 @@ from functools import partial
 from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.prim_expr import PrimExpr
-from unity.ir.stmt import Block, IfThen, PrimFunc, Seq, Stmt
-from unity.ir.visit import walk_stmt
+from unity.ir.stmt import IfThen, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
 
 from ..blocks.nest import opened
@@ -18,6 +17,7 @@ from ..blocks.tree import conjunction, distinct, over_sizes
 from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
+from .by_default import awaits_layout
 from .by_name import with_temporaries
 from .cover import Decide, Taken, cover, product_read_in_tile
 from .decisions import (
@@ -165,7 +165,7 @@ def _applied(taken: Taken) -> AppliedRule:
 
 def schedule(func: PrimFunc, target: Target, decide: Decider | Decisions | None = None) -> PrimFunc:
     """The prim func laid out for a target; itself if there was nothing to do."""
-    if func.attrs.get("scheduled") or not any(isinstance(s, Block) for s in walk_stmt(func.body)):
+    if not awaits_layout(func):
         return func
     wanted = decider(decide)
     changes = None if wanted is None else lambda t: wanted(_applied(t), target)

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, get_args
 
 from unity.arguments import public_class
 from unity.errors import UnityError
+from unity.ir.dims import Facts
 from unity.ir.prim_expr import (
     Binary,
     BinaryOp,
@@ -20,7 +21,6 @@ from unity.ir.prim_expr import (
     as_prim_expr,
     imm,
 )
-from unity.ir.sympy_nodes import Facts
 from unity.ir.visit import substitute_prim, walk_prim
 from unity.script.printer import text
 from unity.script.printer.names import identifier

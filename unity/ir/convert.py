@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import sympy
+from typing import TYPE_CHECKING, cast
 
 from unity.ir.dims import (
     Dim,
@@ -17,14 +15,22 @@ from unity.ir.dims import (
     symbol_of_facts,
 )
 from unity.ir.prim_expr import Binary, BinaryOp, Imm, PrimExpr, SizeVar, imm
-from unity.ir.sympy_nodes import DimMax, DimMin, FloorDiv, FloorMod
+from unity.lazy import Deferred
 
-_FUNCTIONS: dict[type, BinaryOp] = {
-    FloorDiv: "floordiv",
-    FloorMod: "floormod",
-    DimMin: "min",
-    DimMax: "max",
+if TYPE_CHECKING:
+    import sympy
+
+    from unity.ir import sympy_nodes as nodes
+else:
+    sympy, nodes = Deferred("sympy"), Deferred("unity.ir.sympy_nodes")
+
+_FUNCTIONS: dict[str, BinaryOp] = {
+    "FloorDiv": "floordiv",
+    "FloorMod": "floormod",
+    "DimMin": "min",
+    "DimMax": "max",
 }
+"""By the names of our nodes."""
 
 
 def size_var(symbol: Symbol) -> SizeVar:
@@ -48,16 +54,16 @@ def _to_prim(e: sympy.Expr) -> PrimExpr:
     match e:
         case sympy.Integer():
             return imm(int(e))
-        case Symbol():
-            return size_var(e)
+        case nodes.Symbol():
+            return SizeVar(e.name, e.facts)
         case sympy.Add():
             return _chain("add", [_to_prim(a) for a in e.args])
         case sympy.Mul():
             return _chain("mul", [_to_prim(a) for a in e.args])
         case sympy.Pow():
             return _chain("mul", [_to_prim(e.base)] * int(e.exp))
-        case FloorDiv() | FloorMod() | DimMin() | DimMax():
-            return Binary(_FUNCTIONS[type(e)], _to_prim(e.args[0]), _to_prim(e.args[1]))
+        case nodes.FloorDiv() | nodes.FloorMod() | nodes.DimMin() | nodes.DimMax():
+            return Binary(_FUNCTIONS[type(e).__name__], _to_prim(e.args[0]), _to_prim(e.args[1]))
         case _:
             raise TypeError(f"no prim expression for the dim {e!r}")
 

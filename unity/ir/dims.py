@@ -1,31 +1,53 @@
 """Dims: integer shape expressions, an ``int`` or a sympy expression over symbols.
 
 sympy is untyped and has traps (its ``floor``, ``Mod``, ``Min``, ``simplify`` and ``subs`` cost up
-to minutes), so it lives behind the typed functions of this file. Go through these.
+to minutes), so it lives behind the typed functions of this file. Go through these. It is imported
+(0.25 s) when the first symbol is made: numbers don't need it.
 """
 
 from __future__ import annotations
 
+import sys
+from abc import ABCMeta
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from keyword import iskeyword
 from math import gcd
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 
-import sympy
-
 from unity.arguments import public
 from unity.errors import UnityError
+from unity.lazy import Deferred
 
-from . import sympy_nodes
-from .sympy_nodes import DimMax, DimMin, FloorDiv, FloorMod, known_divisor
-from .sympy_nodes import Facts as Facts
+if TYPE_CHECKING:
+    import sympy
+
+    from . import sympy_nodes as nodes
+else:
+    sympy, nodes = Deferred("sympy"), Deferred("unity.ir.sympy_nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a symbol: an inclusive range, a divisor, and what it usually is."""
+
+    min: int = 0
+    max: int | None = None
+    multiple_of: int = 1
+    typical: int | None = None
+
+
+NO_FACTS = Facts()
+
 
 if TYPE_CHECKING:
 
     class SymDim:
         """The typed face of ``sympy.Expr``: what may be done with a symbolic dim."""
 
+        @classmethod
+        def register(cls, subclass: type) -> type: ...
         def __add__(self, other: int | SymDim) -> SymDim: ...
         def __radd__(self, other: int) -> SymDim: ...
         def __sub__(self, other: int | SymDim) -> SymDim: ...
@@ -44,11 +66,14 @@ if TYPE_CHECKING:
         name: str
         facts: Facts
 
-        def __init__(self, name: str, facts: Facts = ...) -> None: ...
-
 else:
-    SymDim = sympy.Expr
-    Symbol = sympy_nodes.Symbol
+
+    class SymDim(metaclass=ABCMeta):  # noqa: B024 - it is registered with
+        """Any expression of sympy's, which `sympy_nodes` registers here once it is imported."""
+
+    class Symbol(SymDim):
+        """A named non-negative integer unknown and its facts; make one with `dim`."""
+
 
 Dim: TypeAlias = int | SymDim
 
@@ -101,7 +126,7 @@ def dim(
 @cache
 def symbol_of_facts(name: str, facts: Facts) -> Symbol:
     """The symbol of a name and of facts that fit together."""
-    return Symbol(name, facts)
+    return cast("Symbol", nodes.Symbol(name, facts))
 
 
 def may_be(facts: Facts, value: int) -> bool:
@@ -116,12 +141,16 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     >>> floordiv(dim("n") * 16 + 15, 16)
     n
     """
-    return as_dim(FloorDiv(sympy.sympify(a), sympy.sympify(b)))
+    if type(a) is type(b) is int and b:
+        return a // b
+    return as_dim(nodes.FloorDiv(sympy.sympify(a), sympy.sympify(b)))
 
 
 def floormod(a: Dim, b: Dim) -> Dim:
     """``a % b`` with the sign of the divisor."""
-    return as_dim(FloorMod(sympy.sympify(a), sympy.sympify(b)))
+    if type(a) is type(b) is int and b:
+        return a % b
+    return as_dim(nodes.FloorMod(sympy.sympify(a), sympy.sympify(b)))
 
 
 def ceildiv(a: Dim, b: Dim) -> Dim:
@@ -131,12 +160,16 @@ def ceildiv(a: Dim, b: Dim) -> Dim:
 
 def dim_min(a: Dim, b: Dim) -> Dim:
     """The smaller of two dims."""
-    return as_dim(DimMin(sympy.sympify(a), sympy.sympify(b)))
+    if type(a) is type(b) is int:
+        return min(a, b)
+    return as_dim(nodes.DimMin(sympy.sympify(a), sympy.sympify(b)))
 
 
 def dim_max(a: Dim, b: Dim) -> Dim:
     """The larger of two dims."""
-    return as_dim(DimMax(sympy.sympify(a), sympy.sympify(b)))
+    if type(a) is type(b) is int:
+        return max(a, b)
+    return as_dim(nodes.DimMax(sympy.sympify(a), sympy.sympify(b)))
 
 
 def as_dim(value: object) -> Dim:
@@ -149,7 +182,7 @@ def as_dim(value: object) -> Dim:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
-    if isinstance(value, sympy.Expr):
+    if "sympy" in sys.modules and isinstance(value, sympy.Expr):
         if value.is_Integer:
             return int(value)
         if value.is_integer is not False and not value.is_Float:
@@ -166,11 +199,11 @@ def _ours(value: sympy.Expr) -> sympy.Expr:
     match value:
         case sympy.floor():
             numerator, denominator = args[0].as_numer_denom()
-            return FloorDiv(numerator, denominator)
+            return nodes.FloorDiv(numerator, denominator)
         case sympy.Mod():
-            return FloorMod(*args)
+            return nodes.FloorMod(*args)
         case sympy.Min() | sympy.Max():
-            pick = DimMin if isinstance(value, sympy.Min) else DimMax
+            pick = nodes.DimMin if isinstance(value, sympy.Min) else nodes.DimMax
             result = args[0]
             for arg in args[1:]:
                 result = pick(result, arg)
@@ -233,6 +266,8 @@ def product(dims: Iterable[Dim]) -> Dim:
 @lru_cache(maxsize=65536)
 def bounds(value: Dim) -> tuple[int | None, int | None]:
     """An inclusive range that holds the dim, from its symbols' facts; None is no limit."""
+    if type(value) is int:
+        return value, value
     return _bounds(sympy.sympify(value))
 
 
@@ -240,7 +275,7 @@ def _bounds(e: sympy.Expr) -> tuple[int | None, int | None]:
     match e:
         case sympy.Integer():
             return int(e), int(e)
-        case Symbol():
+        case nodes.Symbol():
             return e.facts.min, e.facts.max
         case sympy.Add():
             lows, highs = zip(*(_bounds(a) for a in e.args), strict=True)
@@ -250,19 +285,20 @@ def _bounds(e: sympy.Expr) -> tuple[int | None, int | None]:
             for a in e.args:
                 result = _times(result, _bounds(a))
             return result
-        case FloorDiv():
+        case nodes.FloorDiv():
             (low, high), (dlow, dhigh) = _bounds(e.args[0]), _bounds(e.args[1])
             if low is None or low < 0 or dlow is None or dlow <= 0:
                 return None, None
             return (0 if dhigh is None else low // dhigh), (None if high is None else high // dlow)
-        case FloorMod():
+        case nodes.FloorMod():
             dlow, dhigh = _bounds(e.args[1])
             if dlow is None or dlow <= 0:
                 return None, None
             return 0, (None if dhigh is None else dhigh - 1)
-        case DimMin() | DimMax():
+        case nodes.DimMin() | nodes.DimMax():
             (al, ah), (bl, bh) = _bounds(e.args[0]), _bounds(e.args[1])
-            pick, strict = (min, isinstance(e, DimMin)) if isinstance(e, DimMin) else (max, False)
+            strict = isinstance(e, nodes.DimMin)
+            pick = min if strict else max
             low = pick(al, bl) if al is not None and bl is not None else None
             high = pick(ah, bh) if ah is not None and bh is not None else None
             if strict and high is None:
@@ -305,7 +341,9 @@ def always_ge(a: Dim, b: Dim) -> bool:
     >>> always_ge(dim("n"), dim_min(100, dim("n")))
     True
     """
-    if isinstance(b, sympy.Expr) and isinstance(b, DimMin):
+    if type(a) is type(b) is int:
+        return a >= b
+    if isinstance(b, nodes.DimMin):
         return any(always_ge(a, as_dim(part)) for part in b.args)
     low, _ = bounds(as_dim(sympy.expand(sympy.sympify(a) - sympy.sympify(b))))
     return low is not None and low >= 0
@@ -313,9 +351,11 @@ def always_ge(a: Dim, b: Dim) -> bool:
 
 def divisor(value: Dim) -> int:
     """The largest number known to divide a dim (0 for the dim 0)."""
+    if type(value) is int:
+        return abs(value)
     known = 0
     for term in sympy.Add.make_args(sympy.expand(sympy.sympify(value))):
-        known = gcd(known, known_divisor(term))
+        known = gcd(known, nodes.known_divisor(term))
     return known
 
 
@@ -360,12 +400,12 @@ def _text(e: sympy.Expr, precedence: int) -> str:
         case sympy.Pow():
             base = _text(e.base, 3)
             text, level = " * ".join([base] * int(e.exp)), 2
-        case FloorDiv():
+        case nodes.FloorDiv():
             text, level = f"{_text(e.args[0], 2)} // {_text(e.args[1], 3)}", 2
-        case FloorMod():
+        case nodes.FloorMod():
             text, level = f"{_text(e.args[0], 2)} % {_text(e.args[1], 3)}", 2
-        case DimMin() | DimMax():
-            name = "min" if isinstance(e, DimMin) else "max"
+        case nodes.DimMin() | nodes.DimMax():
+            name = "min" if isinstance(e, nodes.DimMin) else "max"
             text, level = f"{name}({_text(e.args[0], 0)}, {_text(e.args[1], 0)})", 3
         case _:
             raise UnityError(f"no text for the dim {e!r}")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from unity.arguments import shown
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
+from unity.ir.dims import NO_FACTS, Facts
 from unity.ir.dtype import BOOL, INT64, DType
-from unity.ir.sympy_nodes import NO_FACTS, Facts
 
 if TYPE_CHECKING:
     from unity.ir.leaves import Leaves

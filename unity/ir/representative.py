@@ -10,9 +10,8 @@ and fast for those near it. In this order a symbol is
 
 from __future__ import annotations
 
-from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
+from unity.ir.dims import Dim, Facts, Symbol, evaluate, symbols_of
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, SizeVar
-from unity.ir.sympy_nodes import Facts
 
 LENGTH = 64
 """An unknown size in general: the length of a sequence."""

@@ -6,23 +6,12 @@ integer rules and nothing else. Use them through `unity.ir.dims`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self, cast
 
 import sympy
 
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known of a symbol: an inclusive range, a divisor, and what it usually is."""
-
-    min: int = 0
-    max: int | None = None
-    multiple_of: int = 1
-    typical: int | None = None
-
-
-NO_FACTS = Facts()
+from . import dims
+from .dims import NO_FACTS, Facts
 
 
 class Symbol(sympy.Symbol):
@@ -192,3 +181,7 @@ def known_divisor(term: sympy.Expr) -> int:
         if isinstance(factor, Symbol):
             known *= factor.facts.multiple_of
     return known
+
+
+dims.SymDim.register(sympy.Expr)
+dims.Symbol.register(Symbol)

@@ -38,12 +38,11 @@ _PARAMS = (
 
 
 def transformed_weights(weight: Array, tile: int) -> Array:
-    """Weights ``(o, c, k, k)`` as ``(m + k - 1, m + k - 1, o, c)``, in float64."""
-    o, c, k, _ = weight.shape
+    """Weights ``(n, k, k, m)`` as ``(n, (tile + k - 1)^2, m)``, in float64: each m by itself."""
+    n, k, _, m = weight.shape
     g = as_array(cook_toom(tile, tile + k - 1).weights)
     both = np.einsum("ia,jb->ijab", g, g).reshape(-1, k * k)
-    found = both @ weight.reshape(o * c, k * k).T.astype(np.float64)
-    return np.asarray(found.reshape(*(tile + k - 1,) * 2, o, c))
+    return np.asarray(both @ weight.reshape(n, k * k, m).astype(np.float64))
 
 
 def sampled_error(weight: Array, tile: int, seed: int = 0) -> float:
@@ -61,7 +60,8 @@ def sampled_error(weight: Array, tile: int, seed: int = 0) -> float:
     normal = rng.standard_normal((8, c, tile + k - 1, tile + k - 1)).astype(np.float32)
     d = np.concatenate([normal, abs(normal)])
     with np.errstate(all="ignore"):
-        u = transformed_weights(some, tile).astype(np.float32)
+        u = transformed_weights(some.transpose(0, 2, 3, 1), tile).astype(np.float32)
+        u = u.transpose(1, 0, 2).reshape(*(tile + k - 1,) * 2, len(some), c)
         v = np.matmul(np.matmul(seen, d), seen.T).transpose(2, 3, 0, 1)
         products = np.matmul(v, u.swapaxes(2, 3)).transpose(2, 3, 0, 1)
         found = np.matmul(np.matmul(shown, products), shown.T).astype(np.float64)
@@ -222,8 +222,8 @@ OPS: tuple[OpDef, ...] = (
         _reference,
         """Cross-correlation of stride 1 with transformed weights, channels in blocks innermost.
 
-        x ``(n, c / b, h, w, b)``, weight ``(s, s, o / d, c / b, b, d)`` as `transformed_weights`
-        gives them, result ``(n, o / d, h', w', d)``. `tile` is the outputs made together along each
+        x ``(n, c / b, h, w, b)``, weight ``(s, s, o / d, c / b, b, d)``, transformed by
+        `transformed_weights`, result ``(n, o / d, h', w', d)``. `tile` is the outputs made along an
         axis, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding as in nn.conv2d.
         """,
         compute=_compute,

@@ -23,7 +23,6 @@ from unity.ir.types import TensorType, TupleType
 from unity.ir.visit_graph import map_bodies
 
 from ...passes import Context, Pass
-from ...rules.default import reads_in_tile
 from ..names import Names
 from ..uses import count_uses, variables
 from .groups import INJECTIVE, LEVELS, OUT_FUSABLE
@@ -200,6 +199,8 @@ class _Joiner:
             return None
         call = self.primitives.call(members, results)
         if call.name not in self.made:
+            from ...rules.default import reads_in_tile  # every rule: long to import, seldom asked
+
             kernel, _ = merge(self.primitives.made[call.name], self.module)
             kernel = inline_producers(kernel, ())  # which pulls temporaries of the members up
             fits = reads_in_tile(kernel, self.ctx.target)

@@ -140,8 +140,9 @@ class _Converter(BodyRewriter):
         size = tile + TAPS - 1
         laid_out = paged_empty((size, size, o, c, b, d), np.float32)
         for i in range(o):  # one block at a time: they are computed in float64
-            block = transformed_weights(_plain(weight.data[i : i + 1]), tile)
-            laid_out[:, :, i] = block.reshape(size, size, d, c, b).transpose(0, 1, 3, 4, 2)
+            taps = weight.data[i].reshape(c, TAPS, TAPS, b * d)
+            block = transformed_weights(taps, tile)
+            laid_out[:, :, i] = block.swapaxes(0, 1).reshape(size, size, c, b, d)
         return derived(weight, laid_out, "winograd")
 
 

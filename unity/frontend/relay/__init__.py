@@ -8,6 +8,13 @@ the operators: what they are called with, and the attributes that a file leaves 
 reason why it is refused, and `relay_call` is what a converter sees of a call.
 """
 
-from .entry import from_relay, is_relay
+from typing import TYPE_CHECKING
+
+from unity.lazy import exports
+
+if TYPE_CHECKING:
+    from .entry import from_relay
+    from .recognized import is_relay
 
 __all__ = ["from_relay", "is_relay"]
+__getattr__ = exports(__name__, {"from_relay": ".entry", "is_relay": ".recognized"})
