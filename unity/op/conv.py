@@ -184,7 +184,9 @@ def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
             x = s.array((n, channels, *size), kind)
             return sample(params, (x, s.array(weight, kind)), **attrs)
 
+        mixed = (s.array((n, c, *size), "uint8"), s.array((o, c, *threes), "int8", -9, 9))
         return [
+            sample(params, mixed, out_dtype=INT32, padding=1),
             call(c, (o, c, *threes)),
             call(c, (o, c, *threes), padding=1, strides=2),
             call(c, (o, c, *ones), "float16"),

@@ -12,7 +12,7 @@ from unity import te
 from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
-from unity.ir.dtype import FLOAT32, Array, DType, dtype
+from unity.ir.dtype import FLOAT32, INT32, Array, DType, dtype
 from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
@@ -178,7 +178,10 @@ def _samples(seed: int) -> Sequence[Sample]:
         arrays = (s.array(x, "bfloat16"), interleaved(plain, 2))
         return sample(_PARAMS, arrays, out_dtype=out, **attrs)
 
+    narrow = interleaved(s.array((o, c, 3, 3, 16, 16), "int8", -128, 127), 4)
+    mixed = (s.array((n, c, h, w, 16), "uint8", 0, 255), narrow)
     return [
+        sample(_PARAMS, mixed, padding=1, out_dtype=INT32),
         call((n, c, h, w, 4), (o, c, 3, 3, 4, 4), FLOAT32, padding=1),
         call((n, c, h, w, 4), (o, c, 1, 1, 4, 4), None, strides=2),
         call((n, 1, h, w, 3), (o, 1, 3, 3, 3, 4), FLOAT32, 8, strides=2, padding=(0, 1, 2, 0)),

@@ -125,7 +125,8 @@ def _samples(seed: int) -> Sequence[Sample]:
         for kind in {"float32", kinds[i % len(kinds)]}
     ]
     wide = (s.array((m, k), "int8", -128, 127), s.array((k, n), "int8", -128, 127))
-    return [*found, sample(_PARAMS, wide, out_dtype=INT32)]
+    mixed = (s.array((m, k), "uint8", 0, 255), wide[1])
+    return [*found, *(sample(_PARAMS, args, out_dtype=INT32) for args in (wide, mixed))]
 
 
 def by_depth(operands: Sequence[Extents], result: Extents) -> float:
@@ -144,7 +145,8 @@ OPS: tuple[OpDef, ...] = (
 
         Leading axes broadcast; a vector counts as a row on the left, as a column on the right, and
         its axis is dropped (numpy.matmul, R.matmul, ONNX MatMul). float16 and bfloat16 accumulate
-        in float32; integers wrap in `out_dtype`, which is the operands' dtype unless given.
+        in float32; integers wrap in `out_dtype`, which is the operands' dtype unless given. With
+        it, uint8 and int8 may meet.
         """,
         compute=_compute,
         multiply_adds=by_depth,

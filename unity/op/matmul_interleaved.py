@@ -130,7 +130,9 @@ def _samples(seed: int) -> Sequence[Sample]:
         arrays = (s.array(x, kind, low, high), s.array(weight, kind, low, high))
         return sample(_PARAMS, arrays, columns=columns, out_dtype=out)
 
+    mixed = (s.array((m, 18), "uint8", 0, 255), s.array((2, 5, 16, 4), "int8", -128, 127))
     return [
+        sample(_PARAMS, mixed, columns=27, out_dtype=INT32),
         call((m, 6), (3, 3, 4, 2), 12, "bfloat16", FLOAT32),
         call((m, 6), (3, 3, 4, 2), 9, "bfloat16", None),
         call((q, m, 8), (1, 2, 5, 4), 4, "int8", INT32),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var, symbol_of, to_dim, to_prim_expr
@@ -39,6 +41,7 @@ from .given_away import OverwritingRewriter
 from .inline_scalars import inline_scalars
 from .legalization import Legalization, legalized
 from .unit_axes import with_unit_axes
+from .varied_scalars import varied_scalars
 from .without_kernel import why_no_kernel
 
 
@@ -47,7 +50,8 @@ class LegalizeOps(Pass):
     """Turns every call of an op with a compute row into a `CallTir` of a prim func made from it.
 
     Sites that agree in op, attributes and argument types up to the names of symbols share one prim
-    func, named after the op. Scalar constants become literals in the kernel. Views (reshape and
+    func, named after the op. Scalar constants become literals in the kernel, but those that differ
+    from site to site (`varied_scalars.py`). Views (reshape and
     its kin) and ops without a compute row stay as they are.
 
     >>> from unity.script import parse, print_module
@@ -90,7 +94,8 @@ class LegalizeOps(Pass):
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions, with one table of kernels."""
-        kernels = _Kernels(Names(module), self.rules)
+        varied = varied_scalars(module.graph_functions().values())
+        kernels = _Kernels(Names(module), self.rules, varied)
         functions = {
             name: _Legalizer(module, kernels).function(f)
             for name, f in module.graph_functions().items()
@@ -112,6 +117,7 @@ class _Kernels:
 
     names: Names
     rules: tuple[Legalization, ...] = ()
+    varied: frozenset[str] = frozenset()
     made: dict[str, PrimFunc] = field(default_factory=dict[str, PrimFunc])
     known: dict[Hashable, _Kernel] = field(default_factory=dict[Hashable, _Kernel])
 
@@ -140,7 +146,13 @@ class _Legalizer(OverwritingRewriter):
             (a, t) for a, t in zip(call.args, types, strict=True) if tensor_fields(t) is not None
         ]
         args = [part for a, t in inputs for part in self.parts(a, t)]
-        scalars = {i: a for i, a in enumerate(args) if isinstance(a, Constant) and _is_scalar(a)}
+        scalars = {
+            i: a
+            for i, a in enumerate(args)
+            if isinstance(a, Constant)
+            and _is_scalar(a)
+            and not (op.name in self.kernels.varied and a.data.dtype == np.float32)
+        }
         in_place = self.in_place(op, args)
         kinds = [t for _, t in inputs]
         kernel, names = self.kernel(op, call.attrs, kinds, var.type, scalars, in_place)

@@ -22,13 +22,9 @@ from ..layout.interleave import interleave_for
 from ..layout.pack_weights import bytes_form, worth_packing
 from ..rewriter import BodyRewriter
 from .factors import Activations, Weights, activations, weights
-from .requantize import Requantizer
+from .requantize import MOVES, Requantizer
 from .unsigned import OFFSET, unsigned
 
-MOVES = frozenset(
-    {"reshape", "permute_dims", "nn.max_pool2d", "strided_slice", "squeeze", "expand_dims", "take"}
-)
-"""What picks or moves elements: the same of integers as of the reals they stand for."""
 _LEAST_PIXELS = 16
 """Pixels of a result from which on convolutions are laid out in blocks."""
 _WASTE = 1.5

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from unity.ir.dtype import FLOAT32, Array, dtype
+from unity.ir.dtype import FLOAT32, UINT8, Array, dtype
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.types import TensorType
+from unity.ir.types import TensorType, Type
+from unity.ir.visit import walk_bindings
 from unity.op.call import call_op
 from unity.op.quantize import limits
 from unity.op.registry import dtype_attr
@@ -20,13 +21,18 @@ from unity.op.registry import dtype_attr
 from ..rewriter import BodyRewriter
 from ..uses import count_uses
 
+MOVES = frozenset(
+    {"reshape", "permute_dims", "nn.max_pool2d", "strided_slice", "squeeze", "expand_dims", "take"}
+)
+"""What picks or moves elements: the same of integers as of the reals they stand for."""
+
 
 class Requantizer(BodyRewriter):
     """Carries which integers are read by products, and how often variables are used."""
 
     def __init__(self, module: IRModule, read: frozenset[Var], f: Function) -> None:
         super().__init__(module)
-        self.read = read
+        self.read = read | _moved(f)
         self.uses = count_uses(f.body)
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
@@ -85,8 +91,12 @@ class Requantizer(BodyRewriter):
         whole = self.steps(made, self.without_relu(x) if point == low else x, by)
         if whole is None:
             return None
-        least, most = float(low - point), float(high - point)
-        held = self.emit(call_op("clip", whole, min=least, max=most), "held", call.span)
+        if point == low:
+            held = self.emit(call_op("clip", whole, min=0.0, max=float(high - low)), "held")
+            return call_op("multiply", held, scale, span=call.span)
+        least, most = (np.array(n - point, np.float32) for n in (low, high))
+        above = self.emit(call_op("maximum", whole, Constant(least)), "above", call.span)
+        held = self.emit(call_op("minimum", above, Constant(most)), "held", call.span)
         return call_op("multiply", held, scale, span=call.span)
 
     def steps(self, call: Call, x: Expr, scale: Array) -> Var | None:
@@ -139,3 +149,21 @@ class Requantizer(BodyRewriter):
 
 def _times(x: Expr, factor: Array) -> Call:
     return call_op("multiply", x, Constant(factor))
+
+
+def _moved(f: Function) -> frozenset[Var]:
+    """Integers that are moved as such."""
+    found: set[Var] = set()
+    for binding in walk_bindings(f):
+        match binding.value:
+            case Call(Op(name), (Var() as q, *_)) if name in MOVES and _is_byte(q.type):
+                found.add(q)
+                if isinstance(binding.var.type, TensorType):
+                    found.add(binding.var)
+            case _:
+                pass
+    return frozenset(found)
+
+
+def _is_byte(kind: Type) -> bool:
+    return isinstance(kind, TensorType) and kind.dtype == UINT8
