@@ -69,7 +69,11 @@ def layout_of(
     lanes = lanes_for(bits, target.vector_bits, column.extent)
     row = _row_axis(nest, column, reads)
     beside = None
-    if row is not None and extent is not None and -(-extent // lanes) * 2 <= columns_of(target):
+    if extent is None:  # lines of an image may be as short
+        short = len(reduction.axes) > 1
+    else:
+        short = -(-extent // lanes) * 2 <= columns_of(target)
+    if row is not None and short:
         beside = _beside(nest, column, row, reads)
     outer = tuple(a for a in nest.axes if a not in (column, row, beside))
     return Layout(column, beside, row, outer, lanes)
@@ -95,7 +99,9 @@ def _beside(nest: Nest, column: Axis, row: Axis, reads: Sequence[Poly]) -> Axis 
     of_row = [index for index in reads if mentions(index, row.var)]
     for axis in reversed(nest.axes):
         still = not any(mentions(index, axis.var) for index in of_row)
-        if still and axis not in (column, row) and (number(axis.extent) or 0) > 1:
+        count = number(axis.extent)
+        several = number(column.extent) is None if count is None else count > 1
+        if still and axis not in (column, row) and several:
             return axis
     return None
 

@@ -59,6 +59,8 @@ def tiling_of(
     vectors = tile_size(ceildiv(layout.column.extent, imm(layout.lanes)), most)
     beside = 1
     if layout.beside is not None:
+        if number(layout.column.extent) is None:
+            vectors = 1  # of a short line, more would be computed for nothing
         beside = tile_size(layout.beside.extent, max(1, most // vectors))
     width, rows = vectors * beside, 1
     if layout.row is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from unity.arith import simplify
+from unity.ir.dtype import INT64
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
     Binary,
@@ -203,11 +204,18 @@ def _tells_element(block: Block, indices: Sequence[PrimExpr]) -> bool:
 
 
 def is_costly(value: PrimExpr) -> bool:
-    """Whether a formula calls functions or divides."""
-    return any(
-        isinstance(e, Intrinsic) or (isinstance(e, Binary) and e.op in ("div", "pow"))
-        for e in walk_prim(value)
-    )
+    """Whether a formula calls functions, divides, or makes indices of real numbers."""
+
+    def costs(e: PrimExpr) -> bool:
+        match e:
+            case Intrinsic() | Binary("div" | "pow"):
+                return True
+            case Cast(dtype, real):
+                return dtype == INT64 and real.dtype.is_float
+            case _:
+                return False
+
+    return any(map(costs, walk_prim(value)))
 
 
 def looks_up(stmt: Stmt) -> bool:

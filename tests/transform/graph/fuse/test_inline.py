@@ -8,6 +8,8 @@ import pytest
 import unity
 from unity.interpreter import interpret
 from unity.ir.module import IRModule
+from unity.ir.prim_expr import Cast
+from unity.ir.stmt import Block
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform import Context
@@ -56,3 +58,24 @@ def test_nested_moduli_compute_what_they_say() -> None:
     x, y = (rng.integers(-60, 60, (3, 16)) for _ in "xy")
     expected = interpret(module, "main", [x, y])
     np.testing.assert_array_equal(np.asarray(unity.compile(module)(x, y)), np.asarray(expected))
+
+
+def test_indices_made_of_reals_are_made_once_for_all_rows() -> None:
+    """As positions of a resized image: a kernel of its own, or a stage, makes them."""
+    module = parse("""
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, 300, n], p: f32[Tensor, 40]) -> f32[Tensor, 300, 40]:
+    return R.take(x, R.astype(R.multiply(p, 0.5), "int64"), axis=1)
+""")
+    kernels = unity.pipeline().until(ScheduleDefault).run(module, Context()).prim_funcs().values()
+    casts = [
+        [load for e in stmt_exprs(s) for load in walk_prim(e) if isinstance(load, Cast)]
+        for f in kernels
+        for s in walk_stmt(f.body)
+        if isinstance(s, Block) and len(s.axes) == 2
+    ]
+    assert casts
+    assert not any(casts)
+    x, p = np.arange(900, dtype=np.float32).reshape(300, 3), np.linspace(0, 5, 40, dtype=np.float32)
+    np.testing.assert_array_equal(unity.compile(module)(x, p), x[:, (p * 0.5).astype(np.int64)])

@@ -66,3 +66,30 @@ def main(x: f32[Tensor, 1, 16, 8, 64], w: f32[Tensor, 32, 8, 1, 1]) -> f32[Tenso
     }
     assert any(isinstance(s, Allocate) for s in walk_stmt(laid_out.body))
     assert written_out["ax2_1"] > 1  # channels of a group
+
+
+@pytest.mark.parametrize("shape", [(7, "n"), ("n", "m")])
+def test_lines_of_unknown_length_are_columns_of_one_tile(shape: tuple[object, object]) -> None:
+    """A vector of each of several lines: lines may be shorter than the registers of one tile."""
+    height, width = shape
+    (x, w) = floats(4, (1, 8, 7, 19), (8, 4, 3, 3))
+    module = parse(
+        f"""
+n = dim("n")
+m = dim("m")
+
+@script.function
+def main(x: f32[Tensor, 1, 8, {height}, {width}]) -> f32[Tensor, ...]:
+    return R.nn.conv2d(x, R.const("w"), groups=2, padding=1)
+""",
+        {"w": w},
+    )
+    exe = unity.compile(module, target=TARGET)
+    (rule,) = (r for name in exe.kernels for r in exe.rules(name) if r.rule == "contraction")
+    assert rule.decisions["vectors"] == 1
+    assert rule.decisions["beside"] > 1
+    for sizes in ((7, 19), (7, 3), (7, 64)):
+        part = np.resize(x, (1, 8, *sizes))
+        want = interpret(module, "main", [part])
+        assert isinstance(want, np.ndarray)
+        np.testing.assert_allclose(exe(part), want.astype(np.float64), rtol=1e-4, atol=1e-4)
