@@ -64,7 +64,7 @@ class GraphBuilder:
         self._bindings: list[Binding] = []
         self._is_dataflow = dataflow
         self._forced = False
-        self._names: set[str] = set()
+        self._names: dict[str, int] = {}  # and the last number behind each
         self._symbols: set[str] = set()
 
     def child(self) -> GraphBuilder:
@@ -76,7 +76,7 @@ class GraphBuilder:
     def trial(self) -> GraphBuilder:
         """A builder of a nested body that is thrown away: the names it gives out stay free."""
         inner = self.child()
-        inner._names, inner._symbols = set(self._names), set(self._symbols)
+        inner._names, inner._symbols = dict(self._names), set(self._symbols)
         return inner
 
     def param(self, name: str, kind: Type, span: Span | None = None) -> Var:
@@ -93,11 +93,12 @@ class GraphBuilder:
     def unique(self, name: str) -> str:
         """An identifier like `name` that was not given out before."""
         base = identifier(name)
-        found, count = base, 0
+        found, count = base, self._names.get(base, 0)
         while found in self._names:
             count += 1
             found = f"{base}_{count}"
-        self._names.add(found)
+        self._names[found] = 0
+        self._names[base] = count
         return found
 
     def fresh(self, name: str) -> Symbol:
