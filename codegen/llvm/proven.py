@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from unity.arith import Analyzer
 from unity.ir.dtype import INT64
-from unity.ir.prim_expr import Binary, Compare, Imm, Load, PrimExpr, imm
+from unity.ir.prim_expr import DIVISIONS, Binary, Compare, Imm, Load, PrimExpr, imm
 from unity.ir.stmt import Buffer, For, Let, Stmt, Store
 from unity.ir.visit_prim import prim_children, walk_prim
 from unity.ir.visit_stmt import stmt_children, stmt_exprs
@@ -81,7 +81,7 @@ class _Accesses:
 
 
 def _divides(e: PrimExpr) -> TypeGuard[Binary]:
-    return isinstance(e, Binary) and e.op in ("floordiv", "floormod", "truncdiv", "truncmod")
+    return isinstance(e, Binary) and e.op in DIVISIONS
 
 
 def _is_positive(e: PrimExpr, known: Analyzer) -> bool:

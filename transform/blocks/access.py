@@ -66,10 +66,6 @@ def depends(e: PrimExpr, var: PrimVar) -> bool:
     return var in variables(e)
 
 
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
-"""Operations that stop a program where they divide integers by zero."""
-
-
 def may_trap(e: PrimExpr) -> bool:
     """Whether evaluating an expression on lanes that hold nothing could stop the program."""
     divisors = [x.b for x in leaves(e).divisions]
@@ -118,9 +114,14 @@ def collapsed(nest: Nest) -> Nest:
 
 
 @lru_cache(maxsize=16)  # every rule asks it of the same stage
-def collapse(shaped: Reshaped) -> Reshaped:
-    """The same of a stage that may have other axes than it was written over."""
-    spatial = _joined(shaped, 0, len(shaped.nest.axes))
+def collapse(shaped: Reshaped, keep: int = 0) -> Reshaped:
+    """The same of a stage that may have other axes than it was written over.
+
+    Args:
+        shaped: The stage.
+        keep: How many of the last spatial axes stay as they are.
+    """
+    spatial = _joined(shaped, 0, len(shaped.nest.axes) - keep)
     reduction, first = spatial.nest.reduction, len(spatial.nest.axes)
     if reduction is None:
         return spatial

@@ -24,3 +24,8 @@ def product(factors: Sequence[PrimExpr]) -> PrimExpr:
     for factor in factors:
         total = Binary("mul", total, factor)
     return simplify(total)
+
+
+def divisors(n: int, most: int | None = None) -> list[int]:
+    """What divides a positive number, ascending; none above `most`."""
+    return [d for d in range(1, min(n, most or n) + 1) if n % d == 0]

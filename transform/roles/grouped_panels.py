@@ -13,13 +13,12 @@ from unity.arith import Analyzer
 from unity.arith.polynomial import from_expr, split_linear
 from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar
-from unity.ir.stmt import Stmt
 from unity.machine.dot_units import group_of
 
 from ..blocks.access import depends, known_of, mentions, place, step
 from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
-from .panel_columns import panel_columns, row_of, width_of
+from .panel_columns import over_panels, row_of, width_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,8 @@ class GroupedLayout:
     """A reduction over panels of groups.
 
     Attributes:
-        left: The operand that does not move along the columns, over the axes' variables.
-        right: The other one, over those and `panel` and `inside`.
-        init: What the reduction starts from.
-        finish: The stores.
-        panel: The variable that counts panels.
-        inside: The variable that counts the columns of a panel.
+        left: The operand that does not move along the columns.
+        right: The other one.
         width: The columns of a panel.
         columns: All columns; only the last panel may have fewer than `width`.
         row: The axis that only the left operand moves along, if there is one.
@@ -44,10 +39,6 @@ class GroupedLayout:
 
     left: PrimExpr
     right: Load
-    init: PrimExpr
-    finish: Stmt
-    panel: PrimVar
-    inside: PrimVar
     width: int
     columns: int
     row: Axis | None
@@ -77,20 +68,14 @@ def grouped_layout(nest: Nest, reduction: Reduction) -> GroupedLayout | None:
         width = None if moved is None or moved % group else moved // group
     if not width or number(right.buffer.shape[-2]) != width:
         return None  # what lies past the last column must be there to be read
-    split = panel_columns(column, width, (*others, *reduction.axes))
-    right = _load(split.expr(right))
-    read = place(right, split.known)
-    steps = [step(read, v) for v in (depth.var, split.inside, inner.var)]
+    read, inside = over_panels(right, column, width, (*others, *reduction.axes))
+    steps = [step(read, v) for v in (depth.var, inside, inner.var)]
     if steps != [width * group, group, 1]:
         return None
     row = row_of(others, read)
     return GroupedLayout(
         left=left,
         right=right,
-        init=split.expr(reduction.init),
-        finish=split.stmt(nest.finish),
-        panel=split.panel,
-        inside=split.inside,
         width=width,
         columns=columns,
         row=row,
@@ -99,11 +84,6 @@ def grouped_layout(nest: Nest, reduction: Reduction) -> GroupedLayout | None:
         place=inner,
         sums=tuple(sums),
     )
-
-
-def _load(e: PrimExpr) -> Load:
-    assert isinstance(e, Load)
-    return e
 
 
 def operands(reduction: Reduction, column: PrimVar) -> tuple[PrimExpr, Load] | None:

@@ -26,13 +26,11 @@ class Points:
 
     Attributes:
         stmt: The nest.
-        block: The block.
         spatial: The loops of its spatial axes, in their order.
         reduced: Those of the others.
     """
 
     stmt: Stmt
-    block: Block
     spatial: tuple[For, ...]
     reduced: tuple[For, ...]
 
@@ -67,7 +65,7 @@ def _match(s: Nest | Stmt, _target: Target) -> Points | None:
     def of(kind: str) -> tuple[For, ...]:
         return tuple(loops[_loop(a)] for a in inner.axes if a.kind == kind)
 
-    return Points(s, inner, of("S"), of("R"))
+    return Points(s, of("S"), of("R"))
 
 
 def _steps(sch: Schedule, points: Points, how: PointsShared, name: str) -> None:

@@ -107,12 +107,10 @@ class TileLoops:
     """Where a block of tiles is computed.
 
     Attributes:
-        at: The loop around what reads the block's sums.
         step: The innermost loop over steps.
         begun: The block that begins the sums.
     """
 
-    at: LoopRef
     step: LoopRef
     begun: BlockRef
 
@@ -136,7 +134,7 @@ def moved_to(sch: Schedule, tiles: InTiles, at: LoopRef) -> TileLoops:
     sch.compute_at(tiles.right, wide, tile)
     for block in (tiles.left, tiles.right):
         sch.store_at(block, 0, step)
-    return TileLoops(at, step, begun)
+    return TileLoops(step, begun)
 
 
 def copied_at(sch: Schedule, tiles: InTiles, at: LoopRef) -> None:

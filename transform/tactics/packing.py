@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from unity.arith.polynomial import as_constant
 from unity.ir.aligned import LINE
-from unity.ir.prim_expr import Load, PrimVar, Select
+from unity.ir.prim_expr import Load, Select
 from unity.ir.visit import walk_prim
 
 from ..blocks.access import depends, known_of, place, stride
@@ -36,7 +36,6 @@ class Packing:
 
     load: Load
     depth: Axis
-    column: PrimVar
     transposed: bool = False
 
     @property
@@ -68,11 +67,11 @@ def packing_of(reduction: Reduction, layout: Layout) -> Packing | None:
         deep = steps is None or steps >= layout.lanes
         wide = extent is None or extent >= layout.lanes
         high = height is None or height >= TRANSPOSED_ROWS
-        return Packing(load, depth, var, transposed) if deep and wide and high else None
+        return Packing(load, depth, transposed) if deep and wide and high else None
     moved = as_constant(along)
     if (steps or DEPTH) < DEPTH or (height or ROWS) < ROWS:
         return None
     moved = STRIDE if moved is None else abs(moved)
     if moved < STRIDE and moved * load.dtype.bytes % LINE == 0:
         return None
-    return Packing(load, depth, var)
+    return Packing(load, depth)

@@ -14,7 +14,7 @@ from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Axis, Reduction
 from ..roles.reduction import Layout, columns_of, rows_of
 from .packing import REPACK, Packing
-from .tile_sizes import column_tiers, tile_size, tile_tiers
+from .tile_sizes import cheapest_size, counts, tile_size
 from .unrolling import steps_in_row
 
 FEW = 2
@@ -65,7 +65,7 @@ def tiling_of(
     width, rows = vectors * beside, 1
     if layout.row is not None:
         largest = max(1, min(MOST_ROWS, rows_of(width, target)))
-        rows = tile_tiers(layout.row.extent, largest, width, target.machine)[0].size
+        rows = cheapest_size(layout.row.extent, largest, width, target.machine)
     piece = _piece(layout, reduction, target, packing, rows, beside, vectors)
     grain = target.machine.grain("multiply_adds")
     return Tiling(
@@ -93,19 +93,17 @@ def _cheapest(
     most = _most_rows(layout, layout.row, reduction, packing, target)
     best: tuple[float, Tiling] | None = None
     for vectors in range(columns_of(target), 0, -1):
-        strips = column_tiers(layout.column.extent, layout.lanes, vectors)
-        width = strips[0].size
+        strips = -(-columns // layout.lanes)
+        width = tile_size(strips, vectors)
         largest = max(1, min(most, rows_of(width, target)))
-        tiles = tile_tiers(layout.row.extent, largest, width, target.machine)
-        height = tiles[0].size
+        height = cheapest_size(layout.row.extent, largest, width, target.machine)
         piece = _piece(layout, reduction, target, packing, height, 1, width)
-        total, count = 0.0, 0
-        for strip in strips:
-            strips_here = number(strip.count) or 0
-            count += strips_here
-            for tile in tiles:
-                each = _cost(depth, layout, packing, tile.size, strip.size, target)
-                total += strips_here * (number(tile.count) or 0) * each
+        total = sum(
+            n * m * _cost(depth, layout, packing, rows_here, wide, target)
+            for n, wide in counts(strips, width)
+            for m, rows_here in counts(rows, height)
+        )
+        count = -(-strips // width)
         if piece:
             all_tiles = -(-rows // height)
             count *= -(-all_tiles // piece)

@@ -9,6 +9,7 @@ from unity.arith import Analyzer
 from unity.ir.dtype import INT64
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
+    DIVISIONS,
     Binary,
     Broadcast,
     Cast,
@@ -40,8 +41,6 @@ from unity.ir.stmt import (
     Store,
 )
 from unity.ir.visit import prim_children, prim_loads, walk_prim
-
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 class CannotVectorize(Exception):  # noqa: N818  (control flow inside the pass, not an error)
@@ -229,7 +228,7 @@ class LaneWriter:
 
     def _may_divide_by_zero(self, e: Binary) -> bool:
         """Whether a lane that is off may hold the divisor zero, which nobody asked to divide by."""
-        if e.op not in _DIVISIONS or e.dtype.is_float:
+        if e.op not in DIVISIONS or e.dtype.is_float:
             return False
         if not self._varies(e.b) and not _has_load(e.b):
             return False

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from unity.errors import UnityError
-from unity.interpreter.scalar import COMPARE, DIVISIONS, Held, binary, caster, hold, holder
+from unity.interpreter.scalar import COMPARE, Held, binary, caster, hold, holder
 from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN, is_address
 from unity.ir.intrinsics import INTRINSICS
 from unity.ir.prim_expr import (
+    DIVISIONS,
     Binary,
     Broadcast,
     Cast,

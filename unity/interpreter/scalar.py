@@ -15,7 +15,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dtype import DType
-from unity.ir.prim_expr import BinaryOp, CompareOp
+from unity.ir.prim_expr import DIVISIONS, BinaryOp, CompareOp
 
 Held: TypeAlias = Any
 """A scalar or a vector; which one the dtype of the expression tells."""
@@ -188,7 +188,6 @@ _FLOAT: dict[BinaryOp, BinaryFn] = {
     "min": _float_min,
     "max": _float_max,
 }
-DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 _VECTOR: dict[BinaryOp, BinaryFn] = {
     "add": np.add,
     "sub": np.subtract,

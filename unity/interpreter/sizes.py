@@ -11,7 +11,7 @@ from functools import lru_cache
 from unity.errors import Span, UnityError
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim
-from unity.ir.prim_expr import Binary, Imm, PrimExpr, SizeVar
+from unity.ir.prim_expr import DIVISIONS, Binary, Imm, PrimExpr, SizeVar
 from unity.ir.signature import sizes_of
 
 prim_of = lru_cache(maxsize=65536)(to_prim_expr)
@@ -35,7 +35,7 @@ def extent_value(expr: PrimExpr, values: Mapping[SizeVar, int]) -> int | None:
 
 
 def _arithmetic(op: str, a: int, b: int) -> int:
-    if op in ("floordiv", "floormod", "truncdiv", "truncmod") and b == 0:
+    if op in DIVISIONS and b == 0:
         raise UnityError("a shape divides by zero")
     match op:
         case "add":

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple, assert_never
 
 from unity.ir.prim_expr import (
+    DIVISIONS,
     Binary,
     Broadcast,
     Cast,
@@ -47,7 +48,6 @@ class Leaves(NamedTuple):
 _NO_VARIABLES: frozenset[PrimVar] = frozenset()
 _NO_SIZES: frozenset[SizeVar] = frozenset()
 _NOTHING = Leaves(_NO_VARIABLES, _NO_SIZES, (), (), (), ())
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 def leaves(e: PrimExpr) -> Leaves:
@@ -74,7 +74,7 @@ def _found(e: PrimExpr) -> Leaves:
     match e:
         case Binary():
             both = _both(leaves(e.a), leaves(e.b))
-            if e.op in _DIVISIONS:
+            if e.op in DIVISIONS:
                 return both._replace(divisions=(e, *both.divisions))
             return both
         case Compare():

@@ -24,6 +24,8 @@ BinaryOp: TypeAlias = Literal[
     "add", "sub", "mul", "div", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max",
     "and", "or", "xor", "shl", "shr",
 ]  # fmt: skip
+DIVISIONS: tuple[BinaryOp, ...] = ("floordiv", "floormod", "truncdiv", "truncmod")
+"""Operations that stop a program where they divide integers by zero."""
 CompareOp: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
 

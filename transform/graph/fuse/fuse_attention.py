@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,7 +76,6 @@ class _Scores:
     bias: Expr | None = None
     mask: Expr | None = None
     fill: float = -1e9
-    steps: list[Var] = field(default_factory=list[Var])
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
 from ...tactics.threads import enough_tasks, share
-from ...tactics.tile_sizes import row_tiers
+from ...tactics.tile_sizes import even_size
 from ..rule import Legal, Neighbourhood, by_steps, worth
 
 CHAINS = MACHINE.fma_in_flight
@@ -131,7 +131,7 @@ def _tile(axis: Axis | None, largest: int) -> int:
     """
     if axis is None or isinstance(axis.extent, Binary):
         return 1
-    return row_tiers(axis.extent, largest)[0].size
+    return even_size(axis.extent, largest)
 
 
 def _legal(dots: Dots, how: DotTile, target: Target) -> Neighbourhood:

@@ -27,7 +27,7 @@ from ...schedule.schedule import Schedule
 from ...tactics.dot_tile import DotTile, dot_tile, rows_in_registers
 from ...tactics.reshaping import reshape
 from ...tactics.row_blocks import MOST, tiles_of_block
-from ...tactics.tile_sizes import tile_tiers
+from ...tactics.tile_sizes import cheapest_size
 from ..rule import Legal, Neighbourhood, by_steps, worth
 
 COPIED = (32, 16, 8, 4, 2)
@@ -128,7 +128,7 @@ def _decide(product: GroupedProduct, target: Target) -> LaneTiles:
     if layout.row is not None:
         rows = _most_rows(product, target)
         if product.rows is not None:
-            rows = tile_tiers(layout.row.extent, rows, product.vectors, target.machine)[0].size
+            rows = cheapest_size(layout.row.extent, rows, product.vectors, target.machine)
         tiles = tiles_of_block(layout.row.extent, rows, product.panels, target.threads)
         if product.rows is not None:
             tiles = min(tiles, max(1, -(-product.rows // rows)))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unity.arith import bounds
 from unity.ir.marks import ACCUMULATORS, FITTING, TAIL
@@ -28,11 +28,11 @@ from unity.ir.stmt import Buffer
 from unity.ir.visit import substitute_prim
 from unity.machine.target import Target
 
-from ...blocks.access import Reshaped, as_written, collapse, may_trap, parted_at
+from ...blocks.access import Reshaped, may_trap
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest
 from ...blocks.tree import Values, block_path, loops_of
-from ...roles.chunked_columns import ChunkedColumns, chunked_columns, with_readers
+from ...roles.chunked_columns import chunked_columns, may_read_points
 from ...roles.panels import PanelLayout, panel_layout
 from ...roles.reduction import rows_of
 from ...schedule.index_map import IndexMap
@@ -40,7 +40,7 @@ from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
 from ...tactics.row_blocks import MOST, tiles_of_block
-from ...tactics.tile_sizes import tile_tiers
+from ...tactics.tile_sizes import cheapest_size
 from ...tactics.unrolling import UNROLL
 from ..rule import (
     EITHER,
@@ -142,7 +142,9 @@ def _match(nest: Nest, target: Target) -> Product | None:
     """A product one operand of which, the one that moves along the columns, lies in panels."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    return _product(nest, chunked_columns(nest), target)
+    chunked = chunked_columns(nest)
+    layout = panel_layout(chunked, target)
+    return None if layout is None else Product(nest, chunked.shaped, layout)
 
 
 def _match_read(stages: Stages, target: Target) -> Product | None:
@@ -151,32 +153,17 @@ def _match_read(stages: Stages, target: Target) -> Product | None:
     if len(nests) < len(stages.rest) or len(nests) < 2:
         return None
     nest, *readers = nests
+    private = stages.private(len(nests))
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
-    private = stages.private(len(nests))
-    joined = with_readers(nest, readers, private)
-    found = None if joined is None else _product(nest, joined, target)
-    if found is None:
+    if not may_read_points(nest, readers, private):
+        return None
+    chunked = chunked_columns(nest, readers)
+    layout = panel_layout(chunked, target)
+    if layout is None:
         return None
     between = tuple(n.output for n in nests if n.output in private)
-    return replace(found, readers=tuple(readers), between=between)
-
-
-def _product(nest: Nest, chunked: ChunkedColumns, target: Target) -> Product | None:
-    shaped, chunk = as_written(nest), chunked.chunk
-    if chunk is not None:
-        units, count = number(chunked.nest.axes[-1].extent) or 1, number(chunk.extent) or 1
-        shaped = parted_at(shaped, len(nest.axes) - 1, imm(units), imm(count))
-    shaped = collapse(Reshaped(chunked.nest, shaped.places))
-    if chunk is not None:
-        *_, at, column = shaped.nest.axes
-        if at.extent != chunk.extent or column.extent != chunked.nest.axes[-1].extent:
-            return None
-        chunked = replace(chunked, chunk=at)
-    reduction = shaped.nest.reduction
-    assert reduction is not None
-    layout = panel_layout(replace(chunked, nest=shaped.nest), reduction, target)
-    return None if layout is None else Product(nest, shaped, layout)
+    return Product(nest, chunked.shaped, layout, tuple(readers), between)
 
 
 def _most_rows(product: Product, target: Target) -> int:
@@ -189,7 +176,7 @@ def _decide(product: Product, target: Target) -> PackedTiles:
     if layout.row is not None:
         rows = _most_rows(product, target)
         if product.rows is not None:
-            rows = tile_tiers(layout.row.extent, rows, product.vectors, target.machine)[0].size
+            rows = cheapest_size(layout.row.extent, rows, product.vectors, target.machine)
         tiles = tiles_of_block(layout.row.extent, rows, product.panels, target.threads)
         if product.most_rows is not None:
             tiles = min(tiles, max(1, -(-product.most_rows // rows)))

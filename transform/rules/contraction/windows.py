@@ -37,6 +37,7 @@ from ...roles.reduction import Layout, layout_of
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
 from ...tactics.threads import share
+from ...tactics.tile_sizes import counts
 from ..rule import Legal, Neighbourhood, by_steps, worth
 
 Paces: TypeAlias = tuple[int, int]
@@ -115,11 +116,11 @@ class Windows:
         steps = -(-self.taps // how.row)
         count = representative_extent(self.line.extent, IMAGE) or 1
         total = 0.0
-        for lines in _parts(count, how.lines):
-            for vectors in _parts(self.vectors, how.vectors):
+        for n, lines in counts(count, how.lines):
+            for m, vectors in counts(self.vectors, how.vectors):
                 loads = _seen(self.paces, lines, how.row) * vectors + how.row * self.weighs
                 sums = lines * vectors * how.row
-                total += steps * target.machine.step_cycles(sums, loads, chain=how.row)
+                total += n * m * steps * target.machine.step_cycles(sums, loads, chain=how.row)
         return total
 
 
@@ -138,11 +139,6 @@ class WindowTile:
     vectors: int
     row: int
     grain: int
-
-
-def _parts(extent: int, size: int) -> list[int]:
-    whole, rest = divmod(extent, size)
-    return [size] * whole + ([rest] if rest else [])
 
 
 def _match(nest: Nest, target: Target) -> Windows | None:

@@ -20,7 +20,7 @@ from ...schedule.schedule import Schedule
 from ...tactics.dot_tile import DotTile, dot_tile, rows_in_registers
 from ...tactics.reshaping import reshape
 from ...tactics.threads import share
-from ...tactics.tile_sizes import row_tiers
+from ...tactics.tile_sizes import even_size
 from ..rule import Legal, Neighbourhood, by_steps, worth
 
 
@@ -82,7 +82,7 @@ def _match(nest: Nest, target: Target) -> GroupedPixels | None:
 
 def _decide(found: GroupedPixels, target: Target) -> PixelTiles:
     most = rows_in_registers(found.vectors, target)
-    pixels = row_tiers(found.roles.pixel.extent, most)[0].size
+    pixels = even_size(found.roles.pixel.extent, most)
     return PixelTiles(pixels, target.machine.grain("multiply_adds"))
 
 

@@ -10,6 +10,7 @@ from unity.machine.target import Target
 
 from ...roles.blocked import MOST_PIXELS, Flat, Roles
 from ...roles.reduction import rows_of
+from ...tactics.tile_sizes import counts
 
 UNKNOWN = 840
 """Pixels that an unknown line is taken to have where tiles are chosen: many, and no odd rest."""
@@ -32,7 +33,7 @@ def whole_tile_size(blocks: int, pixels: int, target: Target) -> tuple[int, int]
     def cost(size: tuple[int, int]) -> float:
         columns, rows = size
         tiles = -(-pixels // (rows * target.threads))
-        groups = _counts(blocks, columns)
+        groups = counts(blocks, columns)
         each = sum(n * tile_cost(c, rows, target.machine) for n, c in groups)
         return tiles * each * WRITTEN_TWICE ** (len(groups) - 1)
 
@@ -58,8 +59,8 @@ def _best_tile(
     for columns, rows in _tiles(blocks, pixels, width, flat, target):
         cost = sum(
             c * r * tile_cost(wide, high * width, target.machine, flat)
-            for c, wide in _counts(blocks, columns)
-            for r, high in _counts(pixels, rows)
+            for c, wide in counts(blocks, columns)
+            for r, high in counts(pixels, rows)
         )
         best = min(best, (cost, columns, rows))
     return best
@@ -93,9 +94,3 @@ def tile_cost(columns: int, pixels: int, machine: Machine, flat: Flat | None = N
     loads = flat.loads(pixels) + flat.taps
     each = machine.step_cycles(flat.taps * pixels, loads, chain=flat.taps)
     return each - machine.loop_cycles + machine.taps_cycles
-
-
-def _counts(extent: int, size: int) -> list[tuple[int, int]]:
-    """How many tiles of which size an extent has."""
-    whole, rest = divmod(extent, size)
-    return [(n, e) for n, e in ((whole, size), (1, rest)) if n and e]

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from unity.ir.representative import BATCH, IMAGE, representative_extent
 from unity.machine.target import Target
 
-from ...blocks.extents import number
+from ...blocks.extents import divisors, number
 from ...roles.reduction import rows_of
 from ...roles.winograd import TileGroup
+from ...tactics.tile_sizes import counts, tile_size
 from ..rule import EITHER, Legal, Neighbourhood
 
 MOST_ROWS = 16
@@ -49,12 +50,12 @@ def plan_for(group: TileGroup, target: Target) -> TilePlan:
     """The way of fewest estimated cycles."""
     blocks = number(group.block_out.extent) or 1
     best: tuple[float, TilePlan] | None = None
-    for columns in _divisors(blocks, 4):
+    for columns in divisors(blocks, 4):
         most = min(rows_of(columns, target), MOST_ROWS)
         if most < 1:
             continue
         for tiles, rows in _chunks(group, most):
-            for panels in _divisors(blocks // columns, blocks):
+            for panels in divisors(blocks // columns):
                 for together in (False, True):
                     plan = TilePlan(tiles, columns, rows, panels, together, prefetch=False)
                     cost, far = _cycles(group, plan, target)
@@ -68,7 +69,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
     """What else each number of a plan may be."""
     blocks = number(group.block_out.extent) or 1
     lines, line = (number(a.extent) for a in group.tiles[-2:])
-    widths = [c for c in _divisors(blocks // plan.panels, 4) if blocks % (c * plan.panels) == 0]
+    widths = [c for c in divisors(blocks // plan.panels, 4) if blocks % (c * plan.panels) == 0]
     rows = min(rows_of(plan.columns, target), MOST_ROWS)
     known = lines is not None and line is not None
     if lines is None or line is None:
@@ -77,7 +78,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
             f"a run is of whole register tiles, of {plan.rows} rows",
         )
     else:
-        whole = [n * line for n in _divisors(lines, lines)]
+        whole = [n * line for n in divisors(lines)]
         tiles = Legal(whole, f"chunks of as many of the {lines} lines of {line} tiles")
     registers = f"the sums of {plan.columns} blocks are kept in {target.vector_registers} registers"
     return {
@@ -88,7 +89,7 @@ def legal_plans(group: TileGroup, plan: TilePlan, target: Target) -> Neighbourho
         ),
         "rows": Legal([r for r in range(1, rows + 1) if known or plan.tiles % r == 0], registers),
         "panels": Legal(
-            _divisors(blocks // plan.columns, blocks), f"{blocks} blocks of channels divide evenly"
+            divisors(blocks // plan.columns), f"{blocks} blocks of channels divide evenly"
         ),
         "together": EITHER,
         "prefetch": EITHER,
@@ -102,7 +103,7 @@ def _chunks(group: TileGroup, most: int) -> list[tuple[int, int]]:
         total = math.prod(_extents(group)[-2:])
         longest = min(LONGEST_RUN, -(-total // most))
         return [(most * n, most) for n in range(1, longest + 1)]
-    return [(n * line, _even(n * line, most)) for n in _divisors(lines, lines)]
+    return [(n * line, tile_size(n * line, most)) for n in divisors(lines)]
 
 
 def _extents(group: TileGroup) -> list[int]:
@@ -113,20 +114,6 @@ def _extents(group: TileGroup) -> list[int]:
     return [n or 1 for n in found]
 
 
-def row_parts(tiles: int, rows: int) -> list[tuple[int, int, int]]:
-    """``(begin, count, size)`` of register tiles over the tiles of a chunk."""
-    whole, rest = divmod(tiles, rows)
-    return [(0, whole, rows)] + ([(whole * rows, 1, rest)] if rest else [])
-
-
-def _even(tiles: int, most: int) -> int:
-    return -(-tiles // -(-tiles // most))
-
-
-def _divisors(n: int, most: int) -> list[int]:
-    return [d for d in range(1, min(n, most) + 1) if n % d == 0]
-
-
 def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bool]:
     """Cycles, and whether weights come from behind the second cache."""
     *outer, lines, line = _extents(group)
@@ -135,12 +122,12 @@ def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bo
     depth = math.prod(number(a.extent) or 1 for a in group.reduction.axes)
     c, panels = plan.columns, (number(group.block_out.extent) or 1) // plan.columns
     tiles, chunks = plan.tiles, -(-lines * line // plan.tiles) * math.prod(outer)
-    parts = row_parts(tiles, plan.rows)
+    parts = counts(tiles, plan.rows)
     machine = target.machine
-    multiply = depth * panels * sum(n * machine.step_cycles(c * r, c + r) for _, n, r in parts)
+    multiply = depth * panels * sum(n * machine.step_cycles(c * r, c + r) for n, r in parts)
     # At one point, from the second cache: weights once or for each register tile, and so on.
     weight, seen = depth * c * lanes * size, tiles * depth * size
-    rounds = sum(n for _, n, _ in parts) if weight > target.l1_kept else 1
+    rounds = sum(n for n, _ in parts) if weight > target.l1_kept else 1
     again = (
         panels
         if weight + seen > target.l1_bytes * machine.l1_reread_share

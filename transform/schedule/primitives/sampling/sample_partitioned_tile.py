@@ -9,8 +9,9 @@ from random import Random
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
+from ....blocks.extents import divisors
 from ....blocks.tree import illegal
-from .sample_perfect_tile import divisors, drawn_factors, extent_to_part
+from .sample_perfect_tile import drawn_factors, extent_to_part
 
 
 def sample_partitioned_tile(

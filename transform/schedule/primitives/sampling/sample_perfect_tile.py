@@ -9,7 +9,7 @@ from random import Random
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
-from ....blocks.extents import number
+from ....blocks.extents import divisors, number
 from ....blocks.tree import illegal, loop_path
 
 MOST_PARTS = 64
@@ -77,11 +77,6 @@ def drawn_factors(total: int, parts: int, limit: int, random: Random) -> tuple[i
         factors.insert(0, random.choice([d for d in divisors(left) if d <= most]))
         left //= factors[0]
     return (left, *factors)
-
-
-def divisors(n: int) -> list[int]:
-    """What divides a positive number, ascending."""
-    return [d for d in range(1, n + 1) if n % d == 0]
 
 
 def check_perfect_tile(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from unity.arith import Analyzer
 from unity.ir.foreign import CALL_EXTERN
-from unity.ir.prim_expr import Binary, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import DIVISIONS, Binary, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Allocate, Block, Buffer, PrimFunc, Stmt
 from unity.ir.visit import rewrite_stmt, stmt_loads, variables, walk_prim, walk_stmt
 
@@ -25,8 +25,6 @@ from ....blocks.tree import (
     unique,
     with_regions,
 )
-
-_DIVISIONS = ("floordiv", "floormod", "truncdiv", "truncmod")
 
 
 def cache_index(func: PrimFunc, name: str, scope: str, threshold: int = 0) -> Outcome:
@@ -135,7 +133,7 @@ def _may_be_made_anywhere(e: PrimExpr, known: Analyzer) -> bool:
     for x in walk_prim(e):
         if isinstance(x, Load) or (isinstance(x, Intrinsic) and x.name == CALL_EXTERN):
             return False
-        if isinstance(x, Binary) and x.op in _DIVISIONS:
+        if isinstance(x, Binary) and x.op in DIVISIONS:
             low = known.bounds(x.b)[0]
             if low is None or low <= 0:
                 return False
