@@ -14,6 +14,7 @@ from unity.frontend.emission import Gap
 from unity.ir.dims import Dim
 from unity.ir.graph import Expr
 
+from .dynamic import IntegerWeights
 from .node import Node
 
 Function: TypeAlias = "Callable[[Node, Expr], Expr]"
@@ -34,6 +35,7 @@ class Cell:
         late_bias: GRU's bias of the candidate that the reset gate scales, ``(hidden,)``.
         linear_before_reset: Whether GRU resets after the product with the recurrent weights.
         coupled: Whether LSTM's forget gate is one minus its input gate.
+        integers: In place of LSTM's recurrent weights, ones that are integers.
     """
 
     hidden: Dim
@@ -44,6 +46,13 @@ class Cell:
     late_bias: Expr | None = None
     linear_before_reset: bool = False
     coupled: bool = False
+    integers: IntegerWeights | None = None
+
+    def product(self, node: Node, h: Expr) -> Expr:
+        """A state times the recurrent weights."""
+        if self.integers is not None:
+            return self.integers.product(node, h)
+        return node.op("matmul", h, self.recurrent)
 
     def apply(self, node: Node, which: int, x: Expr) -> Expr:
         """An activation of what is clipped."""
@@ -99,7 +108,7 @@ def gru(cell: Cell, node: Node, x: Expr, state: Sequence[Expr]) -> tuple[Expr, .
 def lstm(cell: Cell, node: Node, x: Expr, state: Sequence[Expr]) -> tuple[Expr, ...]:
     """Gates i, o, f and candidate c: ``c' = f * c + i * g(...)``, ``h' = o * h(c')``."""
     h, c = state
-    gates = node.op("add", node.op("matmul", h, cell.recurrent), x)
+    gates = node.op("add", cell.product(node, h), x)
 
     def gate(index: int, seen: Expr) -> Expr:
         value = cell.gate(node, gates, index)

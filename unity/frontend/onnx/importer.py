@@ -45,7 +45,7 @@ from .strings import (
     take_strings,
     texts_of,
 )
-from .table import converter_of
+from .table import converter_of, is_of_onnx
 from .tensors import array_of, check_declared, dtype_of
 
 ShapeSpec = Sequence["int | str | Dim | None"]
@@ -357,7 +357,9 @@ class GraphImporter:
         converter = converter_of(domain, proto.op_type)
         assert converter is not None
         node = Node(proto, self, self.model.opsets.get(domain, 1))
-        unknown, lacking = check_signature(proto, domain, node.version)
+        unknown, lacking = list[str](), list[str]()
+        if is_of_onnx(domain, proto.op_type):
+            unknown, lacking = check_signature(proto, domain, node.version)
         if not any(proto.output):
             raise UnityError("names none of its outputs")
         if lacking:

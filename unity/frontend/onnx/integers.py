@@ -16,7 +16,7 @@ from .layers import convolution
 from .node import Converter, Node, Value
 
 
-def _centred(node: Node, value: int, zero: int, axis: int | None = None) -> Expr:
+def centred(node: Node, value: int, zero: int, axis: int | None = None) -> Expr:
     """An operand without its zero point, in int32.
 
     Args:
@@ -47,21 +47,21 @@ def _along(node: Node, point: Expr, x: Expr, axis: int | None) -> Expr:
 
 
 def _matmul_integer(node: Node) -> Value:
-    return matmul(node, _centred(node, 0, 2, -2), _centred(node, 1, 3, -1))
+    return matmul(node, centred(node, 0, 2, -2), centred(node, 1, 3, -1))
 
 
 def _conv_integer(node: Node) -> Value:
-    return convolution(node, _centred(node, 0, 2), _centred(node, 1, 3, 0), 0)
+    return convolution(node, centred(node, 0, 2), centred(node, 1, 3, 0), 0)
 
 
 def _qlinear_matmul(node: Node) -> Value:
-    found = matmul(node, _centred(node, 0, 2, -2), _centred(node, 3, 5, -1))
+    found = matmul(node, centred(node, 0, 2, -2), centred(node, 3, 5, -1))
     scale = _factor(node, found, (1, -2), (4, -1), 6)
     return _requantized(node, found, scale, 7)
 
 
 def _qlinear_conv(node: Node) -> Value:
-    found = convolution(node, _centred(node, 0, 2), _centred(node, 3, 5, 0), 0)
+    found = convolution(node, centred(node, 0, 2), centred(node, 3, 5, 0), 0)
     if node.has(8):
         rank = len(node.shape_of(found))
         bias = node.op("reshape", node.tensor(8), (1, -1, *(1,) * (rank - 2)))

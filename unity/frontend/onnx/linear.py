@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unity.errors import UnityError
 from unity.frontend.products import matmul
+from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
 
@@ -12,7 +13,7 @@ def _matmul(node: Node) -> Value:
     return matmul(node, node.tensor(0), node.tensor(1))
 
 
-def _gemm(node: Node) -> Value:
+def gemm(node: Node) -> Expr:
     """``alpha * a @ b + beta * c``, a and b transposed first where asked."""
     a, b = node.tensor(0), node.tensor(1)
     if (node.rank(0), node.rank(1)) != (2, 2):
@@ -35,5 +36,5 @@ def _gemm(node: Node) -> Value:
 
 CONVERTERS: dict[str, Converter] = {
     "MatMul": _matmul,
-    "Gemm": _gemm,
+    "Gemm": gemm,
 }

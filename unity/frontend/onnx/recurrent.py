@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from unity.errors import UnityError
 from unity.frontend.sizes import is_symbolic
 from unity.ir.dims import Dim, equal
-from unity.ir.dtype import INT64
+from unity.ir.dtype import INT32, INT64
 from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import Shape, TensorType
 
 from .cells import Cell, Function, Step, activations, gru, lstm, rnn
+from .dynamic import IntegerWeights
 from .node import Converter, Node, Value
 
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -25,12 +26,17 @@ _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False,
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """An operator: its step, its numbers of gates and states, and its activations."""
+    """An operator: its step, its numbers of gates and states, and its activations.
+
+    Where `integers`, weights are 8-bit integers with their outputs last, and scales and zero points
+    follow the other inputs.
+    """
 
     step: Step
     gates: int
     states: int
     functions: tuple[str, ...]
+    integers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,7 @@ def _converter(kind: _Kind) -> Converter:
         node.ignore("output_sequence")  # of opset 1; whether an output is used says it
         directions = _DIRECTIONS[name]
         by_batch = node.int_of("layout", 0) == 1
-        sequences = _sequences(node, by_batch)
+        sequences = _sequences(node, by_batch, kind.integers)
         names = _functions(node, kind, len(directions))
         done = [
             _direction(node, kind, sequences, d, names[d], reverse, by_batch)
@@ -79,14 +85,15 @@ def _functions(node: Node, kind: _Kind, directions: int) -> list[tuple[Function,
     return [found[d * each : (d + 1) * each] for d in range(directions)]
 
 
-def _sequences(node: Node, by_batch: bool) -> _Sequences:
+def _sequences(node: Node, by_batch: bool, integers: bool) -> _Sequences:
     x = node.tensor(0)
     if len(node.shape_of(x)) != 3:
         raise UnityError(f"takes an input of rank 3, got shape {node.shape_of(x)}")
     *leading, width = node.shape_of(x)
     weights = node.shape_of(node.tensor(1))
-    if is_symbolic(width) and len(weights) == 3 and not equal(width, weights[2]):
-        x = node.assert_shape(x, (*leading, weights[2]))  # the weights say what it must be
+    wide = 1 if integers else 2
+    if is_symbolic(width) and len(weights) == 3 and not equal(width, weights[wide]):
+        x = node.assert_shape(x, (*leading, weights[wide]))  # the weights say what it must be
     if by_batch:
         x = node.op("permute_dims", x, axes=(1, 0, 2))
     shape = node.shape_of(x)
@@ -111,11 +118,15 @@ def _direction(
     """The outputs ``(time, batch, hidden)`` and the last states ``(batch, hidden)``."""
     steps, batch, width = sequences.shape
     weight, recurrent = _part(node, 1, d), _part(node, 2, d)
-    hidden = node.shape_of(recurrent)[-1]
+    own = _integers(node, 2, 10, d) if kind.integers else None
+    hidden = node.shape_of(recurrent)[0 if kind.integers else -1]
     _check(node, kind, hidden, width)
     early, late = _biases(node, kind, d, hidden)
     rows = node.op("reshape", sequences.x, (steps * batch, width))
-    projected = node.op("matmul", rows, node.op("permute_dims", weight, axes=(1, 0)))
+    if kind.integers:
+        projected = _integers(node, 1, 8, d).product(node, rows)
+    else:
+        projected = node.op("matmul", rows, node.op("permute_dims", weight, axes=(1, 0)))
     if early is not None:
         projected = node.op("add", projected, early)
     inputs = [node.op("reshape", projected, (steps, batch, kind.gates * hidden))]
@@ -133,12 +144,20 @@ def _direction(
         late,
         bool(node.int_of("linear_before_reset", 0)),
         bool(node.int_of("input_forget", 0)),
+        own,
     )
     init = [
         _initial(node, 5 + k, d, (batch, hidden), by_batch, sequences.x) for k in range(kind.states)
     ]
     y, *last = _scan(node, kind, cell, init, inputs)
     return [node.op("flip", y, axis=0) if reverse else y, *last]
+
+
+def _integers(node: Node, index: int, scale: int, d: int) -> IntegerWeights:
+    """One direction's integer weights, with their scale and zero point."""
+    given = node.cast(_part(node, index, d), INT32)
+    by, zero = (_part(node, k, d) for k in (scale, scale + 1))
+    return IntegerWeights(node.op("subtract", given, node.cast(zero, INT32)), by)
 
 
 def _scan(
@@ -219,7 +238,10 @@ def _initial(node: Node, index: int, d: int, shape: Shape, by_batch: bool, like:
 def _check(node: Node, kind: _Kind, hidden: Dim, width: Dim) -> None:
     """That the weights fit each other, and what is said of them."""
     rows = kind.gates * hidden
-    for index, wanted in ((1, (rows, width)), (2, (rows, hidden)), (3, (2 * rows,))):
+    shapes = ((1, (rows, width)), (2, (rows, hidden)), (3, (2 * rows,)))
+    for index, wanted in shapes:
+        if kind.integers and index < 3:
+            wanted = wanted[::-1]
         if not node.has(index):
             continue
         found = node.shape_of(node.tensor(index))[1:]
@@ -237,6 +259,10 @@ def _stacked(node: Node, parts: Sequence[Expr], axis: int) -> Expr:
     return wide[0] if len(wide) == 1 else node.op("concat", tuple(wide), axis=axis)
 
 
+QUANTIZED: dict[str, Converter] = {
+    "DynamicQuantizeLSTM": _converter(_Kind(lstm, 4, 2, ("Sigmoid", "Tanh", "Tanh"), True)),
+}
+"""Those of the domain ``com.microsoft``."""
 CONVERTERS: dict[str, Converter] = {
     "RNN": _converter(_Kind(rnn, 1, 1, ("Tanh",))),
     "GRU": _converter(_Kind(gru, 3, 1, ("Sigmoid", "Tanh"))),

@@ -28,6 +28,7 @@ from . import (
 )
 from .images import detection, sampling, unpooling
 from .load import DEFAULT_DOMAINS
+from .microsoft import table as microsoft
 from .ml import table as ml
 from .node import Converter
 from .sequences import nodes as sequences
@@ -77,6 +78,16 @@ def converter_of(domain: str, op_type: str) -> Converter | None:
     """What converts an operator's nodes; None if nothing does."""
     if domain == ml.DOMAIN:
         return ml.CONVERTERS.get(op_type)
+    if domain == microsoft.DOMAIN:
+        return microsoft.CONVERTERS.get(op_type)
     if domain == optimizers.DOMAIN:
         return optimizers.CONVERTERS.get(op_type)
-    return CONVERTERS.get(op_type) if domain in DEFAULT_DOMAINS else None
+    if domain not in DEFAULT_DOMAINS:
+        return None
+    return CONVERTERS.get(op_type) or microsoft.STANDARD.get(op_type)
+
+
+def is_of_onnx(domain: str, op_type: str) -> bool:
+    """Whether ONNX declares what an operator takes; onnxruntime's own are not in its registry."""
+    own = domain in DEFAULT_DOMAINS and op_type in microsoft.STANDARD
+    return domain != microsoft.DOMAIN and not own
