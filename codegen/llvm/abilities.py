@@ -24,6 +24,8 @@ class Abilities:
         nan_minmax: ``llvm.minimum`` and ``maximum`` are single instructions.
         scale: ``llvm.ldexp`` on vectors is an instruction (``vscalefps``).
         tables: One instruction looks sixteen lanes up in a register (``vpermps``).
+        wide_integers: Vectors of 64-bit integers are converted to doubles and back, and
+            multiplied, by instructions (AVX-512 DQ).
         fma: Multiply-add is an instruction.
         dots: The features among `DOT_FEATURES` that it has.
         pool: The threads of `pool` work there; elsewhere parallel loops run serially.
@@ -36,6 +38,7 @@ class Abilities:
     nan_minmax: bool
     scale: bool
     tables: bool
+    wide_integers: bool
     fma: bool
     dots: frozenset[str]
     pool: bool
@@ -55,6 +58,7 @@ def abilities(target: Target) -> Abilities:
         nan_minmax=arm,
         scale=x86 and target.has("avx512f") and target.has("avx512vl"),
         tables=x86 and target.has("avx512f"),
+        wide_integers=x86 and target.has("avx512dq") and target.has("avx512vl"),
         fma=target.fused,
         dots=frozenset(f for f in DOT_FEATURES if x86 and target.has(f)),
         pool=linux and arch in ("x86_64", "aarch64"),

@@ -6,6 +6,7 @@ from unity.ir.dtype import DType
 from unity.ir.prim_expr import BinaryOp, CompareOp
 
 from .emitter import Emitter, int_text
+from .math.quotient import by_doubles, truncated
 from .narrow import round_to
 from .types import Ty, is_narrow, value_type
 
@@ -63,9 +64,26 @@ def _is_nan(constant: str) -> bool:
 
 
 def int_binary(
-    em: Emitter, op: BinaryOp, dtype: DType, a: str, b: str, *, nonnegative: bool = False
+    em: Emitter,
+    op: BinaryOp,
+    dtype: DType,
+    a: str,
+    b: str,
+    *,
+    nonnegative: bool = False,
+    safe: bool = False,
 ) -> str:
-    """Arithmetic on integers; `nonnegative` promises that both operands of a division are."""
+    """Arithmetic on integers.
+
+    Args:
+        em: Where to emit.
+        op: The operation.
+        dtype: Of the operands.
+        a: The first.
+        b: The second.
+        nonnegative: Both operands of a division are.
+        safe: A divisor is neither 0 nor -1.
+    """
     t = value_type(dtype)
     signed = dtype.kind == "int"
     match op:
@@ -76,7 +94,7 @@ def int_binary(
         case "shl" | "shr":
             value = _shift(em, op, t, a, b, signed=signed, bits=dtype.bits)
         case "floordiv" | "floormod" | "truncdiv" | "truncmod":
-            value = _divide(em, op, t, a, b, signed=signed and not nonnegative)
+            value = _divide(em, op, t, a, b, signed=signed and not nonnegative, safe=safe)
         case _:
             raise AssertionError(f"{op} of {dtype}")
     return in_range(em, dtype, value)
@@ -114,18 +132,20 @@ def _constant(text: str) -> int | None:
     return int(digits) if digits.lstrip("-").isdigit() else None
 
 
-def _divide(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool) -> str:
+def _divide(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str, *, signed: bool, safe: bool) -> str:
     """Division that cannot trap: by zero gives zero, the least integer by -1 wraps."""
     floor, want_quotient = op.startswith("floor"), op.endswith("div")
     divisor = _constant(b)
     if divisor is not None and divisor > 0:
         return _divide_by(em, t, a, b, divisor, signed, floor, want_quotient)
+    if safe:
+        return _divide_plain(em, t, a, b, signed, floor, want_quotient)
     zero, one = int_text(0, t), int_text(1, t)
     none = em.pure(f"icmp eq {t.text} {b}, {zero}")
     minus = em.pure(f"icmp eq {t.text} {b}, {int_text(-1, t)}")
     unsafe = em.pure(f"or {t.mask.text} {none}, {minus}") if signed else none
-    safe = em.pure(f"select {t.mask.text} {unsafe}, {t.text} {one}, {t.text} {b}")
-    value = _divide_plain(em, t, a, safe, signed, floor, want_quotient)
+    other = em.pure(f"select {t.mask.text} {unsafe}, {t.text} {one}, {t.text} {b}")
+    value = _divide_plain(em, t, a, other, signed, floor, want_quotient)
     if signed and want_quotient:
         negated = em.pure(f"sub {t.text} {zero}, {a}")
         value = em.pure(f"select {t.mask.text} {minus}, {t.text} {negated}, {t.text} {value}")
@@ -150,20 +170,26 @@ def _divide_plain(
     """Division where no operand traps."""
     if not signed:
         return em.pure(f"{'udiv' if quotient else 'urem'} {t.text} {a}, {b}")
-    if not floor:
+    fast = _constant(b) is None and by_doubles(em, t, signed)
+    if fast:
+        whole, left = truncated(em, t, a, b)
+        if not floor:
+            return whole if quotient else left
+    elif not floor:
         return em.pure(f"{'sdiv' if quotient else 'srem'} {t.text} {a}, {b}")
+    else:
+        whole, left = "", em.pure(f"srem {t.text} {a}, {b}")
     zero = int_text(0, t)
-    rest = em.pure(f"srem {t.text} {a}, {b}")
-    differ = em.pure(f"xor {t.text} {rest}, {b}")
+    differ = em.pure(f"xor {t.text} {left}, {b}")
     opposite = em.pure(f"icmp slt {t.text} {differ}, {zero}")
-    some = em.pure(f"icmp ne {t.text} {rest}, {zero}")
+    some = em.pure(f"icmp ne {t.text} {left}, {zero}")
     fix = em.pure(f"and {t.mask.text} {opposite}, {some}")
     if quotient:
-        truncated = em.pure(f"sdiv {t.text} {a}, {b}")
+        whole = whole or em.pure(f"sdiv {t.text} {a}, {b}")
         down = em.pure(f"sext {t.mask.text} {fix} to {t.text}")
-        return em.pure(f"add {t.text} {truncated}, {down}")
-    up = em.pure(f"add {t.text} {rest}, {b}")
-    return em.pure(f"select {t.mask.text} {fix}, {t.text} {up}, {t.text} {rest}")
+        return em.pure(f"add {t.text} {whole}, {down}")
+    up = em.pure(f"add {t.text} {left}, {b}")
+    return em.pure(f"select {t.mask.text} {fix}, {t.text} {up}, {t.text} {left}")
 
 
 def bool_binary(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
+from unity.arith.divisors import never_traps
 from unity.ir.dtype import INT64, DType
 from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
 from unity.ir.prim_expr import (
@@ -236,7 +237,8 @@ class Expressions:
             return self.em.add(a, b, "") if e.op == "add" else self.em.mul(a, b, "")
         divides = e.op.endswith(("div", "mod"))
         plain = divides and self.is_nonnegative(e.a) and self.is_nonnegative(e.b)
-        return int_binary(self.em, e.op, dtype, a, b, nonnegative=plain)
+        safe = divides and never_traps(e.b)
+        return int_binary(self.em, e.op, dtype, a, b, nonnegative=plain, safe=safe)
 
     def is_nonnegative(self, e: PrimExpr) -> bool:
         """Whether an index expression is certainly not negative."""

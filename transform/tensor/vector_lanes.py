@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from unity.arith import Analyzer
+from unity.arith.divisors import never_traps
 from unity.ir.dtype import INT64
 from unity.ir.foreign import foreign_symbol
 from unity.ir.prim_expr import (
@@ -67,6 +68,7 @@ class LaneWriter:
         # What was asked of expressions, which are kept so that their ids stay their own.
         self._varying: dict[int, tuple[PrimExpr, bool]] = {}
         self._inside: dict[tuple[int, int], tuple[Analyzer, Load, bool]] = {}
+        self._stored: tuple[Store, PrimExpr | None] | None = None
 
     def stmt(self, s: Stmt, mask: PrimExpr | None = None) -> Stmt:
         """The statement on vectors; `mask` says which lanes run, None for all.
@@ -109,7 +111,9 @@ class LaneWriter:
         index = self._place(s.buffer, s.indices[0], mask)
         if index.dtype.lanes == 1:
             raise CannotVectorize  # every lane would write the one element
+        self._stored = s, mask
         value = self._wide(self.expr(s.value, mask))
+        self._stored = None
         predicate = None if mask is None else self._wide(mask)
         return Store(buffer, (index,), value, predicate, s.span)
 
@@ -228,7 +232,7 @@ class LaneWriter:
 
     def _may_divide_by_zero(self, e: Binary) -> bool:
         """Whether a lane that is off may hold the divisor zero, which nobody asked to divide by."""
-        if e.op not in DIVISIONS or e.dtype.is_float:
+        if e.op not in DIVISIONS or e.dtype.is_float or never_traps(e.b):
             return False
         if not self._varies(e.b) and not _has_load(e.b):
             return False
@@ -247,6 +251,8 @@ class LaneWriter:
     def _load(self, e: Load, mask: PrimExpr | None) -> PrimExpr:
         if e.predicate is not None:
             mask = _both(mask, self.expr(e.predicate, mask))
+        elif self._stored is not None and _is_beside(e, self._stored[0]):
+            mask = self._stored[1]  # whatever is chosen there
         buffer = self._private.get(e.buffer, e.buffer)
         index = self._place(e.buffer, e.indices[0], mask)
         if mask is None or (e.predicate is None and self._in_bounds(e)):
@@ -268,6 +274,11 @@ class LaneWriter:
 
 def _has_load(e: PrimExpr) -> bool:
     return bool(prim_loads(e))
+
+
+def _is_beside(e: Load, stored: Store) -> bool:
+    """Whether a load is inside of its buffer as a store of the same index is of one as large."""
+    return e.indices == stored.indices and e.buffer.shape == stored.buffer.shape
 
 
 def _both(a: PrimExpr | None, b: PrimExpr) -> PrimExpr:

@@ -231,6 +231,27 @@ def test_division_of_integers_never_traps(d: DType) -> None:
             )
 
 
+@pytest.mark.parametrize("lanes", [8, 16])
+@pytest.mark.parametrize("d", [INT32, INT64], ids=str)
+def test_quotients_of_vectors_are_exact(d: DType, lanes: int) -> None:
+    """They may be had from doubles, which hold few of the large numbers."""
+    rng = np.random.default_rng(lanes)
+    low, high = limits(d)
+    count = 1 << 12
+    some = rng.integers(low, high, count, endpoint=True) >> rng.integers(0, d.bits, count)
+    edges = [low, low + 1, high, high - 1, high - 1024, high // 2, 1, -1, 2, -2, 3, 1 << 30]
+    edges += [(1 << 53) - 1, (1 << 53) + 1, -(1 << 53) - 1] if d.bits == 64 else []
+    b = np.where(rng.random(count) < 0.3, rng.choice(edges, count), some).astype(d.numpy)
+    with np.errstate(over="ignore"):  # near whole multiples, whose quotients are easily off by one
+        times = rng.integers(-2000, 2000, count).astype(d.numpy)
+        near = b * times + rng.integers(-1, 2, count).astype(d.numpy)
+    a = np.where(rng.random(count) < 0.5, near, np.roll(some, 1).astype(d.numpy))
+    for op in _DIVISIONS:
+        want = [_divided(op, int(x), int(y)) for x, y in zip(a, b, strict=True)]
+        got = apply(binary(op), [a, b], d, lanes).astype(object)
+        np.testing.assert_array_equal((got - np.asarray(want, object)) % (1 << d.bits), 0, op)
+
+
 @pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 64, -3])
 def test_division_by_constants(divisor: int) -> None:
     a = np.arange(-70, 70, dtype=np.int64)

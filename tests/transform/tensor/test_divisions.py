@@ -8,6 +8,10 @@ import numpy as np
 
 import unity
 from unity.interpreter import run_prim_func
+from unity.ir.module import IRModule
+from unity.ir.prim_expr import Load
+from unity.ir.stmt import Store
+from unity.ir.visit import walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform import Context
 from unity.transform.tensor import MaskLanes, SimplifyTir, VectorizeLoops
@@ -89,3 +93,21 @@ def main(a: i64[Buffer, 5], d: i64[Buffer, 5], y: i64[Buffer, 5]) -> None:
             y[vj] = t[j]
 """)
     assert MaskLanes()(module, Context()) is module
+
+
+def test_what_is_loaded_where_it_is_stored_needs_no_mask_of_a_choice() -> None:
+    """Buffers of unknown size as large as the one that is stored to, at the same place."""
+    func = parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: i64[Buffer, n], d: i64[Buffer, n], e: i64[Buffer, 2], y: i64[Buffer, n]) -> None:
+    for o in range(n // 8):
+        for i in T.vectorized(8):
+            y[o * 8 + i] = T.select(d[o * 8 + i] > 0, a[o * 8 + i], e[o * 8 + i])
+""").prim_funcs()["main"]
+    module = VectorizeLoops()(IRModule({"main": func}), Context())
+    (store,) = [s for s in walk_stmt(module.prim_funcs()["main"].body) if isinstance(s, Store)]
+    loads = {x.buffer.name: x for x in walk_prim(store.value) if isinstance(x, Load)}
+    assert loads["a"].predicate is None
+    assert loads["e"].predicate is not None
