@@ -103,6 +103,7 @@ class _Joiner:
     primitives: Primitives
     made: dict[str, PrimFunc | None] = field(default_factory=dict[str, PrimFunc | None])
     uses: Counter[Var] = field(default_factory=Counter[Var])
+    reads: dict[Var, list[Binding]] = field(default_factory=dict[Var, list["Binding"]])
 
     def function(self, f: Function) -> Function:
         """A function with groups called instead of their members."""
@@ -120,12 +121,20 @@ class _Joiner:
         """A block with its groups joined."""
         bindings: list[Binding] = [self.nested(b) for b in block.bindings]
         if block.dataflow:
+            self.reads = {}
+            for b in bindings:
+                self.note(b)
             for head in [b for b in bindings if self.level(b) == OUT_FUSABLE]:
                 bindings = self.joined(bindings, head)
         same = len(bindings) == len(block.bindings) and all(
             a is b for a, b in zip(bindings, block.bindings, strict=True)
         )
         return block if same else replace(block, bindings=tuple(bindings))
+
+    def note(self, binding: Binding) -> None:
+        """Note what a binding reads."""
+        for var in dict.fromkeys(variables(binding.value)):
+            self.reads.setdefault(var, []).append(binding)
 
     def nested(self, binding: Binding) -> Binding:
         """A binding with the bodies within it joined."""
@@ -144,28 +153,27 @@ class _Joiner:
 
     def joined(self, bindings: list[Binding], head: Binding) -> list[Binding]:
         """The bindings with a product and what reads it as one call, if that fits a tile."""
-        at = next(i for i, b in enumerate(bindings) if b is head)
         assert isinstance(head, VarBinding)
         members = [head]
-        readers = [b for b in bindings[at + 1 :] if head.var in variables(b.value)]
+        readers = self.reads.get(head.var, [])
         direct = [b for b in readers if isinstance(b, VarBinding) and self.is_map(b, readers)]
         used = sum(v is head.var for b in direct for v in variables(b.value))
         if not direct or len(direct) < len(readers) or used < self.uses[head.var]:
             return bindings
         members += direct
-        if len(members) > MOST or not self.is_closed(bindings, members):
+        if len(members) > MOST:
             return bindings
-        found = self.group(members)
+        behind = bindings[next(i for i, b in enumerate(bindings) if b is head) :]
+        found = self.group(members) if is_closed(behind, members) else None
         if found is None:
             return bindings
-        for b in bindings[at + 1 :]:
-            made = {m.var for m in members}
-            if b in members or not isinstance(b, VarBinding) or len(members) == MOST:
+        for b in behind[1:]:
+            if is_one(b, members) or not isinstance(b, VarBinding) or len(members) == MOST:
                 continue
-            if self.is_map(b, direct) and made & set(variables(b.value)):
-                more = [m for m in bindings[at:] if m is b or m in members]
+            if self.is_map(b, direct) and any(is_one(b, self.reads[m.var]) for m in members):
+                more = [m for m in behind if m is b or is_one(m, members)]
                 larger = [m for m in more if isinstance(m, VarBinding)]
-                wider = self.group(larger) if self.is_closed(bindings, larger) else None
+                wider = self.group(larger) if is_closed(behind, larger) else None
                 if wider is not None:
                     members, found = larger, wider
         return self.replaced(bindings, members, found)
@@ -174,18 +182,6 @@ class _Joiner:
         """Whether a call computes a tensor of the shape that the first of some others has."""
         level, shape = self.level(binding), _shape(binding)
         return level is not None and level <= INJECTIVE and shape == _shape(like[0])
-
-    def is_closed(self, bindings: Sequence[Binding], members: Sequence[VarBinding]) -> bool:
-        """Whether nothing else stands between members that needs one and is needed by another."""
-        made, others = {m.var for m in members}, set[Var]()
-        for b in bindings:
-            needed = set(variables(b.value))
-            if b in members:
-                if needed & others:
-                    return False
-            elif needed & (made | others):
-                others.add(b.var)
-        return True
 
     def results(self, members: Sequence[VarBinding]) -> list[Var]:
         """The members' results that something else needs."""
@@ -220,14 +216,22 @@ class _Joiner:
         assert kernel is not None
         self.module = self.module.with_({call.callee.name: kernel})
         before, behind, gone = list[Binding](), list[Binding](), {m.var for m in members}
-        end = next(i for i, b in enumerate(bindings) if b is members[-1])
-        for b in bindings[:end]:
-            if b in members:
+        start, end = (
+            next(i for i, b in enumerate(bindings) if b is m) for m in (members[0], members[-1])
+        )
+        for b in bindings[start:end]:
+            if is_one(b, members):
                 continue
             late = any(v in gone for v in variables(b.value))
             gone |= {b.var} if late else set()
             (behind if late else before).append(b)
-        return [*before, *self.taken(members, call), *behind, *bindings[end + 1 :]]
+        taken = self.taken(members, call)
+        for m in members:
+            for var in set(variables(m.value)):
+                self.reads[var] = [b for b in self.reads[var] if b is not m]
+        for b in taken:
+            self.note(b)
+        return [*bindings[:start], *before, *taken, *behind, *bindings[end + 1 :]]
 
     def taken(self, members: Sequence[VarBinding], call: CallTir) -> list[Binding]:
         """The call, and its results under the names they had."""
@@ -242,3 +246,29 @@ class _Joiner:
 def _shape(binding: Binding) -> object:
     of = binding.var.type
     return of.shape if isinstance(of, TensorType) else None
+
+
+def is_one(binding: Binding, of: Sequence[Binding]) -> bool:
+    """Whether a binding is one of some, itself and not its like."""
+    return any(b is binding for b in of)
+
+
+def is_closed(bindings: Sequence[Binding], members: Sequence[VarBinding]) -> bool:
+    """Whether nothing else stands between members that needs one and is needed by another.
+
+    Args:
+        bindings: A block's from the first member on.
+        members: Those, in their order.
+    """
+    made, others, left = {m.var for m in members}, set[Var](), len(members)
+    for b in bindings:
+        needed = set(variables(b.value))
+        if is_one(b, members):
+            if needed & others:
+                return False
+            left -= 1
+            if not left:
+                break
+        elif needed & (made | others):
+            others.add(b.var)
+    return True

@@ -56,7 +56,8 @@ def column_chunks(function: Function, most: int) -> Mapping[Var, int]:
     """
     reads, products = Reads(), list[Var]()
     _note(function.body, reads, products)
-    found = {var: _Columns(reads).chunks(var) for var in products}
+    parted = _parted(reads)
+    found = {var: _Columns(reads, parted).chunks(var) for var in products if var in parted}
     return {var: count for var, count in found.items() if 1 < count <= most}
 
 
@@ -86,11 +87,35 @@ def _variables(e: Expr) -> Iterator[Var]:
         yield from _variables(child)
 
 
+def _parted(reads: Reads) -> frozenset[Var]:
+    """Values of which columns are taken, perhaps after elementwise steps.
+
+    What is made of the others needs no look: a network of residual blocks goes on element by
+    element from its first product to its end.
+    """
+    sources: dict[Var, list[Var]] = {}
+    waiting: list[Var] = []
+    for var, calls in reads.calls.items():
+        for result, call in calls:
+            if _sliced(call, _width(var) or 0) is not None:
+                waiting.append(var)
+            elif _is_map(call, var, result):
+                sources.setdefault(result, []).append(var)
+    found: set[Var] = set()
+    while waiting:
+        var = waiting.pop()
+        if var not in found:
+            found.add(var)
+            waiting.extend(sources.get(var, []))
+    return frozenset(found)
+
+
 class _Columns:
     """Carries what was seen of one product: where it is cut, and the pieces."""
 
-    def __init__(self, reads: Reads) -> None:
+    def __init__(self, reads: Reads, parted: frozenset[Var]) -> None:
         self.reads = reads
+        self.parted = parted
         self.cuts: set[int] = set()
         self.widths: dict[Var, int] = {}
         self.slices: set[Var] = set()
@@ -110,19 +135,24 @@ class _Columns:
                 return 1
         return width // each
 
-    def follow(self, var: Var, begin: int, width: int) -> None:
-        """Note a value that has some of the columns, and all that is made of it alone."""
-        if var in self.widths:
-            return
-        self.widths[var] = width
-        self.cuts |= {begin, begin + width}
-        for result, call in self.reads.calls.get(var, []):
-            part = _sliced(call, width)
-            if part is not None:
-                self.slices.add(result)
-                self.follow(result, begin + part[0], part[1] - part[0])
-            elif _is_map(call, var, result):
-                self.follow(result, begin, width)
+    def follow(self, product: Var, first: int, columns: int) -> None:
+        """Note what has some of the columns: values made of it alone, as far as they are parted."""
+        waiting = [(product, first, columns)]
+        while waiting:
+            var, begin, width = waiting.pop()
+            if var in self.widths:
+                continue
+            self.widths[var] = width
+            self.cuts |= {begin, begin + width}
+            made: list[tuple[Var, int, int]] = []
+            for result, call in self.reads.calls.get(var, []) if var in self.parted else ():
+                part = _sliced(call, width)
+                if part is not None:
+                    self.slices.add(result)
+                    made.append((result, begin + part[0], part[1] - part[0]))
+                elif _is_map(call, var, result):
+                    made.append((result, begin, width))
+            waiting.extend(reversed(made))
 
     def is_only_sliced(self, var: Var) -> bool:
         """Whether all that reads a value takes columns of it, perhaps after an elementwise step."""

@@ -11,8 +11,8 @@ cache lines, offsets are plain products; where that would cost much (``16 * n`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from math import gcd
 
 from unity.ir.aligned import LINE
@@ -54,6 +54,29 @@ class _Span:
     def meets(self, other: _Span) -> bool:
         """Whether both are in use at once."""
         return self.start <= other.end and other.start <= self.end
+
+
+@dataclass(slots=True)
+class _Timeline:
+    """What is in use when: those that meet a piece are found without a look at all others."""
+
+    spans: Sequence[_Span]
+    at: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
+    all: list[int] = field(default_factory=list[int])
+
+    def add(self, index: int) -> None:
+        """Put in one of the spans."""
+        span = self.spans[index]
+        self.all.append(index)
+        for step in range(span.start, span.end + 1):
+            self.at.setdefault(step, []).append(index)
+
+    def meeting(self, span: _Span) -> Collection[int]:
+        """Those put in that are in use at once with one."""
+        if span.end - span.start >= len(self.all):
+            return [i for i in self.all if self.spans[i].meets(span)]
+        steps = range(span.start, span.end + 1)
+        return {i for step in steps for i in self.at.get(step, ())}
 
 
 def pack(pieces: Sequence[Piece]) -> Packing:
@@ -98,10 +121,11 @@ def _rounded(
 ) -> Packing:
     """Offsets rounded up; each rounding moves what lies above by less than a cache line."""
     lines = [0] * len(spans)  # by how many whole lines a piece moves up for those below
-    order = sorted(range(len(spans)), key=lambda i: places[i])
-    for at, i in enumerate(order):
-        below = [lines[j] + (places[j] % unit != 0) for j in order[:at] if spans[j].meets(spans[i])]
+    placed = _Timeline(spans)
+    for i in sorted(range(len(spans)), key=lambda i: places[i]):
+        below = (lines[j] + (places[j] % unit != 0) for j in placed.meeting(spans[i]))
         lines[i] = max(below, default=0)
+        placed.add(i)
     most = max(moved + (place % unit != 0) for moved, place in zip(lines, places, strict=True))
     offsets = (
         _aligned(place * factor) + moved * ALIGNMENT
@@ -160,19 +184,16 @@ def _most_in_use(spans: Sequence[_Span]) -> int:
 def _greedy(spans: Sequence[_Span], order: Sequence[int]) -> tuple[int, list[int]]:
     """Each in turn goes into the smallest gap that holds it, else on top of its neighbours."""
     places = [0] * len(spans)
-    placed: list[tuple[int, int]] = []  # (offset, index), in order of offset
+    placed = _Timeline(spans)
     top = 0
     for i in order:
         span, free, best, room = spans[i], 0, None, None
-        for offset, other in placed:
-            if not spans[other].meets(span):
-                continue
+        for offset, other in sorted((places[j], j) for j in placed.meeting(span)):
             gap = offset - free
             if gap >= span.size and (room is None or gap < room):
                 best, room = free, gap
             free = max(free, offset + spans[other].size)
         places[i] = free if best is None else best
         top = max(top, places[i] + span.size)
-        placed.append((places[i], i))
-        placed.sort()
+        placed.add(i)
     return top, places
