@@ -94,6 +94,42 @@ def test_numbers() -> None:
     assert not any(v.flags.writeable for v in values)
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("1 /* ty=int64 */", 1, "int64"),
+        ("-114514 /* ty=int64 span=a.b:1:2 */", -114514, "int64"),
+        ("4294967296/*ty=int64*/", 4294967296, "int64"),
+        ("0.5f /* ty=float16 */", 0.5, "float16"),
+        ("2 /* ty=float64 */", 2, "float64"),
+        ("3i8 /* ty=int64 */", 3, "int8"),
+        ("1 /* ty=Tensor[(2), int64] */", 1, "int32"),
+        ("1 /* en_id=4 */", 1, "int32"),
+        ("1.5f /* ty=int32 */", 1.5, "float32"),
+        ("int64(7) /* ty=int64 */", 7, "int64"),
+        ("float16(-0.5)", -0.5, "float16"),
+        ("bool(1)", True, "bool"),
+    ],
+)
+def test_numbers_whose_dtype_older_printers_left_to_the_comment(
+    text: str, value: float, kind: str
+) -> None:
+    for header in (HEADER, "v0.0.4\n"):
+        body = read_relay(f"{header}def @main() {{ {text} }}").functions["main"].body
+        assert isinstance(body, syntax.Constant)
+        assert (body.value.dtype.name, body.value.item()) == (kind, value)
+
+
+def test_sizes_and_attributes_as_older_printers_wrote_them() -> None:
+    main = main_of(
+        "def @main(%x: Tensor[(int64(2), meta[tir.Div][0], 3i64), float32]) {\n"
+        "  reshape(%x, newshape=[int64(-1), 3i64])\n}"
+    )
+    assert isinstance(main.params[0].type, syntax.TensorType)
+    assert main.params[0].type.shape == (2, None, 3)
+    assert call(main.body, "reshape").attributes["newshape"] == (-1, 3)
+
+
 def test_functions_control_and_references() -> None:
     main = main_of(
         """def @main(%x: int32) {
@@ -215,6 +251,9 @@ def test_the_older_text() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
+        ("def @main() { int8(300) }", "2:15", "this is no number of the dtype int8"),
+        ("def @main() { int64() }", "2:21", "expected a number, found ')'"),
+        ("def @main(%x: Tensor[(int64(-2)), int8]) { %x }", "2:32", "-2 is no dim"),
         ("def @main(%x) { nn.conv2(%x) }", "2:17", "no operator 'nn.conv2'"),
         ('def @main(%x) {\n  clip(%x, a_min="0", a_max=6f) }', "3:12", "expected a number"),
         ("def @main(%x) { nn.relu(%y) }", "2:25", "%y is not bound here"),

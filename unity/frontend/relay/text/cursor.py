@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from unity.errors import Span, UnityError
 
-from .lexer import END, Text, Tokens
+from .lexer import END, NUMBER, Text, Tokens
 
 
 @dataclass(slots=True)
@@ -66,6 +66,17 @@ class Cursor:
             raise self.unexpected(wanted)
         self.at += 1
         return self.tokens.texts[self.at - 1]
+
+    def cast_number(self) -> str:
+        """Step over ``(1)`` behind a dtype, as in ``int64(1)``; what the number says.
+
+        Raises:
+            UnityError: It is not written so.
+        """
+        self.expect("(", "behind a dtype")
+        said = self.word(NUMBER, "a number")
+        self.expect(")", "behind a number")
+        return said
 
     def give_back(self, kind: str, text: str) -> None:
         """Go back to the last token, of which only its end is left to read."""

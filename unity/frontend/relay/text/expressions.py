@@ -15,14 +15,15 @@ from unity.ir.dtype import Array
 
 from .. import syntax
 from ..calls import operator_call
+from ..schema.dtypes import named
 from ..schema.legacy import is_operator
 from .cursor import Cursor
 from .lexer import LOCAL, NAME, NUMBER, PROJECTION
-from .literals import constant, number, read_only
+from .literals import constant, number, read_only, said_of
 from .metadata import Metadata
 from .names import Names
-from .types import listed, type_of, type_params
-from .values import meta_reference, named_attribute, starts_attribute
+from .types import listed, meta_reference, type_of, type_params
+from .values import named_attribute, starts_attribute
 from .variables import variable
 
 _INFIX: dict[str, tuple[int, str]] = {
@@ -224,7 +225,8 @@ class Expressions:
             case "global":
                 return self._global()
             case "number":
-                value = constant(text)
+                said = said_of(cursor.source.text, cursor.tokens.end(cursor.at))
+                value = constant(text, said)
                 if value is None:
                     raise cursor.error(f"{text[:40]} is no number of its dtype")
                 return self._stepped(value)
@@ -297,6 +299,12 @@ class Expressions:
             return self._reference(text, first)
         if self.names.is_constructor(text):
             return syntax.Constructor(text, cursor.span(first))
+        element = named(text)
+        if element is not None and following == "(":
+            value = constant(cursor.cast_number(), element)
+            if value is None:
+                raise UnityError(f"this is no number of the dtype {text}", cursor.span(first))
+            return syntax.Constant(value, cursor.span(first))
         span = cursor.span(first)
         if following != "(" and not is_operator(text):  # a call tells what is called so instead
             raise UnityError(f"no operator and no constructor is called {text[:60]!r}", span)

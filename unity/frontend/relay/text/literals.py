@@ -1,4 +1,8 @@
-"""Numbers in Relay's text: ``1``, ``1i64``, ``1f``, ``1.5f16``, ``1e-05f``, ``-inff``."""
+"""Numbers in Relay's text: ``1``, ``1i64``, ``1f``, ``1.5f16``, ``1e-05f``, ``-inff``.
+
+Printers before TVM 0.8 had no suffixes but ``f``: they wrote ``int64(1)``, or left the dtype to the
+comment behind, ``1 /* ty=int64 */``.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import Array, DType, dtype
+
+from ..schema.dtypes import named
 
 _PARTS = re.compile(
     r"(?P<value>-?(?:inf|nan|[0-9]+(?P<point>\.[0-9]*)?(?P<power>[eE][+-]?[0-9]+)?))"
     r"(?P<suffix>[iuf][0-9]*)?"
 )
+_WIDE = re.compile("[iuf][0-9]+$")
+_SAID = re.compile(r"\s*/\*\s*ty=([a-z]+[0-9]*)\s*(?:span=[^*]*)?\*/")
 _DTYPES = {
     "i": "int32",
     "u": "uint32",
@@ -33,22 +41,36 @@ def number(text: str) -> int | float | None:
     return None if found is None else found[0]
 
 
-def constant(text: str) -> Array | None:
+def constant(text: str, said: DType | None = None) -> Array | None:
     """The scalar that a number stands for, or None where it can't be one of its dtype.
+
+    Args:
+        text: The number.
+        said: What is said of it elsewhere, which counts where the number has no width.
 
     >>> constant("2.5f").dtype, constant("3").dtype, constant("300i8")
     (dtype('float32'), dtype('int32'), None)
+    >>> constant("3", dtype("int64")).dtype, constant("2f", dtype("float16")).dtype
+    (dtype('int64'), dtype('float16'))
     """
     found = _parts(text)
     if found is None:
         return None
     value, name = found
+    if said is not None and not _WIDE.search(text) and (said.is_float or isinstance(value, int)):
+        name = str(said)
     try:
         with np.errstate(over="ignore"):
             made = np.array(value, dtype(name).numpy)
     except OverflowError:
         return None
     return read_only(made)
+
+
+def said_of(text: str, end: int) -> DType | None:
+    """The dtype in a comment behind a number, ``/* ty=int64 */``, if there is one."""
+    found = _SAID.match(text, end)
+    return None if found is None else named(found[1])
 
 
 def read_only(array: Array) -> Array:

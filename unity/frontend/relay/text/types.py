@@ -86,17 +86,50 @@ def _tensor(cursor: Cursor, first: int) -> syntax.TensorType:
     return syntax.TensorType(shape, element, cursor.span(first))
 
 
+def meta_reference(cursor: Cursor) -> tuple[str, int]:
+    """``meta[relay.Constant][0]``: a type key and an index.
+
+    Raises:
+        UnityError: It is not written so.
+    """
+    cursor.expect("meta", "here")
+    cursor.expect("[", "after meta")
+    key = cursor.word(NAME, "what kind of object is meant, as relay.Constant")
+    cursor.expect("]", "after the kind of object")
+    cursor.expect("[", "before the object's number")
+    index = number(cursor.text) if cursor.kind == NUMBER else None
+    if not isinstance(index, int) or index < 0:
+        raise cursor.unexpected("the object's number")
+    cursor.at += 1
+    cursor.expect("]", "after the object's number")
+    return key, index
+
+
 def _dim(cursor: Cursor) -> syntax.Dim:
     if cursor.take("?"):
         return None
-    if cursor.kind == NAME and cursor.text != "meta":
+    if cursor.text == "meta":  # a formula over other dims: as good as unknown
+        meta_reference(cursor)
+        return None
+    if cursor.kind == NAME:
+        name = cursor.text
         cursor.at += 1
-        return cursor.tokens.texts[cursor.at - 1]
-    value = number(cursor.text) if cursor.kind == NUMBER else None
-    if not isinstance(value, int) or not 0 <= value < 2**63:
-        raise cursor.unexpected("a dim: an int or ?")
-    cursor.at += 1
+        if named(name) is None or cursor.text != "(":
+            return name
+        value = number(cursor.cast_number())  # int64(3)
+    else:
+        value = number(cursor.text) if cursor.kind == NUMBER else None
+        if not _is_size(value):
+            raise cursor.unexpected("a dim: an int or ?")
+        cursor.at += 1
+    if not _is_size(value):
+        raise cursor.error(f"{value} is no dim", "an int or ?")
+    assert isinstance(value, int)
     return value
+
+
+def _is_size(value: float | None) -> bool:
+    return isinstance(value, int) and 0 <= value < 2**63
 
 
 def _dtype(cursor: Cursor) -> DType:

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from unity.errors import Span
 
+from ..schema.dtypes import named
 from ..syntax import AttrValue, Record
 from .cursor import Cursor
-from .lexer import END, NAME, NUMBER, STRING
+from .lexer import END, NAME, STRING
 from .literals import number
 from .metadata import Metadata
-from .types import listed
+from .types import listed, meta_reference
 
 _WORDS: dict[str, AttrValue] = {"True": True, "False": False, "None": None, "nullptr": None}
 
@@ -37,6 +38,9 @@ def attribute(cursor: Cursor, metadata: Metadata) -> AttrValue:
         case "name" if text == "meta":
             key, index = meta_reference(cursor)
             return metadata.attribute(key, index, cursor.span(first))
+        case "name" if cursor.following() == "(" and named(text) is not None:
+            cursor.at += 1
+            return number(cursor.cast_number())
         case "name":
             cursor.at += 1
             return _object(cursor, text) if cursor.text == "(" else _WORDS.get(text, text)
@@ -82,25 +86,6 @@ def _mapping(cursor: Cursor, metadata: Metadata) -> dict[str, AttrValue]:
         return key.strip('"'), attribute(cursor, metadata)
 
     return dict(listed(cursor, "}", item, "after a map"))
-
-
-def meta_reference(cursor: Cursor) -> tuple[str, int]:
-    """``meta[relay.Constant][0]``: a type key and an index.
-
-    Raises:
-        UnityError: It is not written so.
-    """
-    cursor.expect("meta", "here")
-    cursor.expect("[", "after meta")
-    key = cursor.word(NAME, "what kind of object is meant, as relay.Constant")
-    cursor.expect("]", "after the kind of object")
-    cursor.expect("[", "before the object's number")
-    index = number(cursor.text) if cursor.kind == NUMBER else None
-    if not isinstance(index, int) or index < 0:
-        raise cursor.unexpected("the object's number")
-    cursor.at += 1
-    cursor.expect("]", "after the object's number")
-    return key, index
 
 
 def named_attribute(
