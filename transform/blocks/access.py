@@ -61,6 +61,25 @@ def mentions(index: Poly, var: PrimVar) -> bool:
     return any(var in variables(atom) for monomial in index for atom in monomial)
 
 
+def moves_alone(
+    axes: Sequence[Axis], moves: Poly, stays: Poly, *, unknown: bool = False
+) -> Axis | None:
+    """The innermost axis that moves one place and not another.
+
+    Args:
+        axes: Which may be taken.
+        moves: The one place.
+        stays: The other.
+        unknown: Whether an axis of unknown extent may be.
+    """
+    for axis in reversed(axes):
+        if mentions(moves, axis.var) and not mentions(stays, axis.var):
+            extent = number(axis.extent)
+            if extent or (unknown and extent is None):
+                return axis
+    return None
+
+
 def depends(e: PrimExpr, var: PrimVar) -> bool:
     """Whether an expression mentions a variable."""
     return var in variables(e)
@@ -105,17 +124,11 @@ def as_written(nest: Nest) -> Reshaped:
     return Reshaped(nest, tuple(a.var for a in all_axes(nest)))
 
 
-def collapsed(nest: Nest) -> Nest:
+@lru_cache(maxsize=16)  # every rule asks it of the same stage
+def collapse(shaped: Reshaped, keep: int = 0) -> Reshaped:
     """With neighbouring axes joined to one where every access walks through both evenly.
 
     ``x[n, c, h, w] * s[c]`` becomes a nest over ``n, c, hw``; without ``s`` it has one axis.
-    """
-    return collapse(as_written(nest)).nest
-
-
-@lru_cache(maxsize=16)  # every rule asks it of the same stage
-def collapse(shaped: Reshaped, keep: int = 0) -> Reshaped:
-    """The same of a stage that may have other axes than it was written over.
 
     Args:
         shaped: The stage.

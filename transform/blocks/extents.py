@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import prod
 
 from unity.arith import simplify
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, imm
@@ -24,6 +25,11 @@ def product(factors: Sequence[PrimExpr]) -> PrimExpr:
     for factor in factors:
         total = Binary("mul", total, factor)
     return simplify(total)
+
+
+def count_of(extents: Iterable[PrimExpr], unknown: int = 1) -> int:
+    """How many points there are; an extent that is unknown, or 0, is taken for another number."""
+    return prod(number(e) or unknown for e in extents)
 
 
 def divisors(n: int, most: int | None = None) -> list[int]:

@@ -20,6 +20,7 @@ from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, S
 from unity.ir.visit import prim_loads, stmt_exprs, substitute_stmt, variables, walk_stmt
 from unity.te import max_value, min_value
 
+from .extents import number
 from .tree import NOTHING, around
 
 ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
@@ -31,6 +32,13 @@ class Axis:
 
     var: PrimVar
     extent: PrimExpr
+
+    @property
+    def length(self) -> int:
+        """The extent, where it is known to be a number."""
+        extent = number(self.extent)
+        assert extent is not None
+        return extent
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Slices that take a stretch of one axis: parts of splits, and how views go in front of them."""
+"""Slices that take an interval of one axis: parts of splits, and how views go in front of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from unity.ir.graph import Call, Expr, Op
 from unity.ir.types import Shape
 
 
-def stretch(x: Expr, axis: int, begin: int, end: int, like: Call | None = None) -> Call:
+def slice_of(x: Expr, axis: int, begin: int, end: int, like: Call | None = None) -> Call:
     """A slice of an axis from `begin` to before `end`."""
     attrs = Attrs(axes=(axis,), begin=(begin,), end=(end,), strides=None)
     return Call(Op("strided_slice"), (x,), attrs, None if like is None else like.span)
 
 
 def begin_of(call: Call, axis: int, shape: Sequence[Dim]) -> int | None:
-    """Where a slice begins that takes a stretch of an axis alone; None for another slice.
+    """Where a slice begins that takes an interval of an axis alone; None for another slice.
 
     Args:
         call: Of `strided_slice`.
@@ -55,16 +55,16 @@ def part_of_split(split: Call, shape: Shape, index: int) -> tuple[int, int, int]
 def view_in_front(
     shape: Shape, begin: int, count: int, view: Shape
 ) -> tuple[Shape, int, int, int] | None:
-    """How a view of a stretch of the last axis is a stretch of a view of the whole.
+    """How a view of an interval of the last axis is an interval of a view of the whole.
 
     Args:
         shape: Of the whole.
-        begin: Where the stretch of its last axis begins.
+        begin: Where the interval of its last axis begins.
         count: How long it is.
-        view: The shape of the view of the stretch.
+        view: The shape of the view of the interval.
 
     Returns:
-        The shape of the view of the whole, the axis of the stretch, its begin and its end.
+        The shape of the view of the whole, the axis of the interval, its begin and its end.
 
     >>> view_in_front((2, 5, 24), 8, 8, (10, 2, 4))
     ((10, 6, 4), 1, 2, 4)

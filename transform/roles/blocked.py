@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,8 +10,8 @@ from unity.ir.prim_expr import Load
 from unity.ir.stmt import Buffer
 from unity.machine.target import Target
 
-from ..blocks.access import all_axes, known_of, mentions, place, step
-from ..blocks.extents import number
+from ..blocks.access import all_axes, known_of, moves_alone, place, step
+from ..blocks.extents import count_of, number
 from ..blocks.nest import Axis, Nest, Reduction
 from .padding import Edge
 
@@ -27,7 +26,7 @@ MOST_TAPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class BlockedRoles:
     """Which axis is which.
 
     Attributes:
@@ -61,7 +60,7 @@ class Roles:
     @property
     def width(self) -> int:
         """Pixels that a row of the tile stands for: a whole line, or one."""
-        return 1 if self.line is None else length_of(self.pixel)
+        return 1 if self.line is None else self.pixel.length
 
     @property
     def inside(self) -> tuple[Axis, ...]:
@@ -90,9 +89,9 @@ class Flat:
         return len({p * self.step + t * self.pace for p in range(pixels) for t in range(self.taps)})
 
 
-def roles_of(
+def blocked_roles(
     nest: Nest, reduction: Reduction, edges: Sequence[Edge], target: Target
-) -> Roles | None:
+) -> BlockedRoles | None:
     """Which axis is which, if lanes lie innermost and pixels are known."""
     if len(nest.axes) < 2:
         return None
@@ -108,20 +107,20 @@ def roles_of(
     if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
         return None
     if len(loads) == 1 and steps == [1]:
-        pixel = _last(others, places[0], Poly(), unknown=True)
+        pixel = moves_alone(others, places[0], Poly(), unknown=True)
         if pixel is None:
             return None
         flat = _flat(reduction, pixel, places[0], weights=False)
         most = UNROLL if flat is None else flat.taps
         outer = _without(others, pixel)
-        return Roles(lane, None, pixel, None, outer, (), reduction.axes, most, flat)
+        return BlockedRoles(lane, None, pixel, None, outer, (), reduction.axes, most, flat)
     if len(loads) != 2 or 1 not in steps or any(s not in (0, 1) for s in steps):
         return None
     for image, weight in ((0, 1), (1, 0)):
-        pixel = _last(others, places[image], places[weight], unknown=True)
+        pixel = moves_alone(others, places[image], places[weight], unknown=True)
         if steps[weight] == 1 and pixel is not None:
-            block = None if steps[image] else _last(others, places[weight], places[image])
-            line = _last(_without(others, pixel), places[image], places[weight])
+            block = None if steps[image] else moves_alone(others, places[weight], places[image])
+            line = moves_alone(_without(others, pixel), places[image], places[weight])
             line = line if (number(pixel.extent) or MOST_PIXELS) * 2 <= MOST_PIXELS else None
             outer = _without(others, pixel, block, line)
             known_line = number(pixel.extent) is not None
@@ -131,20 +130,22 @@ def roles_of(
             if steps[image]:
                 flat = _flat(reduction, pixel, places[image], weights=True)
                 most = UNROLL if flat is None else flat.taps
-                return Roles(lane, None, pixel, line, slow, fast, reduction.axes, most, flat)
+                return BlockedRoles(lane, None, pixel, line, slow, fast, reduction.axes, most, flat)
             limit = UNROLL_HEAVY if heavy else UNROLL
             reduced, most = _ordered(reduction, edges, places[image], pixel, limit)
             far = loads[weight] if heavy else None
             read = _size(loads[image].buffer) * loads[image].dtype.bytes
             last = not heavy and (read > target.l2_kept or not known_line)
-            return Roles(lane, block, pixel, line, slow, fast, reduced, most, None, far, last)
+            return BlockedRoles(
+                lane, block, pixel, line, slow, fast, reduced, most, None, far, last
+            )
     return None
 
 
 def _flat(reduction: Reduction, pixel: Axis, image: Poly, *, weights: bool) -> Flat | None:
     """How the taps of the last axis are written out; None where they are too many."""
     last = reduction.axes[-1]
-    taps, apart, pace = length_of(last), step(image, pixel.var), step(image, last.var)
+    taps, apart, pace = last.length, step(image, pixel.var), step(image, last.var)
     if taps > MOST_TAPS or apart is None or pace is None:
         return None
     return Flat(taps, apart, pace, weights)
@@ -160,8 +161,8 @@ def _ordered(
         pace = step(image, axis.var)
         if apart is None or pace is None or any(e.tap is axis.var for e in edges):
             continue
-        steps = range(1, min(limit, length_of(axis)))
-        free = next((n for n in steps if _meet(n * pace, apart)), min(limit, length_of(axis)))
+        steps = range(1, min(limit, axis.length))
+        free = next((n for n in steps if _meet(n * pace, apart)), min(limit, axis.length))
         if free > most:
             best, most = axis, free
     return (*(a for a in reduction.axes if a is not best), best), max(most, 1)
@@ -172,27 +173,10 @@ def _meet(distance: int, apart: int) -> bool:
     return apart == 0 or (distance % apart == 0 and abs(distance // apart) < MOST_PIXELS)
 
 
-def _last(axes: Sequence[Axis], moves: Poly, stays: Poly, *, unknown: bool = False) -> Axis | None:
-    """The innermost axis that moves through one operand and not the other."""
-    for axis in reversed(axes):
-        if mentions(moves, axis.var) and not mentions(stays, axis.var):
-            extent = number(axis.extent)
-            if extent or (unknown and extent is None):
-                return axis
-    return None
-
-
 def _without(axes: Sequence[Axis], *some: Axis | None) -> tuple[Axis, ...]:
     return tuple(a for a in axes if a not in some)
 
 
-def length_of(axis: Axis) -> int:
-    """The extent of an axis where it is a number."""
-    extent = number(axis.extent)
-    assert extent is not None
-    return extent
-
-
 def _size(buffer: Buffer) -> int:
     """Elements, those of a batch of unknown size counted once."""
-    return math.prod(number(e) or 1 for e in buffer.shape)
+    return count_of(buffer.shape)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.arith.polynomial import Poly
 from unity.ir.prim_expr import Binary, Cast, Load
 from unity.ir.stmt import Buffer
 from unity.machine.dot_units import SIDE, group_of
 
-from ..blocks.access import all_axes, known_of, mentions, place, step
-from ..blocks.extents import number
+from ..blocks.access import all_axes, known_of, moves_alone, place, step
+from ..blocks.extents import count_of, number
 from ..blocks.nest import Axis, Nest, Reduction
 
 MOST_LANES = 4 * SIDE
@@ -20,7 +17,7 @@ MOST_LANES = 4 * SIDE
 
 
 @dataclass(frozen=True, slots=True)
-class Roles:
+class InterleavedRoles:
     """Which axis is which.
 
     Attributes:
@@ -50,6 +47,11 @@ class Roles:
     pitch: int
 
     @property
+    def lines(self) -> int:
+        """How many lines there are."""
+        return 1 if self.line is None else self.line.length
+
+    @property
     def heavy(self) -> bool:
         """Whether weights are more than what they are applied to."""
         return _bytes(self.weight.buffer) > _bytes(self.image.buffer)
@@ -64,7 +66,7 @@ def _operands(reduction: Reduction) -> tuple[Load, Load] | None:
             return None
 
 
-def roles_of(nest: Nest, reduction: Reduction) -> Roles | None:
+def interleaved_roles(nest: Nest, reduction: Reduction) -> InterleavedRoles | None:
     """The roles, if a block of outputs lies innermost and groups of inputs are multiplied."""
     operands = _operands(reduction)
     if operands is None or len(nest.axes) < 2 or len(reduction.axes) < 2:
@@ -88,17 +90,17 @@ def roles_of(nest: Nest, reduction: Reduction) -> Roles | None:
         moves = [(step(at, v.var), step(there, v.var)) for v in (group, depth, lane)]
         if moves != [(1, 1), (size, width * size), (0, size)]:
             continue
-        pixel = _last(others, at, there)
+        pixel = moves_alone(others, at, there)
         if pixel is None or not step(at, pixel.var):
             continue
         rest = [a for a in others if a is not pixel]
-        line = _last(rest, at, there)
+        line = moves_alone(rest, at, there)
         far = None if line is None else step(at, line.var)
         if far is None:
             line = None
-        block = _last(rest, there, at)
+        block = moves_alone(rest, there, at)
         near = step(at, pixel.var) or 1
-        return Roles(
+        return InterleavedRoles(
             image,
             weight,
             depth,
@@ -114,21 +116,6 @@ def roles_of(nest: Nest, reduction: Reduction) -> Roles | None:
     return None
 
 
-def _last(axes: Sequence[Axis], moves: Poly, stays: Poly) -> Axis | None:
-    """The innermost axis of known extent that moves through one operand and not the other."""
-    for axis in reversed(axes):
-        if mentions(moves, axis.var) and not mentions(stays, axis.var) and number(axis.extent):
-            return axis
-    return None
-
-
-def length_of(axis: Axis | None) -> int:
-    """An axis' extent, which is known; 1 for none."""
-    extent = 1 if axis is None else number(axis.extent)
-    assert extent is not None
-    return extent
-
-
 def _bytes(buffer: Buffer) -> int:
     """Those of a batch of unknown size counted once."""
-    return math.prod(number(e) or 1 for e in buffer.shape) * buffer.dtype.bytes
+    return count_of(buffer.shape) * buffer.dtype.bytes

@@ -23,7 +23,7 @@ from ..tactics.threads import share
 from .rule import Legal, Neighbourhood, by_steps, worth
 
 ROW = 4096
-"""Long rows are cut to pieces of so many elements when there are few of them."""
+"""Long rows are cut to chunks of so many elements when there are few of them."""
 MOST_LANES = 64
 """Elements of a vector, at most."""
 
@@ -57,12 +57,12 @@ class RowLoops:
 
     Attributes:
         lanes: Elements of a vector.
-        piece: Elements of a row that are a task of their own; 0 where rows stay whole.
+        chunk: Elements of a row that are a task of their own; 0 where rows stay whole.
         grain: Simple operations that are worth waking a thread for.
     """
 
     lanes: int
-    piece: int
+    chunk: int
     grain: int
 
 
@@ -89,19 +89,19 @@ def _rows(nest: Nest) -> PrimExpr:
 def _decide(elements: Elements, target: Target) -> RowLoops:
     nest, row = elements.shaped.nest, elements.row
     lanes = lanes_for(_bits(nest), target.vector_bits, nest.axes[-1].extent) if nest.axes else 1
-    piece = ROW if _is_long(elements, target) and not any(elements.ends) else 0
-    return RowLoops(1 if row == 1 else lanes, piece, target.machine.grain("elements"))
+    chunk = ROW if _is_long(elements, target) and not any(elements.ends) else 0
+    return RowLoops(1 if row == 1 else lanes, chunk, target.machine.grain("elements"))
 
 
 def _legal(elements: Elements, how: RowLoops, _target: Target) -> Neighbourhood:
     row = elements.row
     powers = [1 << k for k in range(1, MOST_LANES.bit_length())]
     lanes = [n for n in powers if row is None or n < 2 * row]
-    pieces = [n for n in (1 << k for k in range(4, 18)) if row is None or n < row]
+    chunks = [n for n in (1 << k for k in range(4, 18)) if row is None or n < row]
     of = f"a row has {'so many' if row is None else row} elements"
     return {
         "lanes": Legal([1] if row == 1 else lanes, of),
-        "piece": Legal([0, *pieces] if not any(elements.ends) else [0], of),
+        "chunk": Legal([0, *chunks] if not any(elements.ends) else [0], of),
         "grain": worth("simple operations"),
     }
 
@@ -111,7 +111,7 @@ def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: st
 
     The axes are parted where elements repeat, and joined as far as every access walks evenly. The
     innermost one is given lanes, its ends apart where they choose otherwise; the others, and the
-    pieces of a long row, are shared among the threads.
+    chunks of a long row, are shared among the threads.
     """
     written, nest = elements.written, elements.shaped.nest
     if not nest.axes:
@@ -122,14 +122,14 @@ def schedule_elements(sch: Schedule, elements: Elements, how: RowLoops, name: st
         joined = joining(nest.axes, [range(last), [last]] if last else [[last]])
         sch.transform_block_layout(name, IndexMap(before, joined(places)))
     *others, along = sch.get_loops(name)
-    rows, piece = _rows(nest), nest.axes[-1].extent
-    if how.piece:
-        part, along = sch.split(along, [None, how.piece])
-        rows = multiply(rows, ceildiv(piece, imm(how.piece)))
-        piece = imm(how.piece)
+    rows, chunk = _rows(nest), nest.axes[-1].extent
+    if how.chunk:
+        part, along = sch.split(along, [None, how.chunk])
+        rows = multiply(rows, ceildiv(chunk, imm(how.chunk)))
+        chunk = imm(how.chunk)
         others.append(part)
     if others:
-        share(sch, others, rows, multiply(piece, imm(_cost(nest))), how.grain)
+        share(sch, others, rows, multiply(chunk, imm(_cost(nest))), how.grain)
     if how.lanes == 1:
         return
     first, last = elements.ends

@@ -2,7 +2,7 @@
 
 Line by line, a run of pixels with all their channels goes from one image to the other, without a
 test for each of them: whether a line has any is asked before it, and what is copied of it is a
-stretch of its own.
+interval of its own.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def _parted(
     if extent is None:
         parts = sch.peel(loop, edges.first, edges.last)
     else:
-        stretches = (edges.first, extent - edges.first - edges.last, edges.last)
-        parts = sch.loop_partition(loop, [n for n in stretches if n][:-1])
+        intervals = (edges.first, extent - edges.first - edges.last, edges.last)
+        parts = sch.loop_partition(loop, [n for n in intervals if n][:-1])
     first, *rest = parts
     before = first if edges.first else None
     middle = rest[0] if edges.first else first
@@ -172,20 +172,20 @@ def _copy(sch: Schedule, lines: _Lines, loop: LoopRef, lanes: int) -> None:
         _runs(sch, along, [first, middle, last], lanes)
 
 
-def _runs(sch: Schedule, loop: LoopRef, stretches: Sequence[int | None], lanes: int) -> None:
-    """A loop over a line as stretches: whole registers, then what is left by halves of one.
+def _runs(sch: Schedule, loop: LoopRef, intervals: Sequence[int | None], lanes: int) -> None:
+    """A loop over a line as intervals: whole registers, then what is left by halves of one.
 
     One of unknown length has lanes past its end that do nothing.
     """
-    if None in stretches:
-        unknown = stretches.index(None)
+    if None in intervals:
+        unknown = intervals.index(None)
         first, last = (sum(n or 0 for n in part) for part in
-                       (stretches[:unknown], stretches[unknown:]))  # fmt: skip
+                       (intervals[:unknown], intervals[unknown:]))  # fmt: skip
         parts = sch.peel(loop, first, last) if first or last else (loop,)
         sch.vectorize(sch.split(parts[int(first > 0)], [None, lanes])[1])
         return
     runs: list[tuple[int, int]] = []
-    for count in stretches:
+    for count in intervals:
         left, wide = count or 0, lanes
         while left:
             if left >= wide:

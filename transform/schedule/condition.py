@@ -18,11 +18,11 @@ from unity.script.parser.source import of_text
 from unity.script.parser.text import LANGUAGE
 from unity.script.printer.names import identifier
 
-Condition: TypeAlias = "str | PrimExpr"
-Extent: TypeAlias = "int | str | PrimExpr"
+ConditionLike: TypeAlias = "str | PrimExpr"
+ExtentLike: TypeAlias = "int | str | PrimExpr"
 
 
-def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
+def condition_of(given: ConditionLike, func: PrimFunc) -> PrimExpr:
     """The condition that a text says, as in a prim func; an expression as it is.
 
     Raises:
@@ -50,7 +50,7 @@ def condition_of(given: Condition, func: PrimFunc) -> PrimExpr:
     return found
 
 
-def extent_of(given: Extent, func: PrimFunc) -> PrimExpr:
+def extent_of(given: ExtentLike, func: PrimFunc) -> PrimExpr:
     """The number that a text says of sizes, as in a prim func; an expression as it is.
 
     Raises:

@@ -19,7 +19,7 @@ from ..blocks.tree import distinct, honest, illegal
 from . import primitives as p
 from .arguments import is_step, query, step
 from .as_python import as_python
-from .condition import Condition, condition_of
+from .condition import ConditionLike, condition_of
 from .index_map import AnyMap, as_map
 from .laying_out import lay_out
 from .refs import AnyBlock, BlockRef, LoopRef, Name
@@ -112,7 +112,7 @@ class Schedule(
         self._do("specialize", (sizes,), p.specialize(self.func, sizes))
 
     @step
-    def specialize_when(self, condition: Condition, *blocks: AnyBlock) -> tuple[BlockRef, ...]:
+    def specialize_when(self, condition: ConditionLike, *blocks: AnyBlock) -> tuple[BlockRef, ...]:
         """Versions of nests, or of all, by a fact about sizes; gives the other one's blocks."""
         fact = condition_of(condition, self.func)
         done = p.specialize_when(self.func, fact, [name_of(b) for b in blocks])

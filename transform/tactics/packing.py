@@ -25,7 +25,7 @@ DEPTH = 64
 TRANSPOSED_ROWS = 16
 """The same where the columns lie across: the alternative sums along the lanes."""
 REPACK = 96
-"""Rows of a strip's piece: each has its own copy."""
+"""Rows of a chunk: each has its own copy."""
 STRIDE = 128
 """Elements between two steps from which on the columns are worth a copy."""
 

@@ -10,7 +10,7 @@ from unity.ir.representative import LENGTH, representative_extent
 from unity.machine.target import Target
 
 from ..blocks.access import known_of, place, step
-from ..blocks.extents import ceildiv, number, product
+from ..blocks.extents import ceildiv, count_of, number, product
 from ..blocks.nest import Axis, Reduction
 from ..roles.reduction import Layout, columns_of, rows_of
 from .packing import REPACK, Packing
@@ -32,8 +32,8 @@ class Tiling:
         beside: Of the second axis of columns.
         vectors: Vectors of the first.
         steps: Steps of the innermost reduced axis in a row.
-        piece: Tiles of rows that a task has; 0 for all.
-        ahead: Whether the next strip's columns are to be fetched.
+        chunk: Tiles of rows that a task has; 0 for all.
+        ahead: Whether the next tile's columns are to be fetched.
         copied: Whether columns are copied to panels, where there are rows enough.
         grain: Multiply-adds from which on threads share the tasks.
     """
@@ -42,7 +42,7 @@ class Tiling:
     beside: int
     vectors: int
     steps: int
-    piece: int
+    chunk: int
     ahead: bool
     copied: bool
     grain: int
@@ -66,10 +66,10 @@ def tiling_of(
     if layout.row is not None:
         largest = max(1, min(MOST_ROWS, rows_of(width, target)))
         rows = cheapest_size(layout.row.extent, largest, width, target.machine)
-    piece = _piece(layout, reduction, target, packing, rows, beside, vectors)
+    chunk = _chunk(layout, reduction, target, packing, rows, beside, vectors)
     grain = target.machine.grain("multiply_adds")
     return Tiling(
-        rows, beside, vectors, _steps(layout, reduction), piece, False, packing is not None, grain
+        rows, beside, vectors, _steps(layout, reduction), chunk, False, packing is not None, grain
     )
 
 
@@ -93,21 +93,21 @@ def _cheapest(
     most = _most_rows(layout, layout.row, reduction, packing, target)
     best: tuple[float, Tiling] | None = None
     for vectors in range(columns_of(target), 0, -1):
-        strips = -(-columns // layout.lanes)
-        width = tile_size(strips, vectors)
+        whole = -(-columns // layout.lanes)
+        width = tile_size(whole, vectors)
         largest = max(1, min(most, rows_of(width, target)))
         height = cheapest_size(layout.row.extent, largest, width, target.machine)
-        piece = _piece(layout, reduction, target, packing, height, 1, width)
+        chunk = _chunk(layout, reduction, target, packing, height, 1, width)
         total = sum(
             n * m * _cost(depth, layout, packing, rows_here, wide, target)
-            for n, wide in counts(strips, width)
+            for n, wide in counts(whole, width)
             for m, rows_here in counts(rows, height)
         )
-        count = -(-strips // width)
-        if piece:
+        count = -(-whole // width)
+        if chunk:
             all_tiles = -(-rows // height)
-            count *= -(-all_tiles // piece)
-        count *= math.prod(number(a.extent) or 1 for a in layout.outer)
+            count *= -(-all_tiles // chunk)
+        count *= count_of(a.extent for a in layout.outer)
         rounds = -(-count // target.threads)
         total *= rounds * target.threads / count
         if best is None or total < best[0]:
@@ -115,7 +115,7 @@ def _cheapest(
             far = depth * columns * packing.load.dtype.bytes > target.l2_bytes
             steps = _steps(layout, reduction)
             grain = target.machine.grain("multiply_adds")
-            best = total, Tiling(height, 1, width, steps, piece, many and far, True, grain)
+            best = total, Tiling(height, 1, width, steps, chunk, many and far, True, grain)
     return None if best is None else best[1]
 
 
@@ -149,7 +149,7 @@ def _cost(
     return depth * each + sums + target.machine.tile_end_cycles
 
 
-def _piece(
+def _chunk(
     layout: Layout,
     reduction: Reduction,
     target: Target,
@@ -158,7 +158,7 @@ def _piece(
     beside: int,
     vectors: int,
 ) -> int:
-    """How many tiles of rows make a piece of a strip; 0 for all of them."""
+    """How many tiles of rows make a chunk; 0 for all of them."""
     tasks = -(-(number(layout.column.extent) or 1) // (vectors * layout.lanes))
     if layout.beside is not None:
         tasks *= -(-(number(layout.beside.extent) or 1) // beside)
@@ -174,5 +174,5 @@ def _piece(
         each = steps * rows * vectors * beside * layout.lanes
         return max(least, -(-target.machine.grain("multiply_adds") // each))
     whole = -(-known // rows)
-    pieces = -(-whole // max(least, -(-whole * tasks // wanted)))
-    return -(-whole // pieces) if pieces > 1 else 0  # even ones
+    chunks = -(-whole // max(least, -(-whole * tasks // wanted)))
+    return -(-whole // chunks) if chunks > 1 else 0  # even ones

@@ -232,7 +232,7 @@ def _picks_registers(loop: For) -> bool:
 def _where_not(condition: PrimExpr, s: Stmt, known: Analyzer) -> Stmt:
     """The statement where a condition does not hold, if that leaves one value to an expression.
 
-    The last strip of columns, where strips and pieces of rows are one loop (``i // 2 < 3``).
+    The last columns, where a loop over them and chunks of rows are one (``i // 2 < 3``).
     """
     match condition:
         case Compare("lt", Binary() as e, Imm(int(limit)) as last) if known.bounds(e)[1] == limit:

@@ -28,7 +28,7 @@ from unity.ir.dims import (
 from unity.ir.dtype import BOOL, INT64, Array, DType, dtype
 
 Dims: TypeAlias = npt.NDArray[np.object_]
-Rule: TypeAlias = Callable[[Dim, Dim], "Dim | None"]
+SizeRule: TypeAlias = Callable[[Dim, Dim], "Dim | None"]
 MOST = 4096
 """No larger constant is looked into: it is data, not sizes."""
 
@@ -83,7 +83,7 @@ def sizes_of_array(array: Array) -> Sizes | None:
     return Sizes(result, kind)
 
 
-def combine(a: Sizes, b: Sizes, rule: Rule, of: DType | None = None) -> Sizes | None:
+def combine(a: Sizes, b: Sizes, rule: SizeRule, of: DType | None = None) -> Sizes | None:
     """Two broadcast together, element by element; None if the rule can't tell one."""
     left, right = np.broadcast_arrays(a.dims, b.dims)
     result, kind = np.empty(left.shape, dtype=object), of or a.dtype
@@ -155,7 +155,7 @@ def _both(a: Dim, b: Dim) -> Dim | None:
     return a * b
 
 
-ARITHMETIC: dict[str, Rule] = {
+ARITHMETIC: dict[str, SizeRule] = {
     "Add": lambda a, b: a + b,
     "Sub": lambda a, b: a - b,
     "Mul": lambda a, b: a * b,
@@ -164,14 +164,14 @@ ARITHMETIC: dict[str, Rule] = {
     "Max": dim_max,
     "Min": dim_min,
 }
-COMPARISONS: dict[str, Rule] = {
+COMPARISONS: dict[str, SizeRule] = {
     "Equal": _equal,
     "Less": _less,
     "LessOrEqual": _less_equal,
     "Greater": lambda a, b: _less(b, a),
     "GreaterOrEqual": lambda a, b: _less_equal(b, a),
 }
-LOGIC: dict[str, Rule] = {"And": _both}
+LOGIC: dict[str, SizeRule] = {"And": _both}
 
 
 def choose(condition: Sizes, a: Sizes, b: Sizes) -> Sizes:

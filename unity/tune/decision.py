@@ -14,7 +14,7 @@ MIXED, WITHOUT = "mixed", "mixed, no engines"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class SiteDecision:
     """A resolution of all sites.
 
     Attributes:
@@ -34,19 +34,19 @@ class Decision:
     )
 
 
-def encoded(decision: Decision) -> str:
+def encoded(decision: SiteDecision) -> str:
     """A decision as JSON."""
     return json.dumps(asdict(decision))
 
 
-def decoded(text: str) -> Decision | None:
+def decoded(text: str) -> SiteDecision | None:
     """What `encoded` wrote; None if it is something else.
 
-    >>> given = Decision("tir", (("*", "tir"),), (RoadRow("tir", 1.0, taken=True),))
+    >>> given = SiteDecision("tir", (("*", "tir"),), (RoadRow("tir", 1.0, taken=True),))
     >>> decoded(encoded(given)) == given, decoded("{}")
     (True, None)
     """
     try:
-        return decode(Decision, text)
+        return decode(SiteDecision, text)
     except RecordError:
         return None

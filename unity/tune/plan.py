@@ -23,7 +23,7 @@ from unity.transform.graph.resolve import ENGINES, Resolve, sites_of
 from unity.transform.graph.resolve.call_site import ENGINE, TIR, is_ours
 
 from .database import Database, key_of
-from .decision import MIXED, WITHOUT, Decision, decoded, encoded
+from .decision import MIXED, WITHOUT, SiteDecision, decoded, encoded
 from .measured_program import MeasuredProgram, Said
 from .mixture import Mixture, mixture, probes
 from .timing import check_sizes, sizes_for
@@ -70,7 +70,7 @@ def measured_resolution(program: MeasuredProgram, database: Database, passes: st
     )
 
 
-def _holds(program: MeasuredProgram, decision: Decision) -> bool:
+def _holds(program: MeasuredProgram, decision: SiteDecision) -> bool:
     """Whether each site may still become what was decided."""
     sites = {s.name: s for s in program.sites}
     for name, implementation in decision.overrides:
@@ -81,7 +81,7 @@ def _holds(program: MeasuredProgram, decision: Decision) -> bool:
     return True
 
 
-def _decided(program: MeasuredProgram, database: Database) -> Decision:
+def _decided(program: MeasuredProgram, database: Database) -> SiteDecision:
     roads = _roads(program)
     taken: dict[str, dict[str, str]] = {}
     for road, said in roads.items():
@@ -116,12 +116,12 @@ def _decided(program: MeasuredProgram, database: Database) -> Decision:
     if mixed is not None and road in mixtures:
         reasons = mixed.reasons if road == MIXED else mixed.own_reasons
         kept = {name: why for name, why in reasons.items() if name in program.free}
-        return Decision(road, tuple(mixtures[road]), tuple(rows), kept, measured)
+        return SiteDecision(road, tuple(mixtures[road]), tuple(rows), kept, measured)
     reason = f"the whole program ran fastest by {road}"
     if TIR in program.closed:
         reason += "; our own kernels failed"
     same = dict.fromkeys(sorted(program.free), reason)
-    return Decision(road, tuple(roads[road]), tuple(rows), same, measured)
+    return SiteDecision(road, tuple(roads[road]), tuple(rows), same, measured)
 
 
 def _again(first: Mapping[str, float], last: Mapping[str, float]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from unity.errors import UnityError
 from unity.ir.dtype import BOOL, FLOAT32, DType
 from unity.op.table import OF_ONNX
 
-from .rule import Rule, plain
+from .rule import NodeRule, plain
 from .writer import Arg, OpNode, onnx_dtype
 
 
@@ -50,7 +50,7 @@ def _astype(n: OpNode) -> Arg:
     return n.w.node("Cast", n.inputs, to=onnx_dtype(target))
 
 
-def _quantize(name: str) -> Rule:
+def _quantize(name: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         narrow = n.attrs["out_dtype"] if name == "QuantizeLinear" else n.dtype()
         wide = n.dtype() if name == "QuantizeLinear" else n.attrs["out_dtype"]
@@ -61,7 +61,7 @@ def _quantize(name: str) -> Rule:
     return rule
 
 
-def _gelu(approximate: str) -> Rule:
+def _gelu(approximate: str) -> NodeRule:
     return lambda n: n.w.node("Gelu", n.inputs, approximate=approximate)
 
 
@@ -100,7 +100,7 @@ def _softplus(n: OpNode) -> Arg:
     return n.w.node("Softplus", n.inputs)
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, NodeRule] = {
     **{op.name: plain(onnx) for onnx, op in OF_ONNX.items()},
     "divide": _divide,
     "square": _square,

@@ -33,7 +33,7 @@ from unity.transform.graph.resolve import OpSite
 from .elementwise import RULES as ELEMENTWISE
 from .indexing import RULES as INDEXING
 from .layers import RULES as LAYERS
-from .rule import Rule
+from .rule import NodeRule
 from .shaping import RULES as SHAPING
 from .writer import Arg, OpNode, Writer, onnx_dtype
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
 OPSET = 20
-RULES: dict[str, Rule] = {**ELEMENTWISE, **SHAPING, **LAYERS, **INDEXING}
+RULES: dict[str, NodeRule] = {**ELEMENTWISE, **SHAPING, **LAYERS, **INDEXING}
 
 
 def export_model(module: IRModule, name: str = "main") -> ModelProto:

@@ -6,7 +6,7 @@ from unity.errors import UnityError
 from unity.ir.dims import SymDim
 from unity.ir.dtype import INT64
 
-from .rule import Rule
+from .rule import NodeRule
 from .writer import Arg, OpNode
 
 
@@ -45,7 +45,7 @@ def _topk(n: OpNode) -> Arg:
     return tuple(n.w.many("TopK", [n.input(0), count], 2, axis=n.axis(), largest=largest, sorted=1))
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, NodeRule] = {
     "take": _take,
     "gather_elements": _gather_elements,
     "gather_nd": _gather_nd,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unity.errors import UnityError
 
-from .rule import Rule
+from .rule import NodeRule
 from .writer import Arg, OpNode
 
 
@@ -16,7 +16,7 @@ def _matmul(n: OpNode) -> Arg:
     return n.w.node("MatMul", n.inputs)
 
 
-def _conv(spatial: int, data: str, kernel: str) -> Rule:
+def _conv(spatial: int, data: str, kernel: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         _layout(n, ("data_layout", data), ("kernel_layout", kernel))
         if n.attrs["out_dtype"] not in (None, n.dtype()):
@@ -33,7 +33,7 @@ def _conv(spatial: int, data: str, kernel: str) -> Rule:
     return rule
 
 
-def _conv_transpose(spatial: int, data: str, kernel: str) -> Rule:
+def _conv_transpose(spatial: int, data: str, kernel: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         _layout(n, ("data_layout", data), ("kernel_layout", kernel))
         return n.w.node(
@@ -49,7 +49,7 @@ def _conv_transpose(spatial: int, data: str, kernel: str) -> Rule:
     return rule
 
 
-def _pool(op: str, spatial: int, layout: str) -> Rule:
+def _pool(op: str, spatial: int, layout: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         _layout(n, ("layout", layout))
         more = (
@@ -69,7 +69,7 @@ def _pool(op: str, spatial: int, layout: str) -> Rule:
     return rule
 
 
-def _global_pool(layout: str) -> Rule:
+def _global_pool(layout: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         _layout(n, ("layout", layout))
         if any(size != 1 for size in n.ints("output_size", len(layout) - 2)):
@@ -123,7 +123,7 @@ def _lrn(n: OpNode) -> Arg:
     )
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, NodeRule] = {
     "matmul": _matmul,
     "nn.conv1d": _conv(1, "NCW", "OIW"),
     "nn.conv2d": _conv(2, "NCHW", "OIHW"),

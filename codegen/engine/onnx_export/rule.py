@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from .writer import Arg, OpNode
 
-Rule: TypeAlias = Callable[[OpNode], Arg]
+NodeRule: TypeAlias = Callable[[OpNode], Arg]
 """Writes the nodes and gives the result's name, or names; raises `UnityError` for what it can't."""
 
 
-def plain(op: str) -> Rule:
+def plain(op: str) -> NodeRule:
     """One node of the same operands, without attributes."""
     return lambda n: n.w.node(op, n.inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unity.errors import UnityError
 from unity.ir.dims import SymDim, always_ge
 
-from .rule import Rule
+from .rule import NodeRule
 from .writer import Arg, OpNode
 
 
@@ -79,7 +79,7 @@ def _pad(n: OpNode) -> Arg:
     return n.w.node("Pad", [n.input(0), pads, value], mode=modes[mode])
 
 
-def _reduction(op: str) -> Rule:
+def _reduction(op: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         axis = n.attrs["axis"]
         axes = list(range(n.rank())) if axis is None else n.ints("axis")
@@ -93,7 +93,7 @@ def _reduction(op: str) -> Rule:
     return rule
 
 
-def _arg_reduction(op: str) -> Rule:
+def _arg_reduction(op: str) -> NodeRule:
     def rule(n: OpNode) -> Arg:
         if n.attrs["axis"] is None:
             raise UnityError("takes one axis")
@@ -102,11 +102,11 @@ def _arg_reduction(op: str) -> Rule:
     return rule
 
 
-def _softmax(op: str) -> Rule:
+def _softmax(op: str) -> NodeRule:
     return lambda n: n.w.node(op, [n.input(0)], axis=n.axis())
 
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, NodeRule] = {
     "reshape": _reshape,
     "flatten": _reshape,
     "expand_dims": _reshape,

@@ -19,9 +19,9 @@ from ..types import Ty, is_narrow, value_type
 from . import error, exponential, inverse, logarithm, power, rounding, trigonometric
 from .lanes import Num
 
-Rule: TypeAlias = Callable[..., Num]
+Formula: TypeAlias = Callable[..., Num]
 
-_FUNCTIONS: Mapping[str, tuple[Rule, int]] = {
+_FUNCTIONS: Mapping[str, tuple[Formula, int]] = {
     "exp": (exponential.exp, 1),
     "exp2": (exponential.exp2, 1),
     "expm1": (exponential.expm1, 1),
@@ -48,7 +48,7 @@ _FUNCTIONS: Mapping[str, tuple[Rule, int]] = {
 }
 """Functions of floats that are worth a call: their rule and how many arguments they take."""
 
-_INLINE: Mapping[str, Rule] = {
+_INLINE: Mapping[str, Formula] = {
     "sqrt": Num.sqrt,
     "rsqrt": lambda x: 1.0 / x.sqrt(),
     "abs": Num.abs,
@@ -61,7 +61,7 @@ _INLINE: Mapping[str, Rule] = {
 }
 """Functions of floats that are a few instructions."""
 
-_TESTS: Mapping[str, Rule] = {
+_TESTS: Mapping[str, Formula] = {
     "isnan": Num.is_nan,
     "isinf": lambda x: x.abs().equals(float("inf")),
     "isfinite": lambda x: x.abs() < float("inf"),

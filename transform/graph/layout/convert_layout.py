@@ -34,7 +34,7 @@ from unity.op.window import paddings, per_axis
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
-from ..slices import begin_of, stretch
+from ..slices import begin_of, slice_of
 from .interleave import Interleave, interleave_for
 from .lone_convolutions import lone_products
 
@@ -387,7 +387,7 @@ class _Converter(BodyRewriter):
         if begin % self.lanes:
             return None
         first, count = begin // self.lanes, self.padded(out.channels) // self.lanes
-        return stretch(x, 1, first, first + count, call)
+        return slice_of(x, 1, first, first + count, call)
 
     def concat(self, call: Call) -> Call | None:
         (parts,) = call.args

@@ -45,7 +45,7 @@ class Packing:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A piece as the packer sees it: a number of bytes and a stretch of time."""
+    """A piece as the packer sees it: a number of bytes and an interval of time."""
 
     size: int
     start: int

@@ -1,6 +1,6 @@
 """When each storage of a function in `memory.*` form is in use.
 
-Comes in: a function after `LowerCalls`. Goes out: for every tensor it allocates the stretch of
+Comes in: a function after `LowerCalls`. Goes out: for every tensor it allocates the interval of
 bindings between its allocation and its last use, and whether it outlives the function.
 """
 

@@ -16,17 +16,17 @@ from ...blocks.nest import Nest, nest_of
 from ...passes import Context, Pass
 
 Copy = tuple[int, int, int]
-"""A buffer that is a stretch of another, by their indices among the kernel's; and from where on."""
+"""A buffer that is an interval of another, by their indices in the kernel; and from where on."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkCopies(Pass):
     """Gives kernels the attribute ``copies`` that do nothing but put tensors together or apart.
 
-    That is so where each tensor is a contiguous stretch of the larger one: concatenation and slices
-    along the outermost axis that is longer than 1. An entry ``(part, whole, begin)`` says that
-    buffer `part` equals the elements of buffer `whole` from `begin` on. `PlanMemory` lets both lie
-    in the same memory, and the kernel need not run. Sizes must be known.
+    That is so where each tensor is a contiguous interval of the larger one: concatenation and
+    slices along the outermost axis that is longer than 1. An entry ``(part, whole, begin)`` says
+    that buffer `part` equals the elements of buffer `whole` from `begin` on. `PlanMemory` lets both
+    lie in the same memory, and the kernel need not run. Sizes must be known.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -72,7 +72,7 @@ def copies(kernel: PrimFunc) -> tuple[Copy, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Interval:
     """Where along an axis what is read comes from one load, and that load."""
 
     begin: int
@@ -87,7 +87,7 @@ def _moved(stage: Stmt, numbers: dict[Buffer, int]) -> list[Copy] | None:
     store, size = nest.finish, _elements(nest.finish.buffer)
     if size is None or size == 0 or store.buffer not in numbers or store.predicate is not None:
         return None
-    split = _stretches(nest, store)
+    split = _intervals(nest, store)
     if split is None:
         return None
     inner, parts = split
@@ -114,7 +114,7 @@ def _moved(stage: Stmt, numbers: dict[Buffer, int]) -> list[Copy] | None:
     return found if len({a for a, _, _ in found}) == len(found) else None
 
 
-def _stretches(nest: Nest, store: Store) -> tuple[int, list[_Stretch]] | None:
+def _intervals(nest: Nest, store: Store) -> tuple[int, list[_Interval]] | None:
     """The elements per step of the outermost axis that is not 1, and which load is read where."""
     extents = [a.extent.value if isinstance(a.extent, Imm) else None for a in nest.axes]
     if not extents or store.indices != tuple(a.var for a in nest.axes) or None in extents:
@@ -129,18 +129,18 @@ def _stretches(nest: Nest, store: Store) -> tuple[int, list[_Stretch]] | None:
     return (inner, found) if found and found[-1].end == extent else None
 
 
-def _read(e: PrimExpr, var: PrimVar, extent: int) -> Iterator[_Stretch]:
-    """The stretches along an axis, up to the first thing that is none."""
+def _read(e: PrimExpr, var: PrimVar, extent: int) -> Iterator[_Interval]:
+    """The intervals along an axis, up to the first thing that is none."""
     begin = 0
     while True:
         match e:
             case Load():
-                yield _Stretch(begin, extent, e)
+                yield _Interval(begin, extent, e)
                 return
             case Select(Compare("lt", at, Imm(int() as end)), Load() as load, rest):
                 if at is not var or not begin < end < extent:
                     return
-                yield _Stretch(begin, end, load)
+                yield _Interval(begin, end, load)
                 begin, e = end, rest
             case _:
                 return

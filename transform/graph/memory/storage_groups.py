@@ -13,7 +13,7 @@ from .arena import ALIGNMENT, Piece
 from .liveness import Storage
 
 Copy = tuple[Storage, Storage, int]
-"""A part, the whole that it is a stretch of, and the bytes before it."""
+"""A part, the whole that it is an interval of, and the bytes before it."""
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,7 @@ from unity.machine.target import Target
 from ...passes import Context, Pass, map_functions
 from ..layout.convert_layout import POINTWISE, Image, image_of, is_blockable, plain_products
 from ..rewriter import BodyRewriter
-from ..slices import stretch
+from ..slices import slice_of
 from ..uses import count_uses, variables
 from .merge_estimate import Window, copying, merging_gains
 from .parallel_packs import Packs, Step, Uses, Values
@@ -247,7 +247,7 @@ class _Merger(BodyRewriter):
         index = pack.index(var)
         begin = sum(group.rooms[:index])
         out = group.branches[index].out
-        return stretch(self.made[pack], 1, begin, begin + out.channels)
+        return slice_of(self.made[pack], 1, begin, begin + out.channels)
 
     def make(self, group: _Group) -> None:
         """The convolution of all branches, and what is done to its result."""

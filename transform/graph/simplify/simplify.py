@@ -18,7 +18,7 @@ from unity.ir.types import Shape, TensorType, Type
 
 from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
-from ..slices import begin_of, part_of_split, stretch, view_in_front
+from ..slices import begin_of, part_of_split, slice_of, view_in_front
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Simplifier(BodyRewriter):
             return value
         shape = _shape(atom_type(split.args[0]))
         bounds = None if shape is None else part_of_split(split, shape, value.index)
-        return value if bounds is None else stretch(split.args[0], *bounds, split)
+        return value if bounds is None else slice_of(split.args[0], *bounds, split)
 
     def stretch_of_view(self, value: Call, type: Type) -> Call | None:
         """reshape(slice(x)) -> slice(reshape(x)), so that nothing parts a slice from its use."""
@@ -104,7 +104,7 @@ class _Simplifier(BodyRewriter):
             return None
         shape, axis, begin, end = found
         viewed = self.emit(_reshape(made.args[0], shape, value), "viewed", value.span)
-        return stretch(viewed, axis, begin, end, value)
+        return slice_of(viewed, axis, begin, end, value)
 
 
 @dataclass(frozen=True, slots=True)

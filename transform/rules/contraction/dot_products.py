@@ -72,7 +72,7 @@ class Dots:
 
 
 @dataclass(frozen=True, slots=True)
-class DotTile:
+class DotProductTile:
     """The decisions.
 
     Attributes:
@@ -111,7 +111,7 @@ def dots_of(nest: Nest, target: Target) -> Dots | None:
     return Dots(nest, shaped, outer, column, row, lanes)
 
 
-def tile_of(dots: Dots, target: Target) -> DotTile:
+def tile_of(dots: Dots, target: Target) -> DotProductTile:
     """A tile whose sums keep the multipliers busy."""
     columns = _tile(dots.column, 4 if target.vector_registers >= 32 else 2)
     rows = _tile(dots.row, MOST_ROWS)
@@ -120,7 +120,7 @@ def tile_of(dots: Dots, target: Target) -> DotTile:
         chains * dots.lanes > MOST_LANES or (steps is not None and steps // dots.lanes < 2 * chains)
     ):
         chains //= 2
-    return DotTile(columns, rows, chains * dots.lanes, target.machine.grain("multiply_adds"))
+    return DotProductTile(columns, rows, chains * dots.lanes, target.machine.grain("multiply_adds"))
 
 
 def _tile(axis: Axis | None, largest: int) -> int:
@@ -134,7 +134,7 @@ def _tile(axis: Axis | None, largest: int) -> int:
     return even_size(axis.extent, largest)
 
 
-def _legal(dots: Dots, how: DotTile, target: Target) -> Neighbourhood:
+def _legal(dots: Dots, how: DotProductTile, target: Target) -> Neighbourhood:
     steps = number(dots.depth.extent)
     lanes = [n for n in (1 << k for k in range(1, 8)) if steps is None or n < 2 * steps]
     return {
@@ -156,13 +156,13 @@ def _fitting(axis: Axis | None, others: int, target: Target) -> Legal:
     return Legal(range(1, most + 1), f"{registers} registers hold the sums")
 
 
-def schedule_dots(sch: Schedule, dots: Dots, how: DotTile, result: str) -> None:
+def schedule_dots(sch: Schedule, dots: Dots, how: DotProductTile, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
     reshape(sch, dots.written, dots.shaped, result)
     tile_dots(sch, dots, how, dots.written.name, result)
 
 
-def tile_dots(sch: Schedule, dots: Dots, how: DotTile, sums: str, result: str) -> None:
+def tile_dots(sch: Schedule, dots: Dots, how: DotProductTile, sums: str, result: str) -> None:
     """The same where the blocks are over the axes that they are laid out over."""
     nest, reduction = dots.shaped.nest, dots.shaped.nest.reduction
     assert reduction is not None

@@ -10,7 +10,6 @@ unknown, from a copy.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from unity.machine.dot_units import SIDE, DotUnit, dot_unit, group_of
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, as_written, collapse, depends, may_trap
-from ...blocks.extents import ceildiv, number
+from ...blocks.extents import ceildiv, count_of, number
 from ...blocks.extents import product as product_of
 from ...blocks.nest import Nest
 from ...roles.grouped_panels import GroupedLayout, evenly, grouped_layout
@@ -48,7 +47,7 @@ UNKNOWN_TILES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class TiledProduct:
     """A product on tiles.
 
     Attributes:
@@ -107,7 +106,7 @@ class TileBlocks:
     grain: int
 
 
-def _match(nest: Nest, target: Target) -> Product | None:
+def _match(nest: Nest, target: Target) -> TiledProduct | None:
     """A product whose right operand lies in panels of groups, the target multiplying tiles."""
     if nest.reduction is None or may_trap(nest.reduction.value):
         return None
@@ -123,7 +122,7 @@ def _match(nest: Nest, target: Target) -> Product | None:
         return None
     match reduction.value:
         case Binary("mul", Cast(_, first)) if not depends(first, shaped.nest.axes[-1].var):
-            return Product(nest, shaped, layout, unit, _in_place(layout))
+            return TiledProduct(nest, shaped, layout, unit, _in_place(layout))
         case _:
             return None  # the unit takes what stays along the columns first
 
@@ -142,7 +141,7 @@ def _in_place(layout: GroupedLayout) -> bool:
     return evenly(load, moves)
 
 
-def _height(product: Product) -> int:
+def _height(product: TiledProduct) -> int:
     """Rows of a tile: as few as make no more tiles."""
     rows, row = product.rows, product.layout.row
     if rows is None and row is not None:
@@ -150,7 +149,7 @@ def _height(product: Product) -> int:
     return max(1, -(-rows // max(1, -(-rows // SIDE)))) if rows else 1
 
 
-def _decide(product: Product, target: Target) -> TileBlocks:
+def _decide(product: TiledProduct, target: Target) -> TileBlocks:
     """Blocks of rows of the left operand such as half of the second cache holds."""
     layout, rows = product.layout, product.rows
     height = _height(product)
@@ -165,7 +164,7 @@ def _decide(product: Product, target: Target) -> TileBlocks:
         whole = -(-tiles // tall)
         blocks = -(-whole // most)
         times = -(-whole // blocks)
-    others = math.prod(number(a.extent) or 1 for a in layout.outer) * blocks
+    others = count_of(a.extent for a in layout.outer) * blocks
     tasks = target.tasks if target.threads > 1 else 1
     runs = min(product.panels, max(1, -(-tasks // others)))
     return TileBlocks(
@@ -178,13 +177,13 @@ def _decide(product: Product, target: Target) -> TileBlocks:
     )
 
 
-def _may_ask(product: Product) -> bool:
+def _may_ask(product: TiledProduct) -> bool:
     """Whether another panel follows, and comes from far."""
     buffer = product.layout.right.buffer
     return product.panels > 1 and not buffer.scope.startswith("local")
 
 
-def _legal(product: Product, how: TileBlocks, _target: Target) -> Neighbourhood:
+def _legal(product: TiledProduct, how: TileBlocks, _target: Target) -> Neighbourhood:
     row = product.layout.row
     rows = 1 if row is None else bounds(row.extent)[1]
     height = range(1, max(1, min(SIDE, SIDE if rows is None else rows)) + 1)
@@ -202,7 +201,7 @@ def _legal(product: Product, how: TileBlocks, _target: Target) -> Neighbourhood:
     }
 
 
-def schedule_tiles(sch: Schedule, product: Product, how: TileBlocks, result: str) -> None:
+def schedule_tiles(sch: Schedule, product: TiledProduct, how: TileBlocks, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
     sums, layout = product.written.name, product.layout
     reshape(sch, product.written, product.shaped, result)
@@ -233,7 +232,7 @@ def _with_row(sch: Schedule, sums: str, result: str, at: int) -> None:
 
 
 def _tiled(
-    sch: Schedule, product: Product, how: TileBlocks, names: tuple[str, str], *, copied: bool
+    sch: Schedule, product: TiledProduct, how: TileBlocks, names: tuple[str, str], *, copied: bool
 ) -> None:
     """Two blocks laid out."""
     sums, result = names
@@ -257,7 +256,7 @@ def _tiled(
     _shared(sch, product, how, tasks)
 
 
-def _few(sch: Schedule, product: Product, how: TileBlocks, names: tuple[str, str]) -> None:
+def _few(sch: Schedule, product: TiledProduct, how: TileBlocks, names: tuple[str, str]) -> None:
     """The same of rows that fill no tile: of some, read from a copy."""
     sums, result = names
     tiles = _in_tiles(sch, product, how.height, sums, copied=True)
@@ -274,7 +273,9 @@ def _few(sch: Schedule, product: Product, how: TileBlocks, names: tuple[str, str
     _shared(sch, product, how, tasks, few=True)
 
 
-def _in_tiles(sch: Schedule, product: Product, height: int, sums: str, *, copied: bool) -> InTiles:
+def _in_tiles(
+    sch: Schedule, product: TiledProduct, height: int, sums: str, *, copied: bool
+) -> InTiles:
     """A block that sums up, its rows and columns in tiles."""
     layout, row = product.layout, len(product.layout.outer)
     if layout.row is not None:
@@ -289,7 +290,7 @@ def _in_tiles(sch: Schedule, product: Product, height: int, sums: str, *, copied
 
 
 def _columns(
-    sch: Schedule, product: Product, how: TileBlocks, columns: LoopRef
+    sch: Schedule, product: TiledProduct, how: TileBlocks, columns: LoopRef
 ) -> tuple[LoopRef, LoopRef, LoopRef, LoopRef]:
     """Loops over a task's runs of panels, its panels, the vectors of one, and their lanes."""
     assert sch.target is not None
@@ -300,7 +301,12 @@ def _columns(
 
 
 def _shared(
-    sch: Schedule, product: Product, how: TileBlocks, tasks: Sequence[LoopRef], *, few: bool = False
+    sch: Schedule,
+    product: TiledProduct,
+    how: TileBlocks,
+    tasks: Sequence[LoopRef],
+    *,
+    few: bool = False,
 ) -> None:
     """Tasks shared among threads, by the multiply-adds of one, of rows that there surely are."""
     layout, rows = product.layout, product.rows

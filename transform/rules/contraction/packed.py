@@ -385,13 +385,13 @@ def _ahead(
         assert sch.target is not None
         further = max(1, sch.target.machine.ahead_bytes // each)  # each panel is read only once
         lines = sch.prefetch(sums, index, step, step, None, further)
-    else:  # each tile a stretch of its own, in the order in which it lies
+    else:  # each tile an interval of its own, in the order in which it lies
         lines = sch.prefetch(sums, index, following, tile, tile)
         steps = -(-product.depth // how.runs // how.steps)
         several, _ = sch.split(sch.get_loops(lines)[-1], [steps, None])
         step = sch.fuse_siblings(several, step)
     along = loops_of(block_path(sch.func, lines.name)[0])[-1]
-    if number(along.extent) is not None:  # not where runs end within a stretch
+    if number(along.extent) is not None:  # not where runs end within an interval
         sch.unroll(sch.get_loops(lines)[-1])
     return step
 

@@ -18,7 +18,7 @@ from ..rule import by_steps, worth
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class PlainSums:
     """A reduction.
 
     Attributes:
@@ -41,12 +41,12 @@ class PointLoops:
     grain: int
 
 
-def _match(nest: Nest, _target: Target) -> Sums | None:
+def _match(nest: Nest, _target: Target) -> PlainSums | None:
     """Any reduction."""
-    return None if nest.reduction is None else Sums(nest, part(as_written(nest)))
+    return None if nest.reduction is None else PlainSums(nest, part(as_written(nest)))
 
 
-def schedule_plain(sch: Schedule, sums: Sums, how: PointLoops, result: str) -> None:
+def schedule_plain(sch: Schedule, sums: PlainSums, how: PointLoops, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
     reshape(sch, sums.written, sums.shaped, result)
     nest, reduction = sums.shaped.nest, sums.shaped.nest.reduction

@@ -1,13 +1,13 @@
 """Sums over rows of memory: a vector times a matrix, sums over leading axes; by steps.
 
 Nothing is used twice, so all that counts is how fast the operand comes in. It comes in fastest in
-the order in which it lies: a few rows side by side from one end of a strip to the other, the sums
-kept in the first cache. Down a narrow strip, each step would begin a row anew, which is another
+the order in which it lies: a few rows side by side from one end of a chunk to the other, the sums
+kept in the first cache. Down a narrow chunk, each step would begin a row anew, which is another
 page that nobody fetched ahead.
 
 The sums of a vector of columns are in a register while some rows are added to them, and wait in
 memory between (an accumulating `cache_write`); of few rows, the first begin them, so that there is
-no pass of zeros (`peel`). What these rows have for all columns is read once for the strip.
+no pass of zeros (`peel`). What these rows have for all columns is read once for the chunk.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ SIDE_BY_SIDE = 8
 """Rows added in one pass over the sums."""
 MOST_STEPS = 16
 """The same, at most."""
-STRIP_BYTES = 16 << 10
-"""Of the sums of a strip: a third of a first cache."""
+CHUNK_BYTES = 16 << 10
+"""Of the sums of a chunk: a third of a first cache."""
 FEW_PASSES = 8
 """Passes up to which the first begins the sums; a pass of zeros is nothing beside more."""
 LEAST, NARROW = 4, 64
-"""Vectors of a strip at least, where threads share the columns; where they are unknown and few."""
+"""Vectors of a chunk at least, where threads share the columns; where they are unknown and few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +93,20 @@ class Streamed:
 
     @property
     def most(self) -> int:
-        """Vectors that a strip has at most."""
-        return max(1, STRIP_BYTES // (self.reduction.value.dtype.bytes * self.layout.lanes))
+        """Vectors that a chunk has at most."""
+        return max(1, CHUNK_BYTES // (self.reduction.value.dtype.bytes * self.layout.lanes))
 
 
 @dataclass(frozen=True, slots=True)
-class Strips:
+class ColumnChunks:
     """The decisions.
 
     Attributes:
-        vectors: Vectors of columns in a strip.
-        narrow: The same where it turns out at run time that there are less strips than threads; 0
+        vectors: Vectors of columns in a chunk.
+        narrow: The same where it turns out at run time that there are less chunks than threads; 0
             where that is not asked.
         steps: Rows added in one pass over the sums.
-        grain: Multiply-adds from which on threads share the strips.
+        grain: Multiply-adds from which on threads share the chunks.
     """
 
     vectors: int
@@ -148,7 +148,7 @@ def _still(nest: Nest, reduction: Reduction, layout: Layout) -> tuple[Buffer, ..
     return tuple(b for b in buffers if all(is_still(x) for x in loads if x.buffer is b))
 
 
-def _decide(found: Streamed, target: Target) -> Strips:
+def _decide(found: Streamed, target: Target) -> ColumnChunks:
     most, threads = found.most, target.threads if found.alone else 1
     vectors, narrow = most, 0
     if found.columns is not None:
@@ -158,24 +158,24 @@ def _decide(found: Streamed, target: Target) -> Strips:
     elif threads > 1:
         vectors, narrow = max(1, most // 2), min(NARROW, most)
     steps = max(1, min(SIDE_BY_SIDE, found.depth or SIDE_BY_SIDE))
-    return Strips(vectors, narrow, steps, target.machine.grain("multiply_adds"))
+    return ColumnChunks(vectors, narrow, steps, target.machine.grain("multiply_adds"))
 
 
-def _legal(found: Streamed, how: Strips, target: Target) -> Neighbourhood:
-    sums = f"the sums of a strip have {STRIP_BYTES} bytes at most"
+def _legal(found: Streamed, how: ColumnChunks, target: Target) -> Neighbourhood:
+    sums = f"the sums of a chunk have {CHUNK_BYTES} bytes at most"
     asked = found.columns is None and found.alone and target.threads > 1
     steps = max(1, min(MOST_STEPS, found.depth or MOST_STEPS))
     return {
         "vectors": Legal(range(1, found.most + 1), sums),
         "narrow": Legal(range(found.most + 1), sums)
         if asked
-        else Legal((0,), "threads share strips of known number, or what is around them"),
+        else Legal((0,), "threads share chunks of known number, or what is around them"),
         "steps": Legal(range(1, steps + 1), f"a pass adds {MOST_STEPS} rows of them at most"),
         "grain": worth("multiply-adds"),
     }
 
 
-def schedule_streamed(sch: Schedule, found: Streamed, how: Strips, result: str) -> None:
+def schedule_streamed(sch: Schedule, found: Streamed, how: ColumnChunks, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
     sums, column = found.written.name, found.layout.column.extent
     assert sch.target is not None
@@ -183,11 +183,11 @@ def schedule_streamed(sch: Schedule, found: Streamed, how: Strips, result: str) 
     if how.narrow:
         enough = how.vectors * found.layout.lanes * sch.target.threads
         few, few_result = sch.specialize_when(Compare("ge", column, imm(enough)), sums, result)
-        _in_strips(sch, found, replace(how, vectors=how.narrow), few.name, few_result.name)
-    _in_strips(sch, found, how, sums, result)
+        _in_chunks(sch, found, replace(how, vectors=how.narrow), few.name, few_result.name)
+    _in_chunks(sch, found, how, sums, result)
 
 
-def _in_strips(sch: Schedule, found: Streamed, how: Strips, sums: str, result: str) -> None:
+def _in_chunks(sch: Schedule, found: Streamed, how: ColumnChunks, sums: str, result: str) -> None:
     """The blocks of one version."""
     nest, layout, reduction, depth = (
         found.shaped.nest,
@@ -196,14 +196,14 @@ def _in_strips(sch: Schedule, found: Streamed, how: Strips, sums: str, result: s
         found.depth,
     )
     at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
-    strip, vector, lane = sch.split(at[layout.column], [None, how.vectors, layout.lanes])
+    chunk, vector, lane = sch.split(at[layout.column], [None, how.vectors, layout.lanes])
     alone = [at[a] for a in layout.outer if number(a.extent) == 1]
     outer = [a for a in layout.outer if number(a.extent) != 1]
-    tasks = [*(at[a] for a in outer), strip]
+    tasks = [*(at[a] for a in outer), chunk]
     *others, row = [at[a] for a in reduction.axes]
     sch.reorder(*alone, *tasks, *others, row, vector, lane)
-    sch.reverse_compute_at(result, strip)
-    sch.store_at(sums, 0, strip)
+    sch.reverse_compute_at(result, chunk)
+    sch.store_at(sums, 0, chunk)
     begins = not others and depth is not None and how.steps <= depth <= FEW_PASSES * how.steps
     if not begins:
         _wide(sch, sch.decompose_reduction(sums, [*others, row][0]).name, layout.lanes)

@@ -1,10 +1,10 @@
 """Reductions whose output rows lie contiguous: matrix products, convolutions, column sums, pooling.
 
 Lanes run along the output's innermost axis; a second axis, along which the vector operand does not
-move, gives the rows of a register tile. A strip is some columns with all rows; threads share the
-strips, and pieces of them where they are few. Columns that lie far apart are copied to a panel by
+move, gives the rows of a register tile. Threads share the columns, a tile's with all rows,
+and chunks of rows where there are few of them. Columns that lie far apart are copied to a panel by
 the first tile of rows; the others read it in order and, where columns come from behind the second
-cache, ask for those of the next strip: no one else would, as each line of memory is read once (64 x
+cache, ask for those of the next tile: no one else would, as each line of memory is read once (64 x
 256 by 256 x 3136 floats, a convolution of single pixels, take 670 us without and 620 so).
 """
 
@@ -34,8 +34,8 @@ from .dot_products import Dots, dots_of, tile_dots, tile_of
 
 MOST_STEPS = 8
 """Steps in a row, at most."""
-MOST_PIECE = 1 << 16
-"""Tiles of rows that a piece has, at most."""
+MOST_CHUNK = 1 << 16
+"""Tiles of rows that a chunk has, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ def _legal(found: Contraction, how: Tiling, target: Target) -> Neighbourhood:
     rows = 1 if row is None else number(row.extent)
     beside = 1 if layout.beside is None else number(layout.beside.extent)
     steps = number(found.reduction.axes[-1].extent) or MOST_STEPS
-    pieces = MOST_PIECE if rows is None else min(MOST_PIECE, -(-rows // how.rows) - 1)
+    chunks = MOST_CHUNK if rows is None else min(MOST_CHUNK, -(-rows // how.rows) - 1)
 
     def upto(extent: int | None, others: int) -> Legal:
         most = min(registers // others, registers if extent is None else extent)
         return Legal(range(1, max(1, most) + 1), f"{registers} registers hold the sums")
 
-    ahead = Legal((False,), "no strip of columns is copied behind another one")
+    ahead = Legal((False,), "no other columns are copied behind these")
     if how.copied and found.copied_by_tile and vectors > how.vectors:
         ahead = EITHER
     return {
@@ -131,7 +131,7 @@ def _legal(found: Contraction, how: Tiling, target: Target) -> Neighbourhood:
         "beside": upto(beside, how.vectors * how.rows),
         "vectors": upto(vectors, how.rows * how.beside),
         "steps": Legal(range(1, max(1, min(steps, MOST_STEPS)) + 1), f"{MOST_STEPS} at most"),
-        "piece": Legal(range(pieces + 1), "a task has some of the tiles of rows, or, of 0, all"),
+        "chunk": Legal(range(chunks + 1), "a task has some of the tiles of rows, or, of 0, all"),
         "ahead": ahead,
         "copied": _copies(found),
         "grain": worth("multiply-adds"),
@@ -179,16 +179,16 @@ def _tiled(sch: Schedule, found: Contraction, tiling: Tiling, sums: str, result:
     at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
     inner: list[LoopRef] = []
     tasks: list[LoopRef] = [at[a] for a in layout.outer]
-    strip, vector, lane = sch.split(at[layout.column], [None, tiling.vectors, layout.lanes])
-    tasks.append(strip)
+    columns, vector, lane = sch.split(at[layout.column], [None, tiling.vectors, layout.lanes])
+    tasks.append(columns)
     if layout.beside is not None:
         several, line = sch.split(at[layout.beside], [None, tiling.beside])
         tasks.append(several)
         inner.append(line)
     tiles: list[LoopRef] = []
     if layout.row is not None:
-        piece = [tiling.piece] if tiling.piece else []
-        *outside, tile, row = sch.split(at[layout.row], [None, *piece, tiling.rows])
+        chunk = [tiling.chunk] if tiling.chunk else []
+        *outside, tile, row = sch.split(at[layout.row], [None, *chunk, tiling.rows])
         tasks += outside
         tiles = [tile]
         inner.insert(0, row)
@@ -207,7 +207,7 @@ def _tiled(sch: Schedule, found: Contraction, tiling: Tiling, sums: str, result:
         width = tiling.vectors * layout.lanes
         panel = _packed(sch, found, packing, (tasks[-1], tiles[0], each), width)
         if tiling.ahead:
-            lines = sch.prefetch(panel, 0, strip, each, tiles[0])
+            lines = sch.prefetch(panel, 0, columns, each, tiles[0])
             sch.unroll(sch.get_loops(lines)[-1])
     _, wide = sch.split(sch.get_loops(result)[-1], [None, layout.lanes])
     for loop in (wide, lane):
@@ -256,16 +256,16 @@ def _packed(
         sch.compute_at(panel, task)
     sch.store_at(panel, 0, task)
     *_, column, step = sch.get_loops(panel)
-    strip, lane = sch.split(column, [None, lanes])
+    vector, lane = sch.split(column, [None, lanes])
     if not packing.transposed:
-        sch.reorder(step, strip, lane)
-        sch.unroll(strip)
+        sch.reorder(step, vector, lane)
+        sch.unroll(vector)
     else:  # squares, which are turned in registers
         several, few = sch.split(step, [None, lanes])
-        sch.reorder(several, strip, few, lane)
+        sch.reorder(several, vector, few, lane)
         sch.unroll(few)
-        if columns is None:  # no strip of the panel is left out, where all is past the end
-            sch.unroll(strip)
+        if columns is None:  # no vector of the panel is left out, where all is past the end
+            sch.unroll(vector)
     sch.vectorize(lane)
     return panel
 

@@ -32,7 +32,6 @@ from ...blocks.access import (
 )
 from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Axis, Nest, Reduction
-from ...roles.blocked import length_of
 from ...roles.reduction import Layout, layout_of
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
@@ -83,7 +82,7 @@ class Windows:
     @property
     def steps(self) -> int:
         """Taps of a window."""
-        return prod(map(length_of, self.reduction.axes))
+        return prod(a.length for a in self.reduction.axes)
 
     @property
     def taps(self) -> int:
@@ -176,11 +175,11 @@ def _across(
             for seen in places:
                 far, near = stride(seen, line.var), stride(seen, tap.var)
                 if far and near and number(line.extent) != 1:
-                    found.append((line, tap, _paces(far, near, length_of(tap))))
+                    found.append((line, tap, _paces(far, near, tap.length)))
 
     def alone(each: tuple[Axis, Axis, Paces | None]) -> float:
         """The share of what eight lines see that no two of them do."""
-        taps = length_of(each[1])
+        taps = each[1].length
         return _seen(each[2], MOST_LINES, taps) / (MOST_LINES * taps)
 
     return min(found, key=alone, default=(None, None, None))
@@ -234,7 +233,7 @@ def schedule_windows(sch: Schedule, found: Windows, how: WindowTile, result: str
     )
     reshape(sch, found.written, found.shaped, result)
     at = dict(zip([*nest.axes, *reduction.axes], sch.get_loops(sums), strict=True))
-    strip, vector, lane = sch.split(at[layout.column], [None, how.vectors, layout.lanes])
+    columns, vector, lane = sch.split(at[layout.column], [None, how.vectors, layout.lanes])
     several, line = sch.split(at[found.line], [None, how.lines])
     steps, tap = [at[a] for a in reduction.axes if a is not found.tap], at[found.tap]
     inner = [vector, line]
@@ -246,10 +245,10 @@ def schedule_windows(sch: Schedule, found: Windows, how: WindowTile, result: str
         several_taps, row = sch.split(tap, [None, how.row])
         steps.append(several_taps)
         inner.append(row)
-    tasks = [*(at[a] for a in found.outer), several, strip]
+    tasks = [*(at[a] for a in found.outer), several, columns]
     sch.reorder(*tasks, *steps, *inner, lane)
-    sch.reverse_compute_at(result, strip)
-    sch.store_at(sums, 0, strip)
+    sch.reverse_compute_at(result, columns)
+    sch.store_at(sums, 0, columns)
     init = sch.decompose_reduction(sums, [*steps, *inner][0])
     _, wide = sch.split(sch.get_loops(result)[-1], [None, layout.lanes])
     for loop in (sch.get_loops(init)[-1], wide, lane):

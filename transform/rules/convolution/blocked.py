@@ -20,7 +20,7 @@ from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap,
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import block_path
-from ...roles.blocked import Roles, length_of, roles_of
+from ...roles.blocked import BlockedRoles, blocked_roles
 from ...roles.padding import Edge, unpadded, without_padding
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
@@ -48,14 +48,14 @@ class Blocked:
 
     written: Nest
     shaped: Reshaped
-    roles: Roles
+    roles: BlockedRoles
     edges: tuple[Edge, ...]
     threads: int
 
     @property
     def blocks(self) -> int:
         """Blocks of output channels."""
-        return 1 if self.roles.block is None else length_of(self.roles.block)
+        return 1 if self.roles.block is None else self.roles.block.length
 
     @property
     def pixels(self) -> int:
@@ -163,7 +163,7 @@ def _blocked(nest: Nest, target: Target) -> Blocked | None:
         return None
     inside, edges = bare
     assert inside.reduction is not None
-    roles = roles_of(inside, _in_wide(inside.reduction), edges, target)
+    roles = blocked_roles(inside, _in_wide(inside.reduction), edges, target)
     if roles is None:
         return None
     found = Blocked(nest, shaped, roles, edges, target.threads)
@@ -222,9 +222,9 @@ def _decide(found: Blocked, target: Target) -> BlockedTiles:
     return BlockedTiles(columns, rows, max(_steps(roles)), last, ahead, grain)
 
 
-def _steps(roles: Roles) -> list[int]:
+def _steps(roles: BlockedRoles) -> list[int]:
     """How many steps of the innermost loop may stand in a row."""
-    length = length_of(roles.steps[-1])
+    length = roles.steps[-1].length
     return [n for n in range(1, roles.most + 1) if length % n == 0]
 
 
@@ -270,7 +270,7 @@ def schedule_blocked(sch: Schedule, found: Blocked, how: BlockedTiles, result: s
     sch.reverse_compute_at(result, tasks[-1])
     sch.store_at(sums, 0, tasks[-1])
     if how.ahead and found.blocks > how.columns:
-        turns = {at[a]: length_of(a) for a in roles.fast}
+        turns = {at[a]: a.length for a in roles.fast}
         turns[across] = found.pixels // how.rows
         _ahead(sch, found, (*column, max(turns, key=turns.__getitem__), step))
     init = sch.decompose_reduction(sums, (*steps, step)[0])
@@ -308,9 +308,9 @@ def _run_of_threads(
     """
     shaped, threads = found.shaped, found.threads
     axes = all_axes(shaped.nest)
-    even = cut is not None and number(cut.extent) is not None and length_of(cut) % threads == 0
+    even = cut is not None and number(cut.extent) is not None and cut.length % threads == 0
     if cut is not None and even:
-        each = imm(length_of(cut) // threads)
+        each = imm(cut.length // threads)
         shaped = parted_at(shaped, axes.index(cut), each, imm(threads))
     reshape(sch, found.written, shaped, result)
     loops = list(sch.get_loops(found.written.name))

@@ -30,7 +30,7 @@ from ...blocks.access import (
 from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest
 from ...blocks.tree import block_path
-from ...roles.blocked import Roles, length_of, roles_of
+from ...roles.blocked import BlockedRoles, blocked_roles
 from ...roles.padding import Edge, unpadded, without_padding
 from ...schedule.index_map import IndexMap
 from ...schedule.refs import BlockRef, LoopRef
@@ -111,7 +111,7 @@ def gathering_of(nest: Nest, target: Target) -> Gathering | None:
     depth = tuple(a for a in reduction.axes if a not in taps and a not in inner[-1:])
     if not inner or inner[-1] in taps or any(not number(a.extent) for a in reduction.axes):
         return None
-    if length_of(inner[-1]) % length_of(lane) or step(place(weight, known), lane.var) != 1:
+    if inner[-1].length % lane.length or step(place(weight, known), lane.var) != 1:
         return None
     if any(step(place(s, known), lane.var) != 1 for s in nest.stores()):
         return None
@@ -133,23 +133,23 @@ class Gathered:
     written: Nest
     shaped: Reshaped
     gathering: Gathering
-    roles: Roles
+    roles: BlockedRoles
     edges: tuple[Edge, ...]
 
     @property
     def blocks(self) -> int:
         """Blocks of outputs."""
-        return length_of(self.gathering.block)
+        return self.gathering.block.length
 
     @property
     def steps(self) -> int:
         """Steps of the innermost sum."""
-        return length_of(self.gathering.order[-1])
+        return self.gathering.order[-1].length
 
     @property
     def pixel_bytes(self) -> int:
         """Of what is gathered for a pixel."""
-        each = math.prod(map(length_of, self.gathering.order))
+        each = math.prod(a.length for a in self.gathering.order)
         return each * self.gathering.image.dtype.bytes
 
     @property
@@ -162,16 +162,16 @@ class Gathered:
     def pays(self, target: Target) -> bool:
         """Whether it costs less than tiles along lines, of which a border is done apart."""
         found, machine = self.gathering, target.machine
-        columns, rows = tile_size(length_of(found.block), UNKNOWN, self.roles, target)
+        columns, rows = tile_size(found.block.length, UNKNOWN, self.roles, target)
         width = representative_extent(self.roles.pixel.extent, IMAGE) or 1
         line = sum(n * tile_cost(columns, size, machine) for n, size in self._tiles(width, rows))
-        groups = -(-length_of(found.block) // columns)
-        each = groups * tile_cost(columns, rows, machine) / rows + COPIED / length_of(found.lane)
+        groups = -(-found.block.length // columns)
+        each = groups * tile_cost(columns, rows, machine) / rows + COPIED / found.lane.length
         return width * each < groups * line
 
     def _tiles(self, width: int, rows: int) -> list[tuple[int, int]]:
         """How many tiles of which size a line has: pixels at a border are alone."""
-        taps = {a.var: length_of(a) for a in self.roles.steps}
+        taps = {a.var: a.length for a in self.roles.steps}
         along = [e for e in self.edges if e.axis is self.roles.pixel.var]
 
         def sees_all(pixel: int, edge: Edge) -> bool:
@@ -226,7 +226,7 @@ def _gathered(nest: Nest, target: Target) -> Gathered | None:
         return None
     inside, edges = bare
     assert inside.reduction is not None
-    roles = roles_of(inside, inside.reduction, edges, target)
+    roles = blocked_roles(inside, inside.reduction, edges, target)
     if roles is None or any(e.axis in (roles.lane.var, gathering.block.var) for e in edges):
         return None
     if number(roles.pixel.extent) is not None:
@@ -237,7 +237,7 @@ def _gathered(nest: Nest, target: Target) -> Gathered | None:
 
 def _decide(found: Gathered, target: Target) -> GatheredTiles:
     columns, rows = whole_tile_size(found.blocks, found.pixels, target)
-    weights = found.pixel_bytes * columns * length_of(found.gathering.lane)
+    weights = found.pixel_bytes * columns * found.gathering.lane.length
     steps = next(n for n in range(min(MOST_STEPS, found.steps), 0, -1) if found.steps % n == 0)
     ahead = found.blocks >= 2 * columns and weights * 4 > target.l2_bytes
     return GatheredTiles(columns, rows, _tiles(found, rows, target), steps, ahead)
@@ -346,7 +346,7 @@ def _gather(
     loops = sch.get_loops(copy)
     loops = loops[loops.index(panel) + 1 :]
     at = dict(zip(gathering.order, loops[1:], strict=True))
-    some, lane = sch.split(at.pop(gathering.order[-1]), [None, length_of(gathering.lane)])
+    some, lane = sch.split(at.pop(gathering.order[-1]), [None, gathering.lane.length])
     taps = [at.pop(a) for a in gathering.taps]
     within = [*at.values(), some]
     sch.reorder(loops[0], *taps, *within, lane)

@@ -9,7 +9,6 @@ rows, are all full: the last of a line begins where it is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,9 +18,9 @@ from unity.machine.dot_units import SIDE, TILE_REGISTERS, DotUnit, dot_unit
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, all_axes, as_written, collapse, may_trap
-from ...blocks.extents import number, product
+from ...blocks.extents import count_of, number, product
 from ...blocks.nest import Axis, Nest
-from ...roles.interleaved import Roles, length_of, roles_of
+from ...roles.interleaved import InterleavedRoles, interleaved_roles
 from ...schedule.index_map import IndexMap
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
@@ -55,18 +54,18 @@ class Grouped:
 
     written: Nest
     shaped: Reshaped
-    roles: Roles
+    roles: InterleavedRoles
     unit: DotUnit
 
     @property
     def wide(self) -> int:
         """Columns of tiles of a block."""
-        return length_of(self.roles.lane) // SIDE
+        return self.roles.lane.length // SIDE
 
     @property
     def width(self) -> int:
         """Pixels of a line."""
-        return length_of(self.roles.pixel)
+        return self.roles.pixel.length
 
     def across(self, how: PixelTiles) -> bool:
         """Whether tiles that are done at once are of other lines."""
@@ -81,13 +80,13 @@ class Grouped:
     def tiles(self, how: PixelTiles) -> int:
         """Tiles in the direction of those that are done at once."""
         if self.across(how) or how.lines > 1:
-            return -(-length_of(self.roles.line) // how.lines)
+            return -(-self.roles.lines // how.lines)
         return -(-self.width // self.height(how))
 
     @property
     def most_lines(self) -> int:
         """Lines that fit in one tile."""
-        roles, lines = self.roles, length_of(self.roles.line)
+        roles, lines = self.roles, self.roles.lines
         if roles.pitch < self.width:
             return 1
         return min(lines, max(1, (SIDE - self.width) // roles.pitch + 1))
@@ -123,10 +122,10 @@ def _match(nest: Nest, target: Target) -> Grouped | None:
         return None
     shaped = collapse(as_written(nest))
     reduction = shaped.nest.reduction
-    roles = None if reduction is None else roles_of(shaped.nest, reduction)
+    roles = None if reduction is None else interleaved_roles(shaped.nest, reduction)
     if reduction is None or roles is None:
         return None
-    if length_of(roles.lane) > 2 * SIDE or length_of(roles.depth) % SIDE:
+    if roles.lane.length > 2 * SIDE or roles.depth.length % SIDE:
         return None
     unit = dot_unit("tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     if unit is None or not unit.on(target):
@@ -138,7 +137,7 @@ def _match(nest: Nest, target: Target) -> Grouped | None:
             return None  # the unit takes what its columns share first
 
 
-def _in_order(shaped: Reshaped, roles: Roles) -> Reshaped:
+def _in_order(shaped: Reshaped, roles: InterleavedRoles) -> Reshaped:
     """The stage over the same axes, those of a tile last."""
     reduction = shaped.nest.reduction
     assert reduction is not None
@@ -152,7 +151,7 @@ def _in_order(shaped: Reshaped, roles: Roles) -> Reshaped:
 
 def _decide(found: Grouped, target: Target) -> PixelTiles:
     """As few tiles as possible, of as few rows."""
-    roles, width, lines = found.roles, found.width, length_of(found.roles.line)
+    roles, width, lines = found.roles, found.width, found.roles.lines
     together, parts = found.most_lines, 1
     if together == 1:
         parts = -(-width // SIDE)
@@ -266,7 +265,7 @@ def _counts(found: Grouped, how: PixelTiles) -> list[int]:
         return [groups]
     if found.across(how):
         return [groups, -(-found.width // found.height(how))]
-    return [length_of(found.roles.line), groups]
+    return [found.roles.lines, groups]
 
 
 def _shared(sch: Schedule, found: Grouped, how: PixelTiles, tasks: Sequence[LoopRef]) -> None:
@@ -282,12 +281,12 @@ def _shared(sch: Schedule, found: Grouped, how: PixelTiles, tasks: Sequence[Loop
     turns = [imm(n) for n in _counts(found, how)]
     blocks = [] if roles.block is None else [roles.block.extent]
     slow, fast = (images + turns, blocks) if how.weights_last else (blocks + images, turns)
-    if math.prod(number(n) or target.tasks for n in slow) < target.tasks:
+    if count_of(slow, target.tasks) < target.tasks:
         slow, fast = [*slow, *fast], []
-    pixels = how.tall * found.height(how) * length_of(roles.lane)
+    pixels = how.tall * found.height(how) * roles.lane.length
     work = product([*(a.extent for a in reduction.axes), *fast, imm(pixels)])
     chunk = -(-how.grain // max(1, number(simplify(work)) or 1))
-    points = math.prod(number(n) or 1 for n in slow)
+    points = count_of(slow)
     if how.weights_last:
         chunk = max(chunk, -(-points // target.threads))
     if not slow or (chunk >= points and all(number(n) is not None for n in slow)):

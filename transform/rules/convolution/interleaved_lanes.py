@@ -15,7 +15,7 @@ from unity.machine.target import Target
 from ...blocks.access import Reshaped, as_written, collapse
 from ...blocks.extents import product
 from ...blocks.nest import Nest
-from ...roles.interleaved import Roles, length_of, roles_of
+from ...roles.interleaved import InterleavedRoles, interleaved_roles
 from ...schedule.schedule import Schedule
 from ...tactics.dot_tile import DotTile, dot_tile, rows_in_registers
 from ...tactics.reshaping import reshape
@@ -38,18 +38,18 @@ class GroupedPixels:
 
     written: Nest
     shaped: Reshaped
-    roles: Roles
+    roles: InterleavedRoles
     unit: DotUnit
     lanes: int
 
     @property
     def vectors(self) -> int:
         """Registers of a block of outputs."""
-        return length_of(self.roles.lane) // self.lanes
+        return self.roles.lane.length // self.lanes
 
 
 @dataclass(frozen=True, slots=True)
-class PixelTiles:
+class PixelLanes:
     """The decisions.
 
     Attributes:
@@ -65,7 +65,7 @@ def _match(nest: Nest, target: Target) -> GroupedPixels | None:
     """A stage whose weights lie in groups that the target multiplies in registers."""
     shaped = collapse(as_written(nest))
     reduction = shaped.nest.reduction
-    roles = None if reduction is None else roles_of(shaped.nest, reduction)
+    roles = None if reduction is None else interleaved_roles(shaped.nest, reduction)
     if reduction is None or roles is None:
         return None
     match reduction.value:
@@ -75,24 +75,24 @@ def _match(nest: Nest, target: Target) -> GroupedPixels | None:
             return None  # the unit takes what its lanes share first
     unit = dot_unit("lanes", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     lanes = target.vector_bits // reduction.value.dtype.bits
-    if unit is None or not unit.on(target) or length_of(roles.lane) % lanes:
+    if unit is None or not unit.on(target) or roles.lane.length % lanes:
         return None
     return GroupedPixels(nest, shaped, roles, unit, lanes)
 
 
-def _decide(found: GroupedPixels, target: Target) -> PixelTiles:
+def _decide(found: GroupedPixels, target: Target) -> PixelLanes:
     most = rows_in_registers(found.vectors, target)
     pixels = even_size(found.roles.pixel.extent, most)
-    return PixelTiles(pixels, target.machine.grain("multiply_adds"))
+    return PixelLanes(pixels, target.machine.grain("multiply_adds"))
 
 
-def _legal(found: GroupedPixels, _how: PixelTiles, target: Target) -> Neighbourhood:
-    most = min(rows_in_registers(found.vectors, target), length_of(found.roles.pixel))
+def _legal(found: GroupedPixels, _how: PixelLanes, target: Target) -> Neighbourhood:
+    most = min(rows_in_registers(found.vectors, target), found.roles.pixel.length)
     why = f"a pixel's sums take {found.vectors} of {target.vector_registers} registers"
     return {"pixels": Legal(range(1, most + 1), why), "grain": worth("multiply-adds")}
 
 
-def schedule_pixels(sch: Schedule, found: GroupedPixels, how: PixelTiles, result: str) -> None:
+def schedule_pixels(sch: Schedule, found: GroupedPixels, how: PixelLanes, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
     roles, nest, sums = found.roles, found.shaped.nest, found.written.name
     reshape(sch, found.written, found.shaped, result)
@@ -113,7 +113,7 @@ def schedule_pixels(sch: Schedule, found: GroupedPixels, how: PixelTiles, result
     if around:
         points = product([a.extent for a in tasks])
         each = [a.extent for a in nest.reduction.axes]
-        work = product([*each, imm(length_of(roles.pixel) * length_of(roles.lane))])
+        work = product([*each, imm(roles.pixel.length * roles.lane.length)])
         share(sch, around, points, work, how.grain)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from unity.machine.machine import Machine
 from unity.machine.target import Target
 
-from ...roles.blocked import MOST_PIXELS, Flat, Roles
+from ...roles.blocked import MOST_PIXELS, BlockedRoles, Flat
 from ...roles.reduction import rows_of
 from ...tactics.tile_sizes import counts
 
@@ -18,7 +18,7 @@ WRITTEN_TWICE = 1.03
 """What tiles of a second size have to save, for which all of a kernel stands there again."""
 
 
-def tile_size(blocks: int, pixels: int, roles: Roles, target: Target) -> tuple[int, int]:
+def tile_size(blocks: int, pixels: int, roles: BlockedRoles, target: Target) -> tuple[int, int]:
     """Blocks and rows of a tile that cost least, rows being `width` pixels each.
 
     ``blocks * (pixels + 1) + 1`` registers have to do.
@@ -41,7 +41,9 @@ def whole_tile_size(blocks: int, pixels: int, target: Target) -> tuple[int, int]
     return min(sizes, key=lambda size: (cost(size), -math.prod(size)))
 
 
-def legal_tiles(blocks: int, pixels: int, roles: Roles, target: Target) -> list[tuple[int, int]]:
+def legal_tiles(
+    blocks: int, pixels: int, roles: BlockedRoles, target: Target
+) -> list[tuple[int, int]]:
     """The blocks and rows of every tile whose sums registers hold."""
     return list(_tiles(blocks, pixels, roles.width, roles.flat, target))
 

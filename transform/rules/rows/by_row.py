@@ -123,15 +123,15 @@ def _lay_out(sch: Schedule, found: Rows, how: RowSteps, results: Results, *, sha
     fetching, parts = None if shared else busiest(steps), dict(names)
     for at, stages in enumerate(steps):
         if isinstance(stages, tuple):
-            pieces = _pieces(sch, found, how, stages) if shared else 1
-            walk(sch, found, how, row, stages, parts, fetches=at == fetching, pieces=pieces)
+            chunks = _chunks(sch, found, how, stages) if shared else 1
+            walk(sch, found, how, row, stages, parts, fetches=at == fetching, chunks=chunks)
     count = number(product([a.extent for a in group.rows]))
     cost = cost_of([s for s in group.stages if not group.is_scalar(s)])
     if not shared and (count is None or count * (found.size or how.grain) * cost > how.grain):
         sch.parallel(row)
 
 
-def _pieces(sch: Schedule, found: Rows, how: RowSteps, stages: Sequence[Nest]) -> int:
+def _chunks(sch: Schedule, found: Rows, how: RowSteps, stages: Sequence[Nest]) -> int:
     """As many as keep the threads even; one for what is done before another thread wakes."""
     assert sch.target is not None
     threads = sch.target.threads

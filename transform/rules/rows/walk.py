@@ -19,7 +19,7 @@ from .passes import DIRECT, is_costly, read_in_one_pass
 from .prefetch import ahead_of
 
 EVEN = 8
-"""Points of an axis in a piece of a row, from which on pieces are even."""
+"""Points of an axis in a chunk of a row, from which on chunks are even."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def walk(
     parts: dict[Nest, str],
     *,
     fetches: bool,
-    pieces: int,
+    chunks: int,
 ) -> None:
     """One pass over a row: the stages' loops made one, in vectors.
 
@@ -105,19 +105,19 @@ def walk(
         stages: What is done in the pass.
         parts: The blocks that walk rows; those that have the partial sums of a step are put there.
         fetches: Whether the pass asks for what rows to come read.
-        pieces: Of a row, which threads share.
+        chunks: Of a row, which threads share.
     """
     unroll = how.costly_vectors if is_costly(stages) else how.vectors
     unroll = min(unroll, found.vectors or unroll)
     wide = unroll * found.lanes
     factors = [None, wide] if found.length is not None else [None, unroll, found.lanes]
     around, sums = row, {stage: parts[stage] for stage in stages}
-    if pieces > 1:
-        around = _in_pieces(sch, found, row, sums, pieces, factors)
+    if chunks > 1:
+        around = _in_chunks(sch, found, row, sums, chunks, factors)
         parts |= sums
-    depth = 1 if pieces == 1 else 2
+    depth = 1 if chunks == 1 else 2
     for stage in stages:
-        if pieces == 1:
+        if chunks == 1:
             sch.split(sch.get_loops(parts[stage])[-1], factors)
         if stage.reduction is not None:
             parts[stage] = _in_lanes(sch, parts[stage], around, depth, found.lanes)
@@ -143,46 +143,46 @@ def walk(
         sch.unroll(at)
         if found.length is None and any(s.reduction is not None for s in stages):
             sch.annotate(at, ACCUMULATORS, unroll)
-    if pieces > 1:
+    if chunks > 1:
         sch.parallel(around)
     if found.vectors is not None and found.vectors <= max(DIRECT, unroll):
         sch.unroll(step)
 
 
-def _in_pieces(
+def _in_chunks(
     sch: Schedule,
     found: Rows,
     row: LoopRef,
     parts: dict[Nest, str],
-    pieces: int,
+    chunks: int,
     factors: Sequence[int | None],
 ) -> LoopRef:
-    """An axis of blocks in pieces, which keep sums side by side; the loop over these.
+    """An axis of blocks in chunks, which keep sums side by side; the loop over these.
 
-    The first that is long enough: pieces are then runs of memory.
+    The first that is long enough: chunks are then runs of memory.
 
     Args:
         sch: The schedule.
         found: The stages over the rows.
         row: The loop over rows.
-        parts: The blocks of the stages; of sums, those that make them of a piece are put there.
-        pieces: How many.
+        parts: The blocks of the stages; of sums, those that make them of a chunk are put there.
+        chunks: How many.
         factors: What the innermost axis is split by.
     """
     inner = found.group.inner
     sizes = [number(a.extent) or 1 << 62 for a in inner]
-    cut = next((k for k, n in enumerate(sizes) if n >= EVEN * pieces), sizes.index(max(sizes)))
+    cut = next((k for k, n in enumerate(sizes) if n >= EVEN * chunks), sizes.index(max(sizes)))
     for stage, part in parts.items():
         _, *loops = sch.get_loops(part)
         if cut == len(inner) - 1:
-            piece, *_ = sch.split(loops[-1], [pieces, *factors])
+            chunk, *_ = sch.split(loops[-1], [chunks, *factors])
         else:
-            piece, _ = sch.split(loops[cut], [pieces, None])
+            chunk, _ = sch.split(loops[cut], [chunks, None])
             sch.split(loops[-1], factors)
         if cut:
-            sch.reorder(piece, *loops[:cut])
+            sch.reorder(chunk, *loops[:cut])
         if stage.reduction is not None:
-            partial = sch.rfactor(piece, 0, row)
+            partial = sch.rfactor(chunk, 0, row)
             sch.set_scope(partial, 0, "global")
             parts[stage] = partial.name
     return _together(sch, list(parts.values()), 1)

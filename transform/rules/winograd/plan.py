@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from unity.ir.representative import BATCH, IMAGE, representative_extent
 from unity.machine.target import Target
 
-from ...blocks.extents import divisors, number
+from ...blocks.extents import count_of, divisors, number
 from ...roles.reduction import rows_of
 from ...roles.winograd import TileGroup
 from ...tactics.tile_sizes import counts, tile_size
@@ -118,8 +118,8 @@ def _cycles(group: TileGroup, plan: TilePlan, target: Target) -> tuple[float, bo
     """Cycles, and whether weights come from behind the second cache."""
     *outer, lines, line = _extents(group)
     size, lanes = group.reduction.value.dtype.bytes, number(group.lane_out.extent) or 1
-    points = math.prod(number(a.extent) or 1 for a in group.points)
-    depth = math.prod(number(a.extent) or 1 for a in group.reduction.axes)
+    points = count_of(a.extent for a in group.points)
+    depth = count_of(a.extent for a in group.reduction.axes)
     c, panels = plan.columns, (number(group.block_out.extent) or 1) // plan.columns
     tiles, chunks = plan.tiles, -(-lines * line // plan.tiles) * math.prod(outer)
     parts = counts(tiles, plan.rows)

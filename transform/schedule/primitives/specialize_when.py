@@ -82,23 +82,23 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
                     c[vi] = a[vi]
     """
     _refuse(func, condition)
-    above, stretch = _stretch(func, [block_path(func, name)[0] for name in names])
-    _refuse_place(above, stretch)
-    own = _own_temporaries(above, stretch)
-    whole = sequence(stretch)
+    above, stmts = _statements(func, [block_path(func, name)[0] for name in names])
+    _refuse_place(above, stmts)
+    own = _own_temporaries(above, stmts)
+    whole = sequence(stmts)
     for buffer in reversed(own):
         whole = Allocate(buffer, whole)
     other = copied(whole, func)
     versions = IfThen(condition, _where(condition, whole), _where(_opposite(condition), other))
 
     def go(s: Stmt) -> Stmt:
-        if s is stretch[0]:
+        if s is stmts[0]:
             return versions
         match s:
             case Allocate() if s.buffer in own:
                 return go(s.body)
             case Seq():
-                return sequence([go(x) for x in s.stmts if not any(x is y for y in stretch[1:])])
+                return sequence([go(x) for x in s.stmts if not any(x is y for y in stmts[1:])])
             case _:
                 return map_stmts(s, go)
 
@@ -115,7 +115,7 @@ def _refuse(func: PrimFunc, condition: PrimExpr) -> None:
             raise illegal(_WHERE, f"{text(condition)} {word} holds")
 
 
-def _stretch(func: PrimFunc, paths: Sequence[Path]) -> tuple[Path, tuple[Stmt, ...]]:
+def _statements(func: PrimFunc, paths: Sequence[Path]) -> tuple[Path, tuple[Stmt, ...]]:
     """The way to the nests at the ends of paths, and these, with what stands between them."""
     if not paths:
         return (), (func.body,)
@@ -134,9 +134,9 @@ def _stretch(func: PrimFunc, paths: Sequence[Path]) -> tuple[Path, tuple[Stmt, .
     return first[:top], (first[top],)
 
 
-def _refuse_place(above: Path, stretch: Sequence[Stmt]) -> None:
+def _refuse_place(above: Path, stmts: Sequence[Stmt]) -> None:
     where = "specialize_when, argument 2 'blocks'"
-    inside = [x for s in stretch for x in walk_stmt(s)]
+    inside = [x for s in stmts for x in walk_stmt(s)]
     blocks = [x for x in inside if isinstance(x, Block)]
     for s in above:
         match s:
@@ -156,7 +156,7 @@ def _refuse_place(above: Path, stretch: Sequence[Stmt]) -> None:
         raise illegal(where, f"{bound.var.name!r} is bound to {bound.thread} already")
 
 
-def _own_temporaries(above: Path, stretch: Sequence[Stmt]) -> list[Buffer]:
+def _own_temporaries(above: Path, stmts: Sequence[Stmt]) -> list[Buffer]:
     """The temporaries around some statements, in no loop with them, that nothing else uses."""
     found: list[Buffer] = []
     for s in reversed(above):
@@ -164,7 +164,7 @@ def _own_temporaries(above: Path, stretch: Sequence[Stmt]) -> list[Buffer]:
             case For():
                 break
             case Allocate():
-                uses = [sum(b is s.buffer for b in buffers_in(x)) for x in (s.body, *stretch)]
+                uses = [sum(b is s.buffer for b in buffers_in(x)) for x in (s.body, *stmts)]
                 if uses[0] == sum(uses[1:]):
                     found.append(s.buffer)
             case _:

@@ -8,7 +8,7 @@ from unity.script.printer import text
 
 from .. import primitives as p
 from ..arguments import step
-from ..condition import Extent, extent_of
+from ..condition import ExtentLike, extent_of
 from ..refs import AnyBlock, BlockRef, LoopRef, Name
 from ..state import State, as_ref
 
@@ -87,8 +87,8 @@ class LoopSteps(State):
         return self._loop("fuse_siblings", loops, p.fuse_siblings(self.func, self._vars(loops)))
 
     @step
-    def partition_siblings(self, at: Extent, *loops: LoopRef) -> tuple[BlockRef, ...]:
-        """Loops one behind another over a first stretch, then over the rest; gives its blocks."""
+    def partition_siblings(self, at: ExtentLike, *loops: LoopRef) -> tuple[BlockRef, ...]:
+        """Loops one behind another over a first interval, then over the rest; gives its blocks."""
         size = extent_of(at, self.func)
         done = p.partition_siblings(self.func, self._vars(loops), size)
         given = at if isinstance(at, int) else text(size)

@@ -9,7 +9,7 @@ from unity.script.printer import text
 
 from .. import primitives as p
 from ..arguments import step
-from ..condition import Condition, condition_of
+from ..condition import ConditionLike, condition_of
 from ..index_map import AnyMap, as_map
 from ..refs import AnyBlock, BlockRef, LoopRef, Memory
 from ..state import State, as_ref, name_of
@@ -198,7 +198,7 @@ class StorageSteps(State):
         at: LoopRef,
         shared_by: LoopRef | None = None,
         distance: int = 1,
-        when: Condition | None = None,
+        when: ConditionLike | None = None,
         all_share: bool = False,
     ) -> BlockRef:
         """What a block reads in a later iteration of a loop is asked for; gives what asks."""

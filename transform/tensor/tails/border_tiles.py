@@ -19,7 +19,7 @@ from ...blocks.conditions import computing
 from ...blocks.extents import number
 from ...blocks.tree import Path, Values, known_at, sequence
 from .border_loops import Fact, facts_of
-from .tail_tiles import Tail, Tiers, halves, registers_of
+from .tail_tiles import SmallerTiles, Tail, halves, registers_of
 
 
 def at_border(loop: For, above: Path) -> Stmt | None:
@@ -62,14 +62,14 @@ def at_border(loop: For, above: Path) -> Stmt | None:
     named = [PrimVar(name) for name in ("pixels", "first", "end")]
     pixels, first, end = named
     low, high = lesser(low, pixels, known), greater(high, first, known)
-    tiers = Tiers(loop.body, tail, registers, known)
+    smaller = SmallerTiles(loop.body, tail, registers, known)
     inside = [f.part for f in facts]
     sizes = [rows.size, *halves(rows.size)]
     made = sequence(
         [
-            *tiers.of(imm(0), first, [1]),
-            *tiers.of(first, end, sizes, inside),
-            *tiers.of(end, pixels, [1]),
+            *smaller.of(imm(0), first, [1]),
+            *smaller.of(first, end, sizes, inside),
+            *smaller.of(end, pixels, [1]),
         ]
     )
     for var, value in zip(reversed(named), (high, low, count), strict=True):

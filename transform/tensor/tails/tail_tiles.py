@@ -86,8 +86,8 @@ def tiered(loop: For, above: Path, known: Analyzer) -> Stmt | None:
     elif loop.attrs.get(TAIL) == FITTING:
         names, bound = {b.name for b in all_blocks(loop.body)}, bound_in(loop.body)
         return _fitting(loop, tail, registers, names, bound)
-    tiers = Tiers(loop.body, tail, registers, known)
-    return sequence(tiers.of(imm(0), tail.count, sizes))
+    smaller = SmallerTiles(loop.body, tail, registers, known)
+    return sequence(smaller.of(imm(0), tail.count, sizes))
 
 
 def halves(size: int) -> list[int]:
@@ -96,7 +96,7 @@ def halves(size: int) -> list[int]:
     return [most >> k for k in range(most.bit_length())]
 
 
-class Tiers:
+class SmallerTiles:
     """Rows of a tile in smaller ones. It carries the names that are taken."""
 
     def __init__(

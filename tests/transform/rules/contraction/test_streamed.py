@@ -1,4 +1,4 @@
-"""Sums over rows of memory: strips of every width, rows that fill no block, unknown sizes."""
+"""Sums over rows of memory: chunks of every width, rows that fill no block, unknown sizes."""
 
 from __future__ import annotations
 

@@ -281,13 +281,13 @@ def tiles_run(s: Stmt, values: dict[PrimVar, int]) -> Iterator[int]:
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize("columns", [64, 196], ids=["whole_strips", "a_narrow_one"])
 def test_pieces_of_strips_are_whole_tiles(columns: int) -> None:
-    """Rows that are left have smaller ones, and a narrow strip has no vectors to spare."""
+    """Rows that are left have smaller ones, and a narrow chunk has no vectors to spare."""
     target = replace(AVX512, threads=4)
     low = lowered(schedule(product(256, columns, 4), target), target)
     done = list(tiles_run(low.body, {}))
     assert sum(done) == 256 * -(-columns // 16)
-    rows, strips = max(done) // 4, -(-columns // 64)
-    assert len(done) <= strips * (-(-256 // rows) + 2)
+    rows, chunks = max(done) // 4, -(-columns // 64)
+    assert len(done) <= chunks * (-(-256 // rows) + 2)
 
 
 @pytest.mark.rotated(2)

@@ -32,16 +32,16 @@ from ....blocks.tree import (
 
 
 def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outcome:
-    """Loops over consecutive stretches of a loop; the last takes what is left.
+    """Loops over consecutive intervals of a loop; the last takes what is left.
 
     The first keeps the blocks' names and loop variables, the others have copies. Choices that are
-    the same in all of a stretch are made (`T.select`, and `T.min` and `T.max` of indices), of
+    the same in all of an interval are made (`T.select`, and `T.min` and `T.max` of indices), of
     conditions that are joined the parts that hold left out.
 
     Args:
         func: The prim func.
         var: The loop.
-        extents: How many iterations each stretch has but the last; fewer where the loop ends.
+        extents: How many iterations each interval has but the last; fewer where the loop ends.
 
     Raises:
         UnityError: An extent is not positive; the loop has a kind; it drives a reduction and may
@@ -80,17 +80,17 @@ def loop_partition(func: PrimFunc, var: PrimVar, extents: Sequence[int]) -> Outc
     for count in extents:
         done = lesser(Binary("add", done, imm(count)), loop.extent, known)
         ends.append(done)
-    return stretches("loop_partition, argument 1 'loop'", func, path, ends)
+    return intervals("loop_partition, argument 1 'loop'", func, path, ends)
 
 
-def stretches(where: str, func: PrimFunc, path: Path, ends: Sequence[PrimExpr]) -> Outcome:
-    """Loops over consecutive stretches of a loop.
+def intervals(where: str, func: PrimFunc, path: Path, ends: Sequence[PrimExpr]) -> Outcome:
+    """Loops over consecutive intervals of a loop.
 
     Args:
         where: The argument that names the loop.
         func: The prim func.
         path: The way to it.
-        ends: How many iterations have passed at the end of each stretch but the last.
+        ends: How many iterations have passed at the end of each interval but the last.
     """
     loop, known = path[-1], known_above(path)
     assert isinstance(loop, For)
@@ -129,7 +129,7 @@ def stretches(where: str, func: PrimFunc, path: Path, ends: Sequence[PrimExpr]) 
 
 
 def _later(s: Stmt, var: PrimVar) -> Stmt:
-    """The body of a stretch that is not the first: what it reduces was begun before."""
+    """The body of an interval that is not the first: what it reduces was begun before."""
     if isinstance(s, Block):
         if s.init is None or "R" not in driven(s, var):
             return s
@@ -138,7 +138,7 @@ def _later(s: Stmt, var: PrimVar) -> Stmt:
 
 
 def _settled(part: For, above: Path) -> Stmt:
-    """A stretch without the choices that are the same in all of it."""
+    """An interval without the choices that are the same in all of it."""
     changes: list[tuple[Stmt, Stmt]] = []
     for site in sites(part, above):
         new = _chosen(site)

@@ -1,4 +1,4 @@
-"""partition_siblings: all of several loops over a first stretch, then all over what is left."""
+"""partition_siblings: all of several loops over a first interval, then all over what is left."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from ....blocks.trust import is_trusted
 from ..over_sizes import refuse_unknown
 from .siblings import siblings_at
 
-STRETCH = "partition_siblings, argument 1 'at'"
+INTERVAL = "partition_siblings, argument 1 'at'"
 WHERE = "partition_siblings, argument 2 'loops'"
 
 
 def partition_siblings(func: PrimFunc, loops: Sequence[PrimVar], at: PrimExpr) -> Outcome:
     """What loops do in their first iterations, all of them, before what they do in the rest.
 
-    Each stretch has temporaries of its own, so that what is done in one can be laid out apart from
+    Each interval has temporaries of its own, so that what is done in one can be laid out apart from
     the other: blocks of rows that are full, and the rows that are left. What a later loop takes in
     an iteration must be there by then, as if they were one loop (`fuse_siblings`).
 
     Args:
         func: The prim func.
         loops: Two or more of one extent, in the order in which they stand. Temporaries that only
-            they use are allocated for each stretch.
-        at: How many iterations the first stretch has; fewer where the loops end.
+            they use are allocated for each interval.
+        at: How many iterations the first interval has; fewer where the loops end.
 
     Returns:
-        The blocks of the second stretch, in order; the first one keeps the names and loops.
+        The blocks of the second interval, in order; the first one keeps the names and loops.
 
     Raises:
         UnityError: The number is no arithmetic over sizes; they are no such loops; iterations of
-            one need several of another; one drives a reduction; the stretches are not known to be
+            one need several of another; one drives a reduction; the intervals are not known to be
             independent of one another's temporaries.
 
     >>> from unity.script import parse
@@ -98,7 +98,7 @@ def partition_siblings(func: PrimFunc, loops: Sequence[PrimVar], at: PrimExpr) -
                 vi = T.axis.spatial(n, i)
                 c[vi] = t_1[vi] + 1.0
     """
-    refuse_unknown(STRETCH, func, at)
+    refuse_unknown(INTERVAL, func, at)
     found = siblings_at(WHERE, func, loops)
     path, one = found.paths[0], found.loops[0]
     for loop in found.loops:
@@ -149,7 +149,7 @@ def _own(path: Path, loops: Sequence[For]) -> list[Buffer]:
 
 
 def _refuse_shared(path: Path, own: Sequence[Buffer]) -> None:
-    """Refuse what one stretch makes in a temporary, and the other takes."""
+    """Refuse what one interval makes in a temporary, and the other takes."""
     for buffer in own:
         if not is_private(path, buffer):
             why = f"an iteration is not known to make all that it reads of {buffer.name!r}"

@@ -28,7 +28,7 @@ from ....blocks.tree import (
     with_regions,
 )
 from ..reduction.partial_results import reduction_of
-from .loop_partition import stretches
+from .loop_partition import intervals
 
 
 def peel(func: PrimFunc, var: PrimVar, first: int = 1, last: int = 0) -> Outcome:
@@ -93,7 +93,7 @@ def peel(func: PrimFunc, var: PrimVar, first: int = 1, last: int = 0) -> Outcome
         least = ends[0] if ends else imm(0)
         rest = known.simplify(Binary("sub", loop.extent, imm(last)))
         ends.append(greater(rest, least, known))
-    done = stretches("peel, argument 1 'loop'", func, path, ends)
+    done = intervals("peel, argument 1 'loop'", func, path, ends)
     if number(loop_path(done.func, var)[1].extent) != 1:
         return done
     return replace(done, func=_begun(done.func, var))

@@ -53,11 +53,11 @@ def cache_index(func: PrimFunc, name: str, scope: str, threshold: int = 0) -> Ou
     ... @script.prim_func
     ... def main(a: f32[Buffer, 4, 6], c: f32[Buffer, 4, 8]) -> None:
     ...     for i, j in T.grid(4, 8):
-    ...         with T.block("stretch"):
+    ...         with T.block("resize"):
     ...             vi, vj = T.axis.remap("SS", i, j)
     ...             c[vi, vj] = a[vi, vj * 3 // 4]
     ... ''').prim_funcs()["main"])
-    >>> tables = sch.cache_index("stretch", "global")
+    >>> tables = sch.cache_index("resize", "global")
     >>> print(sch.func, end="")
     @script.prim_func
     def main(a: f32[Buffer, 4, 6], c: f32[Buffer, 4, 8]) -> None:
@@ -67,7 +67,7 @@ def cache_index(func: PrimFunc, name: str, scope: str, threshold: int = 0) -> Ou
                 v0 = T.axis.remap("S", ax0)
                 a_index[v0] = v0 * 3 // 4
         for i, j in T.grid(4, 8):
-            with T.block("stretch"):
+            with T.block("resize"):
                 vi, vj = T.axis.remap("SS", i, j)
                 c[vi, vj] = a[vi, a_index[vj]]
     """

@@ -1,4 +1,4 @@
-"""Strips of packed columns: the widths that cost least, the next strip fetched."""
+"""Chunks of packed columns: the widths that cost least, the next one fetched."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_accumulators_fit_the_registers(target: Target) -> None:
 
 
 def test_strips_are_shared_evenly() -> None:
-    """With three vectors there would be eleven strips for two threads."""
+    """With three vectors there would be eleven chunks for two threads."""
     func = product(512, 512, 512)
     assert max(accumulators(func, replace(WIDE, threads=1))) == 8 * 3
     assert max(accumulators(func, replace(WIDE, threads=2))) == 6 * 4
