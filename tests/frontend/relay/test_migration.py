@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import unity
-from tests.frontend.relay.saved import Graph, parameters
+from tests.frontend.relay.saved import Graph, metadata, parameters
 from unity.cli.app import app
 from unity.errors import UnityError, UnsupportedError
 from unity.frontend.relay import from_relay
@@ -163,21 +163,36 @@ def @main(%x: Tensor[(20), bfloat16], %w: Tensor[(20), bfloat16]) { add(%x, %w) 
     assert found.tobytes() == weight.tobytes()
 
 
-def test_what_is_refused_or_in_a_circle_is_told() -> None:
+def test_what_is_refused_is_told() -> None:
     refused = "def @main(%x: Tensor[(4), float32]) { memory.kill(%x) }"
     with pytest.raises(UnsupportedError, match=r"memory\.kill \(made by TVM's lowering"):
         migrate(f'#[version = "0.0.5"]\n{refused}\n')
     with pytest.raises(UnityError, match="no function @main"):
         migrate('#[version = "0.0.5"]\ndef @f(%x: Tensor[(4), float32]) { %x }\n')
+
+
+def test_functions_that_call_each_other_are_written_as_a_text(tmp_path: Path) -> None:
     circle = """#[version = "0.0.5"]
-def @main(%x: Tensor[(4), float32]) { @even(%x) }
+def @main(%x: Tensor[(4), float32]) { @even(%x * meta[relay.Constant][0]) }
 def @even(%x: Tensor[(4), float32]) -> Tensor[(4), float32] {
   if (less(sum(%x), 1f)) { @odd(add(%x, 1f)) } else { %x }
 }
-def @odd(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { @even(negative(%x)) }
+def @odd(%x: Tensor[(4), float32]) -> Tensor[(4), float32] {
+  @even(add(%x, meta[relay.Constant][0]))
+}
 """
-    with pytest.raises(UnsupportedError, match="functions that call each other: main, "):
-        migrate(circle)
+    large = np.linspace(1, 2, 4, dtype=np.float32)
+    found = migrate(circle + metadata([large]))
+    found.write(tmp_path / "circle.py")
+    main = runpy.run_path(str(tmp_path / "circle.py"))["main"]
+    assert isinstance(main, unity.IRModule)
+    assert first_difference(found.module, main) is None
+    x = np.array([-3, -1, 0, 1], np.float32)
+    value = x * large
+    while value.sum() < 1:
+        value = value + 1 + large
+    np.testing.assert_allclose(unity.compile(main)(x), value, rtol=1e-6)
+    assert "## Symbols" not in found.report  # no heading without a line
 
 
 def test_parameters_are_given_to_the_commands(files: tuple[str, str], tmp_path: Path) -> None:

@@ -258,6 +258,8 @@ def test_archives() -> None:
         (b"\x00\x01\x02", "zeros"),
         (b"\xff\xfe\xfd", "no text"),
         (b"", "no Relay program"),
+        (b'#[version = "0.0.5"]\n@main = primfn(a: handle) -> ()\n{}', "a kernel of TVM"),
+        (b"@I.ir_module\nclass Module:\n    @T.prim_func\n    def main(): pass", "TVMScript"),
     ],
 )
 def test_files_without_a_model(data: bytes, message: str) -> None:

@@ -40,6 +40,16 @@ _COMPILED = (
 )
 
 
+_OTHER_TEXTS = (
+    ("= primfn(", "a kernel of TVM as its printer shows it", SAVING),
+    ("T.prim_func", "TVMScript", "unity.script.tvmscript reads it"),
+    ("I.ir_module", "TVMScript", "unity.script.tvmscript reads it"),
+    ("R.function", "TVMScript", "unity.script.tvmscript reads it"),
+)
+"""Texts that go by the same names: a mark, what they are, and what to do."""
+_LOOKED_AT = 2000
+
+
 def read_relay(
     source: str | Path | bytes,
     params: str | Path | Mapping[str, Array] | None = None,
@@ -113,6 +123,9 @@ def _text(name: str, data: bytes, constants: Sequence[Array]) -> Module:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not Path(name).is_file():
         remember(name, text)
+    for mark, what, hint in _OTHER_TEXTS:
+        if mark in text[:_LOOKED_AT]:
+            raise UnityError(f"{name} is {what}, no Relay model", hint=hint)
     return parse_module(name, text, constants)
 
 

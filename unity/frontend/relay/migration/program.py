@@ -1,6 +1,7 @@
 """A module as a Python program: imports, weights read from a file beside it, decorated functions.
 
-`print_module` gives the functions; a decorated function must stand below those that it calls.
+`print_module` gives the functions; a decorated function must stand below those that it calls. Those
+that call each other in a circle stand in a text, which `script.parse` reads.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import re
 from pathlib import Path
 
 from unity import script
-from unity.errors import UnsupportedError
 from unity.ir.graph import Call, Function, FunctionRef
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
@@ -25,14 +25,19 @@ from __future__ import annotations
 {libraries}
 import unity
 from unity import script
-from unity.script import {words}
-{weights}
+{words}{weights}
 {functions}
 
 if __name__ == "__main__":
     executable = unity.compile(main)
     print(executable.signature)
 '''
+_CIRCLE = '''# Functions that call each other are read together: a decorated one knows those above it.
+main = script.parse(
+    r"""
+{}
+"""{}
+)'''
 _LIBRARIES = """
 from pathlib import Path
 
@@ -42,40 +47,42 @@ _LOADED = f'\n{WEIGHTS} = load_file(Path(__file__).with_suffix(".safetensors"))\
 
 
 def program_of(module: IRModule, file: str) -> str:
-    """The source of a program whose function ``main`` is that of a module.
+    """The source of a program whose ``main`` is that of a module.
 
     Args:
         module: Graph functions alone.
         file: What it was made of, which it is called by.
-
-    Raises:
-        UnsupportedError: Functions call each other in a circle, which no order can show.
     """
-    ordered = IRModule({name: module[name] for name in _callees_first(module)}, module.attrs)
-    text = print_module(ordered, WEIGHTS)
+    order = _callees_first(module)
     has_weights = bool(constants_of(module))
-    used = set(re.findall(r"\w+", text))
-    words = sorted(w for w in script.__all__ if w in used and w not in ("function", "module"))
+    if order is None:
+        words, functions = (
+            "",
+            _CIRCLE.format(print_module(module).strip(), has_weights * f", {WEIGHTS}"),
+        )
+    else:
+        ordered = IRModule({name: module[name] for name in order}, module.attrs)
+        functions = print_module(ordered, WEIGHTS)
+        used = set(re.findall(r"\w+", functions))
+        known = [w for w in script.__all__ if w in used and w not in ("function", "module")]
+        words = f"from unity.script import {', '.join(sorted(known))}\n"
     return _PROGRAM.format(
         stem=Path(file).stem,
         libraries=_LIBRARIES if has_weights else "",
-        words=", ".join(words),
+        words=words,
         weights=_LOADED if has_weights else "",
-        functions=text,
+        functions=functions,
     )
 
 
-def _callees_first(module: IRModule) -> list[str]:
-    """The names of a module's functions, each behind those that it calls."""
+def _callees_first(module: IRModule) -> list[str] | None:
+    """The names of a module's functions, each behind those that it calls; None of a circle."""
     calls = {name: _called(f) - {name} for name, f in module.graph_functions().items()}
     found: list[str] = []
     while calls:
         ready = [name for name, callees in calls.items() if callees <= set(found)]
         if not ready:
-            raise UnsupportedError(
-                "the model can't be written as a program",
-                [f"functions that call each other: {', '.join(calls)}"],
-            )
+            return None
         found += ready
         for name in ready:
             del calls[name]

@@ -60,7 +60,8 @@ def report(source: syntax.Module, module: IRModule, record: Record) -> str:
         ("## Partitions", _partitions(record)),
         ("## What to check", _checks(source, module, record)),
     )
-    blocks = ("\n".join([title, "", *lines]) for title, lines in parts if lines)
+    told = ((title, list(lines)) for title, lines in parts)
+    blocks = ("\n".join([title, "", *lines]) for title, lines in told if lines)
     return "\n\n".join(blocks) + "\n"
 
 
