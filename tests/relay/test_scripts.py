@@ -77,6 +77,37 @@ def test_a_tuned_model_of_onnx(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert "autotvm.apply_history_best" in caplog.text
 
 
+IMPORTED = """
+from unity import relay
+from unity.relay import tvm
+from unity.relay.build_module import bind_params_by_name
+
+mod, params = relay.frontend.from_onnx(model_path, shape={"image": (2, 1, 8, 8)})
+mod["main"] = bind_params_by_name(mod["main"], params)
+mod = relay.transform.DynamicToStatic()(relay.transform.InferType()(mod))
+text = mod.astext(show_meta_data=False)
+image = np.random.default_rng(0).random((2, 1, 8, 8)).astype("float32")
+fixed = bind_params_by_name(mod["main"], {"image": image})
+mod = relay.transform.ToMixedPrecision("float16")(mod)
+lib = relay.build(mod, "llvm", params=params)
+machine = tvm.runtime.vm.VirtualMachine(relay.vm.compile(mod, "llvm", params=params), tvm.cpu())
+scores = machine.invoke("main", image)
+mod["main"] = fixed
+same = relay.build_module.create_executor("graph", mod, tvm.cpu(0), "llvm").evaluate()()
+"""
+
+
+def test_a_module_of_onnx_is_changed() -> None:
+    names = _run(IMPORTED, model_path=DIGITS)
+    assert "def main(image: f32[Tensor, 2, 1, 8, 8])" in names["text"]
+    assert "f16" in names["lib"].executable.ir()
+    expected = np.asarray(interpret(unity.load(DIGITS), "main", [names["image"]]))
+    for found in (names["scores"], names["same"]):
+        np.testing.assert_allclose(found, expected, rtol=2e-2, atol=2e-2)
+    with pytest.raises(UnityError, match="holds functions of Unity, got int"):
+        _run("mod['main'] = 3", mod=names["mod"])
+
+
 PASSES = """
 from unity import relay
 from unity.relay import tvm

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from logging import getLogger
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -160,16 +161,19 @@ def translated(
     return translate(source, params=own, examples=examples)
 
 
-def bind_params_by_name(func: Expr, params: Params) -> Expr:
-    """A function of Relay with constants in the places of some of its parameters.
+def bind_params_by_name(func: Any, params: Params) -> Any:
+    """A function with constants in the places of some of its parameters.
 
     Args:
-        func: It.
+        func: It, of Relay or of a module that `relay.frontend` gave.
         params: Values by the parameters' names; those that it does not have are ignored.
 
     Raises:
         UnityError: It is no function.
     """
+    if isinstance(func, graph.Function):
+        values = {name: np.asarray(value) for name, value in params.items()}
+        return bound(OurModule({"main": func}), values)["main"]
     if not isinstance(func, Function):
         raise UnityError("bind_params_by_name takes a function", here(), 'mod["main"]')
     old = func.function

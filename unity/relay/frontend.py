@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from logging import getLogger
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from unity.errors import UnityError
 from unity.ir.graph import Function
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
+from unity.script import print_module
 
+from .places import here
 from .types import dtype_of
 
 log = getLogger("unity")
@@ -32,6 +35,28 @@ _EXPORTS = {
 }
 
 
+class ImportedModule(IRModule):
+    """A module of ours as scripts have it: its functions can be replaced, ``mod["main"] = ...``."""
+
+    __slots__ = ()
+
+    def __setitem__(self, name: str, function: object) -> None:
+        if not isinstance(function, Function):
+            raise UnityError(
+                f"an imported module holds functions of Unity, got {type(function).__name__}",
+                here(),
+                "what relay.build_module.bind_params_by_name gives, for one",
+            )
+        known = MappingProxyType({**self.functions, name: function})
+        object.__setattr__(self, "functions", known)
+
+    update_func = __setitem__
+
+    def astext(self, show_meta_data: bool = True) -> str:
+        """Unity's text of it, which `unity.script.parse` reads."""
+        return print_module(self)
+
+
 def from_onnx(
     model: Any,
     shape: Mapping[str, Sequence[int]] | None = None,
@@ -40,7 +65,7 @@ def from_onnx(
     freeze_params: bool = True,
     convert_config: object = None,
     export_node_renamed_model_path: object = None,
-) -> tuple[IRModule, dict[str, Any]]:
+) -> tuple[ImportedModule, dict[str, Any]]:
     """Import an ONNX model.
 
     Args:
@@ -66,7 +91,7 @@ def from_onnx(
     assert isinstance(main, Function)
     if isinstance(dtype, Mapping):
         _check_dtypes(main, dtype)
-    return module, {}
+    return ImportedModule(module.functions, module.attrs), {}
 
 
 def _is_known(size: object) -> bool:

@@ -8,6 +8,7 @@ they did (`COUNTERPARTS` says where).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from logging import getLogger
 from types import SimpleNamespace
@@ -220,7 +221,7 @@ def _narrowed(module: Any) -> Any:
         case IRModule():
             return module.with_precision("f16")
         case OurModule():
-            return OurModule(module.functions, module.attrs.with_(precision="f16"))
+            return replace(module, attrs=module.attrs.with_(precision="f16"))
         case _:
             raise UnityError("ToMixedPrecision takes a module", here())
 

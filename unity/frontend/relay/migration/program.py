@@ -32,7 +32,7 @@ if __name__ == "__main__":
     executable = unity.compile(main)
     print(executable.signature)
 '''
-_CIRCLE = '''# Functions that call each other are read together: a decorated one knows those above it.
+_CIRCLE = '''# These call each other, so they are read at once: decorated ones know those above alone.
 main = script.parse(
     r"""
 {}
