@@ -32,7 +32,7 @@ if __name__ == "__main__":
     executable = unity.compile(main)
     print(executable.signature)
 '''
-_CIRCLE = '''# These call each other, so they are read at once: decorated ones know those above alone.
+_CIRCLE = '''# These call each other: read at once, as a decorated one knows those above it.
 main = script.parse(
     r"""
 {}
