@@ -11,13 +11,15 @@ import onnx
 import pytest
 
 from . import __main__ as main
-from . import cnn, transformer
+from . import cnn, forms, transformer
+from .lone.shapes import LONE
 from .memory import RUNTIMES, measured
 from .models import MODELS, decoder_step, tokens
 from .operators import OPERATORS
 from .pair import rows
 from .peers import PEERS, STATIC, relative_error
 from .report import HEADINGS, best_peers, lines, section, work_text, worst_lengths
+from .untuned.models import UNTUNED
 from .work import Feeds, Work
 
 
@@ -143,3 +145,36 @@ def test_the_best_peer_is_the_hardest_to_beat() -> None:
     ((key, best),) = found.items()
     assert best["peer"] == "onnxruntime"
     assert work_text(key) == "mlp, 2 threads"
+
+
+@pytest.mark.parametrize("works", [LONE, UNTUNED], ids=["lone", "untuned"])
+def test_both_forms_are_models_of_the_inputs(works: forms.Works) -> None:
+    """One of fixed sizes, one that leaves some open, both of what is fed to them."""
+    for work in [w for k, w in enumerate(works.values()) if k % 4 == 2]:
+        feeds = work.feeds()
+        for known in (True, False):
+            model = work.model(known)
+            onnx.checker.check_model(model, full_check=True)
+            shapes = {
+                v.name: [d.dim_value for d in v.type.tensor_type.shape.dim]
+                for v in model.graph.input
+            }
+            assert shapes.keys() == feeds.keys()
+            for name, x in feeds.items():
+                assert all(n in (0, size) for n, size in zip(shapes[name], x.shape, strict=True))
+            assert known == all(0 not in shape for shape in shapes.values())
+
+
+def test_rows_of_both_forms_are_summed_up() -> None:
+    """Those of another run stay, and what unknown sizes cost is told."""
+    row = {"threads": 1, "best": "onnxruntime", "error": 0.0, "compile_s": 1.0}
+    rows = [
+        {**row, "work": "a", "form": form, "ratio": ratio, "us": {"unity": us}}
+        for form, ratio, us in (("fixed", 2.0, 10.0), ("unknown", 0.5, 40.0))
+    ]
+    said = forms.summary(rows)
+    assert "geometric mean 2.000" in said[0]
+    assert said[-1].endswith("mean 0.250; worst: a 0.25")
+    later = [{**rows[0], "ratio": 3.0}]
+    kept = forms.merged(rows, later, {"a": LONE["Slice 1000x1000 inner"]})
+    assert [r["ratio"] for r in kept] == [3.0, 0.5]

@@ -27,14 +27,19 @@ class Times:
     median: float
 
 
-def interleaved(runs: Mapping[str, Run], seconds: float = 3.0, least: int = 5) -> dict[str, Times]:
+def interleaved(
+    runs: Mapping[str, Run],
+    seconds: float = 3.0,
+    least: int = 5,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Times]:
     """Time each run in turn until `seconds` are spent; very short runs are timed in batches."""
     batch: dict[str, int] = {}
     for name, run in runs.items():
         run()
-        start = time.perf_counter()
+        start = clock()
         run()
-        batch[name] = max(1, int(BATCH / max(time.perf_counter() - start, 1e-9)))
+        batch[name] = max(1, int(BATCH / max(clock() - start, 1e-9)))
     taken: dict[str, list[float]] = {name: [] for name in runs}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or min(len(t) for t in taken.values()) < least:
@@ -42,8 +47,8 @@ def interleaved(runs: Mapping[str, Run], seconds: float = 3.0, least: int = 5) -
             count = batch[name]
             time.sleep(PAUSE)
             run()
-            start = time.perf_counter()
+            start = clock()
             for _ in range(count):
                 run()
-            taken[name].append((time.perf_counter() - start) / count)
+            taken[name].append((clock() - start) / count)
     return {name: Times(min(t), statistics.median(t)) for name, t in taken.items()}
