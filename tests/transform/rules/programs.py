@@ -11,11 +11,15 @@ Machines are described ones, so that the file says the same wherever it is made.
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -181,12 +185,30 @@ class Row:
         return self.none + sum(self.written.values())
 
 
-def rows() -> Iterator[tuple[str, Row]]:
-    """All of them, as they are found."""
-    for name, walk in WALKS.items():
-        yield name, Row.of(walk.kernels(), LEVELS[walk.machine])
-    for operator in OPERATORS:
-        yield operator, Row.of(kernels_of(operator), LEVELS["avx2"])
+def row_of(name: str) -> Row:
+    """That of a walk or of an operator.
+
+    A kernel that is not what its program makes is a line under `without`: the walk goes on.
+    """
+    walk = WALKS.get(name)
+    funcs, target = (
+        (kernels_of(name), LEVELS["avx2"])
+        if walk is None
+        else (walk.kernels(), LEVELS[walk.machine])
+    )
+    try:
+        return Row.of(funcs, target)
+    except AssertionError as error:
+        return Row(len(funcs), {}, {f"WRONG: {error}"[:500]: tuple(funcs)})
+
+
+def rows(names: Sequence[str], jobs: int) -> Iterator[tuple[str, Row]]:
+    """Those of some names, as they are found."""
+    if jobs == 1:
+        yield from ((name, row_of(name)) for name in names)
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from zip(names, pool.map(row_of, names), strict=True)
 
 
 def committed() -> dict[str, Row]:
@@ -202,15 +224,23 @@ def share(found: Iterable[Row]) -> str:
 
 
 def main() -> None:
-    """Walk all, print each row, and write the file."""
-    found: dict[str, Row] = {}
-    for name, row in rows():
+    """Walk, print each row, and write the file: rows of other names are kept."""
+    parser = argparse.ArgumentParser(prog="python -m tests.transform.rules.programs")
+    parser.add_argument("names", nargs="*", help="parts of rows' names; all if there are none")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that walk")
+    args = parser.parse_args()
+    every = (*WALKS, *OPERATORS)
+    some = [n for n in every if not args.names or any(part in n for part in args.names)]
+    found = committed() if args.names else {}
+    for name, row in rows(some, args.jobs):
         found[name] = row
-        print(f"{name}: {share([row])}", flush=True)
+        print(f"{name}: {share([row])}", *row.without, sep="\n  ", flush=True)
     print(f"models: {share(r for n, r in found.items() if n in WALKS)}")
     print(f"operators: {share(r for n, r in found.items() if n not in WALKS)}")
-    lines = (f"{json.dumps(n)}: {json.dumps(asdict(r))}" for n, r in found.items())
+    lines = (f"{json.dumps(n)}: {json.dumps(asdict(found[n]))}" for n in every if n in found)
     RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    wrong = [n for n, r in found.items() if any(w.startswith("WRONG") for w in r.without)]
+    sys.exit(f"wrong: {', '.join(wrong)}" if wrong else 0)
 
 
 if __name__ == "__main__":
