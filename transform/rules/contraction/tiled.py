@@ -181,11 +181,11 @@ def _tiled(sch: Schedule, found: Contraction, tiling: Tiling, sums: str, result:
     tasks: list[LoopRef] = [at[a] for a in layout.outer]
     columns, vector, lane = sch.split(at[layout.column], [None, tiling.vectors, layout.lanes])
     tasks.append(columns)
-    lines: list[LoopRef] = []
+    beside: list[LoopRef] = []
     if layout.beside is not None:
         several, line = sch.split(at[layout.beside], [None, tiling.beside])
         # Of unknown number they are a loop of their own: it is parted where the last ones are few.
-        (tasks if number(layout.beside.extent) else lines).append(several)
+        (tasks if number(layout.beside.extent) else beside).append(several)
         inner.append(line)
     tiles: list[LoopRef] = []
     if layout.row is not None:
@@ -200,9 +200,9 @@ def _tiled(sch: Schedule, found: Contraction, tiling: Tiling, sums: str, result:
         step, each = sch.split(last, [None, tiling.steps])
         steps = [*others, step]
         inner.insert(0, each)
-    sch.reorder(*tasks, *lines, *tiles, *steps, *inner, vector, lane)
-    sch.reverse_compute_at(result, [*tasks, *lines, *tiles][-1])
-    sch.store_at(sums, 0, [*tasks, *lines, *tiles][-1])
+    sch.reorder(*tasks, *beside, *tiles, *steps, *inner, vector, lane)
+    sch.reverse_compute_at(result, [*tasks, *beside, *tiles][-1])
+    sch.store_at(sums, 0, [*tasks, *beside, *tiles][-1])
     init = sch.decompose_reduction(sums, steps[0])
     sch.vectorize(sch.get_loops(init)[-1])
     if packing is not None:
