@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from unity.ir.prim_expr import Load
 from unity.machine.target import Target
 
-from ..blocks.access import depends, known_of, place, step
+from ..blocks.access import depends, known_of, mentions, place, step
 from ..blocks.extents import number
 from ..blocks.nest import Axis
 from .chunked_columns import ChunkedColumns
@@ -25,6 +25,7 @@ class PanelLayout:
 
     Attributes:
         load: What is read of the panels.
+        scales: How many others there are along the columns, the same for all steps through a panel.
         chunk: The axis of chunks of columns, each with a part of every panel; None if there is one.
         chunks: How many there are.
         width: The columns of a panel, of each chunk.
@@ -33,10 +34,12 @@ class PanelLayout:
         row: The axis that only the other operand moves along, if there is one.
         outer: The other spatial axes.
         depth: The summed axis that steps through a panel.
+        still: Summed axes along which nothing in the panels moves: parts of a word.
         sums: The other summed axes.
     """
 
     load: Load
+    scales: int
     chunk: Axis | None
     chunks: int
     width: int
@@ -45,6 +48,7 @@ class PanelLayout:
     row: Axis | None
     outer: tuple[Axis, ...]
     depth: Axis
+    still: tuple[Axis, ...]
     sums: tuple[Axis, ...]
 
     @property
@@ -62,11 +66,12 @@ def panel_layout(chunked: ChunkedColumns, target: Target) -> PanelLayout | None:
         return None
     *others, column = nest.axes
     columns = number(column.extent)
-    loads = [x for x in dict.fromkeys(reduction.loads()) if depends(x, column.var)]
+    *sums, depth = reduction.axes
+    every = [x for x in dict.fromkeys(reduction.loads()) if depends(x, column.var)]
+    loads = [x for x in every if depends(x, depth.var)]
     if len(loads) != 1 or not columns:
         return None
     (vector,) = loads
-    *sums, depth = reduction.axes
     lanes = target.vector_bits // max(vector.buffer.dtype.bits, reduction.value.dtype.bits)
     known = known_of((column,) if chunk is None else (chunk, column))
     along = depth if chunk is None else chunk
@@ -77,14 +82,20 @@ def panel_layout(chunked: ChunkedColumns, target: Target) -> PanelLayout | None:
         return None
     if number(vector.buffer.shape[-1]) != chunks * width:
         return None  # what lies past the last column must be there to be read
-    moved, inside = over_panels(vector, column, width, (*others, *reduction.axes))
-    if step(moved, inside) != 1 or step(moved, depth.var) != chunks * width:
+    axes = (*others, *reduction.axes)
+    reads = {x: over_panels(x, column, width, axes) for x in every}
+    moved, _ = reads[vector]
+    if any(step(at, lane) != 1 for at, lane in reads.values()):
+        return None
+    if step(moved, depth.var) != chunks * width:
         return None
     if chunk is not None and step(moved, chunk.var) != width:
         return None
+    still = tuple(a for a in sums if not any(mentions(at, a.var) for at, _ in reads.values()))
     row = row_of([a for a in others if a is not chunk], moved)
     return PanelLayout(
         load=vector,
+        scales=len(every) - 1,
         chunk=chunk,
         chunks=chunks,
         width=width,
@@ -93,5 +104,6 @@ def panel_layout(chunked: ChunkedColumns, target: Target) -> PanelLayout | None:
         row=row,
         outer=tuple(a for a in others if a is not row and a is not chunk),
         depth=depth,
-        sums=tuple(sums),
+        still=still,
+        sums=tuple(a for a in sums if a not in still),
     )

@@ -11,10 +11,10 @@ from unity.ir.aligned import paged_empty
 from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, Array, DType, dtype
-from unity.ir.prim_expr import Imm, PrimExpr
+from unity.ir.prim_expr import Binary, Imm, PrimExpr, imm
 from unity.ir.types import TensorType, Type
 
-from .accumulate import narrowed, working_dtype
+from .accumulate import narrowed, real, working_dtype
 from .argument import broadcast_shapes, common_dtype, require_equal, tensor, type_text
 from .attribute import DTYPE, INT
 from .linear import batch_index, by_depth
@@ -178,7 +178,162 @@ def _samples(seed: int) -> Sequence[Sample]:
     ]
 
 
+_WORD_PARAMS = (
+    Param("x"),
+    Param("words"),
+    Param("scale"),
+    Param("shift"),
+    attr("columns", INT),
+    attr("bits", INT, 4),
+)
+WORD_BITS = 32
+UINT32 = dtype("uint32")
+
+
+def words(weight: Array, width: int, bits: int) -> Array:
+    """A matrix ``(k, n)`` of integers from 0 on as words ``(panels, k / count, width)``.
+
+    A word of 32 bits holds as many rows of a column as it has places for, the first one lowest.
+    """
+    count = WORD_BITS // bits
+    whole = panels(weight.astype(np.uint8), width)
+    parts = whole.reshape(whole.shape[0], -1, count, width)
+    joined = np.zeros((*parts.shape[:2], width), np.uint32)
+    for i in range(count):
+        joined |= parts[:, :, i].astype(np.uint32) << np.uint32(i * bits)
+    return joined
+
+
+def _unpacked(packed: Array, bits: int) -> Array:
+    """The panels ``(panels, k, width)`` of integers that words hold."""
+    count, width = packed.shape[0], packed.shape[2]
+    shifts = np.arange(WORD_BITS // bits).reshape(-1, 1) * bits
+    apart = (packed[:, :, None, :].astype(np.int64) >> shifts) & ((1 << bits) - 1)
+    return apart.reshape(count, -1, width)
+
+
+def _infer_words(call: OpCall) -> Type:
+    x, packed, scale, shift = (tensor(call, i) for i in range(4))
+    bits, columns = call.integer("bits"), call.integer("columns")
+    if bits not in (2, 4, 8):
+        raise call.error(f"'bits' must be 2, 4 or 8, got {bits}")
+    if packed.dtype != UINT32:
+        raise call.error(f"'words' must be uint32, got {type_text(packed)}")
+    result = common_dtype(call, (x, scale, shift))
+    shapes = (packed.shape, scale.shape)
+    known = [s for s in shapes if isinstance(s, tuple) and len(s) == 3]
+    if len(known) < 2 or not all(isinstance(e, int) for s in known for e in s):
+        raise call.error("words and scales must be panels of known extents")
+    (count, steps, width), (panels_too, blocks, width_too) = known
+    assert isinstance(count, int)
+    assert isinstance(steps, int)
+    assert isinstance(width, int)
+    assert isinstance(blocks, int)
+    if (count, width) != (panels_too, width_too) or not blocks or steps % blocks:
+        raise call.error(f"{type_text(scale)} does not divide {type_text(packed)} in blocks")
+    if shift.shape != scale.shape:
+        raise call.error(f"'shift' must be like 'scale', got {type_text(shift)}")
+    if columns < 0 or columns > count * width:
+        raise call.error(f"{count} panels of {width} columns do not hold {columns}")
+    if not isinstance(x.shape, tuple) or not x.shape:
+        raise call.error(f"'x' must have a known rank of at least 1, got {type_text(x)}")
+    depth = steps * (WORD_BITS // bits)
+    message = f"the columns of {type_text(x)} are not the {depth} rows of the weight"
+    require_equal(call, x.shape[-1], depth, message)
+    return TensorType((*x.shape[:-1], columns), result)
+
+
+def _reference_words(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, packed, scale, shift = args
+    assert isinstance(x, np.ndarray)
+    assert isinstance(packed, np.ndarray)
+    assert isinstance(scale, np.ndarray)
+    assert isinstance(shift, np.ndarray)
+    whole = _unpacked(packed, int_attr(attrs, "bits"))
+    each = whole.shape[1] // scale.shape[1]
+    factor, moved = (np.repeat(real(a), each, axis=1) for a in (scale, shift))
+    plain = matrix(real(whole) * factor + moved, int_attr(attrs, "columns"))
+    return np.asarray(np.matmul(x.astype(np.float64), plain)).astype(x.dtype)
+
+
+def _compute_words(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, packed, scale, shift = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(packed, te.Tensor)
+    assert isinstance(scale, te.Tensor)
+    assert isinstance(shift, te.Tensor)
+    assert isinstance(result, TensorType)
+    assert isinstance(result.shape, tuple)
+    assert result.dtype
+    wide, bits, width = working_dtype(result.dtype), int_attr(attrs, "bits"), packed.shape[-1]
+    count = WORD_BITS // bits
+    steps, blocks = number_of(packed.shape[1]), number_of(scale.shape[1])
+    b, j = te.reduce_axis(blocks, "b"), te.reduce_axis(count, "j")
+    k = te.reduce_axis(steps // blocks, "k")
+
+    def product(*index: PrimExpr) -> te.Reduce:
+        *before, column = index
+        panel, lane = column // width, column % width
+        step = b.var * (steps // blocks) + k.var
+        word = packed[(panel, step, lane)]
+        moved = te.shift_right(word, te.cast(j.var * bits, UINT32))
+        whole = Binary("and", moved, imm((1 << bits) - 1, UINT32))
+        factor, offset = (te.cast(t[(panel, b.var, lane)], wide) for t in (scale, shift))
+        right = te.cast(te.cast(whole, INT32), wide) * factor + offset
+        left = x[(*before, step * count + j.var)]
+        return te.sum(te.cast(left, wide) * right, axis=[b, j, k])
+
+    return narrowed(te.compute(result.shape, product, "matmul"), result.dtype)
+
+
+def number_of(extent: PrimExpr) -> int:
+    """An extent that is known."""
+    assert isinstance(extent, Imm)
+    return int(extent.value)
+
+
+def _word_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    m, p = s.shape(2)
+
+    def call(x: tuple[int, ...], width: int, blocks: int, columns: int, bits: int) -> Sample:
+        count, most = -(-columns // width), (1 << bits) - 1
+        packed = words(s.array((x[-1], columns), "int32", 0, most), width, bits)
+        scale = s.array((count, blocks, width), low=0.1, high=1)
+        given = (s.array(x), packed, scale, s.array((count, blocks, width)))
+        return sample(_WORD_PARAMS, given, columns=columns, bits=bits)
+
+    return [
+        call((m, 32), 16, 2, 27, 4),
+        call((p, m, 64), 32, 1, 64, 4),
+        call((48,), 16, 3, 16, 8),
+        call((m, 16), 4, 1, 7, 2),
+        call((0, 32), 16, 2, 16, 4),
+    ]
+
+
 OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "matmul_words",
+        _WORD_PARAMS,
+        _infer_words,
+        _reference_words,
+        """Matrix product by a matrix of integers of few bits, scaled by blocks as it is read.
+
+        x ``(..., k)``; words ``(p, k / c, w)`` of uint32, each holding `c` rows of a column in
+        `bits` bits each, the first one lowest, in panels of `w` columns; scale and shift
+        ``(p, blocks, w)`` of equal blocks of rows; result ``(..., columns)``: an element of the
+        matrix is ``scale * integer + shift`` (ONNX DequantizeLinear of blocks, the shift being
+        ``-scale * zero_point``).
+        """,
+        compute=_compute_words,
+        multiply_adds=by_depth,
+        op_class="contraction",
+        pattern="out_fusable",
+        samples=_word_samples,
+        precision="never",
+        tolerance=1e-4,
+    ),
     OpDef(
         "matmul_packed",
         _PARAMS,

@@ -8,6 +8,7 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim, ceildiv
 from unity.ir.dtype import FLOAT32, INT8, INT32, Array, DType
 from unity.ir.graph import Call, Constant, Op
 from unity.ir.prim_expr import PrimExpr
@@ -28,7 +29,7 @@ _INPUTS = (
     attr("axis", INT, -1),
 )
 _QUANTIZE = (*_INPUTS, attr("out_dtype", DTYPE, INT8))
-_DEQUANTIZE = (*_INPUTS, attr("out_dtype", DTYPE, FLOAT32))
+_DEQUANTIZE = (*_INPUTS, attr("out_dtype", DTYPE, FLOAT32), attr("block", INT, 0))
 MOST_BITS = 16
 """Of what is quantized to: float32 holds all such integers, with room to tell their halves."""
 _MOST_SCALED = 32
@@ -40,15 +41,38 @@ def _parameter(call: OpCall, index: int, x: TensorType, found: TensorType) -> No
     name, size = call.op.params[index].name, found.shape
     if not isinstance(size, tuple) or not size:
         return
+    block = block_of(call.attrs)
+    if block:
+        _blocks(call, name, block, x, size)
+        return
     if len(size) != 1:
         raise call.error(
             f"{name!r} must be a scalar or a vector along the axis, got {type_text(found)}",
-            hint="scales of blocks: repeat, subtract and multiply",
+            hint="scales of blocks: dequantize with the attribute 'block'",
         )
     if isinstance(x.shape, tuple):
         along = axis(call, call.attrs["axis"], len(x.shape))
         what = f"{name!r} of shape {shape_text(size)} along axis {along} of {type_text(x)}"
         require_equal(call, size[0], x.shape[along], what)
+
+
+def block_of(attrs: Attrs) -> int:
+    """How many numbers along the axis share a scale; 0 where scales are no blocks'."""
+    given = attrs.get("block")
+    return given if isinstance(given, int) else 0
+
+
+def _blocks(call: OpCall, name: str, block: int, x: TensorType, size: Sequence[Dim]) -> None:
+    """Check that there is one number for each block along the axis."""
+    if not isinstance(x.shape, tuple):
+        return
+    along = axis(call, call.attrs["axis"], len(x.shape))
+    wanted = [ceildiv(e, block) if i == along else e for i, e in enumerate(x.shape)]
+    what = f"{name!r} of shape {shape_text(tuple(size))} in blocks of {block} of {type_text(x)}"
+    if len(size) != len(wanted):
+        raise call.error(f"{what} has another rank")
+    for got, expected in zip(size, wanted, strict=True):
+        require_equal(call, got, expected, what)
 
 
 def _parameters(call: OpCall, x: TensorType) -> None:
@@ -95,6 +119,10 @@ def _place(parameter: te.Tensor, attrs: Attrs, index: Sequence[PrimExpr]) -> Pri
     """The scale or zero point of an element."""
     if not parameter.shape:
         return parameter[()]
+    block = block_of(attrs)
+    if block:
+        along = int_attr(attrs, "axis") % len(index)
+        return parameter[tuple(i // block if k == along else i for k, i in enumerate(index))]
     return parameter[(index[int_attr(attrs, "axis") % len(index)],)]
 
 
@@ -131,10 +159,15 @@ def _compute_dequantize(args: Sequence[ComputeArg], attrs: Attrs, result: Type) 
     return te.compute(shape, element, "dequantize")
 
 
-def _along(parameter: Array, attrs: Attrs, rank: int) -> Array:
+def _along(parameter: Array, attrs: Attrs, shape: tuple[int, ...]) -> Array:
+    rank, block = len(shape), block_of(attrs)
     if parameter.ndim == 0:
         return parameter
-    behind = rank - 1 - int_attr(attrs, "axis") % rank
+    along = int_attr(attrs, "axis") % rank
+    if block:
+        whole = np.repeat(parameter, block, axis=along)
+        return whole[tuple(slice(e) for e in shape)]
+    behind = rank - 1 - along
     return parameter.reshape(-1, *(1,) * behind)
 
 
@@ -147,16 +180,16 @@ def _quantize_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, scale, zero = arrays(args)
     out, wide = dtype_attr(attrs, "out_dtype"), _working(x)
     with np.errstate(all="ignore"):
-        ratio = np.divide(x.astype(wide), _along(scale, attrs, x.ndim).astype(wide))
-        whole = np.rint(ratio) + _along(zero, attrs, x.ndim).astype(wide)
+        ratio = np.divide(x.astype(wide), _along(scale, attrs, x.shape).astype(wide))
+        whole = np.rint(ratio) + _along(zero, attrs, x.shape).astype(wide)
         return np.asarray(np.clip(whole, *limits(out))).astype(out.numpy)
 
 
 def _dequantize_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, scale, zero = arrays(args)
     wide = _working(scale)
-    centred = x.astype(np.int32) - _along(zero, attrs, x.ndim).astype(np.int32)
-    factor = _along(scale, attrs, x.ndim).astype(wide)
+    centred = x.astype(np.int32) - _along(zero, attrs, x.shape).astype(np.int32)
+    factor = _along(scale, attrs, x.shape).astype(wide)
     wide_result = np.multiply(centred.astype(wide), factor)
     return np.asarray(wide_result).astype(dtype_attr(attrs, "out_dtype").numpy)
 
@@ -206,6 +239,12 @@ def _dequantize_samples(seed: int) -> Sequence[Sample]:
         call((), "uint8"),
         call((0, b), "int8", along=1),
         call((a, c), "uint16", "float64"),
+        sample(
+            _DEQUANTIZE,
+            (s.array((7, b), "uint8", 0, 15), s.array((3, b)), s.array((3, b), "uint8", 0, 15)),
+            axis=0,
+            block=3,
+        ),
     ]
 
 
@@ -235,7 +274,8 @@ OPS: tuple[OpDef, ...] = (
         """``scale * (x - zero_point)`` in `out_dtype`; shape of x (R.dequantize).
 
         `x` holds integers of at most 32 bits; `scale` (floats) and `zero_point` (integers) are
-        scalars or vectors of ``x.shape[axis]``. The difference wraps in int32; the product is of
+        scalars or vectors of ``x.shape[axis]``, or, with `block`, tensors like x that have one for
+        each block of so many along `axis`. The difference wraps in int32; the product is of
         `scale`'s dtype, of float32 at least (ONNX DequantizeLinear).
         """,
         compute=_compute_dequantize,

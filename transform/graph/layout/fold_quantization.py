@@ -100,6 +100,7 @@ class _Folder(BodyRewriter):
             case Call(callee, (Constant() as weight, scale, zero), attrs):
                 data = derived(weight, np.ascontiguousarray(weight.data.T), "turned")
                 axis = 1 - int_attr(attrs, "axis") % 2
+                scale, zero = (_turned(e) for e in (scale, zero))
                 return Call(callee, (data, scale, zero), attrs.with_(axis=axis), call.span)
             case _:
                 return call
@@ -134,3 +135,12 @@ class _Folder(BodyRewriter):
         bounds = Attrs(min=float(least - point), max=float(most - point))
         held = self.emit(Call(Op("clip"), (whole,), bounds, span), "held", span)
         return Call(Op("multiply"), (held, scale), span=span)
+
+
+def _turned(parameter: Expr) -> Expr:
+    """Scales or zero points with their axes exchanged, where they have two."""
+    match parameter:
+        case Constant(data, name, span) if data.ndim == 2:
+            return Constant(np.ascontiguousarray(data.T), name, span)
+        case _:
+            return parameter

@@ -18,10 +18,11 @@ from unity.ir.representative import representative
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.machine.target import Target
+from unity.op.quantize import block_of
 from unity.op.registry import int_attr
 
 from ..uses import count_uses
-from .narrow_weights import is_narrow
+from .narrow_weights import bits_of, is_narrow
 from .pack_weights import panel_width, worth_packing
 
 
@@ -42,14 +43,14 @@ def narrow_products(f: Function, target: Target) -> frozenset[Var]:
                 readers[a].append(var)
     uses = count_uses(f.body)
 
-    def pays(var: Var, turned: bool) -> bool:
+    def pays(var: Var, each: float, turned: bool) -> bool:
         alone = readers[var] and uses[var] == len(readers[var])
-        return bool(alone) and all(reads(calls[r], r, var, turned) for r in readers[var])
+        return bool(alone) and all(reads(calls[r], r, var, each, turned) for r in readers[var])
 
-    def reads(call: Call, result: Var, var: Var, turned: bool) -> bool:
+    def reads(call: Call, result: Var, var: Var, each: float, turned: bool) -> bool:
         match call:
             case Call(Op("permute_dims")) if not turned:
-                return pays(result, turned=True)
+                return pays(result, each, turned=True)
             case Call(Op("matmul"), (Var() as x, weight)) if weight is var and x is not var:
                 if call.attrs["out_dtype"] not in (None, FLOAT32):
                     return False
@@ -58,21 +59,27 @@ def narrow_products(f: Function, target: Target) -> frozenset[Var]:
         kind, matrix = atom_type(x), atom_type(weight)
         match kind, matrix:
             case TensorType(tuple(dims), of), TensorType((int(k), int(n)), _) if of == FLOAT32:
-                return narrow_pays(prod_of(dims[:-1]), k, n, target)
+                return narrow_pays(prod_of(dims[:-1]), k, n, target, each)
             case _:
                 return False
 
     found: set[Var] = set()
     for var, call in calls.items():
-        if call.callee != Op("dequantize") or not is_narrow(call):
+        if call.callee != Op("dequantize"):
+            continue
+        bits = bits_of(call)
+        if bits is None and not is_narrow(call):
             continue
         axis = int_attr(call.attrs, "axis") % 2
         plain = all(isinstance(r, Var) and calls[r].callee == Op("matmul") for r in readers[var])
         scale = call.args[1]
         assert isinstance(scale, Constant)
-        columns = scale.data.ndim == 0 or axis == (1 if plain else 0)
+        rows, each = 0 if plain else 1, float(INT8.bytes)
+        columns = scale.data.ndim == 0 or axis == 1 - rows
+        if bits is not None:
+            columns, each = axis == rows, bits / 8 + 2 * FLOAT32.bytes / block_of(call.attrs)
         turned = all(calls[r].callee == Op("permute_dims") for r in readers[var])
-        if columns and (plain or turned) and pays(var, turned=False):
+        if columns and (plain or turned) and pays(var, each, turned=False):
             found.add(var)
     return frozenset(found)
 
@@ -85,8 +92,8 @@ def prod_of(dims: tuple[Dim, ...]) -> Dim:
     return found
 
 
-def narrow_pays(rows: Dim, k: int, n: int, target: Target) -> bool:
-    """Whether a product is faster by weights of 8 bits.
+def narrow_pays(rows: Dim, k: int, n: int, target: Target, each: float = float(INT8.bytes)) -> bool:
+    """Whether a product is faster by weights of 8 bits or fewer, so many bytes with their scales.
 
     Where the number of rows is unknown, one row and the usual number count alike.
 
@@ -101,13 +108,13 @@ def narrow_pays(rows: Dim, k: int, n: int, target: Target) -> bool:
         return False
     sizes = (rows,) if isinstance(rows, int) else (1, representative(rows))
     wide, narrow = (
-        prod(_cycles(max(1, m), k, n, each, target) for m in sizes)
-        for each in (FLOAT32.bytes, INT8.bytes)
+        prod(_cycles(max(1, m), k, n, size, target) for m in sizes)
+        for size in (float(FLOAT32.bytes), each)
     )
     return narrow < wide
 
 
-def _cycles(rows: int, k: int, n: int, each: int, target: Target) -> float:
+def _cycles(rows: int, k: int, n: int, each: float, target: Target) -> float:
     """What a product takes whose weights have so many bytes each."""
     machine, lanes = target.machine, target.vector_bits // FLOAT32.bits
     vectors = panel_width(n, lanes, target) // lanes

@@ -31,7 +31,7 @@ from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
 from .column_chunks import column_chunks
-from .narrow_weights import centred, is_narrow
+from .narrow_weights import bits_of, blocks_of_rows, centred, is_narrow
 
 DEPTH = 4
 """Rows of a matrix from which on a product by it is more than a broadcast."""
@@ -53,7 +53,8 @@ class PackWeights(Pass):
     narrow floats in groups of neighbours in depth, a panel holds such groups
     (`matmul_interleaved`). Columns that are only read in chunks, element by element, lie so that a
     panel has a part of each chunk (`column_chunks.py`). Weights that `FoldQuantization` left as
-    integers of 8 bits are packed as such, and what they are scaled by is multiplied to the sums.
+    integers of 8 bits are packed as such, and what they are scaled by is multiplied to the sums;
+    those whose scales belong to blocks of rows lie in words (`matmul_words`).
 
     >>> from unity.script import parse, print_module
     >>> import numpy as np
@@ -99,6 +100,8 @@ class _Packer(BodyRewriter):
             case Call(Op("matmul"), (_, Var() as w)) if w in self.values:
                 made = self.values[w]
                 few = isinstance(made, Call) and made.callee == Op("dequantize")
+                if isinstance(made, Call) and few and bits_of(made) is not None:
+                    return self.words(value, made) or value
                 if isinstance(made, Call) and few and is_narrow(made):
                     return self.narrow(value, made) or value
                 return value
@@ -162,6 +165,24 @@ class _Packer(BodyRewriter):
         product = Call(Op("matmul_packed"), (call.args[0], packed), attrs, call.span)
         sums = self.emit(product, "sums", call.span)
         return Call(Op("multiply"), (sums, scale), span=call.span)
+
+    def words(self, call: Call, made: Call) -> Call | None:
+        """A product by integers in words, which are scaled by blocks as they are read."""
+        matrix = blocks_of_rows(made)
+        kind = atom_type(call.args[0])
+        if matrix is None or not isinstance(kind, TensorType) or kind.dtype != FLOAT32:
+            return None
+        if not isinstance(kind.shape, tuple):
+            return None
+        weight, *_ = made.args
+        assert isinstance(weight, Constant)
+        columns, lanes = matrix.integers.shape[1], self.target.vector_bits // FLOAT32.bits
+        width = panel_width(columns, lanes, self.target)
+        given = matrix.packed(width)
+        names = ("words", "scales", "shifts")
+        operands = [derived(weight, a, name) for a, name in zip(given, names, strict=True)]
+        attrs = Attrs(columns=columns, bits=matrix.bits)
+        return Call(Op("matmul_words"), (call.args[0], *operands), attrs, call.span)
 
     def panels(self, weight: Constant, width: int, chunks: int) -> Constant:
         """The panels of a constant."""

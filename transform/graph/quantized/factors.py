@@ -91,6 +91,8 @@ def weights(w: Expr, values: Values, outputs: int) -> Weights | None:
                 return None
             return Weights(inner.source, np.ascontiguousarray(inner.integers.T), inner.scale)
         case Call(Op("dequantize"), (Constant(data) as c, Constant(scale), Constant(zero)), attrs):
+            if scale.ndim > 1 or zero.ndim > 1:
+                return None  # of blocks
             axis = int_attr(attrs, "axis") % max(1, data.ndim)
             real = {dtype(scale.dtype), dtype_attr(attrs, "out_dtype")} == {FLOAT32}
             found = centred(data, zero, axis) if real else None

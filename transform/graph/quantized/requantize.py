@@ -63,6 +63,8 @@ class Requantizer(BodyRewriter):
         """A real quantized; None where its scale has no inverse."""
         out, span = dtype_attr(call.attrs, "out_dtype"), call.span
         low, high = limits(out)
+        if zero.ndim:
+            return None
         if int(zero) == low:
             x = self.without_relu(x)
         whole = self.steps(call, x, scale)

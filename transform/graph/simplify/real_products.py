@@ -144,7 +144,7 @@ class _Products(BodyRewriter):
         assert isinstance(whole, Var)
         if whole not in self.reals:
             one = Constant(np.ones((), np.float32))
-            attrs = Attrs(axis=-1, out_dtype=FLOAT32)
+            attrs = Attrs(axis=-1, out_dtype=FLOAT32, block=0)
             made = Call(Op("dequantize"), (narrow, one, zero), attrs, whole.span)
             self.reals[whole] = self.emit(made, whole.name, whole.span)
         return self.reals[whole]

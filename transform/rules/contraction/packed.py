@@ -56,6 +56,8 @@ from ..stages import Stages
 
 MOST_ROWS = 14
 """Rows of a tile, at most."""
+MOST_ROWS_OF_WORDS = 4
+"""The same where each step is as many as there are numbers in a word, all of them written out."""
 MOST_STEPS = 16
 """Steps in a row, at most."""
 MOST_RUNS = 64
@@ -167,7 +169,9 @@ def _match_read(stages: Stages, target: Target) -> Product | None:
 
 
 def _most_rows(product: Product, target: Target) -> int:
-    most = min(rows_of(product.vectors, target), MOST_ROWS, product.most_rows or MOST_ROWS)
+    room = rows_of(product.vectors, target) - product.layout.scales
+    written = MOST_ROWS_OF_WORDS if product.layout.still else MOST_ROWS
+    most = min(room, written, product.most_rows or MOST_ROWS)
     return max(1, most)
 
 
@@ -183,7 +187,7 @@ def _decide(product: Product, target: Target) -> PackedTiles:
     return PackedTiles(
         rows,
         tiles,
-        steps=min(UNROLL, product.depth or UNROLL),
+        steps=1 if layout.still else min(UNROLL, product.depth or UNROLL),
         accumulators=target.machine.fma_in_flight,
         runs=_runs(product, rows, target),
         ahead=_is_worth_asking(product, target),
@@ -267,6 +271,7 @@ def schedule_read(sch: Schedule, product: Product, how: PackedTiles, results: Re
     tasks = [*(at[a] for a in layout.outer), panel]
     tiles: list[LoopRef] = []
     inner: list[LoopRef] = [] if layout.chunk is None else [at[layout.chunk]]
+    parts = [at[a] for a in layout.still]
     if layout.row is not None:
         block, tile, row = sch.split(at[layout.row], [None, how.tiles, how.rows])
         tasks, tiles, inner = [*tasks, block], [tile], [row, *inner]
@@ -278,6 +283,7 @@ def schedule_read(sch: Schedule, product: Product, how: PackedTiles, results: Re
         run, step = sch.split(step, [how.runs, None])
         outside = [*tasks, run, *tiles]
         place, following = tasks[-1], run
+    inner = [*parts, *inner]
     sch.reorder(*outside, *others, step, *inner, vector, lane)
     for name in (result, *readers):
         sch.reverse_compute_at(name, place)
@@ -309,7 +315,8 @@ def schedule_read(sch: Schedule, product: Product, how: PackedTiles, results: Re
 def _work(product: Product) -> int:
     """Multiply-adds of all, where rows are as many as is usual if that is not known."""
     layout = product.layout
-    steps = (*layout.sums, layout.depth, *(() if layout.row is None else (layout.row,)))
+    summed = (*layout.sums, *layout.still, layout.depth)
+    steps = (*summed, *(() if layout.row is None else (layout.row,)))
     each = math.prod(representative_extent(a.extent) or LENGTH for a in steps)
     return each * product.panels * layout.width
 

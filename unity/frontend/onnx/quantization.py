@@ -44,6 +44,15 @@ def _along_axis(node: Node, x: Expr, narrow: DType) -> tuple[int, Expr, Expr] | 
     return -1 if alone else node.axis(given, rank), scale, zero
 
 
+def _in_blocks(node: Node, x: Expr, scale: Expr, block: int) -> bool:
+    """Whether scales belong to blocks whose number is known."""
+    shape, extents = node.shape_of(scale), node.shape_of(x)
+    if not block or len(shape) != len(extents):
+        return False
+    axis = node.axis(node.int_of("axis", 1), len(extents))
+    return equal(shape[axis], ceildiv(extents[axis], block))
+
+
 def _of_axis(node: Node, value: Expr) -> Expr:
     """A scale or zero point: one, or a vector."""
     return node.op("reshape", value, ()) if node.shape_of(value) == (1,) else value
@@ -72,6 +81,12 @@ def _dequantize(node: Node) -> Value:
     if narrow.is_int and narrow.bits <= INT32.bits and (along := _along_axis(node, x, narrow)):
         axis, scale, zero = along
         return node.op("dequantize", x, scale, zero, axis=axis, out_dtype=target)
+    block = node.int_of("block_size", 0)
+    if narrow.is_int and narrow.bits <= INT32.bits and _in_blocks(node, x, scale, block):
+        zero = node.tensor(2) if node.has(2) else Constant(np.zeros((), narrow.numpy))
+        axis = node.axis(node.int_of("axis", 1), len(node.shape_of(x)))
+        kinds = {"axis": axis, "out_dtype": target, "block": block}
+        return node.op("dequantize", x, scale, zero, **kinds)
     between = INT32 if narrow.is_int else FLOAT32
     wide = node.cast(x, between)
     if node.has(2):
