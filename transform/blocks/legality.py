@@ -57,6 +57,7 @@ def breach(site: Site, fixed: Collection[PrimVar] = ()) -> str | None:
     written = {r.buffer for r in block.writes}
     for buffer in site.decides_by() & written:
         return f"block {block.name!r} writes {buffer.name!r}, which decides what it does"
+    fixed = (*fixed, *_of_iterations(site))
     key = (id(block.body), id(block.init), *(id(x) for a in block.axes for x in (a.var, a.domain)))
     key += (-1, *(id(v) for v in fixed))
     if key in _KEPT:
@@ -67,6 +68,16 @@ def breach(site: Site, fixed: Collection[PrimVar] = ()) -> str | None:
             _KEPT.clear()
         _KEPT[key] = block
     return why
+
+
+def _of_iterations(site: Site) -> list[PrimVar]:
+    """Axes that stand still in an iteration which has all that the block writes for itself."""
+    written = {r.buffer for r in site.block.writes}
+    at = [k for k, s in enumerate(site.above) if isinstance(s, Allocate) and s.buffer in written]
+    if len(at) < len(written) or not at:
+        return []
+    inside = {s.var for s in site.above[min(at) :] if isinstance(s, For) and s.extent != imm(1)}
+    return [a.var for a in site.block.axes if not variables(a.value) & inside]
 
 
 def uses_loop(site: Site) -> str | None:

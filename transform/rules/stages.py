@@ -85,7 +85,11 @@ class Part:
 
 
 def parts_of(
-    stages: Sequence[Stmt], temporaries: set[Buffer], around: Collection[PrimVar] = ()
+    stages: Sequence[Stmt],
+    temporaries: set[Buffer],
+    around: Collection[PrimVar] = (),
+    *,
+    parted: bool = False,
 ) -> list[Part]:
     """The stages, each reduction with the elementwise one behind it that alone reads its result.
 
@@ -93,6 +97,7 @@ def parts_of(
         stages: The nests, in order.
         temporaries: The kernel's.
         around: The axes of a block that they stand in.
+        parted: Whether sums are parted from what takes them already, which may be less than all.
     """
     nests = [nest_of(s, around) or s for s in stages]
     readers = Counter(b for stage in nests for b in read_by(stage))
@@ -101,7 +106,7 @@ def parts_of(
         last = result[-1] if result else None
         if last is not None and isinstance(last.stage, Nest) and isinstance(nest, Nest):
             private = last.stage.output in temporaries and readers[last.stage.output] == 1
-            joined = fused(last.stage, nest) if private else None
+            joined = fused(last.stage, nest, padded=parted) if private else None
             if joined is not None:
                 result[-1] = Part(joined, (*last.behind, nest.name))
                 continue

@@ -33,7 +33,7 @@ def lay_out_within(sch: Schedule, block: str, groups: Sequence[AnyRule[Stages]] 
     assert target is not None
     path, around = block_path(whole, block)
     temporaries, stages = opened(around.body)
-    parts = parts_of(stages, {*temporaries}, [a.var for a in around.axes])
+    parts = parts_of(stages, {*temporaries}, [a.var for a in around.axes], parted=True)
     sch.target = alone = replace(target, threads=1)
     sch.func = _on_the_way(whole, path)
     try:
@@ -63,7 +63,7 @@ def lay_out_stage(sch: Schedule, name: str) -> None:
     """
     assert sch.target is not None
     temporaries, stages = opened(scope_path(block_path(sch.func, name)[0])[0])
-    part = next(p for p in parts_of(stages, {*temporaries}) if p.names[0] == name)
+    part = next(p for p in parts_of(stages, {*temporaries}, parted=True) if p.names[0] == name)
     assert isinstance(part.stage, Nest)
     found = found_for(part.stage, sch.target)
     assert found.take is not None

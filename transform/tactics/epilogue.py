@@ -9,15 +9,17 @@ from unity.ir.prim_expr import Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.stmt import Store
 from unity.ir.visit import rewrite_stmt, substitute_stmt
 
+from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, is_formula
 
 
-def fused(nest: Nest, consumer: Nest) -> Nest | None:
+def fused(nest: Nest, consumer: Nest, *, padded: bool = False) -> Nest | None:
     """One stage for a reduction and the elementwise stage that reads its output point by point.
 
     Args:
         nest: The reduction; nothing but the consumer reads its output.
         consumer: The stage after it.
+        padded: Whether there may be more sums than it takes; the stage is then over those.
 
     Returns:
         The stage, which no longer stores the reduction's output; None if they do not fit.
@@ -35,11 +37,13 @@ def fused(nest: Nest, consumer: Nest) -> Nest | None:
         return None
     here: dict[PrimExpr, Axis] = dict(zip(points, places, strict=True))
     values: dict[PrimVar | SizeVar, PrimExpr] = {}
+    axes: list[Axis] = []
     for axis in nest.axes:
         there = here.get(axis.var)
-        if there is None or there.extent != axis.extent:
+        if there is None or not (there.extent == axis.extent or (padded and _fewer(there, axis))):
             return None
         values[there.var] = axis.var
+        axes.append(replace(axis, extent=there.extent))
     if len(values) != len(consumer.axes):
         return None
     moved = substitute_stmt(consumer.finish, values)
@@ -49,7 +53,12 @@ def fused(nest: Nest, consumer: Nest) -> Nest | None:
         return value if e.buffer is buffer else None
 
     finish = rewrite_stmt(moved, None, load_fn=on_load)
-    return replace(nest, finish=finish, output=consumer.output)
+    return replace(nest, axes=tuple(axes), finish=finish, output=consumer.output)
+
+
+def _fewer(axis: Axis, other: Axis) -> bool:
+    some, all_of_them = number(axis.extent), number(other.extent)
+    return some is not None and all_of_them is not None and some < all_of_them
 
 
 def _axes_of_index(indices: Sequence[PrimExpr], consumer: Nest) -> list[Axis] | None:

@@ -118,3 +118,8 @@ def has_dot(target: Target, form: DotForm, left: DType, right: DType, out: DType
 def group_of(dtype: DType) -> int:
     """How many numbers of a type lie in a group."""
     return GROUP_BYTES * 8 // dtype.bits
+
+
+def depth_of(dtype: DType) -> int:
+    """How many numbers of a type a step on tiles takes of the depth."""
+    return SIDE * group_of(dtype)

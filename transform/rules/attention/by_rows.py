@@ -12,78 +12,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.arith import simplify
-from unity.ir.prim_expr import Compare, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Compare, PrimExpr, PrimVar, imm
 from unity.ir.regions import multiply
-from unity.ir.stmt import Buffer
 from unity.machine.target import Target
 
 from ...blocks.access import depends
-from ...blocks.extents import ceildiv, number, product
-from ...blocks.nest import Axis, Nest
-from ...blocks.tree import block_path, loops_of, scope_path
-from ...roles.attention import RowChain, row_chain
-from ...roles.lanes import lanes_for
+from ...blocks.extents import ceildiv, product
+from ...blocks.tree import block_path
 from ...schedule.index_map import IndexMap
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.threads import share
 from ..rows.by_row import ROWS
 from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
-from ..stages import Stages
 from ..within import lay_out_within
+from .stages import (
+    MOST_VECTORS,
+    WITHIN,
+    Attention,
+    Places,
+    attention_of,
+    first_makers,
+    keep_in_place,
+    loops_in_order,
+    placed,
+    places_of,
+    units_of,
+)
 
 VECTORS = 4
 """Vectors of rows in a block, at best."""
 FEWEST_VECTORS = 3
 """The same at least, where there is another block."""
-MOST_VECTORS = 8
-"""The same at most."""
 FEW = 4
 """Rows from which on a block pays."""
-UNIT, WITHIN = -1, 1 << 10
-"""The places of loops of one iteration, and of those within a block of rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Two products with stages over rows between them.
-
-    Attributes:
-        written: The stages as they were written.
-        chain: The same over the same variables, axes of one point left out.
-        private: The temporaries that no other stage uses.
-        lanes: Rows in a vector.
-    """
-
-    written: tuple[Nest, ...]
-    chain: RowChain
-    private: frozenset[Buffer]
-    lanes: int
-
-    @property
-    def count(self) -> int | None:
-        """How many rows there are that meet the same other operands; None where that is unknown."""
-        return 1 if self.chain.row is None else number(self.chain.row.extent)
-
-    @property
-    def turned(self) -> list[Load]:
-        """What the first product reads of its rows, at places that differ."""
-        assert self.chain.head.reduction is not None
-        row = self.chain.row
-        loads = dict.fromkeys(self.chain.head.reduction.loads())
-        return [] if row is None else [x for x in loads if depends(x, row.var)]
-
-    @property
-    def sizes(self) -> list[int]:
-        """How many rows may go together."""
-        if self.chain.row is None or len(self.turned) != 1:
-            return [1]
-        return [1] + [k * self.lanes for k in range(1, MOST_VECTORS + 1) if k * self.lanes > 1]
-
-    def place(self, axis: Axis) -> int:
-        """Where a loop over an axis of the chain stands."""
-        around = (*self.chain.outer, *(() if self.chain.row is None else (self.chain.row,)))
-        return around.index(axis) if axis in around else WITHIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +63,6 @@ class RowsTogether:
     rest: int
     few: int
     grain: int
-
-
-def _match(stages: Stages, target: Target) -> Attention | None:
-    """A chain over rows."""
-    chain = row_chain(stages.rest, {*stages.temporaries}, target)
-    if chain is None:
-        return None
-    written = tuple(s for s in stages.rest[: len(chain.stages)] if isinstance(s, Nest))
-    assert chain.head.reduction is not None
-    rows = imm(1) if chain.row is None else chain.row.extent
-    lanes = lanes_for(chain.head.reduction.value.dtype.bits, target.vector_bits, rows)
-    return Attention(written, chain, frozenset(stages.private(len(written))), lanes)
 
 
 def _rows(found: Attention) -> int:
@@ -158,9 +108,9 @@ def schedule_attention(
     sch: Schedule, found: Attention, how: RowsTogether, results: Results
 ) -> None:
     """Lay out attention by steps of a schedule, with a version for few rows of unknown number."""
-    _keep_in_place(sch, found, results)
-    places = _places(found, results)
-    for name in _first_makers(sch, places):
+    keep_in_place(sch, found, results)
+    places = places_of(found, results)
+    for name in first_makers(sch, places):
         sch.set_scope(name, 0, "local")
     row = found.chain.row
     if row is None or how.rows == 1:
@@ -200,7 +150,7 @@ class _Stretch:
         padded: Whether the last block may have fewer rows.
     """
 
-    places: dict[str, list[int]]
+    places: Places
     rows: int
     blocks: PrimExpr | None
     parted: bool = False
@@ -216,7 +166,7 @@ def _lay_out(sch: Schedule, found: Attention, rows: _Stretch, how: RowsTogether)
     """Lay out some of the rows."""
     chain, together = found.chain, rows.rows > 1
     places = rows.places
-    made = _first_makers(sch, places)
+    made = first_makers(sch, places)
     turned = _rows_of(sch, found, places) if together else {}
     around, within = _rows_in_one_loop(sch, found, rows)
     for name in made:
@@ -240,56 +190,21 @@ def _lay_out(sch: Schedule, found: Attention, rows: _Stretch, how: RowsTogether)
 
 def _row_first(sch: Schedule, name: str, own: list[int], at_row: int) -> LoopRef:
     """A block's loop over the rows, put around its others."""
-    loops = _loops(sch, name)
+    loops = loops_in_order(sch, name)
     row = loops[own.index(at_row)]
     if row is not loops[0]:
         sch.reorder(row, *(x for x in loops if x is not row))
     return row
 
 
-def _keep_in_place(sch: Schedule, found: Attention, results: Results) -> None:
-    """Elements that are read last where others are made of them share one buffer with these."""
-    makers: dict[Buffer, str] = {}
-    for stage in found.chain.stages[:-1]:
-        name = results.get(stage.name, stage.name)
-        for store in stage.stores():
-            host = found.chain.overwritten(store.buffer)
-            if host is not None:
-                sch.store_in(makers[host], 0, name, 0)
-            makers[store.buffer] = name
-
-
-def _places(found: Attention, results: Results) -> dict[str, list[int]]:
-    """For each block in order, where the loops over its axes are to stand."""
-    places: dict[str, list[int]] = {}
-    for nest, stage in zip(found.written, found.chain.stages, strict=True):
-        axes = iter(stage.axes)
-        own = [UNIT if number(a.extent) == 1 else found.place(next(axes)) for a in nest.axes]
-        if nest.reduction is None:
-            places[nest.name] = own
-        else:
-            places[nest.name] = own + [WITHIN] * len(nest.reduction.axes)
-            places[results[nest.name]] = own
-    return places
-
-
-def _first_makers(sch: Schedule, places: dict[str, list[int]]) -> list[str]:
-    """The first block that writes to each temporary."""
-    *before, _ = places
-    found: dict[Buffer, str] = {}
-    for name in before:
-        found.setdefault(block_path(sch.func, name)[1].writes[0].buffer, name)
-    return [*found.values()]
-
-
-def _rows_of(sch: Schedule, found: Attention, places: dict[str, list[int]]) -> dict[str, PrimVar]:
+def _rows_of(sch: Schedule, found: Attention, places: Places) -> dict[str, PrimVar]:
     """The axes over rows of all blocks but those of the second product."""
     *before, _, _ = places
     at = len(found.chain.outer)
     return {n: block_path(sch.func, n)[1].axes[places[n].index(at)].var for n in before}
 
 
-def _turn(sch: Schedule, found: Attention, places: dict[str, list[int]]) -> dict[str, list[int]]:
+def _turn(sch: Schedule, found: Attention, places: Places) -> Places:
     """The first product reads a copy of its rows that is turned; the block that copies."""
     head = found.written[0].name
     block = block_path(sch.func, head)[1]
@@ -315,16 +230,12 @@ def _rows_in_one_loop(
     sch: Schedule, found: Attention, rows: _Stretch
 ) -> tuple[list[LoopRef], dict[str, LoopRef]]:
     """The loops that all blocks have in common, over blocks of rows at last; those over rows."""
-    units = min(each.count(UNIT) for each in rows.places.values())
+    units = units_of(rows.places)
     at_row = len(found.chain.outer)
     within: dict[str, LoopRef] = {}
     for name, own in rows.places.items():
-        left = units
-        order: list[int] = []
-        for place in own:
-            left -= place == UNIT
-            order.append(WITHIN if place == UNIT and left < 0 else place)
-        loops = _loops(sch, name)
+        order = placed(own, units)
+        loops = loops_in_order(sch, name)
         wanted = [loop for _, loop in sorted(zip(order, loops, strict=True), key=lambda x: x[0])]
         if wanted != list(sch.get_loops(name)):
             sch.reorder(*wanted)
@@ -333,7 +244,7 @@ def _rows_in_one_loop(
     depth = units + at_row + rows.several
     if not depth:
         for name in rows.places:
-            sch.add_unit_loop(_loops(sch, name)[0])
+            sch.add_unit_loop(loops_in_order(sch, name)[0])
         depth = 1
     around = [
         sch.fuse_siblings(*(sch.get_loops(name)[level] for name in rows.places))
@@ -342,18 +253,9 @@ def _rows_in_one_loop(
     return around, within
 
 
-def _loops(sch: Schedule, name: str) -> list[LoopRef]:
-    """The loops of a block in the order of its axes."""
-    path, block = block_path(sch.func, name)
-    by_var = dict(
-        zip([x.var for x in loops_of(scope_path(path))], sch.get_loops(name), strict=True)
-    )
-    return [by_var[a.value] for a in block.axes if isinstance(a.value, PrimVar)]
-
-
 def _side_by_side(sch: Schedule, name: str, row: PrimVar) -> None:
     """The rows innermost of what a block goes over, and of what it makes."""
-    block, loops = block_path(sch.func, name)[1], _loops(sch, name)
+    block, loops = block_path(sch.func, name)[1], loops_in_order(sch, name)
     others = [k for k, a in enumerate(block.axes) if a.var is not row]
     points = [k for k in others if block.axes[k].kind == "S"]
     own = next(k for k, a in enumerate(block.axes) if a.var is row)
@@ -373,7 +275,7 @@ def _side_by_side(sch: Schedule, name: str, row: PrimVar) -> None:
 
 ATTENTION = group_by_steps(
     "attention",
-    _match,
+    attention_of,
     _decide,
     _legal,
     GroupSteps(

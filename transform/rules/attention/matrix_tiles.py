@@ -1,38 +1,50 @@
-"""A row chain on matrix tiles: attention whose products are of narrow numbers.
+"""Attention on matrix tiles: products of narrow numbers, and what lies between them in the caches.
 
-For each set of rows the two right operands are copied once to panels in groups of depth; then block
-of rows by block of rows the first product makes the rows, the stages between work on them row by
-row, and the second product sums along them. All of it stays in the caches. Numbers of rows, their
-lengths and the other extents must be known.
+For each set of rows the two right operands are copied once to panels in groups of depth; then each
+block of rows is a kernel of its own (`blockize_body`): the first product makes the rows, the stages
+between work on them row by row, and the second product sums along them, each laid out by its own
+rule. Where sets are fewer than tasks, a task is a block of rows, with panels of its own. Numbers of
+rows, their lengths and the other extents must be known.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 
 from unity.ir.dtype import FLOAT32
-from unity.ir.prim_expr import Binary, Cast, Compare, Imm, Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.regions import add, multiply
-from unity.ir.stmt import Allocate, Buffer, For, Seq, Stmt, Store
-from unity.ir.visit import rewrite_prim, rewrite_stmt, substitute_prim
-from unity.machine.dot_units import SIDE, group_of, has_dot
+from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
+from unity.machine.dot_units import SIDE, depth_of, group_of, has_dot
 from unity.machine.target import Target
 
+from ...blocks.access import depends
 from ...blocks.extents import number, product
-from ...blocks.nest import Axis, Nest, Reduction
-from ...blocks.tree import sequence
-from ...roles.attention import RowChain, row_chain
+from ...blocks.nest import Axis, Nest
+from ...blocks.tree import block_path
+from ...roles.attention import RowChain
 from ...roles.grouped_panels import operands
-from ...roles.row_group import substituted
-from ...tactics.register_tile import Values
-from ...tactics.threads import parallel
-from ...tactics.tile_sums import depth_of
+from ...schedule.index_map import IndexMap
+from ...schedule.refs import LoopRef
+from ...schedule.schedule import Schedule
+from ...tactics.threads import share
 from ..rows.by_row import ROWS
-from ..rule import Legal, Neighbourhood, Rule, first, worth
+from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, worth
 from ..stages import Stages
-from ..table import found_for, laid_out
+from ..within import lay_out_within
+from .stages import (
+    UNIT,
+    WITHIN,
+    Attention,
+    Places,
+    attention_of,
+    first_makers,
+    keep_in_place,
+    loops_in_order,
+    placed,
+    places_of,
+    units_of,
+)
 
 WIDTH = 2 * SIDE
 """Columns of a panel, and what rows of a block are a multiple of."""
@@ -42,10 +54,6 @@ BLOCK_BYTES = 128 << 10
 """What a block's rows take, at most, if there are more than one pair of tiles."""
 MOST_BYTES = 1 << 20
 """What the rows of the smallest block may take."""
-
-Domain = list[tuple[str, PrimExpr]]
-BlocksOf = Callable[[Values, Sequence[PrimExpr]], Stmt]
-"""What is done to a set of rows, by the values of the outer axes and a point of the domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +69,12 @@ class ChainTiles:
     grain: int
 
 
-def _match(stages: Stages, target: Target) -> RowChain | None:
-    """A chain both of whose contractions multiply numbers that the target has tiles for."""
-    chain = row_chain(stages.rest, {*stages.temporaries}, target)
-    if chain is None:
+def _match(stages: Stages, target: Target) -> Attention | None:
+    """Attention both of whose products are of numbers that the target has tiles for."""
+    found = attention_of(stages, target)
+    if found is None:
         return None
+    chain = found.chain
     row = chain.row
     head, tail = chain.head.reduction, chain.tail.reduction
     assert head is not None
@@ -87,7 +96,7 @@ def _match(stages: Stages, target: Target) -> RowChain | None:
         return None
     if head.op != "add" or tail.op != "add" or head.init != head.identity:
         return None
-    return chain
+    return found
 
 
 def _row_bytes(chain: RowChain) -> int:
@@ -100,252 +109,232 @@ def _padded(chain: RowChain) -> int:
     return -(-(number(chain.inner.extent) or 0) // WIDTH) * WIDTH
 
 
-def _rows(chain: RowChain) -> int:
-    return (None if chain.row is None else number(chain.row.extent)) or 1
-
-
-def _decide(chain: RowChain, target: Target) -> ChainTiles:
-    most = BLOCK_BYTES // _row_bytes(chain) // WIDTH * WIDTH
-    height = min(max(most, WIDTH), _rows(chain))
+def _decide(found: Attention, target: Target) -> ChainTiles:
+    most = BLOCK_BYTES // _row_bytes(found.chain) // WIDTH * WIDTH
+    height = min(max(most, WIDTH), found.count or 1)
     return ChainTiles(height, target.machine.grain("tile_multiply_adds"))
 
 
-def _legal(chain: RowChain, _decisions: ChainTiles, _target: Target) -> Neighbourhood:
-    rows, most = _rows(chain), MOST_BYTES // _row_bytes(chain)
+def _legal(found: Attention, _decisions: ChainTiles, _target: Target) -> Neighbourhood:
+    rows, most = found.count or 1, MOST_BYTES // _row_bytes(found.chain)
     heights = [min(h, rows) for h in range(WIDTH, rows + WIDTH, WIDTH) if min(h, rows) <= most]
     why = f"blocks of {rows} rows in steps of {WIDTH}, of at most {MOST_BYTES} bytes"
     return {"height": Legal(heights, why), "grain": worth("multiply-adds")}
 
 
-def _write(chain: RowChain, decisions: ChainTiles, target: Target) -> Stmt:
-    assert chain.row is not None
-    return _Chain(chain, chain.row, decisions, target).stmt()
+def schedule_on_tiles(sch: Schedule, found: Attention, how: ChainTiles, results: Results) -> None:
+    """Lay out attention by steps of a schedule."""
+    assert sch.target is not None
+    keep_in_place(sch, found, results)
+    places = places_of(found, results)
+    for name in first_makers(sch, places):
+        sch.set_scope(name, 0, "local")
+    products = [_in_panels(sch, nest, places) for nest in (found.written[0], found.written[-1])]
+    places = _in_order(places, products)
+    rows, sets = found.count or 1, prod(number(a.extent) or 1 for a in found.chain.outer)
+    whole, left = divmod(rows, how.height)
+    alone = whole > 1 and sets < sch.target.tasks
+    around = _around(sch, found, places, how.height, alone=alone)
+    for name in first_makers(sch, places):
+        sch.store_at(name, 0, around[-1])
+    for panels in products:
+        _lay_out_panels(sch, panels, around[:-1])
+    depth, first, rest = len(around), 0 if alone else -1, dict[str, str]()
+    if left:
+        body, others = sch.loop_partition(around[first], [whole])
+        before, behind = (sch.get_child_blocks(x) for x in (body, others))
+        rest = {a.name: b.name for a, b in zip(before, behind, strict=True)}
+    _lay_out(sch, places, around, trimmed=bool(left))
+    if rest:
+        tail = {rest[name]: own for name, own in places.items()}
+        behind_it = list(sch.get_loops(next(iter(tail)))[:depth])
+        _lay_out(sch, tail, behind_it, trimmed=True)
+    if alone:
+        _share(sch, found, around[:-1], whole * sets, how.height, how.grain)
+        if rest:
+            _share(sch, found, behind_it[1:-1], sets, left, how.grain)
+    else:
+        _share(sch, found, around[:-1], sets, rows, how.grain)
 
 
-CHAIN_TILES = Rule(
-    "chain_tiles", _match, _decide, _legal, _write, count=lambda chain: len(chain.stages)
+@dataclass(frozen=True, slots=True)
+class _Panels:
+    """A product whose right operand is copied to panels.
+
+    Attributes:
+        sums: The block that sums up.
+        copy: What copies the right operand.
+        column: Which of the copy's axes is over columns.
+        depth: Which is over the depth.
+        columns: How many columns there are, in whole panels or not.
+        deep: How many elements of depth.
+        left: What copies the left operand with zeros behind its end, if anything does.
+        places: Where the loops over that one's axes are to stand.
+    """
+
+    sums: str
+    copy: str
+    column: int
+    depth: int
+    columns: int
+    deep: int
+    left: str | None
+    places: tuple[int, ...]
+
+
+def _in_panels(sch: Schedule, nest: Nest, places: Places) -> _Panels:
+    """A product over whole panels and steps, its depth in groups, its right operand a copy."""
+    reduction, own = nest.reduction, places[nest.name]
+    assert reduction is not None
+    axes = (*nest.axes, *reduction.axes)
+    column = next(k for k, p in enumerate(own) if p == WITHIN)
+    several = (k for k in range(len(nest.axes), len(axes)) if number(axes[k].extent) != 1)
+    depth = next(several, len(axes) - 1)
+    factors = operands(reduction, axes[column].var)
+    assert factors is not None
+    moves = [[k for k, a in enumerate(axes) if depends(x, a.var)] for x in factors]
+    right = _index_of_right(reduction.value, axes[column])
+    group, step = group_of(factors[1].dtype), depth_of(factors[1].dtype)
+    padding = [1] * len(axes)
+    padding[column], padding[depth] = WIDTH, step
+    copies = [sch.cache_operand(nest.name, right, "local").name]
+    if (number(axes[depth].extent) or 0) % step:
+        copies.append(sch.cache_operand(nest.name, 1 - right, "local").name)
+    sch.pad_einsum(nest.name, padding)
+    copy, *lefts = (_filled_up(sch, copy, nest.name) for copy in copies)
+    at = tuple(PrimVar(f"i{k}") for k in range(len(axes)))
+    parted = (Binary("floordiv", at[depth], imm(group)), Binary("floormod", at[depth], imm(group)))
+    sch.transform_block_layout(nest.name, IndexMap(at, (*at[:depth], *parted, *at[depth + 1 :])))
+    places[nest.name] = [*own[:depth], WITHIN, *own[depth:]]
+    return _Panels(
+        nest.name,
+        copy,
+        moves[1].index(column),
+        moves[1].index(depth),
+        number(axes[column].extent) or 1,
+        number(axes[depth].extent) or 1,
+        lefts[0] if lefts else None,
+        tuple(own[k] for k in moves[0]),
+    )
+
+
+def _index_of_right(value: PrimExpr, column: Axis) -> int:
+    """Which factor moves along the columns."""
+    assert isinstance(value, Binary)
+    return 0 if depends(value.a, column.var) else 1
+
+
+def _filled_up(sch: Schedule, copy: str, sums: str) -> str:
+    """What copies an operand, with zeros behind its end where that is no end of a panel or step."""
+    (reader,) = sch.get_consumers(copy)
+    if reader.name == sums:
+        return copy
+    sch.compute_inline(copy)
+    sch.set_scope(reader, 0, "local")
+    return reader.name
+
+
+def _in_order(places: Places, products: Sequence[_Panels]) -> Places:
+    """With the copies of left operands, each before the block that reads it."""
+    lefts = {x.sums: (x.left, [*x.places]) for x in products}
+    found: Places = {}
+    for name, own in places.items():
+        left, at = lefts.get(name, (None, own))
+        if left is not None:
+            found[left] = at
+        found[name] = own
+    return found
+
+
+def _around(
+    sch: Schedule, found: Attention, places: Places, height: int, *, alone: bool
+) -> list[LoopRef]:
+    """The loops that all blocks have in common: over sets, and over blocks of rows.
+
+    Blocks come last; where they are tasks first, with a loop of one iteration in their place.
+    """
+    row, units = len(found.chain.outer), units_of(places)
+    for name, own in places.items():
+        order, loops = placed(own, units), loops_in_order(sch, name)
+        block, *inner = sch.split(loops[own.index(row)], [None, *([1] if alone else []), height])
+        some = [(UNIT - 1 if alone else row, block), *((row, x) for x in inner)]
+        some += [(p, x) for p, x in zip(order, loops, strict=True) if p != row]
+        wanted = [x for _, x in sorted(some, key=lambda each: each[0])]
+        if wanted != list(sch.get_loops(name)):
+            sch.reorder(*wanted)
+    return [
+        sch.fuse_siblings(*(sch.get_loops(name)[level] for name in places))
+        for level in range(units + row + 1 + alone)
+    ]
+
+
+def _lay_out_panels(sch: Schedule, panels: _Panels, around: Sequence[LoopRef]) -> None:
+    """A copy in panels, made for all blocks of rows of a set, a register of it at a time."""
+    if around:
+        sch.compute_at(panels.copy, around[-1])
+        sch.store_at(panels.copy, 0, around[-1])
+    loops = sch.get_loops(panels.copy)[len(around) :]
+    buffer = block_path(sch.func, panels.copy)[1].writes[0].buffer
+    group = group_of(buffer.dtype)
+    panel, half, lane = sch.split(loops[panels.column], [None, WIDTH // SIDE, SIDE])
+    step, place = sch.split(loops[panels.depth], [None, group])
+    sch.reorder(panel, step, half, lane, place)
+    sch.vectorize(sch.fuse(lane, place))
+    sch.unroll(half)
+    if around:
+        sch.compact_buffer(panels.copy, 0)
+    at = tuple(PrimVar(f"i{k}") for k in range(len(buffer.shape)))
+    column, depth = at[panels.column], at[panels.depth]
+    outer = [] if around else [x for x in at if x is not column and x is not depth]
+    ends = [
+        Binary(op, x, imm(n))
+        for op in ("floordiv", "floormod")
+        for x, n in ((column, WIDTH), (depth, group))
+    ]
+    sch.transform_layout(panels.copy, 0, IndexMap(at, (*outer, *ends)))
+    for loop, extent, size, padded in (
+        (panel, panels.columns, WIDTH, WIDTH),
+        (step, panels.deep, group, depth_of(buffer.dtype)),
+    ):
+        if extent % padded and extent >= size:
+            sch.loop_partition(loop, [extent // size])
+
+
+def _lay_out(sch: Schedule, places: Places, around: Sequence[LoopRef], *, trimmed: bool) -> None:
+    """Lay out blocks of rows of one height."""
+    if trimmed:
+        for name in places:
+            sch.trim(sch.get_loops(name)[len(around)])
+    made = first_makers(sch, places)
+    block = sch.blockize_body(around[-1])
+    for name in made:
+        sch.compact_buffer(name, 0)
+    lay_out_within(sch, block.name, (ROWS,))
+
+
+def _share(
+    sch: Schedule,
+    found: Attention,
+    loops: Sequence[LoopRef],
+    tasks: int,
+    rows: int,
+    grain: int,
+) -> None:
+    """Loops shared among the threads, by the multiply-adds of one task of so many rows."""
+    chain = found.chain
+    work = product([chain.inner.extent, *(a.extent for a in chain.columns), imm(2 * rows)])
+    if loops:
+        share(sch, loops, imm(tasks), work, grain)
+
+
+CHAIN_TILES = group_by_steps(
+    "chain_tiles",
+    _match,
+    _decide,
+    _legal,
+    GroupSteps(
+        nests=lambda found: found.written,
+        private=lambda found: found.private,
+        take=schedule_on_tiles,
+    ),
 )
-
-
-class _Chain:
-    """Writes the chain.
-
-    Args:
-        chain: The stages.
-        row: The axis over the rows.
-        decisions: How.
-        target: What they are laid out for.
-    """
-
-    def __init__(self, chain: RowChain, row: Axis, decisions: ChainTiles, target: Target) -> None:
-        self.chain, self.row, self.target = chain, row, target
-        self.serial = replace(target, threads=1)
-        self.grain = decisions.grain
-        self.padded, self.rows, self.height = _padded(chain), _rows(chain), decisions.height
-        head, tail = chain.head.reduction, chain.tail.reduction
-        assert head is not None
-        assert tail is not None
-        self.first = Panels(head, chain.inner, head.axes[0])
-        self.second = Panels(tail, chain.columns[0], tail.axes[0])
-
-    def stmt(self) -> Stmt:
-        """All sets of rows in parallel; where they are few, their blocks of rows."""
-        chain = self.chain
-        whole, rest = divmod(self.rows, self.height)
-        sets = math.prod(number(a.extent) or 1 for a in chain.outer)
-        alone = whole > 1 and sets < self.target.tasks
-        domain = [(a.var.name.removeprefix("v"), a.extent) for a in chain.outer]
-        steps = [chain.inner.extent, *(a.extent for a in chain.columns), imm(2)]
-
-        def over(domain: Domain, blocks: BlocksOf, height: int) -> Stmt:
-            def body(point: Sequence[PrimExpr]) -> Stmt:
-                outer: Values = {a.var: p for a, p in zip(chain.outer, point, strict=False)}
-                body = blocks(outer, point)
-                for panels in (self.first, self.second):
-                    body = panels.around(outer, body)
-                return body
-
-            return parallel(domain, product([*steps, imm(height)]), self.grain, body)
-
-        if not alone:
-            return over(domain, lambda outer, _: self._all(outer, whole, rest), self.rows)
-        height = imm(self.height)
-        parts = [
-            over(
-                [*domain, ("block", imm(whole))],
-                lambda outer, point: self._block(outer, multiply(point[-1], height), self.height),
-                self.height,
-            )
-        ]
-        if rest:
-            end = multiply(imm(whole), height)
-            parts.append(over(domain, lambda outer, _: self._block(outer, end, rest), rest))
-        return sequence(parts)
-
-    def _all(self, outer: Values, whole: int, rest: int) -> Stmt:
-        """All blocks of rows of a set, one after the other."""
-        block, height = PrimVar("block"), imm(self.height)
-        here = self._block(outer, multiply(block, height), self.height)
-        parts: list[Stmt] = [For(block, imm(0), imm(whole), here)]
-        if rest:
-            parts.append(self._block(outer, imm(whole * self.height), rest))
-        return sequence(parts)
-
-    def _block(self, outer: Values, begin: PrimExpr, height: int) -> Stmt:
-        """Some rows from the first product to the second."""
-        chain = self.chain
-        local = PrimVar(self.row.var.name)
-        here = Axis(local, imm(height))
-        values: Values = {**outer, self.row.var: add(begin, local)}
-        made: list[Buffer] = []
-        moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...]]] = {}
-        for old, at in chain.temporaries.items():
-            host = chain.overwritten(old)
-            if host is not None:
-                moved[old] = moved[host]
-                continue
-            elements = any(i is chain.inner.var for i in at)
-            shape = (imm(height), imm(self.padded)) if elements else (imm(height),)
-            new = Buffer(old.name, shape, old.dtype, scope="local", align=64)
-            made.append(new)
-            moved[old] = new, (local, chain.inner.var) if elements else (local,)
-        head = self._product(_rewritten(chain.head, moved), self.first, (here, chain.inner))
-        stages: list[Nest] = []
-        for stage in chain.middle.stages:
-            elements = stage.reduction is None and not chain.middle.is_scalar(stage)
-            axes = (here, chain.inner) if elements else (here,)
-            stages.append(substituted(replace(_rewritten(stage, moved), axes=axes), values))
-        tail = self._product(_rewritten(chain.tail, moved), self.second, (here, *chain.columns))
-        body = sequence(
-            [
-                laid_out(substituted(head, values), self.serial),
-                *self._rows(stages),
-                laid_out(substituted(tail, values), self.serial),
-            ]
-        )
-        for buffer in made:
-            body = Allocate(buffer, body)
-        return body
-
-    def _rows(self, stages: Sequence[Nest]) -> list[Stmt]:
-        """The stages between, those over the same rows row by row."""
-        done: list[Stmt] = []
-        at = 0
-        while at < len(stages):
-            here = Stages(stages, at, set())
-            found = first((ROWS,), here, self.serial, []) or found_for(stages[at], self.serial)
-            done.append(found.stmt())
-            at += found.count
-        return done
-
-    def _product(self, nest: Nest, panels: Panels, axes: tuple[Axis, ...]) -> Nest:
-        """A contraction over the panels of its right operand."""
-        reduction = nest.reduction
-        assert reduction is not None
-        return replace(nest, axes=axes, reduction=panels.product(reduction))
-
-
-class Panels:
-    """The right operand of a contraction in panels, its depth in groups; zeros where there is none.
-
-    Args:
-        reduction: The contraction.
-        column: The axis along which the operand moves and the result as well.
-        depth: The axis that is summed over.
-    """
-
-    def __init__(self, reduction: Reduction, column: Axis, depth: Axis) -> None:
-        factors = operands(reduction, column.var)
-        assert factors is not None
-        _, self.load = factors
-        self.column, self.depth = column.var, depth.var
-        self.columns, self.deep = number(column.extent) or 0, number(depth.extent) or 0
-        dtype = self.load.buffer.dtype
-        self.group = group_of(dtype)
-        step = depth_of(dtype)
-        self.steps = -(-self.deep // step) * SIDE
-        self.count = -(-self.columns // WIDTH)
-        shape = (self.count, self.steps, WIDTH, self.group)
-        self.buffer = Buffer("panels", tuple(map(imm, shape)), dtype, scope="local", align=64)
-
-    def around(self, outer: Values, body: Stmt) -> Stmt:
-        """A statement behind what makes the panels for it."""
-        whole = self.deep // self.group
-        parts = [self._filled(outer, 0, whole)] if whole else []
-        if self.steps > whole:
-            parts.append(self._filled(outer, whole, self.steps))
-        return Allocate(self.buffer, Seq((*parts, body)))
-
-    def _filled(self, outer: Values, begin: int, end: int) -> Stmt:
-        """Some groups of depth of all panels, a register of them at a time."""
-        panel, step, lane = PrimVar("panel"), PrimVar("step"), PrimVar("lane")
-        lanes = WIDTH * self.group // 2
-        group = imm(self.group)
-        place = Binary("floormod", lane, group)
-        depth = add(multiply(step, group), place)
-        stores: list[Stmt] = []
-        for half in range(2):
-            inside = add(imm(half * SIDE), Binary("floordiv", lane, group))
-            column = add(multiply(panel, imm(WIDTH)), inside)
-            if self.columns % WIDTH:  # what no one reads may be anything
-                column = Binary("min", column, imm(self.columns - 1))
-            value = substitute_prim(
-                self.load,
-                {**outer, self.column: column, self.depth: _least(depth, self.deep, end, group)},
-            )
-            if end * self.group > self.deep:
-                inner = Compare("lt", depth, imm(self.deep))
-                value = Select(inner, value, imm(0, value.dtype))
-            stores.append(Store(self.buffer, (panel, step, inside, place), value))
-        vector = For(lane, imm(0), imm(lanes), sequence(stores), "vectorized")
-        return For(
-            panel,
-            imm(0),
-            imm(self.count),
-            For(step, imm(begin), imm(end - begin), vector),
-        )
-
-    def product(self, reduction: Reduction) -> Reduction:
-        """The contraction over groups, its right operand read from the panels."""
-        factors = operands(reduction, self.column)
-        assert factors is not None
-        left, right = factors
-        k, p = PrimVar("k"), PrimVar("p")
-        depth = add(multiply(k, imm(self.group)), p)
-        left = substitute_prim(left, {self.depth: depth})
-        if self.steps * self.group > self.deep:
-            left = Select(Compare("lt", depth, imm(self.deep)), left, imm(0, left.dtype))
-        width = imm(WIDTH)
-        column = self.column
-        at = (Binary("floordiv", column, width), k, Binary("floormod", column, width), p)
-        wide = reduction.value.dtype
-        value = Binary("mul", Cast(wide, left), Cast(wide, Load(self.buffer, at)))
-        axes = (Axis(k, imm(self.steps)), Axis(p, imm(self.group)))
-        assert right.buffer.dtype == self.buffer.dtype
-        return replace(reduction, axes=axes, value=value)
-
-
-def _least(depth: PrimExpr, deep: int, end: int, group: Imm) -> PrimExpr:
-    """The depth, or the last one where it lies past that."""
-    return depth if end * int(group.value) <= deep else Binary("min", depth, imm(deep - 1))
-
-
-def _rewritten(stage: Nest, moved: dict[Buffer, tuple[Buffer, tuple[PrimExpr, ...]]]) -> Nest:
-    """The stage with buffers replaced, each accessed at one place."""
-
-    def on_load(e: PrimExpr) -> PrimExpr | None:
-        if isinstance(e, Load) and e.buffer in moved:
-            return Load(*moved[e.buffer], e.predicate)
-        return None
-
-    def on_store(s: Stmt) -> Stmt | None:
-        if isinstance(s, Store) and s.buffer in moved:
-            buffer, indices = moved[s.buffer]
-            return Store(buffer, indices, s.value)
-        return None
-
-    reduction = stage.reduction
-    if reduction is not None:
-        value = rewrite_prim(reduction.value, on_load)
-        reduction = replace(reduction, value=value, init=rewrite_prim(reduction.init, on_load))
-    return replace(stage, reduction=reduction, finish=rewrite_stmt(stage.finish, on_store, on_load))

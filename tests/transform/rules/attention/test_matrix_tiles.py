@@ -11,6 +11,9 @@ import pytest
 import unity
 from tests.codegen.llvm.run_kernel import HOST
 from tests.transform.rules.contraction.test_grouped_panels import LANES, TILES, instructions
+from tests.transform.rules.kernels import lowered
+from tests.transform.schedule.printed import difference, run_printed
+from tests.transform.tensor.kernels import assert_same
 from unity.interpreter import interpret
 from unity.ir.dtype import BFLOAT16, FLOAT32
 from unity.ir.module import IRModule
@@ -18,6 +21,7 @@ from unity.machine.dot_units import has_dot
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.graph import LowerCalls
+from unity.transform.schedule import ScheduleDefault, default_schedule
 
 Float = npt.NDArray[np.float32]
 
@@ -94,6 +98,26 @@ def close(got: object, want: object) -> None:
 def kernels(module: IRModule, context: Context) -> set[str]:
     low = pipeline(precision="bf16").until(LowerCalls).run(module, context)
     return {name for f in low.prim_funcs().values() for name in instructions(f)}
+
+
+@pytest.mark.rotated(3)
+@pytest.mark.long("a program of 500 steps, each checked, and kernels of tiles interpreted")
+@pytest.mark.parametrize(
+    ("q", "keys", "width", "threads"),
+    [((1, 40, 2, 32), 9, 7, 1), ((1, 40, 1, 32), 9, 7, 8), ((1, 64, 1, 32), 5, 33, 8)],
+)
+def test_blocks_of_rows_are_programs_of_steps(
+    q: tuple[int, ...], keys: int, width: int, threads: int
+) -> None:
+    """One set after another, or blocks as tasks; with rows left over, and without."""
+    module, target = attention(q, keys, width, mask=True), replace(TILES, threads=threads)
+    before = pipeline(precision="bf16").until(ScheduleDefault).run(module, Context(target))
+    func = before.prim_funcs()["attention"]
+    sch = default_schedule(func, target, {"scores": {"height": 32}})
+    assert difference(sch.func, run_printed(sch, "attention").func) is None
+    assert "tile_dot" in instructions(sch.func)
+    assert_same(func, sch.func, {})
+    assert_same(func, lowered(sch.func, target), {})
 
 
 def test_few_rows_and_other_targets_have_no_tiles() -> None:

@@ -25,6 +25,7 @@ from ....blocks.tree import (
     replaced,
     scope_path,
     sequence,
+    temporaries,
     unique,
     with_buffers,
     with_regions,
@@ -41,7 +42,8 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
     Products are summed there as well, and are 0; results there are not copied out. Extents may be
     symbolic: the padded ones are multiples all the same, so that tiles of them have no tails.
     Along a spatial axis a parameter is read without a copy where it goes on beyond the end (as
-    weights do in whole panels), and a result that lies in a temporary has more room instead.
+    weights do in whole panels), and so is what was made before a block around; a result that lies
+    in a temporary has more room instead.
 
     Args:
         func: The prim func.
@@ -147,7 +149,7 @@ def _goes_on(
     if not moved:
         return True
     sums = {a.var for a in block.axes if a.kind == "R"}
-    if not is_param(func, load.buffer) or moved & sums:
+    if moved & sums or not _is_outside(func, block, load.buffer):
         return False
     for axis in block.axes:
         known = known.with_extent(axis.var, imm(0), padded.get(axis.var, axis.domain.extent))
@@ -155,6 +157,12 @@ def _goes_on(
         known.prove(Compare("ge", index, imm(0))) and known.prove(Compare("lt", index, size))
         for index, size in zip(load.indices, load.buffer.shape, strict=True)
     )
+
+
+def _is_outside(func: PrimFunc, block: Block, buffer: Buffer) -> bool:
+    """Whether a buffer is there before all of the scope of a block, as parameters are."""
+    root = scope_path(block_path(func, block.name)[0])[0]
+    return all(x is not buffer for x in temporaries(root))
 
 
 def _may_grow(func: PrimFunc, buffer: Buffer, ends: Sequence[PrimExpr], known: Analyzer) -> bool:
