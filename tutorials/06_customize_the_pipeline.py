@@ -50,6 +50,7 @@ from unity.transform.schedule import (
     ScheduleByRule,
     ScheduleDefault,
     default_rules,
+    default_schedule,
 )
 from unity.transform.tactics.threads import share
 
@@ -163,7 +164,8 @@ def narrow_softmax(schedule: Schedule) -> bool:
     assert schedule.target is not None
     (rule, *others) = default_rules(schedule.func, schedule.target)
     if rule.rule == "rows" and not others:
-        schedule.lay_out("rows", rule.blocks, {"vectors": 1})
+        narrow = default_schedule(schedule.func, schedule.target, {rule.blocks[0]: {"vectors": 1}})
+        schedule.replay(narrow.trace)
     return rule.rule == "rows" and not others
 
 

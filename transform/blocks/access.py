@@ -131,7 +131,7 @@ def collapse(shaped: Reshaped, keep: int = 0) -> Reshaped:
     ``x[n, c, h, w] * s[c]`` becomes a nest over ``n, c, hw``; without ``s`` it has one axis.
 
     Args:
-        shaped: The stage.
+        shaped: The stage, which may have other axes already than it was written over.
         keep: How many of the last spatial axes stay as they are.
     """
     spatial = _joined(shaped, 0, len(shaped.nest.axes) - keep)

@@ -243,7 +243,9 @@ class Site:
         for part in parts:
             if not isinstance(part, Compare) or part.op != "lt":
                 return None
-            place = next((k for k, i in enumerate(begins) if self._is_limited(i, part, own)), None)
+            cut = [k for k, i in enumerate(begins) if self._is_limited(i, part, own)]
+            moving = [k for k in cut if variables(begins[k]) & variables(part.a)]
+            place = next(iter((*moving, *cut)), None)  # rather not one that stands still
             if place is None:
                 if not self._holds_first(part, indices):
                     return None

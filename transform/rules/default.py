@@ -9,16 +9,17 @@ from functools import partial
 from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.prim_expr import PrimExpr
-from unity.ir.stmt import IfThen, PrimFunc, Seq, Stmt
+from unity.ir.stmt import Allocate, IfThen, PrimFunc, Seq, Stmt
 from unity.machine.target import Target
 
 from ..blocks.nest import opened
+from ..blocks.sound import is_sound
 from ..blocks.tree import conjunction, distinct, over_sizes
+from ..blocks.trust import trusted
 from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
 from .by_default import awaits_layout
-from .by_name import with_temporaries
 from .cover import Decide, Taken, cover, product_read_in_tile
 from .decisions import (
     KINDS,
@@ -31,7 +32,7 @@ from .decisions import (
 )
 from .equal_dims import when_dims_are_equal
 from .lone_rows import when_rows_are_there
-from .stages import parts_of
+from .stages import parts_of, touched
 
 _public = partial(public, kinds=KINDS)
 
@@ -60,9 +61,6 @@ def default_schedule(
 ) -> Schedule:
     """What the default rules do to a kernel, as a schedule: to be read, changed, done again.
 
-    A rule that is made of a schedule's steps takes them, any other one writes its loops in a step
-    `lay_out` with its decisions.
-
     Args:
         func: A kernel, as `pipeline().until(ScheduleDefault)` leaves it.
         target: The machine.
@@ -89,25 +87,27 @@ def default_schedule(
     if usual is not None:
         sch.specialize_when(usual)
     for each in _taken(_bodies(sch.func.body), target, _wanted(decisions), decisions):
-        trial = sch.copy()
-        if _by_steps(trial, each):
-            sch = trial
-        elif each.names:
-            sch.lay_out(each.rule, each.names, each.found.decisions)
+        sch = _with_steps(sch, each)
     for parameter in past_caches(sch.func, target):
         sch.stream_stores(parameter)
     return sch
 
 
-def _by_steps(sch: Schedule, taken: Taken) -> bool:
-    """Whether a rule takes steps, which it has done then."""
-    if taken.found.steps is None:
-        return False
+def _with_steps(sch: Schedule, taken: Taken) -> Schedule:
+    """A schedule with a rule's steps.
+
+    They are those that are compiled: where one is trusted to a rule and would not be to a user, it
+    is taken all the same, and refused where the program is run by itself.
+    """
+    names, trial = [part.names for part in taken.parts], sch.copy()
     try:
-        taken.found.steps(sch, [part.names for part in taken.parts])
+        taken.found.steps(trial, names)
     except UnityError:
-        return False  # what the stage reads as a parameter, the kernel makes: none asks for it
-    return True
+        taken.found.stmt()  # which refuses changed decisions, as their steps are checked
+        with trusted(is_sound(sch.func)):
+            taken.found.steps(sch, names)
+        return sch
+    return trial
 
 
 def _wanted(decisions: Decisions | None) -> Decide | None:
@@ -183,7 +183,11 @@ def _laid_out(s: Stmt, target: Target, decide: Decide | None) -> Stmt:
         return replace(s, then=then, orelse=otherwise)
     laid_out = [t.found.stmt() for t in _taken([s], target, decide)]
     body: Stmt = laid_out[0] if len(laid_out) == 1 else Seq(tuple(laid_out))
-    return with_temporaries(opened(s)[0], body)
+    used = touched(body)
+    for buffer in reversed(opened(s)[0]):
+        if buffer in used:
+            body = Allocate(buffer, body)
+    return body
 
 
 def reads_in_tile(func: PrimFunc, target: Target) -> bool:

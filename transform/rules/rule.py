@@ -1,8 +1,8 @@
 """A rule: what it takes, what it decides about it, and what it makes of that.
 
 `match` reads the roles of axes out of stages, or says that the rule is not for them. `decide` gives
-a frozen dataclass of plain numbers, from what the machine's steps cost. `write` makes loops of
-both. So a rule's decisions can be read, changed one by one within what is legal, and searched,
+a frozen dataclass of plain numbers, from what the machine's steps cost. `steps` take both to a
+schedule. So a rule's decisions can be read, changed one by one within what is legal, and searched,
 without knowing how the rule lays a stage out.
 """
 
@@ -72,8 +72,8 @@ class Found:
         decisions: What it decided, by name.
         legal: Says what else each decision may be.
         stmt: The stages as it lays them out.
-        steps: Where it does so by steps of a schedule, what takes them, given the names of each
-            stage's blocks: the first, and those behind it that it does in its write-back.
+        steps: Takes its steps of a schedule, given the names of each stage's blocks: the first, and
+            those behind it that it does in its write-back.
         take: The same on stages whose sums are parted from the blocks that take them: the last of
             each stage's names.
         with_: The same with other decisions; refuses those that are not legal.
@@ -87,8 +87,8 @@ class Found:
     decisions: Mapping[str, int]
     legal: Callable[[], Neighbourhood]
     stmt: Callable[[], Stmt]
-    steps: Callable[[Schedule, Sequence[Names]], None] | None
-    take: Callable[[Schedule, Sequence[Names]], None] | None
+    steps: Callable[[Schedule, Sequence[Names]], None]
+    take: Callable[[Schedule, Sequence[Names]], None]
     with_: Callable[[Mapping[str, int]], Found]
     refused: str | None = None
     passed: tuple[str, ...] = ()
@@ -261,30 +261,27 @@ class Rule(Generic[S, R, D]):
         match: The roles of the stages' axes; None where the rule is not for them.
         decide: Numbers and choices that suit a machine.
         legal: What each of them may be.
-        write: The stages laid out.
+        steps: Lay the stages out.
         count: How many stages are taken.
-        steps: What `write` does, where that are steps of a schedule.
     """
 
     name: str
     match: Callable[[S, Target], R | None]
     decide: Callable[[R, Target], D]
     legal: Callable[[R, D, Target], Neighbourhood]
-    write: Callable[[R, D, Target], Stmt]
+    steps: Steps[R, D] | GroupSteps[R, D]
     count: Callable[[R], int] = lambda _: 1
-    steps: Steps[R, D] | GroupSteps[R, D] | None = None
 
     def on(self, stages: S, target: Target) -> Found | None:
         """The rule on some stages, refused or not; None where it is not for them."""
         roles = self.match(stages, target)
         if roles is None:
             return None
-        found = self._found(roles, self.decide(roles, target), target, self.write)
-        if self.steps is not None:
-            try:
-                found.stmt()
-            except UnityError as error:
-                return replace(found, refused=error.message)
+        found = self._found(roles, self.decide(roles, target), target, self.steps.stmt)
+        try:
+            found.stmt()
+        except UnityError as error:
+            return replace(found, refused=error.message)
         return found
 
     def _found(
@@ -296,14 +293,14 @@ class Rule(Generic[S, R, D]):
             _as_mapping(decisions),
             partial(self.legal, roles, decisions, target),
             cache(partial(write, roles, decisions, target)),
-            None if self.steps is None else self.steps.on(roles, decisions),
-            None if self.steps is None else self.steps.on_parted(roles, decisions),
+            self.steps.on(roles, decisions),
+            self.steps.on_parted(roles, decisions),
             partial(self._with, roles, decisions, target),
         )
 
     def _with(self, roles: R, decisions: D, target: Target, changes: Mapping[str, int]) -> Found:
         if not changes:
-            return self._found(roles, decisions, target, self.write)
+            return self._found(roles, decisions, target, self.steps.stmt)
         known = _as_mapping(decisions)
         for name in changes:
             if name not in known:
@@ -325,9 +322,7 @@ class Rule(Generic[S, R, D]):
                     f"{name}={value!r} is not legal for the rule {self.name!r}: {legal.because}",
                     hint=f"it may be {_listed(legal.values)}",
                 )
-        write = self.write
-        if self.steps is not None and changed != decisions:
-            write = self.steps.checked
+        write = self.steps.stmt if changed == decisions else self.steps.checked
         return self._found(roles, changed, target, write)
 
 
@@ -346,7 +341,7 @@ def by_steps(
     Of several stages, those before the last are read through (`compute_inline`).
     """
     taken = Steps(nest, steps, parts)
-    return Rule(name, match, decide, legal, taken.stmt, lambda _: count, taken)
+    return Rule(name, match, decide, legal, taken, lambda _: count)
 
 
 def group_by_steps(
@@ -357,15 +352,7 @@ def group_by_steps(
     steps: GroupSteps[R, D],
 ) -> Rule[S, R, D]:
     """A rule for several stages that is a program of steps; see `Rule` and `GroupSteps`."""
-    return Rule(
-        name,
-        match,
-        decide,
-        legal,
-        steps.stmt,
-        count=lambda roles: len(steps.nests(roles)),
-        steps=steps,
-    )
+    return Rule(name, match, decide, legal, steps, lambda roles: len(steps.nests(roles)))
 
 
 def _as_mapping(decisions: DataclassInstance) -> dict[str, int]:

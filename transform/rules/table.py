@@ -2,8 +2,8 @@
 
 The first rule that takes a stage wins (`rule.Rule`). Better rules go before more general ones.
 
-Most take steps of a `Schedule` (`rule.by_steps`): tails, masks and transposes are the affair of the
-lowering, which treats schedules made by hand alike. The others write their loops at once.
+All take steps of a `Schedule` (`rule.by_steps`): tails, masks and transposes are the affair of the
+lowering, which treats schedules made by hand alike.
 """
 
 from __future__ import annotations

@@ -44,10 +44,7 @@ def lay_out_within(sch: Schedule, block: str, groups: Sequence[AnyRule[Stages]] 
             assert isinstance(stage, Nest)
             found = _on_one_thread(first(groups, here, alone, []) or found_for(stage, alone))
             names = [p.names for p in parts[at : at + found.count]]
-            if found.take is None:
-                sch.lay_out(found.rule, [n for each in names for n in each], found.decisions)
-            else:
-                found.take(sch, names)
+            found.take(sch, names)
             at += found.count
         sch.func = replaced(whole, [(around, block_path(sch.func, block)[1])])
     finally:
@@ -66,7 +63,6 @@ def lay_out_stage(sch: Schedule, name: str) -> None:
     part = next(p for p in parts_of(stages, {*temporaries}, parted=True) if p.names[0] == name)
     assert isinstance(part.stage, Nest)
     found = found_for(part.stage, sch.target)
-    assert found.take is not None
     found.take(sch, [part.names])
 
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from unity.lazy import exports
 
-from .laying_out import LayOut, provide
-
 if TYPE_CHECKING:
     from ..rules.by_default import ScheduleDefault
     from ..rules.by_rule import ScheduleByRule, ScheduleRule
@@ -41,14 +39,6 @@ __all__ = [
     "register_intrinsic",
 ]
 
-
-def _rules() -> LayOut:
-    from ..rules.by_name import lay_out
-
-    return lay_out
-
-
-provide(_rules)
 __getattr__ = exports(
     __name__,
     {

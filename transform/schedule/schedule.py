@@ -15,13 +15,12 @@ from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 from unity.script.printer import text
 
-from ..blocks.tree import distinct, honest, illegal
+from ..blocks.tree import distinct, honest
 from . import primitives as p
 from .arguments import is_step, query, step
 from .as_python import as_python
 from .condition import ConditionLike, condition_of
 from .index_map import AnyMap, as_map
-from .laying_out import lay_out
 from .refs import AnyBlock, BlockRef, LoopRef, Name
 from .state import as_ref, name_of
 from .steps.blocks import BlockSteps
@@ -117,22 +116,6 @@ class Schedule(
         fact = condition_of(condition, self.func)
         done = p.specialize_when(self.func, fact, [name_of(b) for b in blocks])
         return self._blocks("specialize_when", (text(fact), *map(as_ref, blocks)), done)
-
-    @step
-    def lay_out(
-        self, rule: Name, blocks: Sequence[str], decisions: Mapping[str, int | bool]
-    ) -> None:
-        """Nests one behind the other laid out by a default rule that writes their loops.
-
-        Args:
-            rule: The rule's name; `default_rules` tells which one takes which blocks.
-            blocks: Their names.
-            decisions: The rule's by name; it takes those that are left out.
-        """
-        if self.target is None:
-            raise illegal("lay_out", "the schedule is for no target", "Schedule(func, target)")
-        done = lay_out()(self.func, rule, blocks, decisions, self.target)
-        self._do("lay_out", (rule, blocks, decisions), done)
 
     @step
     def annotate(self, at: LoopRef | AnyBlock, key: Name, value: bool | float | str | None) -> None:

@@ -1,24 +1,13 @@
-"""Which loads the rows and columns of a register tile share; loops around sums, written at once."""
+"""Which loads the rows and columns of a register tile share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, Select, SizeVar, imm
-from unity.ir.regions import add
-from unity.ir.stmt import Buffer, For, ForKind, Let, Stmt, Store
-from unity.ir.visit import prim_children, substitute_stmt
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, Select
+from unity.ir.visit import prim_children
 
 from ..blocks.access import depends
-from ..blocks.nest import Axis, Reduction
-
-Values = dict[PrimVar | SizeVar, PrimExpr]
-
-
-def finished(reduction: Reduction, value: PrimExpr, finish: Stmt, values: Values) -> Stmt:
-    """The stage's stores, once its reduction has a value."""
-    result = PrimVar("result", reduction.result.dtype)
-    return Let(result, value, substitute_stmt(finish, {**values, reduction.result: result}))
 
 
 def loads_on(
@@ -45,26 +34,3 @@ def loads_on(
 
     note(value)
     return list(found)
-
-
-def loops(axes: Sequence[Axis], body: Stmt) -> Stmt:
-    """Serial loops around a statement, on the axes' own variables."""
-    for axis in reversed(axes):
-        body = For(axis.var, imm(0), axis.extent, body)
-    return body
-
-
-def joined(reduction: Reduction, buffer: Buffer, first: PrimExpr, lanes: int) -> list[Stmt]:
-    """The lanes of an accumulator joined in its first one, by halves."""
-    stmts: list[Stmt] = []
-    half = lanes // 2
-    while half:
-        lane = PrimVar("lane")
-        here = add(first, lane)
-        there = add(here, imm(half))
-        both = Binary(reduction.op, Load(buffer, (here,)), Load(buffer, (there,)))
-        kind: ForKind = "vectorized" if half > 1 else "serial"
-        store = Store(buffer, (here,), both)
-        stmts.append(For(lane, imm(0), imm(half), store, kind))
-        half //= 2
-    return stmts

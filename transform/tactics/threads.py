@@ -1,18 +1,13 @@
-"""Work shared among threads: loops over a domain in chunks that are worth a thread's time.
-
-`share` takes steps of a schedule; `parallel` writes the loops for rules that do so.
-"""
+"""Work shared among threads: loops in chunks that are worth a thread's time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from unity.arith import simplify
-from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
-from unity.ir.stmt import For, Let, Stmt
+from unity.ir.prim_expr import PrimExpr
 from unity.machine.machine import Work
 
-from ..blocks.extents import ceildiv, number, product
+from ..blocks.extents import number
 from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
 
@@ -72,71 +67,3 @@ def share(
         loop, inner = sch.split(loop, [None, chunk])
     sch.parallel(loop)
     return inner
-
-
-def parallel(
-    domain: Sequence[tuple[str, PrimExpr]],
-    work: PrimExpr,
-    grain: int,
-    body: Callable[[Sequence[PrimExpr]], Stmt],
-) -> Stmt:
-    """A nest over a domain, the threads taking chunks of at least `grain` units of work.
-
-    Args:
-        domain: Names and extents, outermost first.
-        work: Units of work at one point.
-        grain: Units that are worth waking a thread for.
-        body: The statement at a point.
-    """
-    points = product([extent for _, extent in domain])
-    per_chunk = _points_per_chunk(work, grain)
-    chunks = ceildiv(points, per_chunk)
-    if number(chunks) in (0, 1) or not domain:
-        return _serial(domain, body)
-    chunk = PrimVar("chunk")
-    if number(per_chunk) == 1:
-        return For(chunk, imm(0), points, _at_point(chunk, domain, body), "parallel")
-    at = PrimVar("_".join(name for name, _ in domain))
-    begin = Binary("mul", chunk, per_chunk)
-    count = Binary("min", per_chunk, Binary("sub", points, begin))
-    inner = For(at, begin, simplify(count), _at_point(at, domain, body))
-    return For(chunk, imm(0), chunks, inner, "parallel")
-
-
-def _points_per_chunk(work: PrimExpr, grain: int) -> PrimExpr:
-    cost = number(simplify(work))
-    if cost is not None:
-        return imm(max(1, -(-grain // max(cost, 1))))
-    positive = Binary("max", work, imm(1))
-    return simplify(Binary("add", Binary("floordiv", imm(grain), positive), imm(1)))
-
-
-def _serial(
-    domain: Sequence[tuple[str, PrimExpr]], body: Callable[[Sequence[PrimExpr]], Stmt]
-) -> Stmt:
-    variables = [PrimVar(name) for name, _ in domain]
-    stmt = body(variables)
-    for var, (_, extent) in zip(reversed(variables), reversed(domain), strict=True):
-        stmt = For(var, imm(0), extent, stmt)
-    return stmt
-
-
-def _at_point(
-    at: PrimVar,
-    domain: Sequence[tuple[str, PrimExpr]],
-    body: Callable[[Sequence[PrimExpr]], Stmt],
-) -> Stmt:
-    """The statement at the `at`-th point of a domain, its last coordinate running fastest."""
-    if len(domain) == 1:
-        return body([at])
-    variables = [PrimVar(name) for name, _ in domain]
-    stmt = body(variables)
-    rest: PrimExpr = at
-    values: list[PrimExpr] = []
-    for _, extent in reversed(domain[1:]):
-        values.append(simplify(Binary("floormod", rest, extent)))
-        rest = simplify(Binary("floordiv", rest, extent))
-    values.append(rest)
-    for var, value in zip(reversed(variables), values, strict=True):
-        stmt = Let(var, value, stmt)
-    return stmt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
@@ -63,6 +63,12 @@ def trapping() -> PrimFunc:
     k = te.reduce_axis(5, "k")
     y = te.compute((3,), lambda i: te.sum(x[i, k.var] // z[k.var], [k]), "y")
     return te.create_prim_func([x, z, y])
+
+
+def on_tiles(queries: int, keys: int) -> PrimFunc:
+    """Attention of bfloat16 numbers, one head of 32."""
+    q, k, v = ((1, n, 1, size) for n, size in ((queries, 32), (keys, 32), (keys, 7)))
+    return unscheduled("nn.attention", (q, k, v), {"scale": 0.125}, BFLOAT16)[0]
 
 
 FAMILIES = [
@@ -148,6 +154,8 @@ FAMILIES = [
     Family("attention", partial(attention, 12, 5, ("full",)), {}),
     Family("attention", partial(attention, 2, 9), {}),
     Family("attention", partial(attention, N, 8), {"n": 17}),
+    Family("chain_tiles", partial(on_tiles, 35, 5), {}, TILES),
+    Family("chain_tiles", partial(on_tiles, 64, 3), {}, replace(TILES, threads=8)),
     Family("crosswise", partial(named, "transpose"), {"n": 19, "m": 5}),
     Family("padded", partial(named, "conv"), {"n": 1}),
     Family("fallback", partial(named, "argmax"), {"n": 5, "m": 7}),

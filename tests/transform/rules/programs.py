@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -145,12 +145,10 @@ class Row:
 
     Attributes:
         kernels: How many kernels there are.
-        written: How many of them have a program, in which a rule writes loops: by rule.
         without: Those that have none, by the reason.
     """
 
     kernels: int
-    written: Mapping[str, int]
     without: Mapping[str, Sequence[str]]
 
     @staticmethod
@@ -160,7 +158,7 @@ class Row:
         Raises:
             AssertionError: A program gives another kernel when it is run, or not what is compiled.
         """
-        written, without = Counter[str](), defaultdict[str, list[str]](list)
+        without = defaultdict[str, list[str]](list)
         for name, func in funcs.items():
             try:
                 made = default_schedule(func, target)
@@ -171,18 +169,12 @@ class Row:
             assert where is None, (name, where)
             where = difference(made.func, schedule(func, target))
             assert where is None, (name, where)
-            written.update({str(i.args[0]) for i in made.trace if i.name == "lay_out"})
-        return Row(len(funcs), dict(sorted(written.items())), dict(sorted(without.items())))
+        return Row(len(funcs), dict(sorted(without.items())))
 
     @property
     def none(self) -> int:
         """How many kernels have no program."""
         return sum(map(len, self.without.values()))
-
-    @property
-    def not_by_steps(self) -> int:
-        """How often a rule writes loops, or there is no program."""
-        return self.none + sum(self.written.values())
 
 
 def row_of(name: str) -> Row:
@@ -199,7 +191,7 @@ def row_of(name: str) -> Row:
     try:
         return Row.of(funcs, target)
     except AssertionError as error:
-        return Row(len(funcs), {}, {f"WRONG: {error}"[:500]: tuple(funcs)})
+        return Row(len(funcs), {f"WRONG: {error}"[:500]: tuple(funcs)})
 
 
 def rows(names: Sequence[str], jobs: int) -> Iterator[tuple[str, Row]]:

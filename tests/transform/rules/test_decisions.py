@@ -18,7 +18,7 @@ from unity.transform.schedule import Schedule, ScheduleDefault, default_rules, d
 
 from ...rotation import examples
 from ..schedule.printed import difference
-from .families import FAMILIES, TARGET, Family, drawn, op
+from .families import FAMILIES, TARGET, Family, drawn
 
 IDS = [f"{f.rule}-{k}" for k, f in enumerate(FAMILIES)]
 
@@ -115,26 +115,3 @@ def test_a_backend_decides_otherwise() -> None:
     expected = default_schedule(MATMUL, TARGET, {rule.blocks[0]: {"rows": 2}}).func
     assert difference(replace(func, attrs=expected.attrs), expected) is None
     assert_same(MATMUL, func, {})
-
-
-def test_blocks_that_a_rule_does_not_take_are_refused() -> None:
-    (rule,) = default_rules(MATMUL, TARGET)
-    sch = Schedule(MATMUL, TARGET)
-    with pytest.raises(UnityError, match="'winograd' does not take"):
-        sch.lay_out("winograd", rule.blocks, {})
-    with pytest.raises(UnityError, match="no rule 'panel'"):
-        sch.lay_out("panel", rule.blocks, {})
-    with pytest.raises(UnityError, match="these are no nests"):
-        sch.lay_out("packed", ["other"], {})
-    with pytest.raises(UnityError, match="for no target"):
-        Schedule(MATMUL).lay_out("packed", rule.blocks, {})
-
-
-def test_blocks_are_found_behind_those_that_are_laid_out() -> None:
-    """The first stage has no blocks then, and the second is where it was."""
-    for func in (op("nn.group_norm", (2, 4, 5), (4,), (4,), num_groups=2), op("exp", (0, 3))):
-        rules = default_rules(func, TARGET)
-        sch = Schedule(func, TARGET)
-        for rule in rules:
-            sch.lay_out(rule.rule, rule.blocks, rule.decisions)
-        assert_same(func, sch.func, {})

@@ -109,7 +109,6 @@ STEPS: dict[str, tuple[object, ...]] = {
     "sample_categorical": ([1, 2], [0.5, 0.5]),
     "sample_compute_location": ("p",),
     "specialize": ({},),
-    "lay_out": ("rows", ["p"], {}),
     "specialize_when": ("n >= 2", "p"),
 }
 

@@ -140,7 +140,6 @@ def schedule_pieces(sch: Schedule, sums: Sums, how: Pieces, result: str) -> None
     names: Names = (sums.whole.stage.name, result)
     if number(sums.steps) is None:
         others = sch.specialize_when(Compare("lt", sums.steps, imm(how.least)), *names)
-        assert sums.whole.found.take is not None
         sums.whole.found.take(sch, [names])
         names = tuple(block.name for block in others)
     first, *_, last = names

@@ -45,7 +45,6 @@ def test_axes_are_parted_and_joined_by_steps() -> None:
     sch = default_schedule(before, CPU)
     steps = [step.name for step in sch.trace]
     assert steps.count("transform_block_layout") == 2
-    assert "lay_out" not in steps
     assert_same(before, sch.func, {})
     assert_same(before, lowered(schedule(before, CPU), CPU), {})
 
@@ -55,7 +54,6 @@ def test_few_and_many_rows_are_versions(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(packing, name, value)
     before = product()
     sch = default_schedule(before, CPU)
-    assert "lay_out" not in [step.name for step in sch.trace]
     assert 'sch.specialize_when("n >= 12", "y", y_reindex)' in sch.trace.to_python()
     for done in (sch.func, schedule(before, CPU)):
         assert any(isinstance(s, IfThen) for s in walk_stmt(done.body))
@@ -77,7 +75,6 @@ def test_few_rows_of_columns_that_lie_across_are_dots(monkeypatch: pytest.Monkey
     steps = [step.name for step in sch.trace]
     assert "specialize_when" in steps
     assert "peel" in steps  # of what is summed, where there are few rows
-    assert "lay_out" not in steps
     assert difference(sch.func, schedule(before, CPU)) is None
     for n in (0, 2, 5):
         assert_same(before, sch.func, {"n": n})

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tests.transform.cases import floats
-from tests.transform.tensor.kernels import after
+from tests.transform.schedule.printed import difference
+from tests.transform.tensor.kernels import after, assert_same
+from unity.errors import UnityError
 from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
@@ -26,7 +28,7 @@ from unity.transform.passes import Context
 from unity.transform.roles.winograd import TileGroup, tile_group
 from unity.transform.rules.default import schedule
 from unity.transform.rules.winograd.plan import plan_for
-from unity.transform.schedule import default_rules
+from unity.transform.schedule import Schedule, default_rules, default_schedule
 from unity.transform.tensor import CompactBuffers, OpenBlocks
 
 from ..kernels import unscheduled
@@ -126,6 +128,23 @@ def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
     (got,) = run_prim_func(scheduled, arrays, {size_var(s): n for s, n in given.items()})
     scale = float(abs(wanted).max(initial=0))
     np.testing.assert_allclose(got.astype(float), wanted, atol=1e-5 * scale)
+
+
+def test_a_register_tile_may_have_one_row() -> None:
+    h, w = dim("h"), dim("w")
+    before = kernel((1, 1, h, w, 4), (4, 4, 2, 1, 4, 4), tile=2, padding=1)
+    assert 1 in default_rules(before, TARGET)[0].legal["rows"].values
+    done = default_schedule(before, TARGET, {"columns": {"rows": 1}})
+    assert_same(before, done.func, {"h": 5, "w": 6})
+
+
+def test_steps_that_only_the_rule_is_trusted_with_are_told() -> None:
+    """Not all of images of unknown size that nothing pads is known to be covered."""
+    before = kernel((1, 1, dim("h"), dim("w"), 4), (4, 4, 2, 1, 4, 4), tile=2)
+    sch = default_schedule(before, TARGET)
+    assert difference(sch.func, schedule(before, TARGET)) is None
+    with pytest.raises(UnityError, match="are not known to run over all of 'products'"):
+        Schedule(before, TARGET).replay(sch.trace)
 
 
 def test_other_stages_are_no_tile_group() -> None:
