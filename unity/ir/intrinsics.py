@@ -18,7 +18,7 @@ from unity.errors import UnityError
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
 
 Accepts: TypeAlias = Literal["float", "int", "number", "any"]
-Gives: TypeAlias = Literal["same", "bool", "bits"]
+Gives: TypeAlias = Literal["same", "bool", "bits", "float"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class IntrinsicDef:
         arity: How many arguments, all of one dtype.
         evaluate: What it means, on numpy arrays.
         accepts: The kinds of dtype it is defined on (``number`` is floats and integers).
-        gives: The dtype of the result: the arguments', bool, or the integer of as many bits.
+        gives: The dtype of the result: the arguments', bool, or the integer or float of as many
+            bits.
     """
 
     name: str
@@ -74,6 +75,14 @@ class IntrinsicDef:
                         hint="cast the argument first",
                     )
                 return _BITS[first.element].with_lanes(first.lanes)
+            case "float":
+                found = next((f for f, i in _BITS.items() if i == first.element), None)
+                if found is None:
+                    raise UnityError(
+                        f"{self.name} is defined on int32 and int64, got {first}",
+                        hint="cast the argument first",
+                    )
+                return found.with_lanes(first.lanes)
             case "same":
                 return first
 
@@ -85,6 +94,11 @@ _BITS = {FLOAT32: INT32, FLOAT64: INT64}
 def _bits(x: Array) -> Array:
     values = np.asarray(x)
     return values.view(np.dtype(f"int{8 * values.itemsize}"))
+
+
+def _of_bits(x: Array) -> Array:
+    values = np.asarray(x)
+    return values.view(np.dtype(f"float{8 * values.itemsize}"))
 
 
 def _in_double(fn: Callable[[float], float]) -> Callable[[Array], Array]:
@@ -158,6 +172,7 @@ _ROWS: tuple[IntrinsicDef, ...] = (
     IntrinsicDef("isfinite", 1, np.isfinite, "float", "bool"),
     IntrinsicDef("popcount", 1, np.bitwise_count, "int"),
     IntrinsicDef("bits", 1, _bits, "float", "bits"),  # a float's sign, exponent and fraction
+    IntrinsicDef("of_bits", 1, _of_bits, "int", "float"),  # the float of such bits
     IntrinsicDef("likely", 1, _same, "any"),  # a hint: this bool is nearly always true
     IntrinsicDef("prefetch", 1, _same, "any"),  # evaluated alone: what is loaded is needed soon
 )
@@ -172,6 +187,7 @@ COSTLY = frozenset(INTRINSICS) - {
     "fma",
     "likely",
     "bits",
+    "of_bits",
     "prefetch",
 }
 """Those that take many instructions."""

@@ -1,4 +1,4 @@
-"""Conversion of dtypes."""
+"""Conversion of dtypes: of numbers, and of bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import BOOL, Array, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, Array, DType
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import TensorType, Type
 
@@ -59,7 +59,70 @@ def _samples(seed: int) -> Sequence[Sample]:
     ]
 
 
+_BITCASTS = (
+    ("float32", "int32"), ("int32", "float32"), ("float64", "int64"), ("int64", "float64"),
+    ("int8", "uint8"), ("uint32", "float32"), ("float32", "uint32"), ("uint64", "int64"),
+)  # fmt: skip
+
+
+def _infer_bits(call: OpCall) -> Type:
+    x, to = tensor(call, 0), call.dtype()
+    kind = x.dtype
+    if kind is not None and not _have_bits(kind, to):
+        raise call.error(
+            f"'x' of {kind} has no bits that are a {to}",
+            "both must be integers or floats of as many bits; floats of 32 or 64",
+        )
+    return TensorType(x.shape, to)
+
+
+def _have_bits(a: DType, b: DType) -> bool:
+    plain = all(t.is_int or t.element in (FLOAT32, FLOAT64) for t in (a, b))
+    return plain and a.bits == b.bits and a.bits >= 8
+
+
+def _refer_bits(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    return np.ascontiguousarray(x).view(dtype_attr(attrs).numpy).reshape(x.shape)
+
+
+def _compute_bits(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    shape, out = known(result)
+    x = tensor_of(args)
+    signed = DType(f"int{out.bits}")
+
+    def element(*i: PrimExpr) -> PrimExpr:
+        value = x[i]
+        if x.dtype.is_float and out.is_float:
+            return value
+        if x.dtype.is_float:
+            return te.cast(te.bits(value), out)
+        return te.of_bits(te.cast(value, signed)) if out.is_float else te.cast(value, out)
+
+    return te.compute(shape, element, "bitcast")
+
+
+def _bit_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    shapes = [(2, 3), (0, 4), (), (5,)]
+    return [
+        sample(_PARAMS, (s.array(shapes[i % 4], a),), dtype=DType(b))
+        for i, (a, b) in enumerate(_BITCASTS)
+    ]
+
+
 OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "bitcast",
+        _PARAMS,
+        _infer_bits,
+        _refer_bits,
+        "The bits of `x` as another dtype of as many.",
+        compute=_compute_bits,
+        pattern="elementwise",
+        samples=_bit_samples,
+    ),
     OpDef(
         "astype",
         _PARAMS,

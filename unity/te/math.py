@@ -424,6 +424,12 @@ def bits(x: Operand) -> PrimExpr:
 
 
 @public
+def of_bits(x: Operand) -> PrimExpr:
+    """The float32 or float64 whose bits are an int32 or int64."""
+    return intrinsic("of_bits", x)
+
+
+@public
 def popcount(x: Operand) -> PrimExpr:
     """The number of one bits of an integer."""
     return intrinsic("popcount", x)

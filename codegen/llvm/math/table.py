@@ -144,6 +144,8 @@ def _of_ints(em: Emitter, name: str, dtype: DType, t: Ty, args: list[str]) -> st
                 return em.intrinsic("umin", t, args[0], int_text(1, t))
             high = em.intrinsic("smin", t, args[0], int_text(1, t))
             return em.intrinsic("smax", t, high, int_text(-1, t))
+        case "of_bits" if dtype.bits in (32, 64):
+            return x.as_float().text
         case "popcount":
             own = x.like((1 << dtype.bits) - 1) & x if dtype.bits < 8 else x
             value = own.call("ctpop").text

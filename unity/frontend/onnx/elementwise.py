@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from unity.errors import UnityError
 from unity.frontend.sizes import Sizes
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, dtype
 from unity.ir.graph import Constant, Expr
 from unity.op.table import OF_ONNX
 
 from .node import Converter, Node, Outcome, Value
+from .random import dropped
 from .tensors import dtype_of
 
 _UNARY = [name for name, op in OF_ONNX.items() if op.pattern == "elementwise"]
@@ -105,13 +107,35 @@ def _clip_by_tensors(node: Node, x: Expr) -> Value:
     return node.binary("minimum", x, node.tensor(2)) if node.has(2) else x
 
 
+def _bit_cast(node: Node) -> Value:
+    """The same bits as another dtype of as many."""
+    x = node.tensor(0)
+    kind, to = node.dtype_of(x), dtype_of(node.int_of("to", 1), "the attribute 'to'")
+    if kind.bits != to.bits:
+        raise UnityError(f"{kind} has {kind.bits} bits, {to} has {to.bits}")
+    if kind == to:
+        return x
+    if BOOL in (kind, to):
+        return node.cast(x, to)  # bools are bytes of 0 and 1
+    if any(t.is_float and t not in (FLOAT32, FLOAT64) for t in (kind, to)):
+        raise node.gap(f"{kind} as {to}")
+    return node.op("bitcast", x, dtype=to)
+
+
 def _dropout(node: Node) -> tuple[Value, Value]:
     """Nothing at inference; the mask is all true."""
+    if _may_train(node):
+        return dropped(node)
     node.ignore("ratio", "seed")
-    if node.has(2) and bool(node.scalar(2, "training_mode")):
-        raise node.gap("training")
     x = node.tensor(0)
     return x, node.op("ones_like", x, dtype=BOOL)
+
+
+def _may_train(node: Node) -> bool:
+    if not node.has(2):
+        return False
+    known = node.constant(2)
+    return known is None or bool(known.any())
 
 
 def _is_used(node: Node, index: int) -> bool:
@@ -121,9 +145,9 @@ def _is_used(node: Node, index: int) -> bool:
 def _dropout_or_identity(node: Node) -> Value | tuple[Value, Value]:
     if _is_used(node, 1):
         return _dropout(node)
+    if _may_train(node):
+        return dropped(node)[0]
     node.ignore("ratio", "seed")
-    if node.has(2) and bool(node.scalar(2, "training_mode")):
-        raise node.gap("training")
     return node.value(0)
 
 
@@ -138,6 +162,7 @@ CONVERTERS: dict[str, Converter] = {
     "IsInf": _is_inf,
     "Cast": _cast,
     "CastLike": _cast_like,
+    "BitCast": _bit_cast,
     "Clip": _clip,
     "Dropout": _dropout_or_identity,
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unity.errors import UnityError, UnsupportedError
+import onnx
+
+from unity.errors import UnityError
 from unity.ir.dims import equal
 from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import TensorType
@@ -16,9 +18,39 @@ from .tensors import check_declared
 def _scan(node: Node) -> list[Value]:
     body = node.graph_of("body")
     if node.version < 9:
-        raise UnsupportedError("Scan has", ["batches, as it had before operator set 9"])
+        return _of_batches(node, body)
+    return _of_one(node, body, [node.tensor(k) for k in range(len(node.proto.input))])
+
+
+def _of_batches(node: Node, body: onnx.GraphProto) -> list[Value]:
+    """Scans of each batch by itself, as they were before operator set 9."""
+    if node.has(0):
+        raise node.gap("sequences of other lengths than all steps")
+    given = [node.tensor(k) for k in range(1, len(node.proto.input))]
+    batch = node.shape_of(given[0])[0]
+    if not isinstance(batch, int):
+        raise node.symbolic_gap("an unknown number of batches", batch)
+    node.attributes["scan_input_directions"] = _renamed(node, "directions")
+    done: list[list[Value]] = []
+    for k in range(batch):
+        parts = [node.op("strided_slice", x, axes=(0,), begin=(k,), end=(k + 1,)) for x in given]
+        done.append(_of_one(node, body, [node.op("squeeze", x, axis=(0,)) for x in parts]))
+    joined: list[Value] = []
+    for each in zip(*done, strict=True):
+        wide = [node.op("expand_dims", node.plain(x), axis=0) for x in each]
+        joined.append(wide[0] if batch == 1 else node.op("concat", Tuple(tuple(wide)), axis=0))
+    return joined
+
+
+def _renamed(node: Node, name: str) -> onnx.AttributeProto:
+    """An attribute of ints; of no ints if it is not given."""
+    return node.attribute(name) or onnx.helper.make_attribute(
+        name, [], attr_type=onnx.AttributeProto.INTS
+    )
+
+
+def _of_one(node: Node, body: onnx.GraphProto, given: Sequence[Expr]) -> list[Value]:
     count = node.int_of("num_scan_inputs", 0)
-    given = [node.tensor(k) for k in range(len(node.proto.input))]
     graph_in, graph_out = list(body.input), list(body.output)
     states = len(given) - count
     if count < 1 or states < 0 or len(graph_in) != len(given):
