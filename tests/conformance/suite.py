@@ -184,7 +184,8 @@ def by_interpreter(module: IRModule, inputs: Sequence[object]) -> Sequence[objec
     main = module.functions["main"]
     assert isinstance(main, Function)
     forms = forms_of(main.attrs)
-    given, words = forms.given(inputs, [f"input{k}" for k in range(len(inputs))])
+    count = len(inputs) + len(forms.derived)
+    given, words = forms.given(inputs, [f"input{k}" for k in range(count)])
     found = interpret(module, "main", given)
     names = main.attrs["output_names"]
     several = isinstance(names, tuple) and len(names) > 1

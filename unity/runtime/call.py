@@ -95,13 +95,15 @@ class PythonCall:
             arrays = [(_where(self.code.params[k]), v) for k, v in given.items()]
             refuse_overlap(arrays, [i for i, k in enumerate(given) if k in self.code.given_away])
 
-    def ordered(self, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
-        """The arguments in the order of the parameters.
+    def ordered(
+        self, args: Sequence[object], named: Mapping[str, object], count: int | None = None
+    ) -> list[object]:
+        """The arguments in the order of the parameters, of the first ones if a `count` is given.
 
         Raises:
             UnityError: Too many, too few, unknown or repeated.
         """
-        names = [q.name for q in self.code.params]
+        names = [q.name for q in self.code.params][:count]
         inputs = f"{self.code.name} takes {len(names)} inputs ({', '.join(names)})"
         if len(args) > len(names):
             raise UnityError(f"{inputs}, got {len(args)}")

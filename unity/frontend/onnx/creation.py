@@ -28,9 +28,14 @@ def _constant(node: Node) -> Value:
                 return Constant(np.asarray(found.i, np.int64))
             case _:
                 return Constant(np.asarray(list(found.ints), np.int64))
+    texts = node.texts("value")
+    if texts is not None:
+        node.graph.add_texts(node.proto.output[0], texts)
+        node.string_outputs.add(0)
+        return Constant(node.vocabulary.array(texts), node.proto.output[0])
     array = node.array_of("value")
     if array is None:
-        raise node.gap("a constant that is sparse or holds strings")
+        raise node.gap("a constant that is sparse")
     return Constant(array, node.proto.output[0])
 
 

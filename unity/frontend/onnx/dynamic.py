@@ -1,17 +1,19 @@
-"""Reals quantized as they come, to 8 bits by their own range, as DynamicQuantizeLinear does."""
+"""Reals quantized as they come, to 8 bits by their own range, as DynamicQuantizeLinear does.
+
+Integers are kept as float32, whose products of 8-bit integers are exact while sums stay below 2^24.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from unity.ir.dtype import FLOAT32, INT32
 from unity.ir.graph import Expr
 
 from .node import Node
 
 
 def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr]:
-    """What integers from 0 to 255 say of a tensor: off their zero point, in int32; and their scale.
+    """What integers from 0 to 255 say of a tensor, off their zero point; and their scale.
 
     The range holds 0.
     """
@@ -22,8 +24,7 @@ def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr]:
     scale = node.op("where", node.op("equal", span, zero), node.number(1.0, x), span)
     point = _within(node, node.op("round", node.op("divide", node.op("negative", low), scale)))
     whole = node.op("add", node.op("round", node.op("divide", x, scale)), point)
-    found = node.op("subtract", _within(node, whole), point)
-    return node.cast(found, INT32), scale
+    return node.op("subtract", _within(node, whole), point), scale
 
 
 def _within(node: Node, x: Expr) -> Expr:
@@ -35,7 +36,7 @@ class IntegerWeights:
     """Weights of a product whose other operand is quantized as it comes.
 
     Attributes:
-        centred: ``(depth, columns)``, off their zero points, int32.
+        centred: ``(depth, columns)``, off their zero points, float32.
         scale: A number, or one for each column.
     """
 
@@ -45,5 +46,5 @@ class IntegerWeights:
     def product(self, node: Node, x: Expr) -> Expr:
         """``x @ weights`` in float32."""
         whole, scale = dynamically_quantized(node, x)
-        sums = node.cast(node.op("matmul", whole, self.centred), FLOAT32)
+        sums = node.op("matmul", whole, self.centred)
         return node.op("multiply", sums, node.op("multiply", self.scale, scale))

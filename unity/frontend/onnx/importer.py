@@ -47,6 +47,8 @@ from .strings import (
 )
 from .table import converter_of, is_of_onnx
 from .tensors import array_of, check_declared, dtype_of
+from .text.steps import CONVERTERS as STEPS
+from .text.steps import parsed
 
 ShapeSpec = Sequence["int | str | Dim | None"]
 
@@ -115,7 +117,7 @@ def _imported(
     model.storage.require_unchanged()
     names = tuple(o.name for o in model.proto.graph.output)
     attrs = Attrs(source=model.name, input_names=tuple(inputs), output_names=names)
-    attrs = attrs.with_(**graph.host_forms(inputs, names))
+    attrs = attrs.with_(**graph.host_forms([*inputs, *graph.derived], names))
     result = outputs[0] if len(outputs) == 1 else Tuple(tuple(outputs))
     return IRModule({name: builder.finish(result, attrs=attrs)})
 
@@ -185,6 +187,7 @@ def _add_inputs(
         node = Node(onnx.NodeProto(name=input_name, op_type="Identity"), graph, 1)
         graph.define(input_name, value if form is None else form.unpacked(node, value))
     graph.strings.update(i.name for i in given if i.type.tensor_type.elem_type == STRING)
+    graph.given = tuple(names)
     return names
 
 
@@ -255,6 +258,9 @@ class GraphImporter:
         held: The sequences and the optional values.
         given_forms: How those that are inputs of the model are passed.
         taken_layouts: How callers take those that are its outputs.
+        steps: What is worked out before the program runs (`unity.runtime.host_forms.steps`).
+        derived: What it takes of that behind its inputs, by name: a step and an output.
+        words: The model's own strings by name, their shape and they in a row.
         bound: The symbols that have the values of some integer tensors' elements.
         joined: For vectors that were put together, the parts.
         gaps: What was found missing.
@@ -272,6 +278,10 @@ class GraphImporter:
         self.held: dict[str, Held] = {}
         self.given_forms: dict[str, Form] = {}
         self.taken_layouts: dict[str, str] = {}
+        self.steps: list[AttrValue] = []
+        self.derived: dict[str, tuple[int, int]] = {}
+        self.words: dict[str, tuple[AttrValue, AttrValue]] = {}
+        self.given: tuple[str, ...] = ()
         self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
         self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
         self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)
@@ -325,11 +335,29 @@ class GraphImporter:
         for tensor in graph.initializer:
             if is_strings(tensor):
                 texts = texts_of(tensor, f"the initializer {tensor.name!r}")
-                self.values[tensor.name] = Constant(self.vocabulary.array(texts), tensor.name)
-                self.strings.add(tensor.name)
+                self.add_texts(tensor.name, texts)
                 continue
             data = array_of(tensor, self.model.storage)
             self.values[tensor.name] = Constant(data, tensor.name)
+
+    def add_texts(self, name: str, texts: Array) -> None:
+        """A constant of strings."""
+        self.values[name] = Constant(self.vocabulary.array(texts), name)
+        self.strings.add(name)
+        self.words[name] = (texts.shape, tuple(str(t) for t in texts.reshape(-1).tolist()))
+
+    def host_value(self, name: str) -> AttrValue:
+        """How what a name stands for is found before the program runs; None if it is not."""
+        if name in self.words:
+            return ("words", *self.words[name])
+        if name in self.derived:
+            return ("made", *self.derived[name])
+        return ("given", self.given.index(name)) if name in self.given else None
+
+    def derive(self, name: str, kind: TensorType, step: int, output: int) -> Expr:
+        """What a step gives, as a parameter behind the model's inputs."""
+        self.derived[name] = (step, output)
+        return self.builder.param(name, kind)
 
     def convert(self, graph: onnx.GraphProto) -> None:
         """Convert the nodes of a graph, collecting what is missing."""
@@ -367,8 +395,12 @@ class GraphImporter:
         if proto.op_type != "DictVectorizer" and not self.maps.keys().isdisjoint(proto.input):
             raise Gap("an input that is a map")
         reads = bool(self.strings.intersection(proto.input))
-        if reads and not domain and not take_strings(proto.op_type, proto.input, self.strings):
+        if reads and not domain and proto.op_type == "Cast":
+            converter = parsed
+        elif reads and not domain and not take_strings(proto.op_type, proto.input, self.strings):
             raise Gap("an input of strings")
+        if self.outer is not None and proto.op_type in STEPS:
+            raise Gap("strings or files within an If, a Loop or a Scan")
         found = converter(node)
         if node.unread or unknown:
             raise Gap(f"the attribute {', '.join(sorted({*node.unread, *unknown}))}")
@@ -462,6 +494,7 @@ class GraphImporter:
         found["held_outputs"] = tuple(
             (k, layouts[n]) for k, n in enumerate(outputs) if n in layouts
         )
+        found["steps"], found["derived"] = tuple(self.steps), tuple(self.derived.values())
         if found["string_inputs"] or found["string_outputs"]:
             found["vocabulary"] = tuple(self.vocabulary.codes)
         return {key: value for key, value in found.items() if value}

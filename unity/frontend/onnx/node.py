@@ -21,7 +21,7 @@ from unity.ir.dtype import BOOL, Array, dtype
 from unity.ir.graph import Constant, Expr
 
 from .sequences.held import Held
-from .strings import Vocabulary
+from .strings import Vocabulary, is_strings, texts_of
 from .tensors import array_of
 
 if TYPE_CHECKING:
@@ -255,6 +255,22 @@ class Node(Emission):
         if found is None:
             return None
         return array_of(found.t, self.graph.model.storage, f"the attribute {name!r}")
+
+    def texts(self, name: str) -> Array | None:
+        """An attribute that holds strings: a tensor, or its kin; None if neither does."""
+        found = self.attributes.get(name)
+        if found is not None and is_strings(found.t):
+            return texts_of(self._typed_tensor(name), f"the attribute {name!r}")
+        several = self.texts_of(f"{name}_strings")
+        if several is not None:
+            return np.array(several, object)
+        alone = self._typed(f"{name}_string", onnx.AttributeProto.STRING)
+        return None if alone is None else np.array(alone.s.decode(errors="replace"), object)
+
+    def _typed_tensor(self, name: str) -> onnx.TensorProto:
+        found = self._typed(name, onnx.AttributeProto.TENSOR)
+        assert found is not None
+        return found.t
 
     def _typed(self, name: str, kind: int) -> onnx.AttributeProto | None:
         found = self.attribute(name)

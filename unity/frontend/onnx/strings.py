@@ -3,7 +3,7 @@
 A model's own strings (labels, categories, keys) have the codes 0, 1, 2 ... in the order in which
 they come up while it is imported. Strings that come in at run time and are none of these get codes
 behind them, each its own (`unity.runtime.host_forms`). So what compares, moves and looks up
-strings does so with codes, and what looks into them is refused.
+strings does so with codes, and what looks into them comes before the program (`text.steps`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ MOVING = frozenset({
     "GatherElements", "GatherND", "Slice", "Expand", "Tile", "Where", "Split",
 })  # fmt: skip
 """Operators whose results hold what their inputs do, wherever that is put."""
+LOOKED_INTO = frozenset({"RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"})
+"""Operators that look into strings, before the program runs (`text.steps`)."""
 LOOKED_UP = frozenset({"Equal", "TfIdfVectorizer"})
 """Operators that ask which strings are the same."""
 _ALIKE = {"Concat": 0, "Where": 1, "Equal": 0}
@@ -36,6 +38,8 @@ def take_strings(op_type: str, inputs: Sequence[str], strings: AbstractSet[str])
     Raises:
         UnityError: Numbers stand beside strings.
     """
+    if op_type in LOOKED_INTO:
+        return True
     if op_type not in MOVING | LOOKED_UP:
         return False
     given = inputs[_ALIKE[op_type] :] if op_type in _ALIKE else inputs[:1]

@@ -36,7 +36,7 @@ from .node import Converter
 from .sequences import nodes as sequences
 from .sequences import optional
 from .signal import transforms, windows
-from .text import ngrams
+from .text import ngrams, steps
 from .training import optimizers
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
@@ -70,6 +70,7 @@ FAMILIES: tuple[dict[str, Converter], ...] = (
     optional.CONVERTERS,
     shaping.CONVERTERS,
     sorting.CONVERTERS,
+    steps.CONVERTERS,
     transforms.CONVERTERS,
     windows.CONVERTERS,
 )

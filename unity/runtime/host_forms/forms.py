@@ -18,6 +18,7 @@ from unity.errors import UnityError
 from unity.runtime.records import Index
 
 from .sequences import HeldInput, HeldOutput, Layout
+from .steps import STEPS, Given, Made, Operand, Step, Words, run_steps
 from .trees import Tree
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class HostForms:
         tree_inputs: Inputs of types that the model declares.
         held_inputs: Inputs that are sequences or may be absent.
         held_outputs: Outputs that are.
+        steps: What is worked out before the program runs.
+        derived: What it takes of that behind its inputs: steps and their outputs.
     """
 
     vocabulary: tuple[str, ...] = ()
@@ -61,12 +64,15 @@ class HostForms:
     tree_inputs: tuple[Tree, ...] = ()
     held_inputs: tuple[HeldInput, ...] = ()
     held_outputs: tuple[HeldOutput, ...] = ()
+    steps: tuple[Step, ...] = ()
+    derived: tuple[Made, ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any."""
         strings = self.string_inputs or self.string_outputs
         of_arrays = self.held_inputs or self.held_outputs or self.tree_inputs
-        return bool(strings or self.map_inputs or self.map_outputs or of_arrays)
+        others = self.map_inputs or self.map_outputs or of_arrays or self.derived
+        return bool(strings or others)
 
     def given(self, args: Sequence[object], names: Sequence[str]) -> tuple[list[object], list[str]]:
         """Arguments as the program takes them, and the vocabulary with this call's own strings.
@@ -76,6 +82,9 @@ class HostForms:
                 is known.
         """
         found, words = list(args), list(self.vocabulary)
+        if self.derived:
+            made = run_steps(self.steps, args)
+            found += [made[of.step][of.output] for of in self.derived]
         codes = {word: code for code, word in enumerate(words)} if self.string_inputs else {}
         for index in self.string_inputs:
             found[index] = _coded(found[index], codes, words, f"input {names[index]!r}")
@@ -91,7 +100,8 @@ class HostForms:
         """Results as the caller takes them; `words` is the vocabulary that `given` gave."""
         found = list(results)
         for index in self.string_outputs:
-            found[index] = np.array(words, object)[np.asarray(found[index])]
+            codes = np.asarray(found[index])
+            found[index] = np.asarray(np.array(words, object)[codes], object)
         for maps in self.map_outputs:
             rows = np.asarray(found[maps.index]).tolist()
             found[maps.index] = [dict(zip(maps.keys, row, strict=True)) for row in rows]
@@ -157,7 +167,8 @@ class HostCall:
             UnityError: An argument doesn't fit; the message names it.
         """
         names = [q.name for q in self.slow.code.params]
-        given, words = self.forms.given(self.slow.ordered(args, named), names)
+        own = len(names) - len(self.forms.derived)
+        given, words = self.forms.given(self.slow.ordered(args, named, own), names)
         result = self.plain(*given)
         if self.several and isinstance(result, tuple):
             return tuple(self.forms.taken(result, words))
@@ -170,7 +181,7 @@ def forms_of(attrs: Mapping[str, object]) -> HostForms:
     They are ``vocabulary``, ``string_inputs``, ``string_outputs``, ``map_inputs`` and
     ``map_outputs``, each of whose elements is an index and the keys, ``tree_inputs``, an index and
     the nodes, and ``held_inputs`` and ``held_outputs``, whose elements are the fields of
-    `HeldInput` and `HeldOutput`.
+    `HeldInput` and `HeldOutput`, and ``steps`` and ``derived``, those of `Step` and `Made`.
     """
     return HostForms(
         tuple(str(word) for word in _tuple(attrs.get("vocabulary"))),
@@ -181,7 +192,29 @@ def forms_of(attrs: Mapping[str, object]) -> HostForms:
         tuple(_tree(of) for of in _tuple(attrs.get("tree_inputs"))),
         tuple(_held_input(*_tuple(of)) for of in _tuple(attrs.get("held_inputs"))),
         tuple(_held_output(*_tuple(of)) for of in _tuple(attrs.get("held_outputs"))),
+        tuple(_step(*_tuple(of)) for of in _tuple(attrs.get("steps"))),
+        tuple(Made(*_ints(of)) for of in _tuple(attrs.get("derived"))),
     )
+
+
+def _step(name: object, operands: object, texts: object, numbers: object) -> Step:
+    given = tuple(_operand(*_tuple(of)) for of in _tuple(operands))
+    return Step(STEPS[str(name)], given, tuple(map(str, _tuple(texts))), _ints(numbers))
+
+
+def _operand(kind: object, *of: object) -> Operand:
+    match kind:
+        case "given":
+            return Given(*_ints(of))
+        case "made":
+            return Made(*_ints(of))
+        case _:
+            shape, words = of
+            return Words(_ints(shape), tuple(map(str, _tuple(words))))
+
+
+def _ints(value: object) -> tuple[int, ...]:
+    return tuple(int(str(n)) for n in _tuple(value))
 
 
 def _held_input(index: object, layout: object, dtype: object, width: object) -> HeldInput:

@@ -27,8 +27,12 @@ def _scores(node: Node, count: int) -> Expr:
     kind = node.dtype_of(x).numpy
     flat = np.asarray(node.floats_of("coefficients") or (), np.float32)
     width = node.shape_of(x)[1]
-    if count < 1 or flat.size % count or (isinstance(width, int) and flat.size != width * count):
+    needed = width * count if isinstance(width, int) and count > 0 else flat.size
+    if count < 1 or flat.size % count or flat.size < needed:
         raise UnityError(f"has {flat.size} coefficients for {count} targets of {width} columns")
+    # A published model (onnxruntime's own logreg_iris) has more than its columns need: onnxruntime
+    # takes them in a row and leaves what is over.
+    flat = flat[:needed]
     weights = flat.reshape(count, -1).T.astype(kind)
     found = node.op("matmul", x, Constant(np.ascontiguousarray(weights)))
     intercepts = np.asarray(node.floats_of("intercepts") or (), np.float32).astype(kind)

@@ -1,0 +1,3 @@
+from . import Image as Image
+
+class UnidentifiedImageError(OSError): ...
