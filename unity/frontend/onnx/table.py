@@ -5,7 +5,6 @@ from __future__ import annotations
 from . import (
     activations,
     arithmetic,
-    control,
     creation,
     determinant,
     einsum,
@@ -14,7 +13,6 @@ from . import (
     integers,
     layers,
     linear,
-    loop,
     losses,
     norms,
     pooling,
@@ -24,10 +22,10 @@ from . import (
     reductions,
     reshape,
     resize,
-    scan,
     shaping,
     sorting,
 )
+from .flow import control, loop, scan
 from .images import detection, sampling, unpooling
 from .load import DEFAULT_DOMAINS
 from .microsoft import table as microsoft

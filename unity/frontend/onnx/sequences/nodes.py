@@ -1,7 +1,7 @@
 """Sequences: what makes, changes and reads them.
 
 SequenceMap is the Loop that ONNX defines it as (`..expand`), which is written out where the length
-of its sequences is known (`..loop`).
+of its sequences is known (`..flow.loop`).
 """
 
 from __future__ import annotations

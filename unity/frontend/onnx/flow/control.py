@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from unity.errors import UnityError
 from unity.ir.graph import Body, Expr, If, Tuple
 
-from .node import Converter, Node, Outcome
-from .sequences.held import Form, Held, Maybe, form_of, listed, tensor_of
+from ..node import Converter, Node, Outcome
+from ..sequences.held import Form, Held, Maybe, form_of, listed, tensor_of
 
 if TYPE_CHECKING:
-    from .importer import GraphImporter
+    from ..importer import GraphImporter
 
 
 def _if(node: Node) -> Sequence[Outcome]:

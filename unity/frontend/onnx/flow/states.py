@@ -20,12 +20,12 @@ from unity.ir.graph import Expr, Var
 from unity.ir.types import TensorType, Type
 from unity.op.argument import shape_text
 
-from .node import Node, Outcome
+from ..node import Node, Outcome
+from ..sequences.held import Form, Held, Listed, Maybe, form_of, listed
 from .scan import kept
-from .sequences.held import Form, Held, Listed, Maybe, form_of, listed
 
 if TYPE_CHECKING:
-    from .importer import GraphImporter
+    from ..importer import GraphImporter
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from unity.ir.dims import equal
 from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import TensorType
 
-from .node import Converter, Node, Value
-from .tensors import check_declared
+from ..node import Converter, Node, Value
+from ..tensors import check_declared
 
 
 def _scan(node: Node) -> list[Value]:

@@ -21,10 +21,10 @@ from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
 from unity.ir.types import TensorType
 
-from .node import Converter, Node, Outcome, Value
-from .sequences.held import Held, Listed, Maybe
+from ..node import Converter, Node, Outcome, Value
+from ..sequences.held import Held, Listed, Maybe
+from ..tensors import array_of, check_declared
 from .states import State, enter, enter_step, stack_of, states_of
-from .tensors import array_of, check_declared
 
 MOST_WRITTEN_OUT = 64
 """Steps of a loop over sequences that are written out."""
