@@ -26,6 +26,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
+from unity.machine.target import Target
 from unity.op.call import call_op
 from unity.op.registry import dtype_attr
 from unity.op.table import OPS
@@ -108,7 +109,7 @@ class ConvertLayout(Pass):
         of_bytes = interleave_for(UINT8, INT8, INT32, ctx.target) if interleave is None else None
 
         def converted(f: Function) -> Function:
-            alone = plain_products(f)
+            alone = plain_products(f, ctx.target)
             if interleave is not None:
                 alone = frozenset()  # tiles pay for the transposes
             return _Converter(module, lanes, alone, interleave, of_bytes).function(f)
@@ -472,20 +473,21 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
     return -(-out.channels // lanes) * lanes <= waste * out.channels
 
 
-def standing_alone(f: Function) -> frozenset[Var]:
+def standing_alone(f: Function, target: Target) -> frozenset[Var]:
     """The results of convolutions of single pixels that blocks would be made for alone.
 
     Batch normalization counts as what it is folded into.
     """
-    return lone_products(f, POINTWISE | {"nn.batch_norm"}, {*_POOLS, "mean", "concat", "repeat"})
+    others = {*_POOLS, "mean", "concat", "repeat"}
+    return lone_products(f, POINTWISE | {"nn.batch_norm"}, others, target)
 
 
-def plain_products(f: Function) -> frozenset[Var]:
+def plain_products(f: Function, target: Target) -> frozenset[Var]:
     """The results of convolutions that stay as they are: those told so, and those that stand alone.
 
     Those told something else are not among them.
     """
-    alone = standing_alone(f)
+    alone = standing_alone(f, target)
     told = {
         b.var: said
         for b in walk_bindings(f)

@@ -1,7 +1,8 @@
 """Convolutions that no other one is near: blocks would be made for them alone.
 
 A convolution of single pixels is a product of the weights and the image as it lies,
-``(o, c) @ (c, h * w)``. Blocks are no better for it, and cost a pass over the input and the output.
+``(o, c) @ (c, h * w)``. Blocks are no better for it, and cost a pass over the input and the output;
+but where pixels are few and fill no registers, that is less than what lanes compute for nothing.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
+from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, Var, VarBinding
+from unity.ir.lattice import atom_type
+from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
+from unity.machine.target import Target
 from unity.op.window import paddings, per_axis
 
 
 def lone_products(
-    function: Function, pointwise: Collection[str], others: Collection[str]
+    function: Function, pointwise: Collection[str], others: Collection[str], target: Target
 ) -> frozenset[Var]:
     """The results of convolutions of single pixels that have only elementwise ops around them.
 
@@ -23,6 +28,7 @@ def lone_products(
         function: Where.
         pointwise: The names of elementwise ops that take blocks.
         others: Those of others that do, besides convolutions: company to be in blocks for.
+        target: The machine.
     """
     root: dict[Expr, Expr] = {}
 
@@ -50,7 +56,28 @@ def lone_products(
             if a is not b:
                 root[a] = b
     near = Counter(find(var) for var in (*(var for var, _ in found), *company))
-    return frozenset(var for var, call in found if near[find(var)] == 1 and _is_product(call))
+    return frozenset(
+        var
+        for var, call in found
+        if near[find(var)] == 1 and _is_product(call) and not _repays_blocks(call, target)
+    )
+
+
+def _repays_blocks(call: Call, target: Target) -> bool:
+    """Whether lanes past the last pixel cost more than to bring the image into blocks and back."""
+    image, weight = call.args
+    lanes = target.vector_bits // FLOAT32.bits
+    match atom_type(image):
+        case TensorType((int(images), _, int(height), int(width)), dtype) if dtype == FLOAT32:
+            made, taken = weight.data.shape[:2] if isinstance(weight, Constant) else (1, 1)
+        case _:
+            return False
+    if made % lanes or taken % lanes:
+        return False
+    pixels, machine = height * width, target.machine
+    wasted = images * made * taken * (-pixels % lanes) / lanes / machine.fma_per_cycle
+    moved = images * (made + taken) * pixels * FLOAT32.bytes / machine.relayout_bytes_per_cycle
+    return wasted > moved
 
 
 def _images(call: Call) -> list[Var]:

@@ -112,7 +112,7 @@ class _Finder:
         self.function = f
         self.lanes = lanes
         self.target = target
-        self.alone = plain_products(f)
+        self.alone = plain_products(f, target)
         self.bindings = [
             b for block in f.body.blocks for b in block.bindings if isinstance(b, VarBinding)
         ]

@@ -167,7 +167,7 @@ def sites_of(
     origins = origins_of(function)
     found: list[CallSite] = []
     if alone is None:
-        alone = standing_alone(function) if forms else frozenset[Var]()
+        alone = standing_alone(function, target) if forms else frozenset[Var]()
     for var, value in graph.values.items():
         if not isinstance(value, Call) or not isinstance(value.callee, Op):
             continue

@@ -143,7 +143,7 @@ class Resolve(Pass):
 
 def _scopes(name: str, function: Function, step: Resolve, ctx: Context) -> list[_Resolver]:
     """What carries a function's body through, and each body nested in it: branches, loops."""
-    alone = standing_alone(function) if step.forms else frozenset[Var]()
+    alone = standing_alone(function, ctx.target) if step.forms else frozenset[Var]()
     found: list[_Resolver] = []
 
     def enter(body: Body, known: frozenset[Symbol]) -> None:

@@ -16,7 +16,7 @@ from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
-from unity.script import parse
+from unity.script import parse, print_module
 from unity.transform.graph import ConvertLayout, EliminateDeadCode
 from unity.transform.passes import Context
 
@@ -198,3 +198,23 @@ def main(x: f32[Tensor, n, 8, h, h]) -> f32[Tensor, ...]:
     for module in (before, after):
         with pytest.raises(UnityError, match=r"'d', dim 2, is h, which is 5 .*got 6"):
             interpret(module, "main", floats(1, (2, 8, 5, 5)))
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(7, True), (8, False), (56, False)])
+def test_a_product_of_few_pixels_is_in_blocks_where_lanes_would_be_idle(
+    size: int, blocks: bool
+) -> None:
+    """49 pixels fill 3 registers and a lane of a fourth: more is wasted than blocks cost."""
+    weight = np.ones((640, 320, 1, 1), np.float32)
+    before = parse(
+        f"""
+@script.function
+def main(x: f32[Tensor, 1, 320, {size}, {size}]) -> f32[Tensor, 1, 640, {size}, {size}]:
+    return R.nn.conv2d(x, R.const("weight"))
+""",
+        {"weight": weight},
+    )
+    ctx = Context()
+    ctx = replace(ctx, target=replace(ctx.target, vector_bits=512))
+    text = print_module(ConvertLayout()(before, ctx))
+    assert ("conv2d_blocked" in text) == blocks
