@@ -13,9 +13,20 @@ from unity.arith import Analyzer
 from unity.arith.polynomial import from_expr, split_linear
 from unity.ir.flat_index import flat_index
 from unity.ir.prim_expr import Binary, Cast, Imm, Load, PrimExpr, PrimVar
-from unity.machine.dot_units import group_of
+from unity.machine.dot_units import DotForm, DotUnit, dot_unit, group_of
+from unity.machine.target import Target
 
-from ..blocks.access import depends, known_of, mentions, place, step
+from ..blocks.access import (
+    Reshaped,
+    as_written,
+    collapse,
+    depends,
+    known_of,
+    may_trap,
+    mentions,
+    place,
+    step,
+)
 from ..blocks.extents import number
 from ..blocks.nest import Axis, Nest, Reduction
 from .panel_columns import over_panels, row_of, width_of
@@ -84,6 +95,75 @@ def grouped_layout(nest: Nest, reduction: Reduction) -> GroupedLayout | None:
         place=inner,
         sums=tuple(sums),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedProduct:
+    """A product that a dot product unit adds up, over no other axis than its depth.
+
+    Attributes:
+        written: The stage as it was written.
+        shaped: It with its axes joined.
+        layout: The roles of the axes.
+        unit: What adds up dot products.
+    """
+
+    written: Nest
+    shaped: Reshaped
+    layout: GroupedLayout
+    unit: DotUnit
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are, where that is known."""
+        return 1 if self.layout.row is None else number(self.layout.row.extent)
+
+    @property
+    def panels(self) -> int:
+        """How many panels a matrix has."""
+        return -(-self.layout.columns // self.layout.width)
+
+    @property
+    def depth(self) -> int:
+        """Groups of depth."""
+        return self.layout.depth.length
+
+    def in_place(self, *, rows: bool) -> bool:
+        """Whether groups of the left operand can be loaded from where it lies.
+
+        Args:
+            rows: Whether rows of them have to lie evenly, too.
+        """
+        load, layout = self.layout.left, self.layout
+        if not isinstance(load, Load) or load.predicate is not None:
+            return False
+        moves: list[tuple[PrimVar, int | None]] = [
+            (layout.depth.var, group_of(load.buffer.dtype)),
+            (layout.place.var, 1),
+        ]
+        if rows and layout.row is not None:
+            moves.append((layout.row.var, None))
+        return evenly(load, moves)
+
+
+def grouped_product(nest: Nest, target: Target, form: DotForm) -> GroupedProduct | None:
+    """A product whose right operand lies in panels of groups that the target multiplies at once."""
+    if nest.reduction is None or may_trap(nest.reduction.value):
+        return None
+    shaped = collapse(as_written(nest))
+    reduction = shaped.nest.reduction
+    assert reduction is not None
+    layout = grouped_layout(shaped.nest, reduction)
+    if layout is None or layout.sums or not number(layout.depth.extent):
+        return None
+    unit = dot_unit(form, layout.left.dtype, layout.right.dtype, reduction.value.dtype)
+    if unit is None or not unit.on(target):
+        return None
+    match reduction.value:
+        case Binary("mul", Cast(_, first)) if not depends(first, shaped.nest.axes[-1].var):
+            return GroupedProduct(nest, shaped, layout, unit)
+        case _:
+            return None  # the unit takes first what stays along the columns
 
 
 def operands(reduction: Reduction, column: PrimVar) -> tuple[PrimExpr, Load] | None:

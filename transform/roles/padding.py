@@ -1,32 +1,26 @@
-"""Padding left out: a reduction over a padded copy reads what there is and skips the rest.
+"""Where a reduction that reads through a stage that pads finds elements, and not padding.
 
-A convolution is written as a stage that pads and one that adds up. Joined, every element that is
-read stands under a condition, ``0 <= 2 * y + ky - 1 < 56``: an `Edge` for each comparison. Taps
-that read padding add nothing, so that the schedule may leave them out instead of testing.
+Every element that is read stands under a condition, ``0 <= 2 * y + ky - 1 < 56``: an `Edge` for
+each comparison. Taps that read padding add nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from unity.arith import Analyzer
 from unity.arith.polynomial import Poly, as_constant, from_expr, split_linear, to_expr
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import (
     Binary,
-    Cast,
     Compare,
-    Imm,
-    Load,
     PrimExpr,
     PrimVar,
     Select,
-    SizeVar,
     imm,
 )
-from unity.ir.stmt import Store
-from unity.ir.visit import rewrite_prim, substitute_prim, walk_prim
+from unity.ir.visit import walk_prim
 
 from ..blocks.access import all_axes, known_of, mentions
 from ..blocks.nest import Axis, Nest, Reduction
@@ -52,35 +46,21 @@ class Edge:
     rest: PrimExpr
 
 
-def unpadded(pad: Nest, nest: Nest) -> Nest | None:
-    """The stage that reads through a padding stage; None if that does more than padding."""
-    if pad.reduction is not None or nest.reduction is None or not isinstance(pad.finish, Store):
-        return None
-    value, indices = pad.finish.value, pad.finish.indices
-    places = [i for i in indices if isinstance(i, PrimVar)]
-    if len(set(places)) != len(indices) or not _is_padding(value):
-        return None
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """What a stage reads under conditions.
 
-    def on_load(e: PrimExpr) -> PrimExpr | None:
-        if not isinstance(e, Load) or e.buffer is not pad.output:
-            return None
-        here: dict[PrimVar | SizeVar, PrimExpr] = dict(zip(places, e.indices, strict=True))
-        return substitute_prim(value, here)
+    Attributes:
+        choice: Between an element and what stands for a missing one; None if all is there.
+        edges: Where there are elements.
+    """
 
-    reduction = replace(nest.reduction, value=rewrite_prim(nest.reduction.value, on_load))
-    return replace(nest, reduction=reduction)
+    choice: Select | None
+    edges: tuple[Edge, ...]
 
 
-def _is_padding(value: PrimExpr) -> bool:
-    match value:
-        case Select(_, Load() | Cast(_, Load()), Imm()):
-            return True
-        case _:
-            return False
-
-
-def without_padding(nest: Nest) -> tuple[Nest, tuple[Edge, ...]] | None:
-    """The stage as if all it reads were there, and where it is.
+def padding_of(nest: Nest) -> Padding | None:
+    """Where what a stage adds up is there.
 
     None where conditions are no edges, or where what stands for a missing element would matter.
     """
@@ -88,7 +68,7 @@ def without_padding(nest: Nest) -> tuple[Nest, tuple[Edge, ...]] | None:
     assert reduction is not None
     selects = {e for e in walk_prim(reduction.value) if isinstance(e, Select)}
     if not selects:
-        return nest, ()
+        return Padding(None, ())
     if len(selects) > 1:
         return None
     (select,) = selects
@@ -99,10 +79,7 @@ def without_padding(nest: Nest) -> tuple[Nest, tuple[Edge, ...]] | None:
         if edge is None:
             return None
         edges.append(edge)
-    if padded_choice(reduction) is None:
-        return None
-    bare = rewrite_prim(reduction.value, lambda e: select.then if e == select else None)
-    return replace(nest, reduction=replace(reduction, value=bare)), tuple(edges)
+    return None if padded_choice(reduction) is None else Padding(select, tuple(edges))
 
 
 def _edge(e: PrimExpr, axes: Sequence[Axis], reduction: Reduction, known: Analyzer) -> Edge | None:

@@ -1,1 +1,1 @@
-"""Contractions and other reductions."""
+"""Contractions and other reductions: matrix products of any layout, sums of rows and columns."""

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 
 from unity.arith import bounds
 from unity.ir.marks import FITTING, TAIL
-from unity.ir.prim_expr import Binary, Cast, Load
 from unity.ir.representative import LENGTH, representative_extent
-from unity.machine.dot_units import DotUnit, dot_unit, group_of
+from unity.machine.dot_units import group_of
 from unity.machine.target import Target
 
-from ...blocks.access import Reshaped, as_written, collapse, depends, may_trap
-from ...blocks.extents import number
 from ...blocks.nest import Nest
-from ...roles.grouped_panels import GroupedLayout, evenly, grouped_layout
+from ...roles.grouped_panels import GroupedProduct, grouped_product
 from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.dot_tile import DotTile, dot_tile, rows_in_registers
@@ -35,22 +32,14 @@ COPIED = (32, 16, 8, 4, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class GroupedProduct:
-    """A product whose right operand lies in panels of groups.
+class LaneProduct(GroupedProduct):
+    """A product whose columns are lanes.
 
     Attributes:
-        written: The stage as it was written.
-        shaped: It with its axes joined.
-        layout: The roles of the axes; no other axis than its depth is summed over.
-        unit: What adds up dot products.
         lanes: Sums of a register.
         copied: Whether the left operand is copied before it is read.
     """
 
-    written: Nest
-    shaped: Reshaped
-    layout: GroupedLayout
-    unit: DotUnit
     lanes: int
     copied: bool
 
@@ -60,15 +49,10 @@ class GroupedProduct:
         return self.layout.width // self.lanes
 
     @property
-    def rows(self) -> int | None:
-        """How many rows there are, where that is known."""
-        return 1 if self.layout.row is None else number(self.layout.row.extent)
-
-    @property
-    def panels(self) -> int:
+    def all_panels(self) -> int:
         """How many panels there are, of all matrices."""
         outer = math.prod(representative_extent(a.extent) or LENGTH for a in self.layout.outer)
-        return outer * -(-self.layout.columns // self.layout.width)
+        return outer * self.panels
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,56 +70,37 @@ class LaneTiles:
     grain: int
 
 
-def _match(nest: Nest, target: Target) -> GroupedProduct | None:
+def _match(nest: Nest, target: Target) -> LaneProduct | None:
     """A product whose right operand lies in panels of groups, the target multiplying lanes."""
-    if nest.reduction is None or may_trap(nest.reduction.value):
+    found = grouped_product(nest, target, "lanes")
+    if found is None or found.shaped.nest.reduction is None:
         return None
-    shaped = collapse(as_written(nest))
-    reduction = shaped.nest.reduction
-    assert reduction is not None
-    layout = grouped_layout(shaped.nest, reduction)
-    if layout is None or layout.sums or not number(layout.depth.extent):
+    lanes = target.vector_bits // found.shaped.nest.reduction.value.dtype.bits
+    if found.layout.width % lanes:
         return None
-    unit = dot_unit("lanes", layout.left.dtype, layout.right.dtype, reduction.value.dtype)
-    lanes = target.vector_bits // reduction.value.dtype.bits
-    if unit is None or not unit.on(target) or layout.width % lanes:
-        return None
-    match reduction.value:
-        case Binary("mul", Cast(_, first)) if not depends(first, shaped.nest.axes[-1].var):
-            pass
-        case _:
-            return None  # the unit takes what its lanes share first
-    return GroupedProduct(nest, shaped, layout, unit, lanes, copied=not _in_place(layout))
+    copied = not found.in_place(rows=False)
+    return LaneProduct(nest, found.shaped, found.layout, found.unit, lanes, copied)
 
 
-def _in_place(layout: GroupedLayout) -> bool:
-    """Whether groups of the left operand can be loaded from where it lies."""
-    load = layout.left
-    if not isinstance(load, Load) or load.predicate is not None:
-        return False
-    moves = [(layout.depth.var, group_of(load.buffer.dtype)), (layout.place.var, 1)]
-    return evenly(load, moves)
-
-
-def _most_rows(product: GroupedProduct, target: Target) -> int:
+def _most_rows(product: LaneProduct, target: Target) -> int:
     row, room = product.layout.row, rows_in_registers(product.vectors, target)
     most = 1 if row is None else bounds(row.extent)[1]
     return room if most is None else max(1, min(room, most))
 
 
-def _decide(product: GroupedProduct, target: Target) -> LaneTiles:
+def _decide(product: LaneProduct, target: Target) -> LaneTiles:
     layout, rows, tiles = product.layout, 1, 1
     if layout.row is not None:
         rows = _most_rows(product, target)
         if product.rows is not None:
             rows = cheapest_size(layout.row.extent, rows, product.vectors, target.machine)
-        tiles = tiles_of_block(layout.row.extent, rows, product.panels, target.threads)
+        tiles = tiles_of_block(layout.row.extent, rows, product.all_panels, target.threads)
         if product.rows is not None:
             tiles = min(tiles, max(1, -(-product.rows // rows)))
     return LaneTiles(rows, tiles, target.machine.grain("multiply_adds"))
 
 
-def _legal(product: GroupedProduct, _how: LaneTiles, target: Target) -> Neighbourhood:
+def _legal(product: LaneProduct, _how: LaneTiles, target: Target) -> Neighbourhood:
     why = f"a row's sums take {product.vectors} of {target.vector_registers} registers"
     return {
         "rows": Legal(range(1, _most_rows(product, target) + 1), why),
@@ -144,7 +109,7 @@ def _legal(product: GroupedProduct, _how: LaneTiles, target: Target) -> Neighbou
     }
 
 
-def schedule_lanes(sch: Schedule, product: GroupedProduct, how: LaneTiles, result: str) -> None:
+def schedule_lanes(sch: Schedule, product: LaneProduct, how: LaneTiles, result: str) -> None:
     """Lay out a block that sums up, and the one that takes the sums, by steps of a schedule."""
     layout, nest, sums = product.layout, product.shaped.nest, product.written.name
     reshape(sch, product.written, product.shaped, result)
@@ -176,9 +141,9 @@ def schedule_lanes(sch: Schedule, product: GroupedProduct, how: LaneTiles, resul
         sch.parallel(sch.fuse(*tasks) if len(tasks) > 1 else tasks[0])
 
 
-def _copied(sch: Schedule, product: GroupedProduct, copy: BlockRef) -> None:
+def _copied(sch: Schedule, product: LaneProduct, copy: BlockRef) -> None:
     """The rows of a tile copied, registers of columns at a time."""
-    size = (number(product.layout.depth.extent) or 1) * group_of(product.layout.left.dtype)
+    size = product.depth * group_of(product.layout.left.dtype)
     *_, row, depth, group = sch.get_loops(copy)
     if product.rows is None:
         sch.unroll(row)  # as rows of the tile are: what is left of them knows its size
@@ -187,12 +152,12 @@ def _copied(sch: Schedule, product: GroupedProduct, copy: BlockRef) -> None:
     sch.vectorize(wide)
 
 
-def _work(product: GroupedProduct) -> int:
+def _work(product: LaneProduct) -> int:
     """Multiply-adds of all, where rows are as many as is usual if that is not known."""
     layout = product.layout
     steps = (layout.depth, *(() if layout.row is None else (layout.row,)))
     each = math.prod(representative_extent(a.extent) or LENGTH for a in steps)
-    return each * product.panels * layout.width
+    return each * product.all_panels * layout.width
 
 
 LANE_DOTS = by_steps(

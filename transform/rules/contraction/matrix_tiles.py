@@ -14,15 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unity.arith import bounds
-from unity.ir.prim_expr import Binary, Cast, Compare, Load, PrimVar, imm
-from unity.machine.dot_units import SIDE, DotUnit, dot_unit, group_of
+from unity.ir.prim_expr import Compare, PrimVar, imm
+from unity.machine.dot_units import SIDE, group_of
 from unity.machine.target import Target
 
-from ...blocks.access import Reshaped, as_written, collapse, depends, may_trap
-from ...blocks.extents import ceildiv, count_of, number
+from ...blocks.extents import ceildiv, count_of
 from ...blocks.extents import product as product_of
 from ...blocks.nest import Nest
-from ...roles.grouped_panels import GroupedLayout, evenly, grouped_layout
+from ...roles.grouped_panels import GroupedProduct, grouped_product
 from ...schedule.index_map import IndexMap
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
@@ -47,42 +46,19 @@ UNKNOWN_TILES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class TiledProduct:
+class TiledProduct(GroupedProduct):
     """A product on tiles.
 
     Attributes:
-        written: The stage as it was written.
-        shaped: It with its axes joined.
-        layout: The roles of the axes; no other axis than its depth is summed over.
-        unit: What adds up.
-        in_place: Whether tiles of the left operand can be loaded from where it lies.
+        left_in_place: Whether tiles of the left operand can be loaded from where it lies.
     """
 
-    written: Nest
-    shaped: Reshaped
-    layout: GroupedLayout
-    unit: DotUnit
-    in_place: bool
-
-    @property
-    def rows(self) -> int | None:
-        """How many rows there are, where that is known."""
-        return 1 if self.layout.row is None else number(self.layout.row.extent)
+    left_in_place: bool
 
     @property
     def wide(self) -> int:
         """Columns of tiles of a panel."""
         return min(self.layout.width, -(-self.layout.columns // SIDE) * SIDE) // SIDE
-
-    @property
-    def panels(self) -> int:
-        """How many panels a matrix has."""
-        return -(-self.layout.columns // self.layout.width)
-
-    @property
-    def depth(self) -> int:
-        """Groups of depth."""
-        return number(self.layout.depth.extent) or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,37 +84,11 @@ class TileBlocks:
 
 def _match(nest: Nest, target: Target) -> TiledProduct | None:
     """A product whose right operand lies in panels of groups, the target multiplying tiles."""
-    if nest.reduction is None or may_trap(nest.reduction.value):
+    found = grouped_product(nest, target, "tile")
+    if found is None or found.layout.width not in (SIDE, 2 * SIDE) or found.depth % SIDE:
         return None
-    shaped = collapse(as_written(nest))
-    reduction = shaped.nest.reduction
-    assert reduction is not None
-    layout = grouped_layout(shaped.nest, reduction)
-    if layout is None or layout.sums or layout.width not in (SIDE, 2 * SIDE):
-        return None
-    steps = number(layout.depth.extent)
-    unit = dot_unit("tile", layout.left.dtype, layout.right.dtype, reduction.value.dtype)
-    if not steps or steps % SIDE or unit is None or not unit.on(target):
-        return None
-    match reduction.value:
-        case Binary("mul", Cast(_, first)) if not depends(first, shaped.nest.axes[-1].var):
-            return TiledProduct(nest, shaped, layout, unit, _in_place(layout))
-        case _:
-            return None  # the unit takes what stays along the columns first
-
-
-def _in_place(layout: GroupedLayout) -> bool:
-    """Whether tiles of the left operand can be loaded from where it lies."""
-    load = layout.left
-    if not isinstance(load, Load) or load.predicate is not None:
-        return False
-    moves: list[tuple[PrimVar, int | None]] = [
-        (layout.depth.var, group_of(load.buffer.dtype)),
-        (layout.place.var, 1),
-    ]
-    if layout.row is not None:
-        moves.append((layout.row.var, None))
-    return evenly(load, moves)
+    place = found.in_place(rows=True)
+    return TiledProduct(nest, found.shaped, found.layout, found.unit, place)
 
 
 def _height(product: TiledProduct) -> int:
@@ -207,8 +157,8 @@ def schedule_tiles(sch: Schedule, product: TiledProduct, how: TileBlocks, result
     reshape(sch, product.written, product.shaped, result)
     if layout.row is None:
         _with_row(sch, sums, result, len(layout.outer))
-    if layout.row is None or product.rows is not None or not product.in_place:
-        _tiled(sch, product, how, (sums, result), copied=not product.in_place)
+    if layout.row is None or product.rows is not None or not product.left_in_place:
+        _tiled(sch, product, how, (sums, result), copied=not product.left_in_place)
         return
     extent = layout.row.extent
     if how.height == 1 or (bounds(extent)[0] or 0) >= how.height:

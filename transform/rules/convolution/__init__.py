@@ -1,1 +1,1 @@
-"""Convolution and pooling over blocks of channels."""
+"""Convolution and pooling over blocks of channels, in registers and on matrix tiles."""

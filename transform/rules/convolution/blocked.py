@@ -21,10 +21,11 @@ from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest, Reduction
 from ...blocks.tree import block_path
 from ...roles.blocked import BlockedRoles, blocked_roles
-from ...roles.padding import Edge, unpadded, without_padding
+from ...roles.padding import Edge
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import reshape
+from ...tactics.skip_padding import unpadded, without_padding
 from ...tactics.threads import is_fair
 from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 from ..stages import Stages, pair_of

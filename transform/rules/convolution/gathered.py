@@ -31,11 +31,12 @@ from ...blocks.extents import number
 from ...blocks.nest import Axis, Nest
 from ...blocks.tree import block_path
 from ...roles.blocked import BlockedRoles, blocked_roles
-from ...roles.padding import Edge, unpadded, without_padding
+from ...roles.padding import Edge
 from ...schedule.index_map import IndexMap
 from ...schedule.refs import BlockRef, LoopRef
 from ...schedule.schedule import Schedule
 from ...tactics.reshaping import joining, reshape
+from ...tactics.skip_padding import unpadded, without_padding
 from ...tensor.tails.tail_tiles import halves
 from ..rule import EITHER, Legal, Neighbourhood, by_steps
 from ..stages import Stages, pair_of

@@ -1,1 +1,1 @@
-"""Stages over the same rows: softmax and the norms."""
+"""Stages over the same rows: softmax, the norms, and whatever walks a row more than once."""

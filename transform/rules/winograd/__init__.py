@@ -1,1 +1,1 @@
-"""Winograd's convolutions: a contraction between transforms of tiles."""
+"""Winograd's convolutions: a contraction between transforms of tiles, and how many at a time."""
