@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from unity.ir.intrinsics import COSTLY
-from unity.ir.prim_expr import Intrinsic, PrimExpr, imm
+from unity.ir.prim_expr import PrimExpr, imm
 from unity.ir.regions import multiply
-from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
+from unity.ir.visit import stmt_exprs, walk_stmt
 from unity.machine.target import Target
 
 from ..blocks.access import Reshaped, as_written, collapse, known_of, part, place, step
+from ..blocks.element_cost import operations
 from ..blocks.extents import ceildiv, number, product
 from ..blocks.nest import Nest
 from ..roles.ends import ends_of
@@ -150,13 +149,7 @@ def _bits(nest: Nest) -> int:
 
 def _cost(nest: Nest) -> int:
     """Work per element, in simple operations."""
-    return 1 + 8 * costly([e for s in walk_stmt(nest.finish) for e in stmt_exprs(s)])
-
-
-def costly(exprs: Sequence[PrimExpr]) -> int:
-    """How many functions are computed that take many instructions."""
-    parts = [x for e in exprs for x in walk_prim(e)]
-    return sum(isinstance(x, Intrinsic) and x.name in COSTLY for x in parts)
+    return operations(e for s in walk_stmt(nest.finish) for e in stmt_exprs(s))
 
 
 ELEMENTWISE = by_steps(

@@ -32,7 +32,7 @@ from ..names import Names
 from ..uses import count_uses
 from .groups import BROADCAST, ELEMENTWISE, INJECTIVE, LEVELS, OPAQUE, OUT_FUSABLE, Node, group
 from .inline_producers import (
-    is_costly,
+    is_dearer_than_a_load,
     is_transposition,
     looks_up,
     reads_along_axes,
@@ -229,7 +229,9 @@ class _Fuser:
         name = call.callee.name
         if name not in self.costly:
             self.costly[name] = any(
-                is_costly(e) for s in walk_stmt(self.kernel(call).body) for e in stmt_exprs(s)
+                is_dearer_than_a_load(e)
+                for s in walk_stmt(self.kernel(call).body)
+                for e in stmt_exprs(s)
             )
         return self.costly[name]
 

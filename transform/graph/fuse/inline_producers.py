@@ -135,7 +135,7 @@ def _may_inline(stmt: Stmt, made: Producer) -> bool:
         reads = _reads_of(block, made.buffer)
         if len(reads) > 1 and len(reads) * _size(made.value) > MOST:
             return False
-    return not is_costly(made.value) or reads_once(stmt, made.buffer)
+    return not is_dearer_than_a_load(made.value) or reads_once(stmt, made.buffer)
 
 
 def _size(value: PrimExpr) -> int:
@@ -203,7 +203,7 @@ def _tells_element(block: Block, indices: Sequence[PrimExpr]) -> bool:
     return all(a.var in plain or a.domain.extent == Imm(1, a.var.dtype) for a in block.axes)
 
 
-def is_costly(value: PrimExpr) -> bool:
+def is_dearer_than_a_load(value: PrimExpr) -> bool:
     """Whether a formula calls functions, divides, or makes indices of real numbers."""
 
     def costs(e: PrimExpr) -> bool:

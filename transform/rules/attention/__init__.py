@@ -1,1 +1,1 @@
-"""Attention: two contractions with row stages between them, by blocks of rows and on matrix tiles."""
+"""Attention: two contractions with row stages between them, by rows and on matrix tiles."""

@@ -10,9 +10,9 @@ from unity.ir.stmt import Buffer
 from unity.ir.visit import stmt_exprs, walk_stmt
 
 from ...blocks.access import known_of, place, step
+from ...blocks.element_cost import functions, operations
 from ...blocks.nest import Nest
 from ...roles.row_group import RowGroup
-from ..elementwise import costly
 
 COSTLY_VECTORS, VECTORS, VECTORS_UNKNOWN = 2, 8, 4
 """Vectors in a step: where they take many instructions, else, and where rows may be short."""
@@ -58,12 +58,12 @@ def read_in_one_pass(group: RowGroup) -> set[Buffer]:
 
 def cost_of(stages: Sequence[Nest]) -> int:
     """Simple operations for each element."""
-    return sum(1 + 8 * costly(_exprs(s)) for s in stages)
+    return sum(operations(_exprs(s)) for s in stages)
 
 
-def is_costly(stages: Sequence[Nest]) -> bool:
+def computes_functions(stages: Sequence[Nest]) -> bool:
     """Whether an element takes many instructions."""
-    return any(costly(_exprs(s)) for s in stages)
+    return any(functions(_exprs(s)) for s in stages)
 
 
 def _exprs(stage: Nest) -> list[PrimExpr]:

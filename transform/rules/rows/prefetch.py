@@ -14,10 +14,10 @@ from unity.ir.visit import prim_loads
 from unity.machine.machine import Machine
 
 from ...blocks.access import depends, known_of, place, step
+from ...blocks.element_cost import functions
 from ...blocks.extents import number, product
 from ...blocks.nest import Nest
 from ...roles.row_group import RowGroup
-from ..elementwise import costly
 
 MOST = 32 << 10
 """Bytes of a row beyond which the next one would push this one out of the first cache."""
@@ -36,7 +36,7 @@ def _cost(step_: Nest | tuple[Nest, ...]) -> int:
     for stage in step_ if isinstance(step_, tuple) else ():
         exprs += [s.value for s in stage.stores()]
         exprs += [] if stage.reduction is None else [stage.reduction.value]
-    return costly(exprs)
+    return functions(exprs)
 
 
 def ahead_of(group: RowGroup, machine: Machine) -> dict[Buffer, int]:

@@ -15,7 +15,7 @@ from ...roles.row_group import RowGroup
 from ...schedule.refs import LoopRef
 from ...schedule.schedule import Schedule
 from ..contraction.dot_products import MOST_LANES
-from .passes import DIRECT, is_costly, read_in_one_pass
+from .passes import DIRECT, computes_functions, read_in_one_pass
 from .prefetch import ahead_of
 
 EVEN = 8
@@ -107,7 +107,7 @@ def walk(
         fetches: Whether the pass asks for what rows to come read.
         chunks: Of a row, which threads share.
     """
-    unroll = how.costly_vectors if is_costly(stages) else how.vectors
+    unroll = how.costly_vectors if computes_functions(stages) else how.vectors
     unroll = min(unroll, found.vectors or unroll)
     wide = unroll * found.lanes
     factors = [None, wide] if found.length is not None else [None, unroll, found.lanes]
