@@ -298,8 +298,8 @@ def _holds(e: Compare, var: PrimVar, value: PrimExpr, known: Analyzer) -> bool:
     return known.prove(substitute_prim(e, {var: value}))
 
 
-PADDED = by_steps(
-    "padded",
+PAD = by_steps(
+    "pad",
     match=_lines,
     decide=lambda _, target: LinesShared(target.machine.grain("elements")),
     legal=lambda *_: {"grain": worth("elements")},

@@ -26,13 +26,13 @@ from .convolution.interleaved import INTERLEAVED
 from .convolution.interleaved_lanes import INTERLEAVED_LANES
 from .elementwise import ELEMENTWISE
 from .fallback import AS_WRITTEN
-from .pad import PADDED
+from .pad import PAD
 from .rule import AnyRule, Found, first_of
-from .transpose import CROSSWISE
+from .transpose import TRANSPOSE
 
 RULES: tuple[AnyRule[Nest], ...] = (
-    CROSSWISE,  # read along one axis, written along another
-    PADDED,  # what there is lies in runs
+    TRANSPOSE,  # read along one axis, written along another
+    PAD,  # what there is lies in runs
     ELEMENTWISE,
     INTERLEAVED,  # weights in groups for instructions that multiply tiles
     INTERLEAVED_LANES,  # the same for lanes

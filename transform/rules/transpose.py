@@ -129,12 +129,12 @@ def _steps(sch: Schedule, crossing: Crossing, how: Rectangles, name: str) -> Non
 
 
 def _is_copy(nest: Nest, loads: Sequence[Load]) -> bool:
-    """Whether nothing is computed of what is loaded crosswise."""
+    """Whether nothing is computed of what is loaded along the other axis."""
     return isinstance(nest.finish, Store) and nest.finish.value in loads
 
 
 def _turned(sch: Schedule, crossing: Crossing, load: Load, name: str, tile: LoopRef) -> None:
-    """What a block loads crosswise copied to memory of each rectangle, laid out as it is stored."""
+    """What a block loads along the other axis copied, laid out as each rectangle is stored."""
     axes = crossing.nest.axes
     at = [PrimVar(a.var.name) for a in axes]
     own = [v for v, a in zip(at, axes, strict=True) if any(depends(i, a.var) for i in load.indices)]
@@ -158,7 +158,7 @@ def _place(crossing: Crossing, load: Load) -> int | None:
 
 
 def _turn(sch: Schedule, row: LoopRef, lane: LoopRef) -> None:
-    """A rectangle in registers, turned there by lowering where it is read crosswise."""
+    """A rectangle in registers, turned there by lowering where it is read so."""
     sch.vectorize(lane)
     sch.unroll(row)
 
@@ -233,8 +233,8 @@ def _reads(e: PrimExpr, loads: set[Load]) -> bool:
     return e in loads or any(_reads(x, loads) for x in prim_children(e))
 
 
-CROSSWISE = by_steps(
-    "crosswise",
+TRANSPOSE = by_steps(
+    "transpose",
     crossing_of,
     _decide,
     _legal,

@@ -9,7 +9,7 @@ from random import Random
 
 from tests.transform.rules.attention.test_blocks import attention
 from tests.transform.rules.contraction.test_grouped_panels import LANES, TILES
-from tests.transform.rules.test_slabs import MOST, OWN, SUM, windows
+from tests.transform.rules.test_cache_chunks import MOST, OWN, SUM, windows
 from tests.transform.tensor.kernels import KERNELS
 from unity import te
 from unity.ir.dims import Dim, dim
@@ -146,9 +146,9 @@ FAMILIES = [
         partial(op, "nn.conv2d_winograd", (1, 1, H, W, 4), (4, 4, 2, 1, 4, 4), tile=2, padding=1),
         {"h": 4, "w": 7},
     ),
-    Family("slabs", partial(windows, 3, 7, 1, SUM, "0.0", OWN), {}),
-    Family("slabs", partial(windows, 2, 9, 2, MOST, "-3.0", OWN), {}),
-    Family("slabs", partial(windows, 3, 7, 1, SUM, "0.0", "w[vi % 3, vp, vq]"), {}),
+    Family("cache_chunks", partial(windows, 3, 7, 1, SUM, "0.0", OWN), {}),
+    Family("cache_chunks", partial(windows, 2, 9, 2, MOST, "-3.0", OWN), {}),
+    Family("cache_chunks", partial(windows, 3, 7, 1, SUM, "0.0", "w[vi % 3, vp, vq]"), {}),
     Family("attention", partial(attention, 9, 7), {}),
     Family("attention", partial(attention, 8, 7), {}),
     Family("attention", partial(attention, 12, 5, ("full",)), {}),
@@ -156,8 +156,8 @@ FAMILIES = [
     Family("attention", partial(attention, N, 8), {"n": 17}),
     Family("chain_tiles", partial(on_tiles, 35, 5), {}, TILES),
     Family("chain_tiles", partial(on_tiles, 64, 3), {}, replace(TILES, threads=8)),
-    Family("crosswise", partial(named, "transpose"), {"n": 19, "m": 5}),
-    Family("padded", partial(named, "conv"), {"n": 1}),
+    Family("transpose", partial(named, "transpose"), {"n": 19, "m": 5}),
+    Family("pad", partial(named, "conv"), {"n": 1}),
     Family("fallback", partial(named, "argmax"), {"n": 5, "m": 7}),
     Family(
         "matrix_tiles",

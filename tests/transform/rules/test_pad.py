@@ -93,7 +93,7 @@ def test_lines_of_any_length_and_lines_that_are_dealt(
     shapes = ((1, 2, *sizes), (3, 2, 3, 4))
     func = unscheduled("nn.conv2d", shapes, attrs)[0]
     target = replace(TARGET, threads=threads)
-    assert default_rules(func, target)[0].rule == "padded"
+    assert default_rules(func, target)[0].rule == "pad"
     made = default_schedule(func, target).kernel()
     for h, n in ((2, 1), (5, 8), (1, 35)):
         assert_same(func, made, {"h": h, "n": n})

@@ -1,4 +1,4 @@
-"""A stage and the one that reads it, done slab by slab: what passes between them stays in a cache.
+"""A stage and the one that reads it, chunk by chunk: what passes between them stays in a cache.
 
 A convolution or a pool in the plain layout is a stage that pads and one that reads the copy. Where
 both go over the same leading axes (images, and channels if each is read by itself), a thread makes
@@ -28,11 +28,11 @@ from .stages import Stages, pair_of
 from .within import lay_out_within
 
 SHARE = 8
-"""How many times as large a slab is as what several of them read, and perhaps pack each time."""
+"""How many times as large a chunk is as what several of them read, and perhaps pack each time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slabs:
+class CacheChunks:
     """Two stages over the same leading axes.
 
     Attributes:
@@ -47,18 +47,18 @@ class Slabs:
 
     @property
     def buffer(self) -> Buffer:
-        """What passes between the stages, of one slab."""
+        """What passes between the stages, of one chunk."""
         whole = self.first.output
         shape = whole.shape[len(self.axes) :]
         return Buffer(whole.name, shape, whole.dtype, scope="local", align=64)
 
 
 @dataclass(frozen=True, slots=True)
-class SlabSize:
+class ChunkAxes:
     """The decisions.
 
     Attributes:
-        axes: How many leading axes tell one slab from another.
+        axes: How many leading axes tell one chunk from another.
         grain: Multiply-adds that a task has at least.
     """
 
@@ -66,19 +66,19 @@ class SlabSize:
     grain: int
 
 
-def _match(stages: Stages, target: Target) -> Slabs | None:
-    """A stage whose result only the next one reads, where slabs pay."""
+def _match(stages: Stages, target: Target) -> CacheChunks | None:
+    """A stage whose result only the next one reads, where chunks pay."""
     pair = pair_of(stages)
-    return None if pair is None else slabs(*pair, target)
+    return None if pair is None else cache_chunks(*pair, target)
 
 
-def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
-    """The stages as slabs, where that pays.
+def cache_chunks(first: Nest, second: Nest, target: Target) -> CacheChunks | None:
+    """The stages as chunks, where that pays.
 
     Args:
         first: A stage whose result only `second` reads, and which is no output of the kernel.
         second: The next stage.
-        target: Slabs must keep all its threads busy.
+        target: Chunks must keep all its threads busy.
     """
     finish = first.finish
     if first.reduction is not None or not isinstance(finish, Store) or finish.predicate is not None:
@@ -87,7 +87,7 @@ def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
         return None
     axes = _shared(first, second)
     while axes:
-        found = Slabs(first, second, axes)
+        found = CacheChunks(first, second, axes)
         count, size = number(product([a.extent for a in axes])), _bytes(found.buffer)
         if count is None:
             return None
@@ -98,16 +98,16 @@ def slabs(first: Nest, second: Nest, target: Target) -> Slabs | None:
     return None
 
 
-def _decide(found: Slabs, target: Target) -> SlabSize:
-    return SlabSize(len(found.axes), target.machine.grain("multiply_adds"))
+def _decide(found: CacheChunks, target: Target) -> ChunkAxes:
+    return ChunkAxes(len(found.axes), target.machine.grain("multiply_adds"))
 
 
-def _legal(found: Slabs, _decisions: SlabSize, _target: Target) -> Neighbourhood:
+def _legal(found: CacheChunks, _decisions: ChunkAxes, _target: Target) -> Neighbourhood:
     shared = _shared(found.first, found.second)
     fitting = [
         k for k in range(1, len(shared) + 1) if _fits(replace(found, axes=shared[:k]).buffer)
     ]
-    why = f"of the {len(shared)} leading axes in common, with slabs of at most {ROW_BYTES} bytes"
+    why = f"of the {len(shared)} leading axes in common, with chunks of at most {ROW_BYTES} bytes"
     return {
         "axes": Legal(fitting, why),
         "grain": worth("multiply-adds"),
@@ -131,7 +131,7 @@ def _is_known(buffer: Buffer) -> bool:
 
 
 def _fits(buffer: Buffer) -> bool:
-    """Whether a slab is small. Of unknown size it may be: if not, all of them are larger still."""
+    """Whether a chunk is small. Of unknown size it may be: if not, all of them are larger still."""
     return not _is_known(buffer) or _bytes(buffer) <= ROW_BYTES
 
 
@@ -141,8 +141,8 @@ def _bytes(buffer: Buffer) -> int:
     return math.prod(sizes) * buffer.dtype.bytes
 
 
-def _shared_bytes(found: Slabs) -> int:
-    """Of what the second stage reads besides, the most that one slab needs of a buffer."""
+def _shared_bytes(found: CacheChunks) -> int:
+    """Of what the second stage reads besides, the most that one chunk needs of a buffer."""
     reduction = found.second.reduction
     several = [a for a in found.axes if number(a.extent) != 1]
     most = 0
@@ -155,36 +155,36 @@ def _shared_bytes(found: Slabs) -> int:
     return most
 
 
-def schedule_slabs(sch: Schedule, found: Slabs, how: SlabSize, results: Results) -> None:
-    """Lay out two stages in a loop over slabs that threads share, each by its rule within."""
+def schedule_chunks(sch: Schedule, found: CacheChunks, how: ChunkAxes, results: Results) -> None:
+    """Lay out two stages in a loop over chunks that threads share, each by its rule within."""
     first, second = found.first, found.second
     axes = _shared(first, second)[: how.axes]
     blocks = [first.name, second.name]
     blocks += [results[second.name]] if second.name in results else []
-    slabs = [
+    chunks = [
         sch.fuse_siblings(*(sch.get_loops(b)[level] for b in blocks)) for level in range(len(axes))
     ]
     if _is_known(found.buffer):  # else no stack is known to hold it
         sch.set_scope(first.name, 0, "local")
     for name in blocks[:-1]:
-        sch.store_at(name, 0, slabs[-1])
-    slab = sch.blockize_body(slabs[-1])
+        sch.store_at(name, 0, chunks[-1])
+    chunk = sch.blockize_body(chunks[-1])
     for name in blocks[:-1]:
         sch.compact_buffer(name, 0)
     steps = () if second.reduction is None else second.reduction.axes
     work = product([a.extent for a in (*second.axes[len(axes) :], *steps)])
-    share(sch, slabs, product([a.extent for a in axes]), work, how.grain)
-    lay_out_within(sch, slab.name)
+    share(sch, chunks, product([a.extent for a in axes]), work, how.grain)
+    lay_out_within(sch, chunk.name)
 
 
-SLABS = group_by_steps(
-    "slabs",
+CACHE_CHUNKS = group_by_steps(
+    "cache_chunks",
     _match,
     _decide,
     _legal,
     GroupSteps(
         nests=lambda found: (found.first, found.second),
         private=lambda found: (found.first.output,),
-        take=schedule_slabs,
+        take=schedule_chunks,
     ),
 )

@@ -1,4 +1,4 @@
-"""A padded copy made slab by slab: what it computes, and when whole copies are made instead."""
+"""A padded copy made chunk by chunk: what it computes, and when whole copies are made instead."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OWN = "w[vc, vp, vq]"
 
 @pytest.mark.parametrize(("size", "stride"), [(7, 1), (16, 2), (9, 2)])
 @pytest.mark.parametrize(("step", "init"), [(SUM, "0.0"), (MOST, "-3.0")], ids=["sum", "maximum"])
-def test_slabs(size: int, stride: int, step: str, init: str) -> None:
+def test_cache_chunks(size: int, stride: int, step: str, init: str) -> None:
     func = windows(2, size, stride, step, init, OWN)
     after = schedule(func, TARGET)
     (temporary,) = copies(after)
@@ -71,7 +71,7 @@ def test_slabs(size: int, stride: int, step: str, init: str) -> None:
     assert not any(isinstance(s, For) and s.kind == "parallel" for s in walk_stmt(temporary.body))
 
 
-def test_slabs_of_all_channels_where_weights_are_shared() -> None:
+def test_chunks_of_all_channels_where_weights_are_shared() -> None:
     func = windows(6, 7, 1, SUM, "0.0", "w[vi % 3, vp, vq]")
     after = schedule(func, TARGET)
     (temporary,) = copies(after)
@@ -94,13 +94,13 @@ def test_a_slab_that_is_too_large_is_copied_whole() -> None:
     assert len(temporary.buffer.shape) == 4
 
 
-def test_too_few_slabs_for_the_threads_are_copied_whole() -> None:
+def test_too_few_chunks_for_the_threads_are_copied_whole() -> None:
     func = windows(1, 16, 1, SUM, "0.0", OWN)
     (temporary,) = copies(schedule(func, replace(TARGET, threads=4)))
     assert len(temporary.buffer.shape) == 4
 
 
-def test_weights_that_all_slabs_would_pack_are_not_packed_for_each() -> None:
+def test_weights_that_all_chunks_would_pack_are_not_packed_for_each() -> None:
     text = "w[vi % 3, vp, vq] * w[vj % 3, vp, vq]"
     large = windows(300, 5, 1, SUM, "0.0", text)
     (temporary,) = copies(schedule(large, TARGET))
@@ -117,8 +117,8 @@ def copies(func: PrimFunc) -> list[Allocate]:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("shape", ["2, 4, 9, n", "1, 4, n, 7", "1, 4, h, n"])
-def test_slabs_of_unknown_size(shape: str, stride: int, threads: int) -> None:
-    """What passes between the stages lies in memory of a run of slabs."""
+def test_chunks_of_unknown_size(shape: str, stride: int, threads: int) -> None:
+    """What passes between the stages lies in memory of a run of chunks."""
     channels = int(shape.split(", ")[1])
     exe = unity.compile(
         parse(f"""
@@ -131,7 +131,7 @@ def main(x: f32[Tensor, {shape}], w: f32[Tensor, {channels}, 1, 3, 3]) -> Tensor
 """),
         threads=threads,
     )
-    assert any(r.rule == "slabs" for name in exe.kernels for r in exe.rules(name))
+    assert any(r.rule == "cache_chunks" for name in exe.kernels for r in exe.rules(name))
     reference = OPS["nn.conv2d"].reference
     assert reference is not None
     for n in (1, 2, 16, 35):
