@@ -74,15 +74,15 @@ KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
             isinstance(v, Mapping) and all(isinstance(k, str) and _is_int(n) for k, n in v.items())
         ),
     ),
-    "Condition": (
+    "ConditionLike": (
         "a condition: text such as 'n >= 32', or an expression",
         lambda v: isinstance(v, (str, *get_args(PrimExpr))),
     ),
-    "Condition | None": (
+    "ConditionLike | None": (
         "a condition, as 'n >= 32', or None",
         lambda v: v is None or isinstance(v, (str, *get_args(PrimExpr))),
     ),
-    "Extent": (
+    "ExtentLike": (
         "a number, text such as 'n // 8 * 8', or an expression",
         lambda v: _is_int(v) or isinstance(v, (str, *get_args(PrimExpr))),
     ),

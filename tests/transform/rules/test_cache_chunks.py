@@ -89,7 +89,7 @@ def assert_same(func: PrimFunc, after: PrimFunc, size: int) -> None:
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
 
 
-def test_a_slab_that_is_too_large_is_copied_whole() -> None:
+def test_a_chunk_that_is_too_large_is_copied_whole() -> None:
     (temporary,) = copies(schedule(windows(6, 200, 1, SUM, "0.0", OWN), TARGET))
     assert len(temporary.buffer.shape) == 4
 
