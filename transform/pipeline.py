@@ -79,6 +79,7 @@ GRAPH = Pipeline(
         FoldConstants(),  # of what was dequantized
         EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),
+        EliminateDeadCode(),  # what rules went around: some passes go by who reads a value
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights
         SimplifyParts(),  # of products, and the views of them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,24 +12,27 @@ import numpy as np
 
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import equal
-from unity.ir.graph import Call, Constant, Expr, Op, ShapeValue, Tuple, TupleGet, Var
+from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, Tuple, TupleGet, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType, Type
+from unity.ir.visit import walk_bindings
 
 from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
 from ..slices import begin_of, part_of_split, slice_of, view_in_front
+from ..uses import count_uses
 
 
 @dataclass(frozen=True, slots=True)
 class SimplifyOps(Pass):
     """Removes ops that do nothing and joins pairs that do less together.
 
-    Views of views become one view; a transposition of a transposition one or none; one that only
-    moves axes of extent 1 a view. Casts to the same dtype, slices of everything, broadcasts and
-    views to the same shape, and operations with a neutral constant are dropped. Dividing by a power
-    of two becomes a multiplication, squaring by `power` a square.
+    Views of views become one view, and products of views that merge batch axes views of products.
+    A transposition of a transposition becomes one or none; one that only moves axes of extent 1 a
+    view. Casts to the same dtype, slices of everything, broadcasts and views to the same shape, and
+    operations with a neutral constant are dropped. Dividing by a power of two becomes a
+    multiplication, squaring by `power` a square.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -65,7 +69,16 @@ class SimplifyParts(Pass):
 
 
 class _Simplifier(BodyRewriter):
-    """Carries what variables are bound to, which the rules look up."""
+    """Carries what variables are bound to, which the rules look up, and who looks at products."""
+
+    uses: Counter[Var]
+    views: dict[Var, list[Var]]
+
+    def function(self, f: Function) -> Function:
+        """The function simplified."""
+        self.uses = count_uses(f.body)
+        self.views = _views_of(f)
+        return super().function(f)
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         if isinstance(value, TupleGet):
@@ -75,10 +88,51 @@ class _Simplifier(BodyRewriter):
             instead = None if rule is None else rule(RuleCall(value, var.type, self.values))
             if instead is None and value.callee.name in _VIEWS:
                 instead = self.stretch_of_view(value, var.type)
+            if instead is None and value.callee.name == "matmul":
+                instead = self.product_of_merged(var, value)
             if instead is None:
                 return value
             value = instead
         return value
+
+    def product_of_merged(self, var: Var, value: Call) -> Call | None:
+        """matmul(reshape(x), reshape(y)) -> reshape(matmul(x, y)), where batch axes were merged.
+
+        And where all that reads the product parts them again. So a product of three axes, all that
+        Relay's `nn.batch_matmul` and torch's `bmm` have, is the one of batches and heads that it
+        was written for.
+        """
+        shape = _shape(var.type)
+        if shape is None or len(shape) != 3 or not self.views.get(var):
+            return None
+        left, right = (self.unmerged(arg) for arg in value.args[:2])
+        if left is None or right is None or not _same_dims(left.batch, right.batch):
+            return None
+        parted = (*left.batch, *shape[1:])
+        readers = [_shape(v.type) for v in self.views[var]]
+        if len(readers) < self.uses[var] or not all(_same_dims(r, parted) for r in readers):
+            return None
+        operands = tuple(
+            self.emit(side.turn(), "turned", value.span) if side.turned else side.x
+            for side in (left, right)
+        )
+        made = Call(Op("matmul"), operands, value.attrs, value.span)
+        return _reshape(self.emit(made, "product", value.span), shape, value)
+
+    def unmerged(self, x: Expr, turned: bool = False) -> _Unmerged | None:
+        """What a tensor of three axes was before its batch axes were merged to one."""
+        made = self.values.get(x) if isinstance(x, Var) else None
+        merged = _shape(atom_type(x)) if isinstance(x, Var) else None
+        if not isinstance(made, Call) or not isinstance(made.callee, Op):
+            return None
+        if merged is None or len(merged) != 3:
+            return None
+        if made.callee.name == "permute_dims" and _axes(made, 3) == (0, 2, 1) and not turned:
+            return self.unmerged(made.args[0], True)
+        whole = _shape(atom_type(made.args[0])) if made.callee.name in _VIEWS else None
+        if whole is None or len(whole) < 4 or not _same_dims(whole[-2:], merged[1:]):
+            return None
+        return _Unmerged(made.args[0], whole[:-2], turned)
 
     def part(self, value: TupleGet) -> Expr:
         """A part of a split by itself: a slice, which may join what uses it."""
@@ -108,6 +162,21 @@ class _Simplifier(BodyRewriter):
 
 
 @dataclass(frozen=True, slots=True)
+class _Unmerged:
+    """A tensor with its batch axes, and whether its last two axes are to be exchanged."""
+
+    x: Expr
+    batch: Shape
+    turned: bool
+
+    def turn(self) -> Call:
+        """It with its last two axes exchanged."""
+        rank = len(self.batch) + 2
+        axes = (*range(rank - 2), rank - 1, rank - 2)
+        return Call(Op("permute_dims"), (self.x,), Attrs(axes=axes))
+
+
+@dataclass(frozen=True, slots=True)
 class RuleCall:
     """A call as a rule sees it: its result's type and what variables are bound to."""
 
@@ -131,6 +200,18 @@ class RuleCall:
         """The first argument, if the result has its type."""
         x = self.call.args[0]
         return x if atom_type(x) == self.type else None
+
+
+def _views_of(f: Function) -> dict[Var, list[Var]]:
+    """For each variable those that are views of it."""
+    found: dict[Var, list[Var]] = {}
+    for binding in walk_bindings(f):
+        match binding.value:
+            case Call(Op(name), (Var() as x, *_)) if name in _VIEWS:
+                found.setdefault(x, []).append(binding.var)
+            case _:
+                pass
+    return found
 
 
 SimplifyRule: TypeAlias = Callable[[RuleCall], Expr | None]

@@ -109,3 +109,51 @@ def test_quotients_by_powers_of_two_are_exact_to_the_ends_of_the_dtype(kind: str
         powers, map(np.asarray, expected), map(np.asarray, got), strict=True
     ):
         np.testing.assert_array_equal(mine, wanted, err_msg=f"by {p}")
+
+
+MERGED = """
+n = dim("n")
+b = dim("b")
+@script.function
+def main(x: f32[Tensor, b, 3, n, 8], y: f32[Tensor, b, 3, {y}]) -> f32[Tensor, {out}]:
+    with R.dataflow():
+        left = R.reshape(x, (b * 3, n, 8))
+        right = R.reshape(y, (b * 3, {y}))
+        product = R.matmul(left, {right})
+        parts = {parts}
+    return parts
+"""
+PARTED = "R.reshape(product, (b, 3, n, 5))"
+
+
+@pytest.mark.parametrize(
+    ("y", "right", "whole"),
+    [
+        ("8, 5", "right", "y"),
+        ("5, 8", "R.permute_dims(right, (0, 2, 1))", "R.permute_dims(y, (0, 1, 3, 2))"),
+    ],
+)
+def test_a_product_of_merged_batches_is_that_of_all_of_them(y: str, right: str, whole: str) -> None:
+    after = f"""
+n = dim("n")
+b = dim("b")
+@script.function
+def main(x: f32[Tensor, b, 3, n, 8], y: f32[Tensor, b, 3, {y}]) -> f32[Tensor, b, 3, n, 5]:
+    with R.dataflow():
+        parts = R.matmul(x, {whole})
+    return parts
+"""
+    before = MERGED.format(y=y, right=right, parts=PARTED, out="b, 3, n, 5")
+    becomes([SimplifyOps(), EliminateDeadCode()], before, after)
+
+
+@pytest.mark.parametrize(
+    ("parts", "out"),
+    [
+        ("R.nn.softmax(product)", "b * 3, n, 5"),  # read as it is
+        (f"R.add({PARTED}, R.sum(product))", "b, 3, n, 5"),  # by something else as well
+        ("R.reshape(product, (3, b, n, 5))", "3, b, n, 5"),  # parted otherwise
+    ],
+)
+def test_products_that_are_read_with_merged_batches_stay(parts: str, out: str) -> None:
+    stays(SimplifyOps(), MERGED.format(y="8, 5", right="right", parts=parts, out=out))
