@@ -104,3 +104,19 @@ def _makes(
 
 def _reads(block: Block, buffer: Buffer) -> bool:
     return any(r.buffer is buffer for r in block.reads)
+
+
+def own_temporaries(above: Path, stmts: Sequence[Stmt]) -> list[Buffer]:
+    """The temporaries around some statements, in no loop with them, that nothing else uses."""
+    found: list[Buffer] = []
+    for s in reversed(above):
+        match s:
+            case For():
+                break
+            case Allocate():
+                uses = [sum(b is s.buffer for b in buffers_in(x)) for x in (s.body, *stmts)]
+                if uses[0] == sum(uses[1:]):
+                    found.append(s.buffer)
+            case _:
+                pass
+    return found[::-1]

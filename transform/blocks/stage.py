@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, SizeVar, imm
+from unity.ir.prim_expr import Binary, Load, PrimExpr, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
 from unity.ir.signature import size_params
 from unity.ir.stmt import (
@@ -55,29 +55,21 @@ class Stage:
         return body
 
 
-def stage_of(nest: Nest, *, named: bool = False) -> Stage:
-    """A reduction as blocks.
-
-    Args:
-        nest: The reduction.
-        named: Whether extents of reduced axes that are computed of sizes are variables as well:
-            what splitting them by a factor leaves is easier to reason about.
-    """
+def stage_of(nest: Nest) -> Stage:
+    """A reduction as blocks."""
     reduction = nest.reduction
     assert reduction is not None
     extents: list[tuple[PrimVar, PrimExpr]] = []
 
-    def plain(axis: Axis, named: bool = False) -> Axis:
-        of_loops = bool(variables(axis.extent))
-        computed = named and not isinstance(axis.extent, Imm | SizeVar)
-        if not of_loops and not computed:
+    def plain(axis: Axis) -> Axis:
+        if not variables(axis.extent):
             return axis
         size = PrimVar(f"{axis.var.name}_size")
         extents.append((size, axis.extent))
         return replace(axis, extent=size)
 
     axes = tuple(plain(a) for a in nest.axes)
-    reduction = replace(reduction, axes=tuple(plain(a, named) for a in reduction.axes))
+    reduction = replace(reduction, axes=tuple(plain(a) for a in reduction.axes))
     sums, stmts = _reducing(replace(nest, axes=axes, reduction=reduction))
     body = Allocate(sums, Seq(stmts))
     return Stage(func_of(body), tuple(extents))

@@ -159,7 +159,7 @@ def _lanes(block: Block, above: Path) -> Stmt | None:
     values: Values = {a.var: a.value for a in block.axes}
     place = tuple(substitute_prim(i, values) for i in store.indices)
     outside = known_at(above)
-    value = _loads(block, store, moved, values, known_at((*above, block)), outside)
+    value = _loads(store, moved, values, known_at((*above, block)), outside)
     if value is None:
         return None
     if _counts(block, moved, outside):
@@ -228,7 +228,6 @@ def _within(index: PrimExpr, size: PrimExpr, known: Analyzer) -> bool:
 
 
 def _loads(
-    block: Block,
     store: Store,
     moved: Sequence[PrimExpr],
     values: Values,

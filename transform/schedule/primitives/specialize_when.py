@@ -9,17 +9,17 @@ from unity.arith import Analyzer
 from unity.ir.dtype import BOOL
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import Compare, Imm, Not, PrimExpr, SizeVar, imm
-from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Seq, Stmt
+from unity.ir.stmt import Allocate, Block, For, IfThen, PrimFunc, Seq, Stmt
 from unity.ir.visit import map_stmts, substitute_stmt, walk_prim, walk_stmt
 from unity.script.printer import text
 
+from ...blocks.private import own_temporaries
 from ...blocks.tree import (
     Outcome,
     Path,
     Values,
     all_blocks,
     block_path,
-    buffers_in,
     copied,
     driven,
     illegal,
@@ -84,7 +84,7 @@ def specialize_when(func: PrimFunc, condition: PrimExpr, names: Sequence[str] = 
     _refuse(func, condition)
     above, stmts = _statements(func, [block_path(func, name)[0] for name in names])
     _refuse_place(above, stmts)
-    own = _own_temporaries(above, stmts)
+    own = own_temporaries(above, stmts)
     whole = sequence(stmts)
     for buffer in reversed(own):
         whole = Allocate(buffer, whole)
@@ -154,22 +154,6 @@ def _refuse_place(above: Path, stmts: Sequence[Stmt]) -> None:
     bound = next((x for x in inside if isinstance(x, For) and x.kind == "thread"), None)
     if bound is not None:
         raise illegal(where, f"{bound.var.name!r} is bound to {bound.thread} already")
-
-
-def _own_temporaries(above: Path, stmts: Sequence[Stmt]) -> list[Buffer]:
-    """The temporaries around some statements, in no loop with them, that nothing else uses."""
-    found: list[Buffer] = []
-    for s in reversed(above):
-        match s:
-            case For():
-                break
-            case Allocate():
-                uses = [sum(b is s.buffer for b in buffers_in(x)) for x in (s.body, *stmts)]
-                if uses[0] == sum(uses[1:]):
-                    found.append(s.buffer)
-            case _:
-                pass
-    return found[::-1]
 
 
 def _where(condition: PrimExpr, s: Stmt) -> Stmt:

@@ -123,16 +123,14 @@ def _within(s: Stmt, around: Sequence[PrimVar], known: Analyzer) -> Stmt:
             case For():
                 return map_stmts(x, lambda y: go(y, (*loops, x)))
             case Block():
-                return with_regions(_from_there(x, loops, around, known), around)
+                return with_regions(_from_there(x, loops, known), around)
             case _:
                 return map_stmts(x, lambda y: go(y, loops))
 
     return go(s, ())
 
 
-def _from_there(
-    block: Block, loops: Sequence[For], around: Sequence[PrimVar], known: Analyzer
-) -> Block:
+def _from_there(block: Block, loops: Sequence[For], known: Analyzer) -> Block:
     """A block whose spatial axes say what the loops within do; those that none moves are gone."""
     here: Values = {x.var: x.begin for x in loops}
     over = {x.var: Range(x.begin, x.extent) for x in loops}

@@ -13,7 +13,6 @@ from unity.ir.visit import variables
 from ....blocks.dataflow import addressed_in, checked, copy_nest, is_param, top_of
 from ....blocks.tree import (
     Outcome,
-    Path,
     all_blocks,
     around,
     block_path,
@@ -32,6 +31,7 @@ from ....blocks.tree import (
 )
 from ..storage.cache_read import refuse_if_made_inside
 from ..storage.cache_write import refuse_if_shared
+from .tile_axis import axis_loops
 
 BLOCK = "pad_einsum, argument 1 'block'"
 
@@ -91,7 +91,9 @@ def pad_einsum(func: PrimFunc, name: str, padding: Sequence[int]) -> Outcome:
                 c[vi] += a_pad[vi, vk] * b_pad[vk]
     """
     path, block = block_path(func, name)
-    loops = _nest(path, block)
+    loops = axis_loops(BLOCK, path, block)
+    if any(a.kind == "O" for a in block.axes):
+        raise illegal(BLOCK, f"an axis of {block.name!r} is neither spatial nor reduced")
     padded = _padded(block, padding, known_above(path))
     if not padded:
         return Outcome(func)
@@ -170,23 +172,6 @@ def _may_grow(func: PrimFunc, buffer: Buffer, ends: Sequence[PrimExpr], known: A
     if is_param(func, buffer) or buffer.strides is not None or buffer in addressed_in(func.body):
         return False
     return all(known.equal(n, end) for n, end in zip(buffer.shape, ends, strict=True))
-
-
-def _nest(path: Path, block: Block) -> tuple[For, ...]:
-    """The loops directly around a block, one for each of its axes."""
-    around_it = path[len(path) - 1 - len(block.axes) : -1]
-    loops = tuple(s for s in around_it if isinstance(s, For))
-    values = [a.value for a in block.axes]
-    if len(loops) != len(values) or {x.var for x in loops} != set(values) or not loops:
-        raise illegal(BLOCK, f"{block.name!r} is not directly in one loop for each of its axes")
-    for axis in block.axes:
-        loop = next(x for x in loops if x.var is axis.value)
-        whole = is_zero(axis.domain.begin) and is_zero(loop.begin)
-        if not whole or loop.extent != axis.domain.extent or loop.kind != "serial":
-            raise illegal(BLOCK, f"{loop.var.name!r} is no serial loop over a whole axis")
-        if variables(loop.extent) or axis.kind == "O":
-            raise illegal(BLOCK, f"the extent of {loop.var.name!r} is no size")
-    return loops
 
 
 def _padded(block: Block, padding: Sequence[int], known: Analyzer) -> dict[PrimVar, PrimExpr]:

@@ -82,7 +82,7 @@ def tile_axis(func: PrimFunc, name: str, index: int, size: int) -> Outcome:
                 c[vi] = t[vi // 4, (vi - T.min(6, vi // 4 * 4)) % 4]
     """
     path, block = block_path(func, name)
-    loops = nest_of(BLOCK, path, block)
+    loops = plain_loops(BLOCK, path, block)
     if not 0 <= index < len(block.axes) or block.axes[index].kind != "S":
         raise illegal(AXIS, f"{name!r} has no spatial axis {index}")
     if size < 1:
@@ -206,16 +206,16 @@ def asked(path: Path) -> list[PrimExpr]:
     return found
 
 
-def nest_of(where: str, path: Path, block: Block) -> tuple[For, ...]:
-    """The loops directly around a block, one for each of its axes.
+def axis_loops(where: str, path: Path, block: Block) -> tuple[For, ...]:
+    """The loops directly around a block, a serial one over each of its axes.
 
     Args:
         where: The argument that names the block.
         path: To the block.
         block: It.
     """
-    nest = path[len(path) - 1 - len(block.axes) : -1]
-    loops = tuple(s for s in nest if isinstance(s, For))
+    around_it = path[len(path) - 1 - len(block.axes) : -1]
+    loops = tuple(s for s in around_it if isinstance(s, For))
     values = [a.value for a in block.axes]
     if len(loops) != len(values) or {x.var for x in loops} != set(values) or not loops:
         raise illegal(where, f"{block.name!r} is not directly in one loop for each of its axes")
@@ -226,10 +226,16 @@ def nest_of(where: str, path: Path, block: Block) -> tuple[For, ...]:
             raise illegal(where, f"{loop.var.name!r} is no serial loop over a whole axis")
         if variables(loop.extent):
             raise illegal(where, f"the extent of {loop.var.name!r} is no size")
+    return loops
+
+
+def plain_loops(where: str, path: Path, block: Block) -> tuple[For, ...]:
+    """The same of a block that does what it says, with nothing of its own."""
+    loops = axis_loops(where, path, block)
     if block.predicate is not None or block.allocations or symbols_in(block.body):
         has = "has a predicate, memory of its own, or calls a foreign function"
         raise illegal(where, f"{block.name!r} {has}")
-    why = breach(Site(block, tuple(nest), loops, known_above(path)))
+    why = breach(Site(block, path[len(path) - 1 - len(block.axes) : -1], loops, known_above(path)))
     if why is not None:
         raise illegal(where, why)
     return loops

@@ -26,7 +26,7 @@ from ....blocks.tree import (
 )
 from ..location.compute_at import made_by
 from ..storage.transform_layout import with_elements
-from .tile_axis import Tiles, asked, dimension_of, moved_to, nest_of
+from .tile_axis import Tiles, asked, dimension_of, moved_to, plain_loops
 
 BLOCK = "tile_lines, argument 1 'block'"
 AXIS = "tile_lines, argument 2 'axis'"
@@ -85,7 +85,7 @@ def tile_lines(func: PrimFunc, name: str, index: int, lines: int) -> Outcome:
                 c[vi, vj] = t[vi // 2, vi % 2 * 5 + vj]
     """
     path, block = block_path(func, name)
-    loops = nest_of(BLOCK, path, block)
+    loops = plain_loops(BLOCK, path, block)
     last = len(block.axes) - 1
     if not 0 <= index < last or any(a.kind != "S" for a in block.axes[index : index + 2]):
         raise illegal(AXIS, f"{name!r} has no spatial axes {index} and {index + 1}")

@@ -8,16 +8,15 @@ from dataclasses import replace
 from unity.arith import Analyzer
 from unity.arith.region import greater, lesser
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Allocate, Buffer, For, PrimFunc
+from unity.ir.stmt import Allocate, Buffer, PrimFunc
 
 from ....blocks.dataflow import checked
-from ....blocks.private import is_private
+from ....blocks.private import is_private, own_temporaries
 from ....blocks.tree import (
     Outcome,
     Path,
     all_blocks,
     blocks_below,
-    buffers_in,
     copied,
     driven,
     illegal,
@@ -105,7 +104,7 @@ def partition_siblings(func: PrimFunc, loops: Sequence[PrimVar], at: PrimExpr) -
         for block in blocks_below(loop):
             if block.init is not None and driven(block, loop.var) - {"S"}:
                 raise illegal(WHERE, f"{loop.var.name!r} drives the reduction {block.name!r}")
-    own = _own(path, found.loops)
+    own = own_temporaries(path[:-1], found.loops)
     if not is_trusted():
         _refuse_shared(loop_path(found.fused(), one.var)[0], own)
     known = known_above(path)
@@ -130,22 +129,6 @@ def _left(extent: PrimExpr, first: PrimExpr, known: Analyzer) -> PrimExpr:
             return known.simplify(Binary("floormod", extent, by))
         case _:
             return known.simplify(Binary("sub", extent, first))
-
-
-def _own(path: Path, loops: Sequence[For]) -> list[Buffer]:
-    """The temporaries around loops, in no loop with them, that nothing else uses."""
-    found: list[Buffer] = []
-    for s in reversed(path[:-1]):
-        match s:
-            case For():
-                break
-            case Allocate():
-                uses = [sum(b is s.buffer for b in buffers_in(x)) for x in (s.body, *loops)]
-                if uses[0] == sum(uses[1:]):
-                    found.append(s.buffer)
-            case _:
-                pass
-    return found[::-1]
 
 
 def _refuse_shared(path: Path, own: Sequence[Buffer]) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from unity.arith.region import greater, lesser
 from unity.errors import UnityError
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Block, For, PrimFunc, Store
+from unity.ir.stmt import Block, PrimFunc, Store
 from unity.ir.visit import substitute_stmt
 
 from ....blocks.extents import number
 from ....blocks.tree import (
     Outcome,
-    Path,
     Values,
     block_path,
     blocks_below,
@@ -106,11 +104,11 @@ def _begun(func: PrimFunc, var: PrimVar) -> PrimFunc:
         steps = [x for x in loops_of(scope_path(path)) if "R" in driven(block, x.var)]
         mine = block.init is not None and "R" in driven(block, var)
         if mine and all(number(x.extent) == 1 for x in steps):
-            func = replaced(func, [(block, _single(block, path, steps))])
+            func = replaced(func, [(block, _single(block))])
     return func
 
 
-def _single(block: Block, path: Path, steps: Sequence[For]) -> Block:
+def _single(block: Block) -> Block:
     """A reduction of one step as a block that stores it; itself where that is no formula."""
     try:
         reduction, store = reduction_of("peel", block)
