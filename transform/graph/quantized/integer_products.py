@@ -13,6 +13,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType, Type
 from unity.machine.target import Target
 from unity.op.call import call_op
+from unity.op.quantize import limits
 from unity.op.registry import dtype_attr
 from unity.op.window import paddings
 
@@ -118,10 +119,10 @@ class _Products(BodyRewriter):
 
     def matmul(self, call: Call, x: Expr, w: Expr) -> Call | None:
         """A product of matrices of integers; None where there is none to be had."""
-        if call.attrs["out_dtype"] not in (None, FLOAT32, INT32):
-            return None
         left, right = activations(x, self.values), weights(w, self.values, 1)
         if left is None or right is None or right.integers.ndim != 2:
+            return None
+        if not _is_summed_alike(call, left, right, (0,)):
             return None
         depth, columns = right.integers.shape
         if not worth_packing(depth, columns, self.target.vector_bits // INT32.bits):
@@ -132,16 +133,14 @@ class _Products(BodyRewriter):
 
     def convolution(self, call: Call, out: Type, x: Expr, w: Expr) -> Call | None:
         """The same of a convolution that will lie in blocks."""
-        if call.attrs["out_dtype"] not in (None, FLOAT32, INT32) or not self.lies_in_blocks(
-            call, out
-        ):
+        if not self.lies_in_blocks(call, out):
             return None
         left, right = activations(x, self.values), weights(w, self.values, 0)
-        if left is None or right is None:
+        if left is None or right is None or not _is_summed_alike(call, left, right, (1, 2, 3)):
             return None
         begin, end = paddings(call.attrs["padding"], 2)
         padded = any((*begin, *end))
-        if padded and not isinstance(left.zero, Constant):
+        if padded and not _is_held(left):
             return None
         left = self.without_sign(left)
         q: Expr = left.integers
@@ -244,10 +243,38 @@ class _Products(BodyRewriter):
         _, by, at = call.args
         assert isinstance(by, Constant)
         assert isinstance(at, Constant)
-        same = np.array_equal(by.data, scale) and np.array_equal(at.data, zero) and scale.ndim == 0
+        alone = scale.ndim == 0 and zero.ndim == 0  # vectors are along axes, which move
+        same = alone and np.array_equal(by.data, scale) and np.array_equal(at.data, zero)
         kind = q.type
         if not same or not isinstance(kind, TensorType) or float(scale) <= 0:
             return None
         if kind.dtype != dtype_attr(call.attrs, "out_dtype"):
             return None
         return Call(move.callee, (q, *move.args[1:]), move.attrs, call.span)
+
+
+def _is_summed_alike(call: Call, left: Activations, right: Weights, axes: tuple[int, ...]) -> bool:
+    """Whether sums in int32 are those of a product: integers' wrap as well, reals must fit.
+
+    Args:
+        call: The product.
+        left: The activations, which take any value of 8 bits.
+        right: The weights.
+        axes: Of the weights, those that are summed over.
+    """
+    out = call.attrs["out_dtype"]
+    if left.scale is None or right.scale is None:
+        return out == INT32 or out is None
+    most = np.abs(right.integers.astype(np.int64)).sum(axes).max(initial=0) * limits(UINT8)[1]
+    return out in (None, FLOAT32) and int(most) <= limits(INT32)[1]
+
+
+def _is_held(left: Activations) -> bool:
+    """Whether the integers hold their zero point, which is known: padding is of it."""
+    kind = left.integers.type
+    assert isinstance(kind, TensorType)
+    assert kind.dtype is not None
+    if not isinstance(left.zero, Constant):
+        return False
+    low, high = limits(kind.dtype)
+    return low <= int(left.zero.data) <= high

@@ -60,7 +60,9 @@ class Requantizer(BodyRewriter):
         return call_op("multiply", reals, call.args[1], span=call.span)
 
     def quantized(self, call: Call, x: Expr, scale: Array, zero: Array) -> Call | None:
-        """A real quantized; None where its scale has no inverse."""
+        """A real quantized; None where its scale has no inverse, or there are several."""
+        if zero.ndim:
+            return None
         out, span = dtype_attr(call.attrs, "out_dtype"), call.span
         low, high = limits(out)
         if zero.ndim:

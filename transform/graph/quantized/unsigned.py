@@ -60,5 +60,5 @@ class _Mover(BodyRewriter):
 
 
 def moved(zero: Array) -> Constant:
-    """A zero point of int8, moved like what it belongs to."""
-    return Constant(np.asarray(zero.astype(np.int32) + OFFSET).astype(np.uint8))
+    """A zero point, which int8 need not hold, moved like what it belongs to."""
+    return Constant(np.asarray(zero.astype(np.int32) + np.int32(OFFSET)))

@@ -85,3 +85,9 @@ def test_embeddings(masked: bool, segmented: bool) -> None:
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32) if masked else None
     operands = [ids, segments, *tables, reals(4, 8), reals(5, 8), mask]
     check("EmbedLayerNormalization", operands, 2, epsilon=1e-6)
+
+
+@pytest.mark.parametrize("op", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_normalizations_of_small_numbers_unless_said_otherwise(op: str) -> None:
+    x = reals(0, 2, 3, 8) * np.float32(1e-4)
+    check(op, [x, x, reals(1, 8)])

@@ -130,6 +130,75 @@ def test_weights_that_8_bits_do_not_hold_stay_as_they_are() -> None:
     assert "int32" not in print_module(integers(module))
 
 
+LONG = """
+@script.function
+def main(x: u8[Tensor, 1, {depth}]) -> f32[Tensor, 1, 16]:
+    a = R.dequantize(x, 0.5, R.const(0, "uint8"))
+    return R.matmul(a, R.dequantize(R.const("w"), 0.25, R.const(0, "int8")))
+"""
+
+
+@pytest.mark.parametrize(("depth", "integer"), [(66311, True), (66312, False)])
+def test_sums_that_int32_does_not_hold_are_of_reals(depth: int, integer: bool) -> None:
+    module = parse(LONG.format(depth=depth), {"w": np.full((depth, 16), 127, np.int8)})
+    after = integers(module)
+    assert ('out_dtype="int32"' in print_module(after)) is integer
+    x = np.full((1, depth), 255, np.uint8)
+    want = np.full((1, 16), depth * 255.0 * 127 / 8)
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-3)
+
+
+WIDE = """
+@script.function
+def main(x: u8[Tensor, 1, 5, 9, 9]) -> i32[Tensor, 1, 16, 9, 9]:
+    a = R.subtract(R.astype(x, dtype="int32"), R.const({zero}, "int32"))
+    return R.nn.conv2d(a, R.astype(R.const("w"), dtype="int32"), padding=1)
+"""
+
+
+@pytest.mark.parametrize(("zero", "integer"), [(255, True), (256, False), (-1, False)])
+def test_zero_points_that_8_bits_do_not_hold_pad_no_image(zero: int, integer: bool) -> None:
+    module = parse(WIDE.format(zero=zero), {"w": TAPS})
+    after = integers(module)
+    assert ('out_dtype="int32"' in print_module(after)) is integer
+    x = RNG.integers(0, 256, (1, 5, 9, 9)).astype(np.uint8)
+    want = np.asarray(interpret(module, "main", [x]))
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        np.testing.assert_array_equal(np.asarray(got), want)
+
+
+UNUSUAL = {
+    "a zero point of each row": """
+    q = R.quantize(x, 0.05, R.const("z"), out_dtype="uint8", axis=0)
+    d = R.dequantize(q, 0.05, R.const(9, "uint8"))""",
+    "zero points along an axis that moves": """
+    q = R.quantize(x, 0.05, R.const(9, "uint8"), out_dtype="uint8")
+    b = R.permute_dims(R.dequantize(q, 0.05, R.const("z"), axis=0), axes=(1, 0))
+    c = R.quantize(b, 0.05, R.const("z"), out_dtype="uint8", axis=0)
+    d = R.dequantize(c, 0.05, R.const(9, "uint8"))""",
+    "a zero point that int8 does not hold": """
+    q = R.quantize(x, 0.05, R.const(200, "int32"), out_dtype="int8")
+    d = R.dequantize(q, 0.05, R.const(200, "int32"))""",
+}
+
+
+@pytest.mark.parametrize("lines", UNUSUAL.values(), ids=UNUSUAL)
+def test_unusual_zero_points_mean_the_same(lines: str) -> None:
+    text = f"""
+@script.function
+def main(x: f32[Tensor, 40, 40]) -> f32[Tensor, 40, 24]:{lines}
+    return R.matmul(d, R.dequantize(R.const("w"), 0.25, R.const(0, "int8")))
+"""
+    module = parse(text, {"w": MATRIX, "z": np.arange(40, dtype=np.uint8) * 5})
+    x = RNG.standard_normal((40, 40)).astype(np.float32)
+    want = np.asarray(interpret(module, "main", [x]))
+    after = integers(module)
+    assert 'out_dtype="int32"' in print_module(after)
+    got = np.asarray(interpret(after, "main", [x]))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-2)
+
+
 EXACT = {
     "MatMulInteger": "g (T[n, 40] x) => (int32[n, 24] y) { y = MatMulInteger(x, w, z, v) }",
     "ConvInteger": "g (T[1, 5, 9, 9] x) => (int32[1, 16, 9, 9] y)"

@@ -10,6 +10,9 @@ from unity.ir.graph import Constant, Expr
 
 from ..node import Converter, Node, Value
 
+_EPSILON = 1e-12
+"""What is added to variances and mean squares where models don't say."""
+
 
 def _is_asked_for(node: Node, output: int) -> bool:
     return output < len(node.proto.output) and bool(node.proto.output[output])
@@ -28,7 +31,7 @@ def _skip_layer_norm(node: Node) -> Value | list[Value]:
     total = node.binary("add", node.tensor(0), node.tensor(1))
     if node.has(4):
         total = node.binary("add", total, node.tensor(4))
-    epsilon = node.float_of("epsilon", 1e-12)
+    epsilon = node.float_of("epsilon", _EPSILON)
     found = _normalized(node, total, node.tensor(2), node.optional(3), epsilon)
     return _with_statistics(node, found, total, epsilon)
 
@@ -51,7 +54,7 @@ def _skip_rms_norm(node: Node) -> list[Value]:
     if any(_is_asked_for(node, k) for k in (1, 2)):
         raise node.gap("statistics of a simplified normalization")
     axes = (len(node.shape_of(total)) - 1,)
-    epsilon = node.float_of("epsilon", 1e-6)
+    epsilon = node.float_of("epsilon", _EPSILON)
     found = node.op("nn.rms_norm", total, node.tensor(2), axes=axes, epsilon=epsilon)
     return [found, found, found, total]
 
@@ -83,7 +86,7 @@ def _embed_layer_norm(node: Node) -> list[Value]:
     if node.has(1):
         segments = node.cast(node.tensor(1), INT64)
         total = node.binary("add", total, node.op("take", node.tensor(4), segments, axis=0))
-    epsilon = node.float_of("epsilon", 1e-12)
+    epsilon = node.float_of("epsilon", _EPSILON)
     node.ignore("mask_index_type")
     found = _normalized(node, total, node.tensor(5), node.tensor(6), epsilon)
     if node.has(7):
