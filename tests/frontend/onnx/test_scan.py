@@ -87,8 +87,8 @@ def test_as_onnxruntime(attrs: Attributes, steps: int) -> None:
             np.testing.assert_allclose(np.asarray(a), np.asarray(b, np.float32), 1e-5, 1e-5)
 
 
-def test_batched_scans_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="before operator set 9"):
+def test_batches_of_sequences_of_other_lengths_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="sequences of other lengths than all steps"):
         from_onnx(model({}, version=8))
 
 
