@@ -40,11 +40,12 @@ def minmax(em: Emitter, op: BinaryOp, t: Ty, a: str, b: str) -> str:
         if _is_nan(a):
             return a
     if a[0] == "%" and t.lanes > 1 and em.unit.abilities.masks:
-        # `maxps` where the first is no NaN, else the first: one instruction under a mask.
-        less = em.pure(f"fcmp {test} {t.text} {a}, {b}")
-        value = em.pure(f"select {t.mask.text} {less}, {t.text} {a}, {t.text} {b}")
-        number = em.pure(f"fcmp ord {t.text} {a}, {a}")
-        return em.pure(f"select {t.mask.text} {number}, {t.text} {value}, {t.text} {a}")
+        # `maxps` where the second is no NaN, else the second. What a sum so far is compared with
+        # is the second, often for several sums: it is tested once, and none waits for the test.
+        less = em.pure(f"fcmp {test} {t.text} {b}, {a}")
+        value = em.pure(f"select {t.mask.text} {less}, {t.text} {b}, {t.text} {a}")
+        number = em.pure(f"fcmp ord {t.text} {b}, {b}")
+        return em.pure(f"select {t.mask.text} {number}, {t.text} {value}, {t.text} {b}")
     if a[0] == "%" and em.unit.abilities.arch.startswith(("x86", "i")):
         # `maxps`, and a repair where the first is NaN; LLVM has worse ideas of two selects.
         return em.intrinsic("minimum" if op == "min" else "maximum", t, a, b, flags="nsz ")

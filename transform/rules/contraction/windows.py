@@ -103,10 +103,11 @@ class Windows:
         """The tiles that there are registers for."""
         grain = target.machine.grain("multiply_adds")
         count = number(self.line.extent) if self.paces else 1
+        most = MOST_VECTORS if self.paces else 2 * MOST_VECTORS  # one line, then
         for row in dict.fromkeys((min(self.taps, MOST_ROW), 1)):
             held = row * (1 + self.weighs) + 1
             for lines in range(1, min(MOST_LINES, count or MOST_LINES) + 1):
-                for vectors in range(1, min(MOST_VECTORS, self.vectors) + 1):
+                for vectors in range(1, min(most, self.vectors) + 1):
                     if lines * vectors == 1 or lines * vectors + held <= target.vector_registers:
                         yield WindowTile(lines, vectors, row, grain)
 
