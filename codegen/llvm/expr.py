@@ -48,11 +48,14 @@ from .memory import (
     both,
     load,
     load_near,
+    stretches,
 )
 from .narrow import round_to
 from .scope import Scope
 from .types import is_narrow, memory_type, value_type
 
+MOST_STRETCHES = 4
+"""Stretches of memory whose loads and shuffles take less than a gather."""
 OUT_OF_BOUNDS = -2
 """What a kernel built with `checks` returns when an index is outside its buffer."""
 
@@ -366,13 +369,13 @@ class Expressions:
         return value
 
     def _near(self, e: Load) -> str | None:
-        """Elements of one register's stretch loaded together; None where they may not be."""
+        """Elements of a few registers' stretches loaded together; None where they may not be."""
         if self.checks or e.predicate is not None or self._mask is not None or not e.indices:
             return None
         if e.dtype.lanes == 1 or as_ramp(e.indices[0]) is not None:
             return None
         near = as_near(e.indices[0])
-        if near is None or max(near.offsets) - min(near.offsets) >= e.dtype.lanes:
+        if near is None or len(stretches(near.offsets)) > MOST_STRETCHES:
             return None
         base = "0" if near.base is None else self.index(near.base)
         return load_near(self.em, self.pointers[e.buffer], e.dtype, base, near.offsets)

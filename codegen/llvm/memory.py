@@ -107,8 +107,21 @@ def _zero(t: Ty) -> str:
     return "zeroinitializer" if t.is_float else int_text(0, t)
 
 
+def stretches(offsets: Sequence[int]) -> list[int]:
+    """The first of some distances, and each other one that lies a register or more behind those.
+
+    >>> stretches((0, 100, 1, 101)), stretches((3, 3, 2, 2)), stretches((0, 7, 14, 21))
+    ([0, 100], [2], [0, 7, 14, 21])
+    """
+    found: list[int] = []
+    for offset in sorted(offsets):
+        if not found or offset - found[-1] >= len(offsets):
+            found.append(offset)
+    return found
+
+
 def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tuple[int, ...]) -> str:
-    """The elements at some distances from an index: all from the first to the last, put in order.
+    """The elements at some distances from an index: those of a stretch together, put in order.
 
     Args:
         em: Where to emit.
@@ -117,14 +130,18 @@ def load_near(em: Emitter, pointer: str, dtype: DType, index: str, offsets: tupl
         index: What the distances are counted from.
         offsets: The distance of each lane.
     """
-    element, m, first = memory_type(dtype.element), memory_type(dtype), min(offsets)
-    width = max(offsets) - first + 1
-    near = f"<{width} x {element.text}>"
-    address = em.address(pointer, em.add(index, str(first)), element)
-    raw = em.read(f"load {near}, ptr {address}, align {dtype.bytes}", pointer)
-    order = ", ".join(f"i32 {p - first}" for p in offsets)
-    placed = em.pure(f"shufflevector {near} {raw}, {near} poison, <{m.lanes} x i32> <{order}>")
-    return _decode(em, dtype, placed)
+    element, m = memory_type(dtype.element), memory_type(dtype)
+    value = ""
+    for first in stretches(offsets):
+        mine = {k: p - first for k, p in enumerate(offsets) if 0 <= p - first < len(offsets)}
+        near = f"<{max(mine.values()) + 1} x {element.text}>"
+        address = em.address(pointer, em.add(index, str(first)), element)
+        raw = em.read(f"load {near}, ptr {address}, align {dtype.bytes}", pointer)
+        order = ", ".join(f"i32 {mine.get(k, 0)}" for k in range(m.lanes))
+        placed = em.pure(f"shufflevector {near} {raw}, {near} poison, <{m.lanes} x i32> <{order}>")
+        both = [k + m.lanes if k in mine else k for k in range(m.lanes)]
+        value = _shuffled(em, m, value, placed, both) if value else placed
+    return _decode(em, dtype, value)
 
 
 def _picked(

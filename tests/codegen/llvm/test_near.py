@@ -43,6 +43,29 @@ def test_repeated_elements(dtype: str) -> None:
         np.testing.assert_array_equal(got, np.repeat(x, times, axis))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+@pytest.mark.parametrize("strides", [(2, 2), (1, 4), (3, 3), (1, 5)])
+def test_phases_of_an_image_become_neighbours(strides: tuple[int, int], dtype: str) -> None:
+    """Each lies by itself: stretches far apart, a few of which a register has elements of."""
+    a, b = strides
+    kind = KINDS[dtype]
+    exe = unity.compile(
+        parse(f"""
+@script.function
+def main(
+    x: {kind}[Tensor, 1, {2 * a * b}, 5, 56],
+) -> {kind}[Tensor, 1, 2, {5 * a}, {56 * b}]:
+    return R.interleave_phases(x, strides=({a}, {b}))
+""")
+    )
+    x = (np.random.default_rng(0).random((1, 2 * a * b, 5, 56)) * 99).astype(dtype)
+    parts = x.reshape(2, a, b, 5, 56).transpose(0, 3, 1, 4, 2)
+    np.testing.assert_array_equal(exe(x), parts.reshape(1, 2, 5 * a, 56 * b))
+    if b == 2 and dtype == "float32":
+        (kernel,) = exe.kernels
+        assert "gather" not in exe.llvm(kernel)
+
+
 def test_nothing_is_gathered() -> None:
     exe = repeated((4, 56), "float32", 2, 1)
     (kernel,) = exe.kernels
