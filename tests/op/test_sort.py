@@ -120,3 +120,25 @@ def main(x: {kind}) -> tuple[{best}, i64[Tensor, 3, min({most}, n)]]:
         values, indices = exe(x)
         np.testing.assert_array_equal(indices, order)
         np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+
+
+@pytest.mark.parametrize("name", ["float32", "int32"])
+def test_the_best_of_rows_of_unknown_length(name: str) -> None:
+    """What is not among them is sorted out first where rows turn out long, else all are sorted."""
+    kind, best = annotation(name, "3, n"), annotation(name, "3, 150")
+    exe = unity.compile(
+        parse(f"""
+n = dim("n", min=150)
+
+@script.function
+def main(x: {kind}) -> tuple[{best}, i64[Tensor, 3, 150]]:
+    return R.topk(x, k=150, axis=1)
+"""),
+        threads=2,
+    )
+    for n in (150, 151, 599, 600, 5000):
+        x = array((3, n), name)
+        order = expected(x, 1, descending=True)[:, :150]
+        values, indices = exe(x)
+        np.testing.assert_array_equal(indices, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))

@@ -67,11 +67,15 @@ def ordered(x: te.Tensor, along: int, *, descending: bool, first: int | None = N
         else:
             digit = 11 if isinstance(known, int) and known >= WIDE else 8
             bits = 32 if source.dtype.is_float else source.dtype.bits
-            few = isinstance(known, int) and first is not None and FEW * first <= known
-            if few and first is not None and bits == 32:
-                stmt = _first_by_digits(length, first, key, put)
+            whole = _by_digits(length, digit, -(-bits // digit), key, put)
+            if first is None or bits != 32:
+                stmt = whole
+            elif not isinstance(known, int):
+                few = _first_by_digits(length, first, key, put)
+                stmt = IfThen(length >= FEW * first, few, whole)
             else:
-                stmt = _by_digits(length, digit, -(-bits // digit), key, put)
+                long = FEW * first <= known
+                stmt = _first_by_digits(length, first, key, put) if long else whole
         for d in reversed(range(len(places))):
             if d != along:
                 stmt = For(places[d], imm(0), source.shape[d], stmt, "parallel")
