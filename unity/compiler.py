@@ -49,8 +49,14 @@ from unity.transform.check_accesses import check_accesses
 from unity.transform.check_outputs import check_outputs
 from unity.transform.check_temporaries import check_temporaries
 from unity.transform.graph.layout.convert_precision import ConvertPrecision
+from unity.transform.graph.quantized.quantize_weights import (
+    QuantizeWeights,
+    WeightBits,
+    bits_called,
+)
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.graph.simplify.check_indices import CheckIndices
+from unity.transform.graph.simplify.normalize import Normalize
 from unity.transform.instruments import DumpIR
 from unity.transform.rules.by_default import ScheduleDefault
 
@@ -129,6 +135,7 @@ def compile(  # noqa: A001
     caches: Caches = False,
     threads: int | None = None,
     precision: Precision = "f32",
+    weights: WeightBits | None = None,
     winograd: bool = True,
     resolve: ResolveOption | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
@@ -164,6 +171,10 @@ def compile(  # noqa: A001
         precision: ``"bf16"`` or ``"f16"``: matrix products and convolutions round their operands to
             that type and sum in float32 (in f16 not convolutions that are laid out in blocks of
             channels); inputs and outputs stay what they are.
+        weights: ``"int4"`` or ``"int8"``: large constant matrices of products are rounded to
+            integers of so many bits, with a scale and a zero point for each block of 32 rows
+            of a column (`QuantizeWeights`). Products of few rows, which wait for their weights, are
+            faster; results differ as an error of a half step of each weight makes them.
         winograd: Whether 3x3 convolutions may be computed by Winograd's tiles, as they are where
             that is estimated faster: rounding errors are then relative to the largest pixel that a
             tile of up to 6x6 sees (a pixel of 1e6 shifts its neighbours by about 1), and a NaN or
@@ -206,6 +217,8 @@ def compile(  # noqa: A001
     _check_options(trace, cache)
     watching = (*instruments, DumpIR(Path(trace))) if trace is not None else tuple(instruments)
     context = Context(_target(target, threads), watching)
+    if weights is not None:
+        module = QuantizeWeights(bits_called(weights))(Normalize()(module, context), context)
     if check_bounds:
         module = CheckIndices()(module, context)
     if pipeline is not None and precision != "f32":
@@ -227,6 +240,7 @@ def compile(  # noqa: A001
     asked: dict[str, Option] = {
         "threads": threads if isinstance(target, str) else target.threads,
         "precision": precision,
+        "weights": weights,
         "winograd": winograd,
         "caches": caches is not False,
         "check_bounds": check_bounds,

@@ -2,12 +2,15 @@
 
 Networks are quantized by onnxruntime's own quantizer from seeded inputs: images statically, as
 pairs of QuantizeLinear and DequantizeLinear (activations uint8, weights int8 by channels), BERT
-dynamically (DynamicQuantizeLinear, MatMulInteger), and one with its weights alone in 8 bits.
+statically and dynamically (DynamicQuantizeLinear, MatMulInteger), and one with its weights alone in
+8 bits.
 All take turns in one process. Printed are the ratio of the best peer's least time to ours (above 1:
 ours is faster), the least milliseconds of each, seconds to compile the network and its float32
 form, and the largest difference from what onnxruntime gives without its optimizations (which may
 quantize more, and saturate without instructions for bytes), of the largest of these.
-``--worst 1.0`` ends with an error below that ratio.
+``--worst 1.0`` ends with an error below that ratio. ``--decode 64`` measures a step of GPT-2 after
+so many tokens instead: float32 against weights of 8 and 4 bits, and how far logits are from
+float32's.
 """
 
 from __future__ import annotations
@@ -47,7 +50,9 @@ class Quantized:
 
 NETWORKS: Mapping[str, Quantized] = {
     "resnet18": Quantized("resnet18", "static"),
+    "resnet50": Quantized("resnet50", "static"),
     "mobilenetv2": Quantized("mobilenetv2", "static"),
+    "bert_base": Quantized("bert_base", "static", 128),
     "bert_2_layers": Quantized("bert_2_layers", "dynamic", 128),
     "bert_2_layers_step": Quantized("bert_2_layers", "weights", 1),
 }
@@ -165,6 +170,29 @@ def row(name: str, threads: int, seconds: float) -> tuple[str, float]:
     return f"{name:20} {ratio:.3f}  {shown}  {compiled}  error {error:.1e}", ratio
 
 
+def decode(past: int, threads: int, seconds: float) -> None:
+    """Print how a step of GPT-2 fares with random weights of few bits, the hardest to round."""
+    work = MODELS["gpt2_decode"]
+    model, feeds = work.build(), work.feeds(past)
+    kinds: tuple[Literal["int8", "int4"] | None, ...] = (None, "int8", "int4")
+    executables = {
+        str(kind): unity.compile(model, weights=kind, threads=threads, cache=None) for kind in kinds
+    }
+    plain = executables["None"].run(feeds)["logits"]
+    runs: dict[str, Run] = {k: partial(e.run, feeds) for k, e in executables.items()}
+    times = interleaved(runs, seconds)
+    for kind, executable in executables.items():
+        logits = executable.run(feeds)["logits"]
+        error = np.linalg.norm(logits - plain) / np.linalg.norm(plain)
+        least, middle = (
+            getattr(times["None"], name) / getattr(times[kind], name) for name in ("min", "median")
+        )
+        shown = (
+            f"{times[kind].min * 1e3:.2f} ms, float32 takes {least:.2f} ({middle:.2f}) times that"
+        )
+        print(f"{kind:6} {shown}, norm of the error {error:.1e}", flush=True)
+
+
 def main() -> None:
     """Print a line for each network."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -172,7 +200,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--worst", type=float, default=0.0)
+    parser.add_argument("--decode", type=int, metavar="PAST")
     options = parser.parse_args()
+    if options.decode is not None:
+        decode(options.decode, options.threads, options.seconds)
+        return
     ratios: list[float] = []
     for name in options.networks:
         line, ratio = row(name, options.threads, options.seconds)

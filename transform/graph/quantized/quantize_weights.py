@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, Var
@@ -14,6 +16,21 @@ from unity.ir.module import IRModule
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
+
+WeightBits: TypeAlias = Literal["int4", "int8"]
+"""What the option ``weights`` of `unity.compile` may be."""
+
+
+def bits_called(name: WeightBits) -> int:
+    """How many bits integers called so have.
+
+    Raises:
+        UnityError: There are no such.
+    """
+    bits = {"int4": 4, "int8": 8}.get(name)
+    if bits is None:
+        raise UnityError(f"weights={name!r}", hint='weights="int4" or weights="int8"')
+    return bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 import onnx
 import pytest
@@ -153,3 +155,59 @@ def test_blocks_may_end_in_a_shorter_one(shape: str, block: int) -> None:
 def test_scales_of_other_blocks_are_refused(shape: str, block: int) -> None:
     with pytest.raises(unity.UnityError, match="blocks of 32"):
         parse(BLOCKS.format(shape=shape, block=block))
+
+
+@pytest.mark.parametrize(("weights", "error"), [("int4", 0.2), ("int8", 0.02)])
+def test_an_option_of_compile_rounds_weights(
+    weights: Literal["int4", "int8"], error: float
+) -> None:
+    module = product(1024, 320, turned=False)
+    exe = unity.compile(module, weights=weights, cache=None, check=True)
+    assert any("matmul_words" in name for name in exe.kernels)
+    x = RNG.standard_normal((1, 1024)).astype(np.float32)
+    want = np.asarray(interpret(module, "main", [x]))
+    size = float(np.linalg.norm(want))
+    assert 0 < float(np.linalg.norm(np.asarray(exe(x)) - want)) < error * size
+
+
+def test_other_weights_are_refused() -> None:
+    wrong: Any = "int3"
+    with pytest.raises(unity.UnityError, match="int4"):
+        unity.compile(product(64, 64, turned=False), weights=wrong)
+
+
+@pytest.mark.parametrize("points", [False, True])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_constant_weights_of_matmul_nbits_are_words(bits: int, points: bool) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    depth, columns, blocks = 1024, 320, 32
+    given: dict[str, Array] = {
+        "b": RNG.integers(0, 256, (columns, blocks, 4 * bits)).astype(np.uint8),
+        "s": RNG.uniform(0.01, 0.02, columns * blocks).astype(np.float32),
+        "z": RNG.integers(0, 256, columns * blocks * bits // 8).astype(np.uint8),
+    }
+    if not points:
+        del given["z"]
+    kept = [onnx.numpy_helper.from_array(a, name) for name, a in given.items()]
+    attrs: dict[str, Any] = {
+        "K": depth,
+        "N": columns,
+        "bits": bits,
+        "block_size": 32,
+        "accuracy_level": 1,
+    }
+    node = onnx.helper.make_node(
+        "MatMulNBits", ["x", *given], ["y"], domain="com.microsoft", **attrs
+    )
+    value = onnx.helper.make_tensor_value_info
+    real = onnx.TensorProto.FLOAT
+    ends = [value("x", real, (1, depth))], [value("y", real, (1, columns))]
+    graph = onnx.helper.make_graph([node], "g", *ends, kept)
+    sets = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("com.microsoft", 1)]
+    proto = onnx.helper.make_model(graph, opset_imports=sets, ir_version=8)
+    exe = unity.compile(proto, cache=None)
+    assert any("matmul_words" in name for name in exe.kernels)
+    x = RNG.standard_normal((1, depth)).astype(np.float32)
+    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    (want,) = session.run(None, {"x": x})
+    np.testing.assert_allclose(exe(x), want, rtol=0, atol=1e-4 * float(np.abs(want).max()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unity.frontend.products import matmul
-from unity.ir.dtype import FLOAT32, INT32, UINT8
+from unity.ir.dtype import FLOAT32, INT32, UINT8, Array
 from unity.ir.graph import Constant, Expr
 
 from ..cells import activations
@@ -106,6 +106,10 @@ def _matmul_nbits(node: Node) -> Value:
         raise node.gap(f"weights of {bits} bits" if not node.has(4) else "groups in another order")
     blocks = -(-depth // block)
     a, b, scales = node.tensor(0), node.tensor(1), node.tensor(2)
+    known = _known_weights(node, bits, block)
+    if known is not None:
+        found = matmul(node, a, node.op("permute_dims", known, axes=(1, 0)))
+        return node.binary("add", found, node.tensor(5)) if node.has(5) else found
     whole = _unpacked(node, b, bits, columns * blocks, block)
     scales = node.op("reshape", scales, (columns * blocks, 1))
     middle = float(1 << (bits - 1))
@@ -127,6 +131,32 @@ def _matmul_nbits(node: Node) -> Value:
     right = node.op("permute_dims", node.cast(whole, kind), axes=(1, 0))
     found = matmul(node, a, right)
     return node.binary("add", found, node.tensor(5)) if node.has(5) else found
+
+
+def _known_weights(node: Node, bits: int, block: int) -> Expr | None:
+    """Constant weights of float32 products, ``(columns, depth)``: dequantized by blocks."""
+    depth, columns = node.int_of("K", 0), node.int_of("N", 0)
+    blocks = -(-depth // block)
+    b, scales = node.tensor(1), node.tensor(2)
+    zero = node.tensor(3) if node.has(3) else None
+    if not isinstance(b, Constant) or node.dtype_of(node.tensor(0)) != FLOAT32:
+        return None
+    if zero is None:
+        zero = Constant(np.array(1 << bits - 1, np.uint8))
+    elif isinstance(zero, Constant) and node.dtype_of(zero) == UINT8:
+        zero = Constant(_apart(zero.data.reshape(columns, -1), bits)[:, :blocks])
+    else:
+        return None
+    whole = Constant(_apart(b.data.reshape(columns, -1), bits)[:, :depth], b.name)
+    factor = node.cast(node.op("reshape", scales, (columns, blocks)), FLOAT32)
+    return node.op("dequantize", whole, factor, zero, axis=1, block=block, out_dtype=FLOAT32)
+
+
+def _apart(data: Array, bits: int) -> Array:
+    """Numbers of few bits, the lowest of a byte first, in bytes of their own."""
+    low, shifts = np.uint8((1 << bits) - 1), range(0, 8, bits)
+    parts = [(data.astype(np.uint8) >> np.uint8(s)) & low for s in shifts]
+    return np.ascontiguousarray(np.stack(parts, axis=-1).reshape(len(data), -1))
 
 
 def _unpacked(node: Node, x: Expr, bits: int, rows: int, count: int) -> Expr:
