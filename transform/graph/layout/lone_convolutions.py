@@ -69,7 +69,9 @@ def _repays_blocks(call: Call, target: Target) -> bool:
     lanes = target.vector_bits // FLOAT32.bits
     match atom_type(image):
         case TensorType((int(images), _, int(height), int(width)), dtype) if dtype == FLOAT32:
-            made, taken = weight.data.shape[:2] if isinstance(weight, Constant) else (1, 1)
+            made, taken = (
+                map(int, weight.data.shape[:2]) if isinstance(weight, Constant) else (1, 1)
+            )
         case _:
             return False
     if made % lanes or taken % lanes:
