@@ -226,6 +226,15 @@ def test_a_number_split_twice_is_put_together() -> None:
         assert simplify(image * height + rest) != f
 
 
+def test_what_whole_multiples_leave_is_the_remainder() -> None:
+    known, left = Analyzer(), N - N // 16 * 16
+    assert known.equal(N % 16, left)
+    assert known.equal(N % 16 * M, N * M - N // 16 * M * 16)
+    assert known.prove(left >= N % 16)
+    assert not known.prove(left > N % 16)
+    assert not known.equal(N % 16, N - N // 8 * 8)
+
+
 def test_loops_over_parts_of_others_stay_within_these() -> None:
     run, i, count = PrimVar("run"), PrimVar("i"), Binary("floordiv", N * M + 23, imm(24))
     first = Binary("floordiv", run * count, imm(4))

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from unity.ir.dtype import INT64
 from unity.ir.empty_reduction import conjuncts
+from unity.ir.leaves import leaves
 from unity.ir.prim_expr import Binary, Compare, Imm, Not, PrimExpr, PrimVar, SizeVar
 
 from . import cases, division
@@ -235,7 +236,28 @@ class Analyzer:
         """Whether two int64 expressions provably have one value."""
         if a is b:
             return True
-        return not poly.add(self._rewriter.poly(a), self._rewriter.poly(b), -1)
+        difference = self._difference(a, b)
+        return not difference or not self._with_quotients(difference)
+
+    def _difference(self, a: PrimExpr, b: PrimExpr) -> poly.Poly:
+        return poly.add(self._rewriter.poly(a), self._rewriter.poly(b), -1)
+
+    def _with_quotients(self, p: poly.Poly) -> poly.Poly:
+        """A sum, remainders in it written by the quotients that are there: ``n - n // 8 * 8``."""
+        atoms = {x for monomial in p for x in monomial if isinstance(x, Binary)}
+        parts = {(x.a, x.b) for x in atoms if x.op == "floordiv"}
+        rests = [x for x in atoms if x.op == "floormod" and (x.a, x.b) in parts]
+        for x in rests:
+            quotient = Binary("mul", Binary("floordiv", x.a, x.b), x.b)
+            whole = self._rewriter.poly(Binary("sub", x.a, quotient))
+            found: poly.Poly = {}
+            for monomial, c in p.items():
+                term: poly.Poly = {tuple(y for y in monomial if y != x): c}
+                for _ in range(sum(y == x for y in monomial)):
+                    term = poly.multiply(term, whole)
+                found = poly.add(found, term)
+            p = found
+        return p
 
     def prove(self, condition: PrimExpr) -> bool:
         """Whether a condition provably holds wherever the variables lie in their ranges."""
@@ -248,10 +270,23 @@ class Analyzer:
                 return self.prove(a) or self.prove(b)
             case Not(Binary("or", a, b)):
                 return self.prove(Not(a)) and self.prove(Not(b))
-            case Compare() as comparison:
-                return cases.holds(comparison, self._known)
+            case Compare(op, a, b) as comparison:
+                if cases.holds(comparison, self._known):
+                    return True
+                if op != "lt" or not _has_both(comparison):
+                    return False
+                room = poly.as_constant(self._with_quotients(self._difference(b, a)))
+                return room is not None and room > 0
             case _:
                 return False
+
+
+def _has_both(e: PrimExpr) -> bool:
+    """Whether both the quotient and the remainder of something are in an expression."""
+    divisions = leaves(e).divisions
+    rests = [x for x in divisions if x.op == "floormod"]
+    wholes = [x for x in divisions if x.op == "floordiv"] if rests else []
+    return any(x.a == y.a and x.b == y.b for x in rests for y in wholes)
 
 
 def simplify(e: PrimExpr, ranges: Ranges | None = None) -> PrimExpr:

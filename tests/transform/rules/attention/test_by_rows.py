@@ -57,3 +57,13 @@ def test_other_sizes_of_blocks() -> None:
     for rows in (1, 4, 12, 20):
         done = default_schedule(func, target, {"scores": {"rows": rows}})
         assert_same(func, lowered(done.func, target), {})
+
+
+def test_rows_that_are_left_may_be_one_block() -> None:
+    """Of as many rows as a whole one, or more."""
+    func = attention(N, 8, heads=1, size=2)
+    target = replace(WIDE, vector_bits=128)
+    (rule,) = default_rules(func, target)
+    for rest in (rule.decisions["rows"], 32):
+        done = default_schedule(func, target, {"scores": {"rest": rest, "few": 2}})
+        assert_same(func, done.func, {"n": 19})
