@@ -73,6 +73,11 @@ def test_bernoulli(p: float) -> None:
     assert abs(x.mean() - p) < 0.02
 
 
+def test_what_is_certain_in_half_precision_always_happens() -> None:
+    text = "g (float16[40000] x) => (float16[40000] y) { y = Bernoulli (x) }"
+    assert drawn(text, np.ones(40000, np.float16)).all()
+
+
 def test_classes() -> None:
     node = "Multinomial <sample_size: int = 20000> (x)"
     text = f"g (float[2, 3] x) => (int32[2, 20000] y) {{ y = {node} }}"

@@ -81,8 +81,18 @@ def test_numbers_that_are_written_out() -> None:
     np.testing.assert_array_equal(
         exe(np.array(["1.5", "-inf", "2e3"])), np.array([1.5, -np.inf, 2000], np.float32)
     )
-    with pytest.raises(UnityError, match="a string is no number"):
+    with pytest.raises(UnityError, match="a string is no number of float32"):
         exe(np.array(["one"]))
+
+
+def test_integers_that_are_written_out_are_exact() -> None:
+    model = parsed("g (string[n] x) => (int64[n] y) { y = Cast <to: int = 7> (x) }")
+    exe = unity.compile(model)
+    given = np.array(["9007199254740993", "-9223372036854775808", "2.7"])
+    np.testing.assert_array_equal(exe(given), np.array([2**53 + 1, -(2**63), 2]))
+    for text in ("9223372036854775808", "inf"):
+        with pytest.raises(UnityError, match="a string is no number of int64"):
+            exe(np.array([text]))
 
 
 def test_what_the_program_makes_is_not_looked_into() -> None:

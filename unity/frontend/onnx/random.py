@@ -18,7 +18,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, as_dim
-from unity.ir.dtype import BOOL, FLOAT32, INT32, INT64, DType
+from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType
 from unity.ir.graph import Constant, Expr
 from unity.ir.types import Shape
 
@@ -107,8 +107,9 @@ def _dtype(node: Node, otherwise: DType) -> DType:
 def _bernoulli(node: Node) -> Value:
     """1 as often as the input says."""
     x = node.tensor(0)
-    drawn = uniform(node, node.shape_of(x))
-    found = node.op("less", node.cast(drawn, node.dtype_of(x)), x)
+    wide = FLOAT64 if node.dtype_of(x) == FLOAT64 else FLOAT32  # a narrow float rounds up to 1
+    drawn = node.cast(uniform(node, node.shape_of(x)), wide)
+    found = node.op("less", drawn, node.cast(x, wide))
     return node.cast(found, _dtype(node, node.dtype_of(x)))
 
 

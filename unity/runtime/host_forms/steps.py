@@ -144,10 +144,19 @@ def _normalized(texts: Anything, told: Sequence[str], sensitive: bool) -> Texts:
 def _parsed(texts: Anything, to: DType) -> Anything:
     """Numbers that strings write out."""
     try:
-        numbers = [float(t) if to.is_float else int(float(t)) for t in _each(texts)]
-    except ValueError as error:
-        raise UnityError(f"a string is no number: {error}") from None
-    return np.asarray(numbers).astype(to.numpy).reshape(texts.shape)
+        numbers = [float(t) if to.is_float else _whole(t) for t in _each(texts)]
+        found = np.array(numbers, float if to.is_float else object)
+        return found.astype(to.numpy).reshape(texts.shape)
+    except (ValueError, OverflowError) as error:
+        raise UnityError(f"a string is no number of {to}: {error}") from None
+
+
+def _whole(text: str) -> int:
+    """The integer that a string writes out, perhaps as a real, which is cut."""
+    try:
+        return int(text)
+    except ValueError:
+        return int(float(text))
 
 
 def _image(data: Anything, pixels: str) -> Anything:
