@@ -12,7 +12,7 @@ import numpy as np
 from unity.errors import Span
 from unity.ir.dims import as_dim, equal
 from unity.ir.dtype import Array
-from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, Var
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType
 from unity.op.call import call_op
@@ -33,7 +33,8 @@ class ConvertTransposed(Pass):
     """``conv_transpose(x, w)`` becomes a convolution, its phases interleaved, the borders cropped.
 
     A phase of the stride is one small convolution; all of them are one with `stride` times as many
-    channels along each axis, whose weights are made here, dilated by zeros. What is done to each
+    channels along each axis, whose weights are made here, dilated by zeros; or each is one of its
+    own, where these would be many. What is done to each
     element afterwards is done to the phases, whose lanes are neighbours in memory. It is left as it
     is where the zeros would make more work of it than spreading the input out.
 
@@ -159,10 +160,14 @@ class _Converter(BodyRewriter):
         if len(axes) < rank or not data.size:
             return value
         groups = int_attr(value.attrs, "groups")
+        weights = _weights(data, axes, groups)
+        if groups == 1 and _saves_enough(weights, axes):
+            apart = self.apart(name, value, weights, axes)
+            return self.beside(var, _Interleaved(apart, tuple(axes), result.shape))
         conv = call_op(
             _CONVOLUTIONS[name],
             x,
-            derived(weight, _weights(data, axes, groups), "by_phase"),
+            derived(weight, weights, "by_phase"),
             padding=tuple(a.before for a in axes) + tuple(a.after for a in axes),
             dilation=tuple(a.dilation for a in axes),
             groups=groups,
@@ -173,6 +178,35 @@ class _Converter(BodyRewriter):
             return conv
         phases = self.emit(conv, "phases", conv.span)
         return self.beside(var, _Interleaved(phases, tuple(axes), result.shape))
+
+    def apart(self, name: str, call: Call, weights: Array, axes: Sequence[_Phases]) -> Var:
+        """The phases, each by a convolution of the taps that it has, as channels of one image."""
+        x, weight = call.args
+        assert isinstance(weight, Constant)
+        parts: list[Var] = []
+        count = math.prod(a.stride for a in axes)
+        for k in range(count):
+            mine = weights[k::count]
+            taps, before, after = _own_taps(mine, axes)
+            conv = call_op(
+                _CONVOLUTIONS[name],
+                x,
+                derived(
+                    weight,
+                    np.ascontiguousarray(mine[(slice(None), slice(None), *taps)]),
+                    f"phase_{k}",
+                ),
+                padding=(*before, *after),
+                out_dtype=call.attrs["out_dtype"],
+                span=call.span,
+            )
+            part = self.emit(conv, "phase", call.span)
+            assert isinstance(part.type, TensorType)
+            assert isinstance(part.type.shape, tuple)
+            n, made, *space = part.type.shape
+            parts.append(self.emit(call_op("reshape", part, (n, made, 1, *space)), "phase"))
+        joined = self.emit(call_op("concat", Tuple(tuple(parts)), axis=2), "phases", call.span)
+        return self.emit(call_op("reshape", joined, (n, as_dim(made * count), *space)), "phases")
 
     def after(self, var: Var, call: Call) -> Expr:
         """What is done to each element of an interleaved result is done to the phases."""
@@ -231,6 +265,41 @@ class _Converter(BodyRewriter):
         x = self.emit(call_op("permute_dims", x, axes=order, span=span), "beside", span)
         extents = (as_dim(n * s) for n, s in zip(steps, strides, strict=True))
         return call_op("reshape", x, (*made[:2], *extents), span=span)
+
+
+MOST_TAPS = 0.7
+"""Of all taps of the phases together, zeros included, those that they have: more are one
+convolution, whose phases' joining costs nothing."""
+LEAST_MADE = 32
+"""Output channels from which on a phase is worth a convolution of its own."""
+
+
+def _saves_enough(weights: Array, axes: Sequence[_Phases]) -> bool:
+    """Whether phases have so many zeros for taps that each should have its own convolution."""
+    count = math.prod(a.stride for a in axes)
+    if count == 1 or len(weights) < LEAST_MADE * count:
+        return False
+    taken = [_own_taps(weights[k::count], axes)[0] for k in range(count)]
+    sizes = [math.prod(int(t.stop) - int(t.start) for t in taps) for taps in taken]
+    return sum(sizes) <= MOST_TAPS * count * math.prod(a.turns for a in axes)
+
+
+def _own_taps(
+    weights: Array, axes: Sequence[_Phases]
+) -> tuple[tuple[slice, ...], tuple[int, ...], tuple[int, ...]]:
+    """The taps of a phase without zeros at their ends, and the padding that is left for them."""
+    taps: list[slice] = []
+    before: list[int] = []
+    after: list[int] = []
+    for d, a in enumerate(axes, 2):
+        others = tuple(k for k in range(weights.ndim) if k != d)
+        some = np.flatnonzero(np.any(weights, axis=others))
+        first, last = (int(some[0]), int(some[-1])) if some.size else (0, a.turns - 1)
+        first, rest = min(first, a.before), min(a.turns - 1 - last, a.after)
+        taps.append(slice(first, a.turns - rest))
+        before.append(a.before - first)
+        after.append(a.after - rest)
+    return tuple(taps), tuple(before), tuple(after)
 
 
 def _weights(data: Array, axes: Sequence[_Phases], groups: int) -> Array:

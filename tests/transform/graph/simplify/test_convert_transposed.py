@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ import unity
 from tests.transform.cases import apply, floats, keeps_meaning
 from unity.interpreter import interpret
 from unity.ir.dtype import Array
-from unity.ir.graph import Call, Op
+from unity.ir.graph import Call, Constant, Op
 from unity.ir.module import IRModule
 from unity.ir.visit import walk_bindings
 from unity.script import parse
@@ -201,3 +202,31 @@ def test_nothing_is_done_to_weights_at_run_time(layer: Layer) -> None:
     work = [r.label for r in exe.profile(layer.x()).rows if r.what != "LoadConst"]
     assert work
     assert not any("weight" in label or "transpose" in label for label in work)
+
+
+@pytest.mark.rotated(1)
+@pytest.mark.parametrize("kernel", [(3, 3), (3, 4), (5, 3), (3,), (3, 3, 1)])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_phases_of_few_taps_are_convolutions_of_their_own(
+    kernel: tuple[int, ...], padding: int
+) -> None:
+    """Zeros that fill windows up to whole steps of the stride are not multiplied."""
+    rank = len(kernel)
+    layer = Layer(kernel, (2,) * rank, (padding,) * rank, (1,) * rank, (padding,) * rank, made=32)
+    after = keeps_meaning(STEPS, layer.module(), [layer.x()])
+    own = [
+        x.data.size // (2 * layer.made)
+        for b in walk_bindings(after.graph_functions()["main"])
+        if isinstance(b.value, Call) and b.value.callee == Op(f"nn.conv{rank}d")
+        for x in b.value.args
+        if isinstance(x, Constant)
+    ]
+    whole = math.prod(-(-k // 2) for k in kernel) * 2**rank
+    if math.prod(kernel) <= 0.7 * whole:
+        assert len(own) == 2**rank
+        assert sum(own) == math.prod(kernel)
+    else:
+        assert own == [whole]
+    later = layer.module("y = R.nn.relu(R.add(c, R.const(0.5, 'float32')))")
+    want, got = interpret(later, "main", [layer.x()]), unity.compile(later)(layer.x())
+    np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-4)
