@@ -205,7 +205,7 @@ def test_nothing_is_done_to_weights_at_run_time(layer: Layer) -> None:
 
 
 @pytest.mark.rotated(1)
-@pytest.mark.parametrize("kernel", [(3, 3), (3, 4), (5, 3), (3,), (3, 3, 1)])
+@pytest.mark.parametrize("kernel", [(3, 3), (3, 4), (5, 3), (3,), (3, 3, 3)])
 @pytest.mark.parametrize("padding", [0, 1])
 def test_phases_of_few_taps_are_convolutions_of_their_own(
     kernel: tuple[int, ...], padding: int
