@@ -68,12 +68,12 @@ class QuantizeWeights(Pass):
 
 
 class _Quantizer(BodyRewriter):
-    """Carries the matrices quantized, by the identity of what they are from."""
+    """Carries the matrices quantized, by the identity of what they are from and the depth's axis."""
 
     def __init__(self, module: IRModule, how: QuantizeWeights) -> None:
         super().__init__(module)
         self.how = how
-        self.made: dict[int, tuple[Constant, Constant, Constant]] = {}
+        self.made: dict[tuple[int, int], tuple[Constant, Constant, Constant]] = {}
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         """A product by a matrix, or by one whose axes are exchanged."""
@@ -95,15 +95,15 @@ class _Quantizer(BodyRewriter):
                 return value
 
     def fits(self, weight: Constant, depth: int) -> bool:
-        """Whether a constant is a large matrix of whole blocks."""
+        """Whether a constant is a large matrix of finite numbers in whole blocks."""
         data = weight.data
         if data.ndim != 2 or dtype(data.dtype) != FLOAT32 or data.size < self.how.least:
             return False
-        return int(data.shape[depth]) % self.how.block == 0
+        return int(data.shape[depth]) % self.how.block == 0 and bool(np.isfinite(data).all())
 
     def dequantized(self, weight: Constant, depth: int) -> Var:
         """A matrix in few bits, as reals again."""
-        key = id(weight.data)
+        key = id(weight.data), depth
         if key not in self.made:
             parts = quantized(weight.data, depth, self.how.bits, self.how.block)
             names = ("integers", "scales", "zeros")

@@ -211,3 +211,25 @@ def test_constant_weights_of_matmul_nbits_are_words(bits: int, points: bool) -> 
     session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     (want,) = session.run(None, {"x": x})
     np.testing.assert_allclose(exe(x), want, rtol=0, atol=1e-4 * float(np.abs(want).max()))
+
+
+def test_a_matrix_that_products_take_both_ways_has_blocks_for_each() -> None:
+    text = """
+@script.function
+def main(x: f32[Tensor, 1, 128]) -> f32[Tensor, 1, 128]:
+    return R.matmul(R.matmul(x, R.const("w")), R.permute_dims(R.const("w"), axes=(1, 0)))
+"""
+    weight = RNG.standard_normal((128, 192)).astype(np.float32)
+    module, x = parse(text, {"w": weight}), RNG.standard_normal((1, 128)).astype(np.float32)
+    want = x @ weight @ weight.T
+    got = np.asarray(unity.compile(module, weights="int8", cache=None)(x))
+    np.testing.assert_allclose(got, want, rtol=0, atol=0.01 * float(np.abs(want).max()))
+
+
+def test_infinities_stay_what_they_are() -> None:
+    module = product(128, 128, turned=False)
+    text = print_module(module)
+    weight = np.eye(128, dtype=np.float32)
+    weight[3, 5] = np.inf
+    module = parse(text, {"w": weight})
+    assert "dequantize" not in print_module(QuantizeWeights()(module, SMALL))
