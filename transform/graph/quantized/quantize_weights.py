@@ -68,7 +68,7 @@ class QuantizeWeights(Pass):
 
 
 class _Quantizer(BodyRewriter):
-    """Carries the matrices quantized, by the identity of what they are from and the depth's axis."""
+    """Carries the matrices quantized, by what they are from and the axis that sums go along."""
 
     def __init__(self, module: IRModule, how: QuantizeWeights) -> None:
         super().__init__(module)
