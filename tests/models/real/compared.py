@@ -31,6 +31,7 @@ class Compared:
 
     Attributes:
         error: The largest difference to onnxruntime, relative to the largest number of an output.
+        labels: How many of the rows along last axes have their largest number at the same place.
         ratios: For each set of inputs, onnxruntime's time by ours: of the least, of the medians.
         milliseconds: Ours, the least, for each set.
         compile_seconds: Import and compilation.
@@ -38,6 +39,7 @@ class Compared:
     """
 
     error: float
+    labels: float
     ratios: list[tuple[float, float]]
     milliseconds: list[float]
     compile_seconds: float
@@ -55,11 +57,13 @@ def compared(model: RealModel, threads: int) -> Compared:
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    error, ratios, ours = 0.0, list[tuple[float, float]](), list[float]()
+    error, labels = 0.0, 1.0
+    ratios, ours = list[tuple[float, float]](), list[float]()
     for feeds in model.drawn():
         want = session.run(None, feeds)
-        got = exe.run(feeds).values()
+        got = list(exe.run(feeds).values())
         error = max(error, *(_error(g, w) for g, w in zip(got, want, strict=True)))
+        labels = min(labels, *(_same_labels(g, w) for g, w in zip(got, want, strict=True)))
         mine, theirs = _times([partial(exe.run, feeds), partial(session.run, None, feeds)])
         ratios.append(
             (
@@ -68,7 +72,7 @@ def compared(model: RealModel, threads: int) -> Compared:
             )
         )
         ours.append(round(min(mine) * 1e3, 3))
-    return Compared(float(f"{error:.2g}"), ratios, ours, round(seconds, 1), peak)
+    return Compared(float(f"{error:.2g}"), round(labels, 4), ratios, ours, round(seconds, 1), peak)
 
 
 def _error(got: Any, want: Any) -> float:
@@ -86,6 +90,12 @@ def _error(got: Any, want: Any) -> float:
         return 0.0 if (a == b).all() else float("inf")
     x, y = a.astype(np.float64), b.astype(np.float64)
     return float(np.abs(x - y).max() / max(float(np.abs(y).max()), 1e-30))
+
+
+def _same_labels(got: Any, want: Any) -> float:
+    if isinstance(want, list) or np.asarray(want).ndim == 0 or np.asarray(want).size == 0:
+        return 1.0
+    return float((np.argmax(got, -1) == np.argmax(want, -1)).mean())
 
 
 def _times(calls: Sequence[Callable[[], object]]) -> list[list[float]]:

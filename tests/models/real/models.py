@@ -60,6 +60,8 @@ class RealModel:
         file: Where in it the model is.
         sha256: Of the model.
         note: What it is.
+        quantized: Whether activations are quantized as they come: results of two engines differ by
+            quanta then, layer by layer, and what is held is the labels.
         feeds: What it is given, sets of inputs by name; of several sizes if its dims are dynamic.
     """
 
@@ -69,6 +71,7 @@ class RealModel:
     sha256: str
     note: str
     feeds: tuple[Mapping[str, Operand], ...]
+    quantized: bool = False
 
     def drawn(self) -> list[Feeds]:
         """The sets of inputs."""

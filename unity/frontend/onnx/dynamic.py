@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from unity.frontend.extremes import extreme_of_all
 from unity.ir.graph import Expr
 
 from .node import Node
@@ -18,8 +19,8 @@ def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr]:
     The range holds 0.
     """
     zero = node.number(0.0, x)
-    low = node.op("minimum", node.op("min", x, axis=None), zero)
-    high = node.op("maximum", node.op("max", x, axis=None), zero)
+    low = node.op("minimum", extreme_of_all(node, "min", x), zero)
+    high = node.op("maximum", extreme_of_all(node, "max", x), zero)
     span = node.op("divide", node.op("subtract", high, low), node.number(255.0, x))
     scale = node.op("where", node.op("equal", span, zero), node.number(1.0, x), span)
     point = _within(node, node.op("round", node.op("divide", node.op("negative", low), scale)))

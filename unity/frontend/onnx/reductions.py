@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from unity.frontend.extremes import extreme_of_all
 from unity.frontend.run_time.axes import dropped, mask_of, parted
 from unity.frontend.run_time.vectors import vector_of
 from unity.frontend.sizes import sizes_of
@@ -75,6 +76,8 @@ class Reduction:
         keep = self.keepdims if keepdims is None else keepdims
         if self.identity:
             return x
+        if name in ("max", "min") and len(self.axes) == len(self.node.shape_of(x)):
+            return extreme_of_all(self.node, name, x, keepdims=keep)
         return self.node.op(name, x, axis=self.axes, keepdims=keep)
 
 
