@@ -29,6 +29,10 @@ FOLDED = 1 << 16
 """Calls on constants are folded if the result has at most so many elements; passes do the rest."""
 
 
+UNKNOWN_RANK = "an input of unknown rank"
+"""What a gap begins with where it is not known how many axes a tensor has."""
+
+
 class Gap(Exception):  # noqa: N818  (it is collected, not an error yet)
     """Something a converter does not implement."""
 
@@ -73,9 +77,7 @@ class Emission:
         """The shape of a tensor."""
         found = self.type_of(value)
         if not isinstance(found.shape, tuple):
-            raise self.gap(
-                "an input of unknown rank; fix sizes it follows from with `dynamic={...}`"
-            )
+            raise self.gap(f"{UNKNOWN_RANK}; fix sizes it follows from with `dynamic={{...}}`")
         return found.shape
 
     def extents(self, value: Expr, what: str) -> tuple[int, ...]:

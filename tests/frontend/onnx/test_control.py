@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from onnx import helper, parser
 
+import unity
+from unity.errors import UnityError
 from unity.frontend.onnx import from_onnx
 from unity.ir.dtype import Array
 from unity.ir.graph import If
@@ -72,3 +75,27 @@ def test_functions_of_the_model_are_taken_in() -> None:
     proto.functions.append(parser.parse_function(text))
     proto.opset_import.append(helper.make_opsetid("local", 1))
     assert ops_of(from_onnx(proto)) == ["add"]
+
+
+def test_an_axis_taken_away_where_its_extent_is_1_as_torch_writes_it() -> None:
+    """Where what follows needs to know the axes, an extent of 1 is checked when it runs."""
+    text = """
+    <ir_version: 9, opset_import: ["" : 18]>
+    g (float[n, m] x) => (float[a, n] y) {
+      shape = Shape (x)
+      one = Constant <value_ints: ints = [1]> ()
+      extent = Gather (shape, one)
+      is_one = Equal (extent, one)
+      row = If (is_one) <
+        then_branch: graph = t () => (float[n] s) { s = Squeeze (x, one) },
+        else_branch: graph = e () => (float[n, m] i) { i = Identity (x) }
+      >
+      again = Shape (row)
+      wide = Concat <axis: int = 0> (one, again)
+      y = Expand (row, wide)
+    }"""
+    exe = unity.compile(parser.parse_model(text))
+    x = np.arange(3, dtype=np.float32).reshape(3, 1)
+    np.testing.assert_array_equal(exe(x), x.reshape(1, 3))
+    with pytest.raises(UnityError, match="takes_an_axis_away"):
+        exe(np.zeros((3, 2), np.float32))

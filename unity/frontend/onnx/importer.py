@@ -15,7 +15,7 @@ import onnx
 
 from unity.errors import InternalError, UnityError, UnsupportedError
 from unity.frontend.broadcasting import Broadcasts
-from unity.frontend.emission import Gap
+from unity.frontend.emission import UNKNOWN_RANK, Gap
 from unity.frontend.sizes import Sizes
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Dim, Symbol, dim, equal, symbols_of
@@ -98,6 +98,7 @@ def _imported(
     constants: Mapping[str, Array] | None,
     dynamic: Dynamic | None,
     name: str,
+    specializes: bool = False,
 ) -> IRModule:
     kinds = node_types(model.proto.graph)
     lacking = {(domain, op) for domain, op in kinds if converter_of(domain, op) is None}
@@ -106,11 +107,14 @@ def _imported(
         _require_supported(model)
     builder = GraphBuilder()
     graph = GraphImporter(model, builder)
+    graph.specializes = specializes
     graph.add_initializers(model.proto.graph)
     for input_name, array in (constants or {}).items():
         graph.values[input_name] = Constant(np.asarray(array), input_name)
     inputs = _add_inputs(graph, dict(shapes or {}), dynamic)
     graph.convert(model.proto.graph)
+    if graph.gaps and not specializes and any(UNKNOWN_RANK in gap for gap in graph.gaps):
+        return _imported(model, shapes, constants, dynamic, name, specializes=True)
     if graph.gaps:
         raise _unsupported(model, graph.gaps)
     outputs = [graph.output(o) for o in model.proto.graph.output]
@@ -261,6 +265,7 @@ class GraphImporter:
         steps: What is worked out before the program runs (`unity.runtime.host_forms.steps`).
         derived: What it takes of that behind its inputs, by name: a step and an output.
         words: The model's own strings by name, their shape and they in a row.
+        specializes: Whether a branch that takes an axis away is assumed to be taken (`flow`).
         bound: The symbols that have the values of some integer tensors' elements.
         joined: For vectors that were put together, the parts.
         gaps: What was found missing.
@@ -282,6 +287,7 @@ class GraphImporter:
         self.derived: dict[str, tuple[int, int]] = {}
         self.words: dict[str, tuple[AttrValue, AttrValue]] = {}
         self.given: tuple[str, ...] = ()
+        self.specializes: bool = outer is not None and outer.specializes
         self.broadcasts: Broadcasts = Broadcasts() if outer is None else outer.broadcasts.inner()
         self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
         self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)

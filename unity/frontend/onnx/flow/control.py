@@ -1,11 +1,20 @@
-"""Control flow: If. A branch decided during the import is put in place; else both are kept."""
+"""Control flow: If. A branch decided during the import is put in place; else both are kept.
+
+Exporters of torch write ``x.squeeze(axis)`` as an If: if the axis has the extent 1, a Squeeze, else
+nothing. How many axes there are is not known then. Where a model can't be imported for that, it is
+imported for an extent of 1, which is checked when it runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import onnx
+
 from unity.errors import UnityError
+from unity.frontend.run_time.vectors import matched
+from unity.ir.dtype import INT64
 from unity.ir.graph import Body, Expr, If, Tuple
 
 from ..node import Converter, Node, Outcome
@@ -30,6 +39,10 @@ def _if(node: Node) -> Sequence[Outcome]:
     condition = node.tensor(0)
     if node.rank(0):
         condition = node.op("reshape", condition, ())
+    if node.graph.specializes and _squeezes(then, orelse):
+        one = node.op("reshape", node.cast(condition, INT64), (1,))
+        matched(node, one, (1,), "takes_an_axis_away")
+        return node.graph.inline(then)
     inner = [node.graph.inner() for _ in range(2)]
     found = [at.inline(graph) for at, graph in zip(inner, (then, orelse), strict=True)]
     within = [Node(node.proto, at, node.version) for at in inner]
@@ -45,6 +58,17 @@ def _if(node: Node) -> Sequence[Outcome]:
         part if form is None else form.unpacked(node, part)
         for part, form in zip(parts, forms, strict=True)
     ]
+
+
+def _squeezes(then: onnx.GraphProto, orelse: onnx.GraphProto) -> bool:
+    """Whether one branch takes axes away from what the other gives as it is."""
+    ours = [n for n in then.node if n.op_type != "Constant"]
+    theirs = [n for n in orelse.node if n.op_type != "Constant"]
+    return (
+        [n.op_type for n in ours] == ["Squeeze"]
+        and [n.op_type for n in theirs] == ["Identity"]
+        and ours[0].input[0] == theirs[0].input[0]
+    )
 
 
 def _form(nodes: Sequence[Node], values: tuple[Outcome, ...]) -> Form | None:
