@@ -17,7 +17,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType
 from unity.op.registry import dtype_attr, int_attr
 
-from ..layout.narrow_weights import centred, in_8_bits
+from ..layout.narrow_weights import in_8_bits
 
 Values = Mapping[Var, Expr]
 """What each variable is bound to."""
@@ -46,11 +46,14 @@ class Weights:
         source: The constant it is from.
         integers: In int8, the axes as the product has them.
         scale: What one is in reals: a scalar, or one for each output; None as above.
+        offset: What is to be added to the integers of each output, where int8 does not hold them
+            without their zero points; None where it does.
     """
 
     source: Constant
     integers: Array
     scale: Array | None
+    offset: Array | None = None
 
 
 def activations(x: Expr, values: Values) -> Activations | None:
@@ -78,8 +81,7 @@ def weights(w: Expr, values: Values, outputs: int) -> Weights | None:
     """
     match w:
         case Constant(data) if data.dtype == np.int32:
-            found = in_8_bits(data)
-            return None if found is None else Weights(w, found, None)
+            return _weights(w, data, None, outputs)
         case Var():
             made = values.get(w)
         case _:
@@ -89,26 +91,49 @@ def weights(w: Expr, values: Values, outputs: int) -> Weights | None:
             inner = weights(turned, values, 1 - outputs)
             if inner is None:
                 return None
-            return Weights(inner.source, np.ascontiguousarray(inner.integers.T), inner.scale)
+            data = np.ascontiguousarray(inner.integers.T)
+            return Weights(inner.source, data, inner.scale, inner.offset)
         case Call(Op("dequantize"), (Constant(data) as c, Constant(scale), Constant(zero)), attrs):
             if scale.ndim > 1 or zero.ndim > 1:
                 return None  # of blocks
             axis = int_attr(attrs, "axis") % max(1, data.ndim)
             real = {dtype(scale.dtype), dtype_attr(attrs, "out_dtype")} == {FLOAT32}
-            found = centred(data, zero, axis) if real else None
-            fits = scale.ndim == 0 or axis == outputs
-            return Weights(c, found, scale) if found is not None and fits else None
-        case Call(Op("subtract"), (Var() as wide, Constant(zero))):
-            source = widened(values.get(wide))
+            if not real or not (scale.ndim == 0 or axis == outputs):
+                return None
+            along = zero.reshape(-1, *(1,) * (data.ndim - 1 - axis)) if zero.ndim else zero
+            wide = data if not np.any(zero) else data.astype(np.int32) - along.astype(np.int32)
+            return _weights(c, wide, scale, outputs)
+        case Call(Op("subtract"), (Var() as w32, Constant(zero))):
+            source = widened(values.get(w32))
             if not isinstance(source, Constant) or zero.ndim not in (0, source.data.ndim):
                 return None
-            found = in_8_bits(source.data.astype(np.int32) - zero.astype(np.int32))
+            return _weights(
+                source, source.data.astype(np.int32) - zero.astype(np.int32), None, outputs
+            )
         case _:
             source = widened(made)
-            found = in_8_bits(source.data) if isinstance(source, Constant) else None
-    if not isinstance(source, Constant) or found is None:
+            return (
+                _weights(source, source.data, None, outputs)
+                if isinstance(source, Constant)
+                else None
+            )
+
+
+def _weights(source: Constant, wide: Array, scale: Array | None, outputs: int) -> Weights | None:
+    """Integers in int8, of a matrix maybe with an offset for each output."""
+    found = in_8_bits(wide)
+    if found is not None:
+        return Weights(source, found, scale)
+    if wide.ndim != 2:
         return None
-    return Weights(source, found, None)
+    low, high = (
+        f(wide.astype(np.int32), axis=1 - outputs, keepdims=True) for f in (np.min, np.max)
+    )
+    if np.any(high - low > 255):
+        return None
+    offset = low + 128
+    moved = (wide.astype(np.int32) - offset).astype(np.int8)
+    return Weights(source, moved, scale, offset.ravel())
 
 
 def widened(made: Expr | None) -> Expr | None:

@@ -129,6 +129,8 @@ class _Products(BodyRewriter):
             return None
         left = self.without_sign(left)
         sums = right.integers.sum(0, dtype=np.int32)
+        if right.offset is not None:
+            sums = sums + depth * right.offset
         return self.scaled(call, left.integers, left, right, sums, ())
 
     def convolution(self, call: Call, out: Type, x: Expr, w: Expr) -> Call | None:
@@ -206,6 +208,12 @@ class _Products(BodyRewriter):
         data = derived(right.source, right.integers, "integers")
         attrs = call.attrs.with_(out_dtype=INT32)
         total: Expr = Call(call.callee, (q, data), attrs, call.span)
+        if right.offset is not None:
+            wide = self.emit(call_op("astype", q, dtype=INT32), "wide", call.span)
+            rows = self.emit(call_op("sum", wide, axis=(-1,), keepdims=True), "rows", call.span)
+            part = Constant(right.offset.astype(np.int32))
+            moved = self.emit(call_op("multiply", rows, part), "moved", call.span)
+            total = call_op("add", self.emit(total, "sums", call.span), moved, span=call.span)
         if not isinstance(left.zero, Constant):
             part = Constant(np.negative(sums, dtype=np.int32).reshape(-1, *behind))
             wide = self.emit(call_op("astype", left.zero, dtype=INT32), "zero", call.span)

@@ -124,10 +124,37 @@ def test_without_dot_products_of_bytes_nothing_changes() -> None:
     assert IntegerProducts()(module, Context(target=LEVELS["avx512"])) is module
 
 
-def test_weights_that_8_bits_do_not_hold_stay_as_they_are() -> None:
-    text = PRODUCT.format(of="uint8", zero=3, scale="0.02").replace('R.const(0, "int8")', "5")
-    module = parse(text.replace("5, axis", 'R.const(5, "int8"), axis'), {"w": MATRIX})
-    assert "int32" not in print_module(integers(module))
+OTHERS = {
+    "int8 with a zero point": (MATRIX, np.array(5, np.int8)),
+    "uint8": ((MATRIX.astype(np.int16) + 128).astype(np.uint8), np.array(117, np.uint8)),
+    "zero points of columns": (MATRIX, np.arange(-12, 12, dtype=np.int8)),
+}
+
+
+@pytest.mark.parametrize("which", OTHERS)
+def test_weights_that_8_bits_do_not_hold_are_moved(which: str) -> None:
+    weight, zero = OTHERS[which]
+    text = PRODUCT.format(of="uint8", zero=3, scale='R.const("columns")')
+    module = parse(
+        text.replace('R.const(0, "int8")', 'R.const("zero")'),
+        {"w": weight, "columns": COLUMNS, "zero": zero},
+    )
+    after = integers(module)
+    assert "R.sum" in print_module(after), "the offset times the sum of a row"
+    x = RNG.standard_normal((3, 40)).astype(np.float32) * 3
+    want = np.asarray(interpret(module, "main", [x]))
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        np.testing.assert_allclose(
+            np.asarray(got), want, rtol=0, atol=1e-5 * float(np.abs(want).max())
+        )
+
+
+def test_convolutions_by_such_weights_stay_as_they_are() -> None:
+    text = IMAGE.format(zero=0, padding=0, strides=1, size=7)
+    bias, square = np.zeros((1, 16, 1, 1), np.float32), np.ones((16, 16, 1, 1), np.int8)
+    constants: dict[str, Array] = {"w": TAPS, "v": square, "outputs": OUTPUTS, "bias": bias}
+    module = parse(text.replace('R.const(0, "int8")', 'R.const(9, "int8")', 1), constants)
+    assert print_module(integers(module)).count('out_dtype="int32"') == 1
 
 
 LONG = """
@@ -207,10 +234,13 @@ EXACT = {
 
 
 @pytest.mark.parametrize("of", ["uint8", "int8"])
-@pytest.mark.parametrize("op", EXACT)
+@pytest.mark.parametrize("op", [*EXACT, "MatMulInteger of uint8"])
 def test_integer_operators_are_exact(op: str, of: str) -> None:
-    weight = MATRIX if op == "MatMulInteger" else TAPS
+    weight = TAPS if op == "ConvInteger" else MATRIX
     zeros = {"w": weight, "z": np.array(5, of), "v": np.array(0, np.int8)}
+    if op.endswith("of uint8"):
+        op, zeros["w"] = "MatMulInteger", (MATRIX.astype(np.int16) + 128).astype(np.uint8)
+        zeros["v"] = np.array(99, np.uint8)
     if of == "int8" and op == "ConvInteger":
         pytest.skip("onnxruntime has no ConvInteger of int8")
     proto = model(EXACT[op].replace("T[", f"{of}["), 18, zeros)
