@@ -197,6 +197,7 @@ class _Converter(BodyRewriter):
                     f"phase_{k}",
                 ),
                 padding=(*before, *after),
+                dilation=tuple(a.dilation for a in axes),
                 out_dtype=call.attrs["out_dtype"],
                 span=call.span,
             )
@@ -295,10 +296,11 @@ def _own_taps(
         others = tuple(k for k in range(weights.ndim) if k != d)
         some = np.flatnonzero(np.any(weights, axis=others))
         first, last = (int(some[0]), int(some[-1])) if some.size else (0, a.turns - 1)
-        first, rest = min(first, a.before), min(a.turns - 1 - last, a.after)
+        first = min(first, a.before // a.dilation)
+        rest = min(a.turns - 1 - last, a.after // a.dilation)
         taps.append(slice(first, a.turns - rest))
-        before.append(a.before - first)
-        after.append(a.after - rest)
+        before.append(a.before - first * a.dilation)
+        after.append(a.after - rest * a.dilation)
     return tuple(taps), tuple(before), tuple(after)
 
 

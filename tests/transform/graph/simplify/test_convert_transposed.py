@@ -230,3 +230,16 @@ def test_phases_of_few_taps_are_convolutions_of_their_own(
     later = layer.module("y = R.nn.relu(R.add(c, R.const(0.5, 'float32')))")
     want, got = interpret(later, "main", [layer.x()]), unity.compile(later)(layer.x())
     np.testing.assert_allclose(np.asarray(got), np.asarray(want), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Layer((4, 2), (1, 2), (0, 0, 0, 0), (3, 3), (0, 0), made=32),
+        Layer((3, 2), (1, 2), (2, 1, 2, 1), (2, 3), (0, 0), made=32),
+        Layer((2, 3), (2, 1), (0, 1, 0, 1), (3, 2), (1, 0), made=32),
+    ],
+)
+def test_taps_of_phases_lie_apart_along_axes_without_strides(layer: Layer) -> None:
+    got = keeps_meaning(STEPS, layer.module(), [layer.x(8)])
+    assert ops(got).count("nn.conv2d") == 2, "phases are convolutions of their own"
