@@ -144,14 +144,14 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     >>> floordiv(dim("n") * 16 + 15, 16)
     n
     """
-    if type(a) is type(b) is int and b:
+    if type(a) is int and type(b) is int and b:
         return a // b
     return as_dim(nodes.FloorDiv(sympy.sympify(a), sympy.sympify(b)))
 
 
 def floormod(a: Dim, b: Dim) -> Dim:
     """``a % b`` with the sign of the divisor."""
-    if type(a) is type(b) is int and b:
+    if type(a) is int and type(b) is int and b:
         return a % b
     return as_dim(nodes.FloorMod(sympy.sympify(a), sympy.sympify(b)))
 
@@ -163,14 +163,14 @@ def ceildiv(a: Dim, b: Dim) -> Dim:
 
 def dim_min(a: Dim, b: Dim) -> Dim:
     """The smaller of two dims."""
-    if type(a) is type(b) is int:
+    if type(a) is int and type(b) is int:
         return min(a, b)
     return as_dim(nodes.DimMin(sympy.sympify(a), sympy.sympify(b)))
 
 
 def dim_max(a: Dim, b: Dim) -> Dim:
     """The larger of two dims."""
-    if type(a) is type(b) is int:
+    if type(a) is int and type(b) is int:
         return max(a, b)
     return as_dim(nodes.DimMax(sympy.sympify(a), sympy.sympify(b)))
 
@@ -344,7 +344,7 @@ def always_ge(a: Dim, b: Dim) -> bool:
     >>> always_ge(dim("n"), dim_min(100, dim("n")))
     True
     """
-    if type(a) is type(b) is int:
+    if type(a) is int and type(b) is int:
         return a >= b
     if isinstance(b, nodes.DimMin):
         return any(always_ge(a, as_dim(part)) for part in b.args)

@@ -27,7 +27,7 @@ class Names(ModuleType):
 
     def __init__(self, name: str, found: object) -> None:
         super().__init__(name)
-        self.__path__: list[str] = []  # a package, as there may be further names in it
+        self.__path__ = list[str]()  # a package, as there may be further names in it
         self._found = found
 
     def __getattr__(self, name: str) -> Any:

@@ -244,7 +244,7 @@ def test_quotients_of_vectors_are_exact(d: DType, lanes: int) -> None:
     b = np.where(rng.random(count) < 0.3, rng.choice(edges, count), some).astype(d.numpy)
     with np.errstate(over="ignore"):  # near whole multiples, whose quotients are easily off by one
         times = rng.integers(-2000, 2000, count).astype(d.numpy)
-        near = b * times + rng.integers(-1, 2, count).astype(d.numpy)
+        near = np.multiply(b, times) + rng.integers(-1, 2, count).astype(d.numpy)
     a = np.where(rng.random(count) < 0.5, near, np.roll(some, 1).astype(d.numpy))
     for op in _DIVISIONS:
         want = [_divided(op, int(x), int(y)) for x, y in zip(a, b, strict=True)]

@@ -80,4 +80,5 @@ def quantized_product(shared: bool = False) -> Pattern:
         name="quantized",
     )
     back = op("dequantize", narrow, const("scale"), const("zero"))
-    return (back.escaping() if shared else back) @ const("weight")
+    weight = op("dequantize", const("weight"), const("step"), const("offset"))
+    return (back.escaping() if shared else back) @ weight

@@ -79,7 +79,7 @@ def _repays_blocks(call: Call, target: Target) -> bool:
     pixels, machine = height * width, target.machine
     wasted = images * made * taken * (-pixels % lanes) / lanes / machine.fma_per_cycle
     moved = images * (made + taken) * pixels * FLOAT32.bytes / machine.relayout_bytes_per_cycle
-    return wasted > moved
+    return bool(wasted > moved)
 
 
 def _images(call: Call) -> list[Var]:

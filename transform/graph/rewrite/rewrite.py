@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from unity.annotated import Kind
 from unity.errors import UnityError
 from unity.ir.dims import Symbol, dim
 from unity.ir.graph import Binding, BindingBlock, Body, Expr, Function, Var, VarBinding
@@ -63,12 +65,13 @@ class Rewrite(Pass):
 
     rules: Sequence[RewriteRule]
     limit: int = 1000
+    kinds: ClassVar[Mapping[str, Kind]] = {
+        "RewriteRule": Kind(
+            "rules that unity.rewrite_rule made", lambda rule: isinstance(rule, RewriteRule)
+        )
+    }
 
     def __post_init__(self) -> None:
-        for rule in self.rules:
-            if not isinstance(rule, RewriteRule):
-                what = getattr(rule, "name", type(rule).__name__)
-                raise UnityError(f"{what} is no rule", hint="make one by unity.rewrite_rule")
         object.__setattr__(self, "rules", tuple(self.rules))
 
     @property

@@ -149,6 +149,8 @@ def schedule_on_tiles(sch: Schedule, found: Attention, how: ChainTiles, results:
         tail = {rest[name]: own for name, own in places.items()}
         behind_it = list(sch.get_loops(next(iter(tail)))[:depth])
         _lay_out(sch, tail, behind_it, trimmed=True)
+    else:
+        behind_it = []
     if alone:
         _share(sch, found, around[:-1], whole * sets, how.height, how.grain)
         if rest:

@@ -40,9 +40,8 @@ def _activated(node: Node, x: Expr) -> Expr:
     if not name:
         return x
     given = node.floats_of("activation_params") or ()
-    if name == "Clip":
-        low, high = given
-        return node.op("clip", x, min=low, max=high)
+    if name == "Clip" and len(given) == 2:
+        return node.op("clip", x, min=given[0], max=given[1])
     (function,) = activations((name,), given[:1], given[1:])
     return function(node, x)
 
