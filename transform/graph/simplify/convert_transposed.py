@@ -207,7 +207,11 @@ class _Converter(BodyRewriter):
             n, made, *space = part.type.shape
             parts.append(self.emit(call_op("reshape", part, (n, made, 1, *space)), "phase"))
         joined = self.emit(call_op("concat", Tuple(tuple(parts)), axis=2), "phases", call.span)
-        return self.emit(call_op("reshape", joined, (n, as_dim(made * count), *space)), "phases")
+        assert isinstance(joined.type, TensorType)
+        assert isinstance(joined.type.shape, tuple)
+        images, channels, _, *outer = joined.type.shape
+        whole = (images, as_dim(channels * count), *outer)
+        return self.emit(call_op("reshape", joined, whole), "phases")
 
     def after(self, var: Var, call: Call) -> Expr:
         """What is done to each element of an interleaved result is done to the phases."""
