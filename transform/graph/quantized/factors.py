@@ -126,13 +126,12 @@ def _weights(source: Constant, wide: Array, scale: Array | None, outputs: int) -
         return Weights(source, found, scale)
     if wide.ndim != 2:
         return None
-    low, high = (
-        f(wide.astype(np.int32), axis=1 - outputs, keepdims=True) for f in (np.min, np.max)
-    )
+    exact = wide.astype(np.int64)  # which holds the difference of any two in int32
+    low, high = (f(exact, axis=1 - outputs, keepdims=True) for f in (np.min, np.max))
     if np.any(high - low > 255):
         return None
     offset = low + 128
-    moved = (wide.astype(np.int32) - offset).astype(np.int8)
+    moved = (exact - offset).astype(np.int8)
     return Weights(source, moved, scale, offset.ravel())
 
 

@@ -130,7 +130,7 @@ class _Products(BodyRewriter):
         left = self.without_sign(left)
         sums = right.integers.sum(0, dtype=np.int32)
         if right.offset is not None:
-            sums = sums + depth * right.offset
+            sums = (sums + depth * right.offset).astype(np.int32)
         return self.scaled(call, left.integers, left, right, sums, ())
 
     def convolution(self, call: Call, out: Type, x: Expr, w: Expr) -> Call | None:
@@ -273,7 +273,10 @@ def _is_summed_alike(call: Call, left: Activations, right: Weights, axes: tuple[
     out = call.attrs["out_dtype"]
     if left.scale is None or right.scale is None:
         return out == INT32 or out is None
-    most = np.abs(right.integers.astype(np.int64)).sum(axes).max(initial=0) * limits(UINT8)[1]
+    exact = right.integers.astype(np.int64)
+    if right.offset is not None:
+        exact = exact + right.offset.astype(np.int64)
+    most = np.abs(exact).sum(axes).max(initial=0) * limits(UINT8)[1]
     return out in (None, FLOAT32) and int(most) <= limits(INT32)[1]
 
 

@@ -176,6 +176,29 @@ def test_sums_that_int32_does_not_hold_are_of_reals(depth: int, integer: bool) -
         np.testing.assert_allclose(np.asarray(got), want, rtol=1e-3)
 
 
+def test_sums_by_bytes_without_a_sign_are_of_reals_where_they_are_long() -> None:
+    depth = 40000
+    text = LONG.format(depth=depth).replace('R.const(0, "int8")', 'R.const(0, "uint8")')
+    module = parse(text, {"w": np.full((depth, 16), 255, np.uint8)})
+    x = np.full((1, depth), 255, np.uint8)
+    want = np.full((1, 16), depth * 255.0 * 255 / 8)
+    for got in (interpret(integers(module), "main", [x]), unity.compile(module, cache=None)(x)):
+        np.testing.assert_allclose(np.asarray(got), want, rtol=1e-3)
+
+
+def test_integers_far_apart_are_no_bytes() -> None:
+    text = """
+@script.function
+def main(x: u8[Tensor, 2, 40]) -> i32[Tensor, 2, 24]:
+    return R.matmul(R.astype(x, dtype="int32"), R.const("w"))
+"""
+    weight = MATRIX.astype(np.int32)
+    weight[0], weight[1] = -(2**31), 2**31 - 1
+    module, x = parse(text, {"w": weight}), RNG.integers(0, 256, (2, 40)).astype(np.uint8)
+    want = np.asarray(interpret(module, "main", [x]))
+    np.testing.assert_array_equal(np.asarray(interpret(integers(module), "main", [x])), want)
+
+
 WIDE = """
 @script.function
 def main(x: u8[Tensor, 1, 5, 9, 9]) -> i32[Tensor, 1, 16, 9, 9]:
