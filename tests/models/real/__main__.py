@@ -27,8 +27,12 @@ def main() -> None:
     """Run what is asked for."""
     words = sys.argv[1:]
     threads = int(words[words.index("--threads") + 1]) if "--threads" in words else 1
-    keys = [w for w in words if w in real_models()]
-    found = {key: _line(real_models()[key], threads) for key in keys or real_models()}
+    keys = [w for w in words if not w.startswith("--") and not w.isdigit()]
+    models = real_models()
+    unknown = [key for key in keys if key not in models]
+    if unknown:
+        sys.exit(f"there is no model {', '.join(unknown)}; there are {', '.join(models)}")
+    found = {key: _line(models[key], threads) for key in keys or models}
     ratios = [r for of in found.values() for r, _ in of.get("ratios", ())]
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0.0
     print(f"geometric mean of latency ratios: {mean:.2f} over {len(ratios)}")
