@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from typing import Any
@@ -37,7 +38,14 @@ def main() -> None:
     mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0.0
     print(f"geometric mean of latency ratios: {mean:.2f} over {len(ratios)}")
     if not keys:
-        stored = {"machine": machine(), "threads": threads, "mean": round(mean, 2), "models": found}
+        load = round(os.getloadavg()[2], 1)  # beside how much else this was measured
+        stored = {
+            "machine": machine(),
+            "load": load,
+            "threads": threads,
+            "mean": round(mean, 2),
+            "models": found,
+        }
         RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
 
 
