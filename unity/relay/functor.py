@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from unity.errors import UnityError
 from unity.frontend.relay import syntax
 
 from .expr import Expr, wrap
+from .places import here
 
 _KINDS: dict[type[syntax.Expr], str] = {
     syntax.Var: "var",
@@ -41,7 +43,18 @@ class ExprFunctor:
         self.memo_map: dict[Expr, Any] = {}
 
     def visit(self, expr: Expr) -> Any:
-        """What the method of an expression's kind gives; asked once for each node."""
+        """What the method of an expression's kind gives; asked once for each node.
+
+        Raises:
+            UnityError: It is no expression of Relay: `from_onnx` gives a program of Unity's.
+        """
+        if not hasattr(expr, "node"):
+            raise UnityError(
+                f"a visitor was given {type(expr).__name__}, which is no expression of Relay",
+                here(),
+                "relay.frontend.from_onnx gives a program of Unity's: passes of unity.transform "
+                "change it (tutorial 7)",
+            )
         for part in _chain(expr.node, self.memo_map, self._chained()):
             self.memo_map[part] = self._method(part)(part)
         return self.memo_map[expr]

@@ -32,6 +32,7 @@ from unity.ir.graph import (
     Tuple,
     TupleGet,
     Var,
+    While,
 )
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType, Type
@@ -106,8 +107,28 @@ class _Writer:
                 if isinstance(binding.value, Scan):
                     lines.append(self.scan(binding.var.name, binding.value))
                     continue
+                if isinstance(binding.value, While):
+                    lines.append(self.loop(binding.var.name, binding.value))
+                    continue
                 lines.append(f"let %{binding.var.name} = {self.value(binding.value)};")
         return "\n".join([*lines, self.value(body.result)])
+
+    def loop(self, name: str, loop: While) -> str:
+        """A function that calls itself with the next state as long as the condition holds."""
+        declared = ", ".join(f"%{v.name}: {self.type(v.type)}" for v in loop.vars)
+        gives = self.type(TupleType(tuple(v.type for v in loop.vars)))
+        asks, goes = (
+            self.body(Body(b.blocks, Tuple(()))).removesuffix("()")
+            for b in (loop.condition, loop.body)
+        )
+        following = self.value(loop.body.result)
+        again = ", ".join(f"{following}.{i}" for i in range(len(loop.vars)))
+        return (
+            f"let %{name}_run = fn ({declared}) -> {gives} {{\n{asks}"
+            f"if ({self.value(loop.condition.result)}) {{\n{goes}%{name}_run({again})\n"
+            f"}} else {{ ({', '.join(f'%{v.name}' for v in loop.vars)}) }}\n}};\n"
+            f"let %{name} = %{name}_run({', '.join(map(self.value, loop.init))});"
+        )
 
     def scan(self, name: str, loop: Scan) -> str:
         """A function that calls itself for the next element; it writes each step's outputs."""

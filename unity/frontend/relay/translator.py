@@ -38,6 +38,7 @@ from .recursion import recursive_globals
 from .references import reference
 from .relay_call import RelayCall
 from .schema import signature
+from .tail_calls import with_loops
 from .types import contradiction, is_first_order, refined, type_of
 from .values import (
     Cell,
@@ -182,7 +183,7 @@ class Translator:
             asked["tree_result"] = form_of(value)
         attrs = Attrs(source=self.source.file, input_names=tuple(kinds), **asked)
         made = builder.finish(result, attrs=attrs, span=function.span)
-        return IRModule({"main": made, **self.functions})
+        return with_loops(IRModule({"main": made, **self.functions}))
 
     def _examples(
         self,
