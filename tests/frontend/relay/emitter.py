@@ -8,7 +8,7 @@ of operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -18,6 +18,8 @@ import numpy as np
 from unity.errors import UnsupportedError
 from unity.ir.dtype import INT64, Array, DType
 from unity.ir.graph import (
+    Binding,
+    BindingBlock,
     Body,
     Call,
     Constant,
@@ -32,10 +34,12 @@ from unity.ir.graph import (
     Tuple,
     TupleGet,
     Var,
+    VarBinding,
     While,
 )
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.visit_graph import substitute_vars
 from unity.op.infer import infer_type
 
 HEADER = '#[version = "0.0.5"]\n'
@@ -71,6 +75,24 @@ class Emitted:
     constants: list[Array]
 
 
+def _behind(body: Body, state: Var, loop: While) -> Body:
+    """What is computed of a loop's last state, as the branch in which nothing is called."""
+    ends: dict[Var, Expr] = {}
+    blocks: list[BindingBlock] = []
+    for block in body.blocks:
+        rest: list[Binding] = []
+        for b in block.bindings:
+            match b:
+                case VarBinding(var, TupleGet(of, index)) if of is state:
+                    ends[var] = loop.vars[index]
+                case VarBinding(var) if var is state:
+                    pass
+                case _:
+                    rest.append(b)
+        blocks.append(replace(block, bindings=tuple(rest)))
+    return substitute_vars(Body(tuple(blocks), body.result), ends)
+
+
 @dataclass
 class _Writer:
     module: IRModule
@@ -80,6 +102,12 @@ class _Writer:
     bound: dict[str, Expr] = field(default_factory=dict[str, Expr])
 
     def function(self, name: str, function: Function) -> str:
+        first = next((b for k in function.body.blocks for b in k.bindings), None)
+        match first:
+            case VarBinding(var, While() as loop) if loop.init == function.params:
+                return self.loop(name, function, loop, _behind(function.body, var, loop))
+            case _:
+                pass
         params = ", ".join(f"%{p.name}: {self.type(p.type)}" for p in function.params)
         result = "" if name == "main" else f" -> {self.type(function.result)}"
         return f"def @{name}({params}){result} {{\n{self.body(function.body)}\n}}\n"
@@ -107,16 +135,12 @@ class _Writer:
                 if isinstance(binding.value, Scan):
                     lines.append(self.scan(binding.var.name, binding.value))
                     continue
-                if isinstance(binding.value, While):
-                    lines.append(self.loop(binding.var.name, binding.value))
-                    continue
                 lines.append(f"let %{binding.var.name} = {self.value(binding.value)};")
         return "\n".join([*lines, self.value(body.result)])
 
-    def loop(self, name: str, loop: While) -> str:
+    def loop(self, name: str, function: Function, loop: While, behind: Body) -> str:
         """A function that calls itself with the next state as long as the condition holds."""
-        declared = ", ".join(f"%{v.name}: {self.type(v.type)}" for v in loop.vars)
-        gives = self.type(TupleType(tuple(v.type for v in loop.vars)))
+        params = ", ".join(f"%{v.name}: {self.type(v.type)}" for v in loop.vars)
         asks, goes = (
             self.body(Body(b.blocks, Tuple(()))).removesuffix("()")
             for b in (loop.condition, loop.body)
@@ -124,10 +148,9 @@ class _Writer:
         following = self.value(loop.body.result)
         again = ", ".join(f"{following}.{i}" for i in range(len(loop.vars)))
         return (
-            f"let %{name}_run = fn ({declared}) -> {gives} {{\n{asks}"
-            f"if ({self.value(loop.condition.result)}) {{\n{goes}%{name}_run({again})\n"
-            f"}} else {{ ({', '.join(f'%{v.name}' for v in loop.vars)}) }}\n}};\n"
-            f"let %{name} = %{name}_run({', '.join(map(self.value, loop.init))});"
+            f"def @{name}({params}) -> {self.type(function.result)} {{\n{asks}"
+            f"if ({self.value(loop.condition.result)}) {{\n{goes}@{name}({again})\n"
+            f"}} else {{\n{self.body(behind)}\n}}\n}}\n"
         )
 
     def scan(self, name: str, loop: Scan) -> str:
