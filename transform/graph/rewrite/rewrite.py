@@ -66,12 +66,14 @@ class Rewrite(Pass):
     rules: Sequence[RewriteRule]
     limit: int = 1000
     kinds: ClassVar[Mapping[str, Kind]] = {
-        "RewriteRule": Kind(
-            "rules that unity.rewrite_rule made", lambda rule: isinstance(rule, RewriteRule)
-        )
+        "RewriteRule": Kind("rules", lambda _: True)  # what is none is told by its name, below
     }
 
     def __post_init__(self) -> None:
+        for rule in self.rules:
+            if not isinstance(rule, RewriteRule):
+                what = getattr(rule, "name", type(rule).__name__)
+                raise UnityError(f"{what} is no rule", hint="make one by unity.rewrite_rule")
         object.__setattr__(self, "rules", tuple(self.rules))
 
     @property
