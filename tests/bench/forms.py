@@ -73,7 +73,7 @@ def measured(work: InForms, known: bool, threads: int, seconds: float, cpu_time:
                 runs[peer] = partial(PEERS[peer].load(path, threads, feeds), feeds)
                 runs[peer]()
             except Exception:  # what a peer refuses, it doesn't take part in
-                del runs[peer]
+                runs.pop(peer, None)
         wanted = runs["onnxruntime"]()
         error = max(
             relative_error(got, want)
