@@ -8,7 +8,6 @@ import numpy as np
 
 from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array, DType
 from unity.ir.graph import (
     Call,
@@ -20,36 +19,28 @@ from unity.ir.graph import (
     ShapeValue,
     Tuple,
     Var,
-    VarBinding,
 )
-from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.ir.visit import walk_bindings
-from unity.machine.target import Target
 from unity.op.call import call_op
-from unity.op.registry import dtype_attr
-from unity.op.table import OPS
 from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
 from ..slices import begin_of, slice_of
+from .blockable import (
+    POINTWISE,
+    POOLS,
+    WASTE,
+    WASTE_TILES,
+    Image,
+    image_of,
+    is_blockable,
+    is_of_bytes,
+    plain_products,
+)
 from .interleave import Interleave, interleave_for
-from .lone_convolutions import lone_products
-
-POINTWISE = frozenset(name for name, op in OPS.items() if op.finite)
-"""Elementwise ops that are done in blocks: what pads a block must stay finite.
-
-So it does in a division by constants, none of which is zero.
-"""
-
-_POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
-_WASTE = 1.5
-"""How many times the channels there are may be computed."""
-_WASTE_TILES = 2
-"""The same where matrix tiles do so at little cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,30 +108,6 @@ class ConvertLayout(Pass):
         return map_functions(module, converted)
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A tensor of four axes whose channels are known."""
-
-    batch: Dim
-    channels: int
-    height: Dim
-    width: Dim
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        """As of an array."""
-        return self.batch, self.channels, self.height, self.width
-
-    @property
-    def pixels(self) -> int | None:
-        """How many there are of each channel, where that is known."""
-        match self.height, self.width:
-            case int(height), int(width):
-                return height * width
-            case _:
-                return None
-
-
 class _Converter(BodyRewriter):
     """Carries which variables there are in blocks, and the constants laid out."""
 
@@ -188,14 +155,14 @@ class _Converter(BodyRewriter):
         if out is None or not isinstance(value, Call) or not isinstance(value.callee, Op):
             return value
         name = value.callee.name
-        if var in self.alone and not _is_of_bytes(value):
+        if var in self.alone and not is_of_bytes(value):
             return value
         if name == "nn.conv2d":
             new = self.convolution(value, out)
         elif name in POINTWISE or (name == "astype" and image_of(value.args[0]) is not None):
             new = self.pointwise(value, out)
-        elif name in _POOLS:
-            new = self.pool(value, _POOLS[name])
+        elif name in POOLS:
+            new = self.pool(value, POOLS[name])
         elif name == "nn.pad":
             new = self.pad(value)
         elif name == "mean":
@@ -221,11 +188,11 @@ class _Converter(BodyRewriter):
     def convolution(self, call: Call, out: Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
-        if _is_of_bytes(call):
+        if is_of_bytes(call):
             return self.of_integers(call, out, image)
         if self.interleave is not None and (image is None or image.pixels is None):
             return None
-        waste = _WASTE if self.interleave is None else _WASTE_TILES
+        waste = WASTE if self.interleave is None else WASTE_TILES
         if image is None or not is_blockable(call, image, out, self.lanes, waste):
             return None
         assert isinstance(weight, Constant)
@@ -445,79 +412,6 @@ class _Converter(BodyRewriter):
             data = data.reshape(-1, b, data.shape[1] // taken, taken, kh, kw)
             self.packed[key] = _laid_out(weight, data.transpose(0, 2, 4, 5, 3, 1))
         return self.packed[key]
-
-
-def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float = _WASTE) -> bool:
-    """Whether a convolution may take blocks.
-
-    Args:
-        call: A call of `nn.conv2d`.
-        image: Its input.
-        out: Its result.
-        lanes: Channels of a block.
-        waste: How many times the channels there are may be computed.
-    """
-    weight = call.args[1]
-    if not isinstance(weight, Constant):
-        return False
-    if out.pixels is not None and out.pixels < min(lanes, 16):
-        return False
-    if call.attrs["data_layout"] != "NCHW":
-        return False
-    if call.attrs["out_dtype"] is not None and not _is_of_bytes(call):
-        return False
-    groups, taken = call.attrs["groups"], weight.data.shape[1]
-    depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
-    if not depthwise and groups != 1:
-        return False
-    return -(-out.channels // lanes) * lanes <= waste * out.channels
-
-
-def standing_alone(f: Function, target: Target) -> frozenset[Var]:
-    """The results of convolutions of single pixels that blocks would be made for alone.
-
-    Batch normalization counts as what it is folded into.
-    """
-    others = {*_POOLS, "mean", "concat", "repeat"}
-    return lone_products(f, POINTWISE | {"nn.batch_norm"}, others, target)
-
-
-def plain_products(f: Function, target: Target) -> frozenset[Var]:
-    """The results of convolutions that stay as they are: those told so, and those that stand alone.
-
-    Those told something else are not among them.
-    """
-    alone = standing_alone(f, target)
-    told = {
-        b.var: said
-        for b in walk_bindings(f)
-        if isinstance(b, VarBinding)
-        and isinstance(b.value, Call)
-        and b.value.callee == Op("nn.conv2d")
-        and (said := b.value.attrs.get("algorithm")) is not None
-    }
-    untold = frozenset(v for v in alone if v not in told)
-    return untold | {v for v, said in told.items() if said == "gemm"}
-
-
-def _is_of_bytes(call: Call) -> bool:
-    """Whether a convolution multiplies bytes, its sums in int32."""
-    if call.callee != Op("nn.conv2d") or call.attrs["out_dtype"] is None:
-        return False
-    match [atom_type(a) for a in call.args]:
-        case [TensorType(_, left), TensorType(_, right)]:
-            return (left, right) == (UINT8, INT8) and dtype_attr(call.attrs, "out_dtype") == INT32
-        case _:
-            return False
-
-
-def image_of(e: Expr) -> Image | None:
-    """What is known of a tensor of four axes, if enough is: of float32, or integers of its own."""
-    match atom_type(e) if isinstance(e, Var | Constant) else None:
-        case TensorType((n, int(c), h, w), dtype) if dtype in (FLOAT32, UINT8, INT32):
-            return Image(n, c, h, w)
-        case _:
-            return None
 
 
 def _laid_out(c: Constant, data: Array) -> Constant:

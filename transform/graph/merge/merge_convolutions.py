@@ -13,7 +13,7 @@ from unity.ir.module import IRModule
 from unity.machine.target import Target
 
 from ...passes import Context, Pass, map_functions
-from ..layout.convert_layout import POINTWISE, Image, image_of, is_blockable, plain_products
+from ..layout.blockable import POINTWISE, Image, image_of, is_blockable, plain_products
 from ..rewriter import BodyRewriter
 from ..slices import slice_of
 from ..uses import count_uses, variables

@@ -15,7 +15,7 @@ from unity.runtime.explanation import CandidateRow
 
 from ...backend import Backend, backend_of
 from ...pattern import Graph, Match, match_at
-from ..layout.convert_layout import standing_alone
+from ..layout.blockable import standing_alone
 from ..lower.without_kernel import why_no_kernel
 from ..origins import origins_of
 from ..symbols import is_concrete, tensor_fields

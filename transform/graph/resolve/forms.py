@@ -19,7 +19,7 @@ from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
 from unity.op.conv_winograd import sampled_error
 from unity.op.window import paddings, per_axis
 
-from ..layout.convert_layout import image_of, is_blockable
+from ..layout.blockable import image_of, is_blockable
 from ..layout.pack_weights import PACKED, worth_packing
 from ..layout.winograd_estimate import MARGIN, TAPS, winograd_cycles, worth
 

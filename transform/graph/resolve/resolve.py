@@ -15,7 +15,7 @@ from unity.runtime.explanation import CandidateRow, Explanation, RoadRow, SiteRo
 
 from ...passes import Context, Pass
 from ...pattern import Graph
-from ..layout.convert_layout import standing_alone
+from ..layout.blockable import standing_alone
 from ..names import Names
 from .call_site import ENGINE, HOST, LIBRARY, OURS, TIR, CallSite, everything, sites_of
 from .cost import CALL_SECONDS

@@ -7,7 +7,6 @@ symbols by their ONNX names. Every node that Unity lacks is reported, all at onc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +17,17 @@ from unity.frontend.broadcasting import Broadcasts
 from unity.frontend.emission import UNKNOWN_RANK, Gap
 from unity.frontend.sizes import Sizes
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import Dim, Symbol, dim, equal, symbols_of
-from unity.ir.dtype import FLOAT32, INT64, Array
+from unity.ir.dims import Symbol, symbols_of
+from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.input_dims import Dynamic, changed_inputs, check_form
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType, Type
 from unity.ir.visit import type_symbols
-from unity.op.builder import GraphBuilder, identifier, plain_identifier
+from unity.op.builder import GraphBuilder, identifier
 from unity.op.infer import infer_type
 
+from .declared import ShapeSpec, check_output, declared_type, dim_params
 from .expand import expand, node_types
 from .faults import OF_THE_MACHINE, fault
 from .graphs import describe, sorted_nodes, subgraphs
@@ -46,11 +46,9 @@ from .strings import (
     texts_of,
 )
 from .table import converter_of, is_of_onnx
-from .tensors import array_of, check_declared, dtype_of
+from .tensors import array_of, check_declared
 from .text.steps import CONVERTERS as STEPS
 from .text.steps import parsed
-
-ShapeSpec = Sequence["int | str | Dim | None"]
 
 
 def from_onnx(
@@ -146,10 +144,6 @@ def _require_supported(model: Model) -> None:
         raise _unsupported(model, gaps)
 
 
-MOST_BYTES = 1 << 47
-"""What a process can address; a declared shape beyond it is damage or malice."""
-
-
 def _origin(model: Model, node: onnx.NodeProto) -> str:
     domain = node.domain or "ai.onnx"
     version = model.opsets.get("" if domain == "ai.onnx" else domain)
@@ -161,7 +155,7 @@ def _add_inputs(
 ) -> list[str]:
     """Parameters for the inputs that are no initializers; their names in the model."""
     given = [i for i in graph.model.proto.graph.input if i.name not in graph.values]
-    known = {p for i in given for p in _dim_params(i)}
+    known = {p for i in given for p in dim_params(i)}
     graph.builder.reserve_symbols(*known)
     graph.maps.update(map_inputs(graph.model.proto.graph))
     kinds: dict[str, Type] = {}
@@ -173,7 +167,7 @@ def _add_inputs(
             kinds[info.name] = input_type(graph.builder, info.name, form)
             graph.given_forms[info.name] = form
         else:
-            kinds[info.name] = _input_type(graph, info, shapes.pop(info.name, None))
+            kinds[info.name] = declared_type(info, shapes.pop(info.name, None), graph.builder)
     names = list(kinds)
     if shapes:
         raise UnityError(
@@ -193,62 +187,6 @@ def _add_inputs(
     graph.strings.update(i.name for i in given if i.type.tensor_type.elem_type == STRING)
     graph.given = tuple(names)
     return names
-
-
-def _dim_params(info: onnx.ValueInfoProto) -> list[str]:
-    dims = info.type.tensor_type.shape.dim
-    return [plain_identifier(d.dim_param) for d in dims if any(c.isalnum() for c in d.dim_param)]
-
-
-def _input_type(
-    graph: GraphImporter, info: onnx.ValueInfoProto, given: ShapeSpec | None
-) -> TensorType:
-    if not info.type.HasField("tensor_type"):
-        kind = info.type.WhichOneof("value") or "no type"
-        raise UnsupportedError(f"the input {info.name!r} is no tensor", [f"an input of {kind}"])
-    tensor = info.type.tensor_type
-    is_string = tensor.elem_type == STRING
-    kind = INT64 if is_string else dtype_of(tensor.elem_type, f"the input {info.name!r}")
-    if not tensor.HasField("shape") and given is None:
-        return TensorType(None, kind)
-    own: list[onnx.TensorShapeProto.Dimension | None] = list(tensor.shape.dim)
-    if given is not None:
-        if own and len(given) != len(own):
-            raise UnityError(
-                f"the input {info.name!r} has rank {len(own)}, but the shape given is {given}"
-            )
-        own = own or [None] * len(given)
-    wanted = given or [None] * len(own)
-    pairs = enumerate(zip(own, wanted, strict=True))
-    shape = tuple(_input_dim(graph, info.name, i, o, w) for i, (o, w) in pairs)
-    least = prod(d for d in shape if isinstance(d, int)) * kind.bytes
-    if least > MOST_BYTES:
-        raise UnityError(
-            f"the input {info.name!r} of shape {list(shape)} takes {least} bytes",
-            hint="no machine addresses that much; the model's shape is damaged",
-        )
-    return TensorType(shape, kind)
-
-
-def _input_dim(
-    graph: GraphImporter,
-    name: str,
-    axis: int,
-    own: onnx.TensorShapeProto.Dimension | None,
-    given: int | str | Dim | None,
-) -> Dim:
-    if isinstance(given, str):
-        return dim(plain_identifier(given))
-    if given is not None:
-        return given
-    if own is not None and own.dim_value < -1:  # -1 is what some exporters call an unknown size
-        raise UnityError(f"the input {name!r} declares the extent {own.dim_value} at axis {axis}")
-    if own is not None and own.HasField("dim_value") and own.dim_value >= 0:
-        return int(own.dim_value)
-    # "?" and the like name nothing: two of them need not be equal.
-    if own is not None and any(c.isalnum() for c in own.dim_param):
-        return dim(plain_identifier(own.dim_param))
-    return graph.builder.fresh(f"{name}_d{axis}")
 
 
 class GraphImporter:
@@ -470,7 +408,7 @@ class GraphImporter:
         if info.name in self.strings:
             require_strings(info)
         elif info.name not in self.maps:
-            _check_output(info, found)
+            check_output(info, found)
         return self._with_named_dims(value, found)
 
     def _with_named_dims(self, value: Expr, of: TensorType) -> Expr:
@@ -504,23 +442,6 @@ class GraphImporter:
         if found["string_inputs"] or found["string_outputs"]:
             found["vocabulary"] = tuple(self.vocabulary.codes)
         return {key: value for key, value in found.items() if value}
-
-
-def _check_output(info: onnx.ValueInfoProto, found: TensorType) -> None:
-    tensor = info.type.tensor_type
-    assert found.dtype is not None
-    check_declared(info, found.dtype, f"the output {info.name!r}")
-    if not tensor.HasField("shape") or not isinstance(found.shape, tuple):
-        return
-    if len(tensor.shape.dim) != len(found.shape):
-        return  # published models (madmom's) declare wrong ranks; onnxruntime warns and runs them
-    for axis, (own, got) in enumerate(zip(tensor.shape.dim, found.shape, strict=True)):
-        fixed = own.HasField("dim_value") and own.dim_value > 0
-        if fixed and isinstance(got, int) and not equal(got, own.dim_value):
-            raise UnityError(
-                f"the output {info.name!r} has extent {got} at axis {axis}, "
-                f"declared as {own.dim_value}"
-            )
 
 
 __all__ = ["GraphImporter", "from_onnx"]

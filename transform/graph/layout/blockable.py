@@ -1,0 +1,130 @@
+"""What may lie in blocks of channels: images, and convolutions that gain by it.
+
+Comes in: calls and their types. Goes out: facts, which `ConvertLayout` goes by, and those that ask
+what it will do (merging of convolutions, forms of call sites).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from unity.ir.dims import Dim
+from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8
+from unity.ir.graph import Call, Constant, Expr, Function, Op, Var, VarBinding
+from unity.ir.lattice import atom_type
+from unity.ir.types import TensorType
+from unity.ir.visit import walk_bindings
+from unity.machine.target import Target
+from unity.op.registry import dtype_attr
+from unity.op.table import OPS
+
+from .lone_convolutions import lone_products
+
+POINTWISE = frozenset(name for name, op in OPS.items() if op.finite)
+"""Elementwise ops that are done in blocks: what pads a block must stay finite.
+
+So it does in a division by constants, none of which is zero.
+"""
+
+POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
+WASTE = 1.5
+"""How many times the channels there are may be computed."""
+WASTE_TILES = 2
+"""The same where matrix tiles do so at little cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A tensor of four axes whose channels are known."""
+
+    batch: Dim
+    channels: int
+    height: Dim
+    width: Dim
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """As of an array."""
+        return self.batch, self.channels, self.height, self.width
+
+    @property
+    def pixels(self) -> int | None:
+        """How many there are of each channel, where that is known."""
+        match self.height, self.width:
+            case int(height), int(width):
+                return height * width
+            case _:
+                return None
+
+
+def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float = WASTE) -> bool:
+    """Whether a convolution may take blocks.
+
+    Args:
+        call: A call of `nn.conv2d`.
+        image: Its input.
+        out: Its result.
+        lanes: Channels of a block.
+        waste: How many times the channels there are may be computed.
+    """
+    weight = call.args[1]
+    if not isinstance(weight, Constant):
+        return False
+    if out.pixels is not None and out.pixels < min(lanes, 16):
+        return False
+    if call.attrs["data_layout"] != "NCHW":
+        return False
+    if call.attrs["out_dtype"] is not None and not is_of_bytes(call):
+        return False
+    groups, taken = call.attrs["groups"], weight.data.shape[1]
+    depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
+    if not depthwise and groups != 1:
+        return False
+    return -(-out.channels // lanes) * lanes <= waste * out.channels
+
+
+def standing_alone(f: Function, target: Target) -> frozenset[Var]:
+    """The results of convolutions of single pixels that blocks would be made for alone.
+
+    Batch normalization counts as what it is folded into.
+    """
+    others = {*POOLS, "mean", "concat", "repeat"}
+    return lone_products(f, POINTWISE | {"nn.batch_norm"}, others, target)
+
+
+def plain_products(f: Function, target: Target) -> frozenset[Var]:
+    """The results of convolutions that stay as they are: those told so, and those that stand alone.
+
+    Those told something else are not among them.
+    """
+    alone = standing_alone(f, target)
+    told = {
+        b.var: said
+        for b in walk_bindings(f)
+        if isinstance(b, VarBinding)
+        and isinstance(b.value, Call)
+        and b.value.callee == Op("nn.conv2d")
+        and (said := b.value.attrs.get("algorithm")) is not None
+    }
+    untold = frozenset(v for v in alone if v not in told)
+    return untold | {v for v, said in told.items() if said == "gemm"}
+
+
+def is_of_bytes(call: Call) -> bool:
+    """Whether a convolution multiplies bytes, its sums in int32."""
+    if call.callee != Op("nn.conv2d") or call.attrs["out_dtype"] is None:
+        return False
+    match [atom_type(a) for a in call.args]:
+        case [TensorType(_, left), TensorType(_, right)]:
+            return (left, right) == (UINT8, INT8) and dtype_attr(call.attrs, "out_dtype") == INT32
+        case _:
+            return False
+
+
+def image_of(e: Expr) -> Image | None:
+    """What is known of a tensor of four axes, if enough is: of float32, or integers of its own."""
+    match atom_type(e) if isinstance(e, Var | Constant) else None:
+        case TensorType((n, int(c), h, w), dtype) if dtype in (FLOAT32, UINT8, INT32):
+            return Image(n, c, h, w)
+        case _:
+            return None
