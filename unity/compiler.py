@@ -370,7 +370,7 @@ def _resolved(
     given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
     if policy.base != "measure":
         return passes.replace(Resolve, replace(given, policy=policy))
-    from unity.tune import Database, MeasuredProgram, assignments, measured_resolution
+    from unity.tuning import Database, MeasuredProgram, assignments, measured_resolution
 
     check_target(context.target, "what is to be measured")
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from unity.codegen.kernel_cache import FOLDER as KERNELS
 from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
-from unity.tune.database import FILE as MEASUREMENTS
+from unity.tuning.database import FILE as MEASUREMENTS
 
 KINDS = ((OBJECTS, "object code, by the LLVM text it was made from"),
          (KERNELS, "kernels, by what they were before their schedule"))  # fmt: skip

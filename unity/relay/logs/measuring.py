@@ -24,10 +24,10 @@ from unity.runtime.program import CallKernel
 from unity.runtime.vm import Event
 from unity.transform import Context
 from unity.transform.schedule import ScheduleDefault
-from unity.tune import Database
-from unity.tune.database import key_of
-from unity.tune.timing import inputs_for, interleaved, sizes_for
-from unity.tune.versions import versions
+from unity.tuning import Database
+from unity.tuning.database import key_of
+from unity.tuning.timing import inputs_for, interleaved, sizes_for
+from unity.tuning.versions import versions
 
 from .candidates import applied, candidate
 from .records import Record, best

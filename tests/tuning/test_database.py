@@ -12,8 +12,8 @@ import pytest
 
 import unity
 from unity.script import parse
-from unity.tune import Database
-from unity.tune.decision import decoded
+from unity.tuning import Database
+from unity.tuning.decision import decoded
 
 PROGRAM = """
 n = dim("n")
@@ -119,7 +119,7 @@ def test_measuring_does_without_its_caches(
     """A full disk, and a folder in the place of the file."""
     (tmp_path / "resolve.jsonl").mkdir()
     monkeypatch.setattr("tempfile.mkstemp", refuse)
-    monkeypatch.setattr("unity.tune.plan._FIRST_SECONDS", 0.001)
+    monkeypatch.setattr("unity.tuning.plan._FIRST_SECONDS", 0.001)
     exe = unity.compile(parse(PROGRAM), resolve="measure", sizes={"n": 3}, cache=tmp_path)
     np.testing.assert_allclose(exe(np.ones((3, 8), np.float32), W), np.full((3, 8), 8), rtol=1e-6)
     assert "can't be read and are ignored" in caplog.text

@@ -25,13 +25,13 @@ from unity.runtime.executable import Executable
 from unity.script import parse
 from unity.transform.graph.resolve import Resolve, policy_of
 from unity.transform.graph.resolve.engine import ENGINES
-from unity.tune import Database, MeasuredProgram, assignments, measured_resolution
-from unity.tune.chain import cheapest, savings
-from unity.tune.clock import Clock
-from unity.tune.database import key_of
-from unity.tune.decision import MIXED
-from unity.tune.plan import MARGIN
-from unity.tune.segments import segments_of
+from unity.tuning import Database, MeasuredProgram, assignments, measured_resolution
+from unity.tuning.chain import cheapest, savings
+from unity.tuning.clock import Clock
+from unity.tuning.database import key_of
+from unity.tuning.decision import MIXED
+from unity.tuning.plan import MARGIN
+from unity.tuning.segments import segments_of
 
 CHAIN = """
 n = dim("n")
@@ -137,7 +137,7 @@ def test_what_was_measured_is_remembered(tmp_path: Path) -> None:
 
 
 def test_the_oldest_measurements_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unity.tune.database.LIMIT", 4000)
+    monkeypatch.setattr("unity.tuning.database.LIMIT", 4000)
     file = tmp_path / "resolve.jsonl"
     first = Database(tmp_path)
     for k in range(100):
