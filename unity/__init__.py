@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from unity.runtime.executable import Executable
     from unity.runtime.session import Session
     from unity.transform.pipeline import pipeline as pipeline
+    from unity.tuner import tune
 
 __all__ = [
     "Executable",
@@ -42,6 +43,7 @@ __all__ = [
     "pipeline",
     "rewrite_rule",
     "structural_equal",
+    "tune",
 ]
 __version__ = VERSION
 _HOMES = {
@@ -59,6 +61,7 @@ _HOMES = {
     "pipeline": "unity.transform",
     "rewrite_rule": "unity.rewriting",
     "structural_equal": "unity.ir.equality",
+    "tune": "unity.tuner",
 }
 
 

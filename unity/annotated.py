@@ -50,6 +50,7 @@ def _of(words: str, *classes: type) -> Kind:
 ANYTHING = Kind("anything", lambda _: True)
 DECISIONS = Kind("{block: {decision: value}}", lambda v: isinstance(v, Mapping))
 """Changes of rules' decisions by blocks' names; who takes them says what is wrong within."""
+RECORDS = Kind("records of tuning", lambda v: hasattr(v, "replays"))
 NONE = _of("None", type(None))
 _WORDS: Mapping[type, str] = {
     str: "text",

@@ -6,6 +6,7 @@ graph functions into bytecode and native code, and puts it all together as an `E
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from unity.annotated import DECISIONS
+from unity.annotated import DECISIONS, RECORDS
 from unity.arguments import public
 from unity.caches import Caches, with_caches
 from unity.codegen.assemble import assemble
@@ -59,17 +60,19 @@ from unity.transform.graph.simplify.check_indices import CheckIndices
 from unity.transform.graph.simplify.normalize import Normalize
 from unity.transform.instruments import DumpIR
 from unity.transform.rules.by_default import ScheduleDefault
+from unity.transform.rules.by_record import TUNED, ScheduleByRecord
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
     from unity.transform.rules.decisions import Decisions
+    from unity.tuning.records import Records
 
 Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelProto"
 """A module, a decorated function, the path of a model, or an ONNX model in memory."""
 
 
-_KINDS = {"Decisions": DECISIONS}
+_KINDS = {"Decisions": DECISIONS, "Records": RECORDS}
 _HINTS = {"a Pipeline or None": 'start from unity.pipeline("cpu"); target= names a backend'}
 
 
@@ -140,6 +143,7 @@ def compile(  # noqa: A001
     resolve: ResolveOption | None = None,
     sizes: Mapping[str, int | Sequence[int]] | None = None,
     decisions: Decisions | None = None,
+    db: Path | str | Records | None = None,
     instruments: Sequence[Instrument] = (),
     trace: Path | str | None = None,
     cache: Path | str | None = "default",
@@ -189,6 +193,9 @@ def compile(  # noqa: A001
         decisions: Those of default schedules that are to be others, by name, for the name of a
             block: ``{"softmax": {"vectors": 1}}``. `Executable.rules` tells which there are, and
             what each may be.
+        db: What `unity.tune` found out, the path of its file or `unity.tuning.records.Records`:
+            kernels that were tuned for this machine are laid out by their records, of several sizes
+            each near its own. A record that does not apply any more is told of and done without.
         instruments: Watch the passes: timing, printing, verification.
         trace: A folder to write the program after each pass to, with a page of the differences.
         cache: The folder of compiled object code, None for no cache.
@@ -203,36 +210,17 @@ def compile(  # noqa: A001
         InternalError: Something of Unity's own broke; the message names the pass.
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
-    module = _module(model, dynamic)
-    _require_function(module)
-    _require_files(module)
-    if caches is not False:
-        module = with_caches(module, caches, _main_name(module))
-    verify(module)
-    check_types(module)
-    for name, func in module.prim_funcs().items():
-        check_accesses(name, func)
-        check_temporaries(name, func)
-    check_outputs(module)
     _check_options(trace, cache)
     watching = (*instruments, DumpIR(Path(trace))) if trace is not None else tuple(instruments)
-    context = Context(_target(target, threads), watching)
-    if weights is not None:
-        module = QuantizeWeights(bits_called(weights))(Normalize()(module, context), context)
-    if check_bounds:
-        module = CheckIndices()(module, context)
-    if pipeline is not None and precision != "f32":
-        raise UnityError(
-            f"a pipeline and precision={precision!r}",
-            hint=f"start from unity.transform.pipeline(precision={precision!r})",
-        )
-    if pipeline is not None and not winograd:
-        raise UnityError(
-            "a pipeline and winograd=False", hint="start from unity.pipeline(winograd=False)"
-        )
-    passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
+    module, passes, context = prepared(
+        model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline,
+        winograd=winograd, caches=caches, weights=weights, check_bounds=check_bounds,
+        instruments=watching,
+    )  # fmt: skip
     if decisions is not None:
         passes = _deciding(passes, decisions)
+    if db is not None:
+        passes = _tuned(passes, db, context)
     if resolve is not None or sizes:
         passes = _resolved(passes, module, resolve, sizes, context, cache)
     folder = default_folder() if cache == "default" else cache
@@ -257,12 +245,88 @@ def compile(  # noqa: A001
     return executable
 
 
+def prepared(
+    model: Model,
+    target: str | Target,
+    *,
+    dynamic: Dynamic | None = None,
+    threads: int | None = None,
+    precision: Precision = "f32",
+    pipeline: Pipeline | None = None,
+    winograd: bool = True,
+    caches: Caches = False,
+    weights: WeightBits | None = None,
+    check_bounds: bool = False,
+    instruments: Sequence[Instrument] = (),
+) -> tuple[IRModule, Pipeline, Context]:
+    """What `compile` compiles: the module, checked, the passes, and what they are given.
+
+    The arguments are those of `compile`.
+
+    Raises:
+        UnityError: The module or an option is wrong.
+    """
+    module = _module(model, dynamic)
+    _require_function(module)
+    _require_files(module)
+    if caches is not False:
+        module = with_caches(module, caches, _main_name(module))
+    verify(module)
+    check_types(module)
+    for name, func in module.prim_funcs().items():
+        check_accesses(name, func)
+        check_temporaries(name, func)
+    check_outputs(module)
+    context = Context(_target(target, threads), tuple(instruments))
+    if weights is not None:
+        module = QuantizeWeights(bits_called(weights))(Normalize()(module, context), context)
+    if check_bounds:
+        module = CheckIndices()(module, context)
+    if pipeline is not None and precision != "f32":
+        raise UnityError(
+            f"a pipeline and precision={precision!r}",
+            hint=f"start from unity.transform.pipeline(precision={precision!r})",
+        )
+    if pipeline is not None and not winograd:
+        raise UnityError(
+            "a pipeline and winograd=False", hint="start from unity.pipeline(winograd=False)"
+        )
+    passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
+    return module, passes, context
+
+
 def _deciding(passes: Pipeline, decisions: Decisions) -> Pipeline:
     """The pipeline with some decisions of default schedules."""
     from unity.transform.rules.decisions import over
 
     given = next((p for p in passes.passes if isinstance(p, ScheduleDefault)), ScheduleDefault())
     return passes.replace(ScheduleDefault, ScheduleDefault(over(given.decide, decisions)))
+
+
+def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipeline:
+    """The pipeline that lays kernels out as records say.
+
+    Raises:
+        UnityError: There is no such file, or it can't be read.
+    """
+    from unity.tuning.records import Records
+
+    if not isinstance(db, Records):
+        if not Path(db).exists():
+            raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
+        db = Records(db, read_only=True)
+    return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
+
+
+def _explained(context: Context) -> str:
+    """What call sites were resolved to, and which kernels were laid out by records."""
+    explanation = context.reports.get(EXPLANATION, "")
+    if TUNED not in context.reports:
+        return explanation
+    told: dict[str, str] = json.loads(context.reports[TUNED])
+    notes = tuple(f"the kernel {name} is tuned: {about}" for name, about in sorted(told.items()))
+    found = Explanation.stored(explanation)
+    return replace(found, notes=(*found.notes, *notes)).to_json()
 
 
 def _built(
@@ -276,9 +340,8 @@ def _built(
     while True:
         lowered = lower(module, passes, context, store, checks=bool(asked.get("check_bounds")))
         try:
-            explanation = context.reports.get(EXPLANATION, "")
             lowered.kernels.unscheduled.require_decided()
-            return assemble(lowered, explanation, asked), passes
+            return assemble(lowered, _explained(context), asked), passes
         except ImplementationError as error:
             passes = _without(passes, error, lowered.module, context)
         except Exception as error:

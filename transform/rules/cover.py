@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -46,6 +46,8 @@ class Taken:
 
 Decide: TypeAlias = Callable[[Taken], Mapping[str, int]]
 """Which decisions of a rule are to be others."""
+Without: TypeAlias = Mapping[str, Collection[str]]
+"""Rules, by name, that are not to take a block."""
 
 
 def cover(
@@ -53,6 +55,7 @@ def cover(
     temporaries: set[Buffer],
     target: Target,
     decide: Decide | None = None,
+    without: Without | None = None,
 ) -> list[Taken]:
     """The rules that lay a kernel out, in the order of its stages.
 
@@ -61,11 +64,12 @@ def cover(
         temporaries: The kernel's.
         target: The machine.
         decide: Changes decisions; the rules' own stand if there is none.
+        without: Rules that are not asked about some stages, by the name of a block.
 
     Raises:
         UnityError: A changed decision is none of the rule's, or not legal.
     """
-    taken = _without_points(parts, target) or _by_rule(parts, temporaries, target)
+    taken = _without_points(parts, target) or _by_rule(parts, temporaries, target, without or {})
     if decide is None:
         return taken
     return [
@@ -83,29 +87,40 @@ def _without_points(parts: Sequence[Part], target: Target) -> list[Taken]:
     return [Taken((part,), alone(part.stage, target)) for part in parts]
 
 
-def _by_rule(parts: Sequence[Part], temporaries: set[Buffer], target: Target) -> list[Taken]:
+def _by_rule(
+    parts: Sequence[Part], temporaries: set[Buffer], target: Target, without: Without
+) -> list[Taken]:
     """Rules for groups of stages first, every other stage by itself."""
     stages = [p.stage for p in parts]
     result: list[Taken] = []
     at = 0
     while at < len(stages):
         passed: list[str] = []
-        found = first(GROUPS, Stages(stages, at, temporaries), target, passed)
-        found = found or alone(stages[at], target)
+        barred = {rule for name in parts[at].names for rule in without.get(name, ())}
+        groups = [rule for rule in GROUPS if rule.name not in barred]
+        found = first(groups, Stages(stages, at, temporaries), target, passed)
+        found = found or alone(stages[at], target, barred)
         found = replace(found, passed=(*passed, *found.passed)) if passed else found
         result.append(Taken(tuple(parts[at : at + found.count]), found))
         at += found.count
     return result
 
 
-def alone(stage: Nest | Stmt, target: Target) -> Found:
-    """A stage by itself, its sums in pieces where threads would be idle."""
+def alone(stage: Nest | Stmt, target: Target, barred: Collection[str] = ()) -> Found:
+    """A stage by itself, its sums in pieces where threads would be idle.
+
+    Args:
+        stage: The stage.
+        target: The machine.
+        barred: Rules that are not asked, by name.
+    """
     if not isinstance(stage, Nest):
         return first_of((FALLBACK, AS_WRITTEN), stage, target)
     if is_empty(all_axes(stage)):
         return first_of((NO_POINTS, AS_WRITTEN), stage, target)
-    whole, passed = found_for(stage, target), list[str]()
-    found = first((SPLIT_REDUCTION,), Whole(stage, whole), target, passed)
+    whole, passed = found_for(stage, target, barred), list[str]()
+    parting = [rule for rule in (SPLIT_REDUCTION,) if rule.name not in barred]
+    found = first(parting, Whole(stage, whole), target, passed)
     return found or (replace(whole, passed=(*whole.passed, *passed)) if passed else whole)
 
 

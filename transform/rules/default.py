@@ -20,7 +20,7 @@ from ..schedule.primitives import specialize_when, stream_stores
 from ..schedule.schedule import Schedule
 from ..tactics.streaming_stores import past_caches
 from .by_default import awaits_layout
-from .cover import Decide, Taken, cover, product_read_in_tile
+from .cover import Decide, Taken, Without, cover, product_read_in_tile
 from .decisions import (
     KINDS,
     AppliedRule,
@@ -39,7 +39,10 @@ _public = partial(public, kinds=KINDS)
 
 @_public
 def default_rules(
-    func: PrimFunc, target: Target, decisions: Decisions | None = None
+    func: PrimFunc,
+    target: Target,
+    decisions: Decisions | None = None,
+    without: Without | None = None,
 ) -> tuple[AppliedRule, ...]:
     """Which rule takes which blocks of a kernel, and what it decides.
 
@@ -47,17 +50,22 @@ def default_rules(
         func: A kernel, as `pipeline().until(ScheduleDefault)` leaves it.
         target: The machine.
         decisions: Others than the rules' own, as `default_schedule` takes them.
+        without: Rules that are not asked about a block, by its name: the next that takes it does.
 
     Raises:
         UnityError: A changed decision is not legal, or for no block or rule that there is.
     """
     versions = _bodies(_in_versions(func))
-    return tuple(_applied(t) for t in _taken(versions, target, _wanted(decisions), decisions))
+    taken = _taken(versions, target, _wanted(decisions), decisions, without)
+    return tuple(_applied(t) for t in taken)
 
 
 @_public
 def default_schedule(
-    func: PrimFunc, target: Target, decisions: Decisions | None = None
+    func: PrimFunc,
+    target: Target,
+    decisions: Decisions | None = None,
+    without: Without | None = None,
 ) -> Schedule:
     """What the default rules do to a kernel, as a schedule: to be read, changed, done again.
 
@@ -66,6 +74,7 @@ def default_schedule(
         target: The machine.
         decisions: Others than the rules' own: for the name of a block, decisions of the rule that
             takes it by name; `default_rules` tells what there are.
+        without: Rules that are not asked about a block, by its name: the next that takes it does.
 
     Raises:
         UnityError: A changed decision is not legal, or for no block or rule that there is.
@@ -86,7 +95,8 @@ def default_schedule(
     usual = _when_usual(sch.func)
     if usual is not None:
         sch.specialize_when(usual)
-    for each in _taken(_bodies(sch.func.body), target, _wanted(decisions), decisions):
+    bodies = _bodies(sch.func.body)
+    for each in _taken(bodies, target, _wanted(decisions), decisions, without):
         sch = _with_steps(sch, each)
     for parameter in past_caches(sch.func, target):
         sch.stream_stores(parameter)
@@ -142,12 +152,14 @@ def _taken(
     target: Target,
     decide: Decide | None,
     wanted: Decisions | None = None,
+    without: Without | None = None,
 ) -> list[Taken]:
     """What rules take in one version of a kernel after another."""
     taken: list[Taken] = []
     for body in bodies:
         temporaries, stages = opened(body)
-        taken += cover(parts_of(stages, set(temporaries)), set(temporaries), target, decide)
+        parts = parts_of(stages, set(temporaries))
+        taken += cover(parts, set(temporaries), target, decide, without)
     names = [name for t in taken for name in t.names]
     for name in wanted or {}:
         if name not in names:

@@ -8,6 +8,8 @@ lowering, which treats schedules made by hand alike.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from unity.ir.stmt import Stmt
 from unity.machine.target import Target
 
@@ -50,9 +52,10 @@ RULES: tuple[AnyRule[Nest], ...] = (
 )
 
 
-def found_for(nest: Nest, target: Target) -> Found:
-    """The first rule that takes a stage."""
-    return first_of(RULES, nest, target)
+def found_for(nest: Nest, target: Target, barred: Collection[str] = ()) -> Found:
+    """The first rule that takes a stage, of all but some; the last one takes any."""
+    asked = [rule for rule in RULES if rule.name not in barred or rule is AS_WRITTEN]
+    return first_of(asked, nest, target)
 
 
 def laid_out(nest: Nest, target: Target) -> Stmt:

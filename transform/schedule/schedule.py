@@ -30,7 +30,7 @@ from .steps.queries import Queries
 from .steps.reduction import ReductionSteps
 from .steps.sampling import SamplingSteps
 from .steps.storage import StorageSteps
-from .trace import Given, Trace, decode
+from .trace import Given, Json, Trace, decode
 
 
 class Schedule(
@@ -42,6 +42,8 @@ class Schedule(
         func: What to schedule; its blocks get distinct names.
         target: The machine it is for.
         seed: Of the sampling instructions.
+        decisions: What they give, one after another, in place of what they would draw; one that is
+            not legal where it comes to stand is drawn after all.
 
     Attributes:
         start: The prim func before the first step.
@@ -51,9 +53,13 @@ class Schedule(
 
     @query
     def __init__(
-        self, func: PrimFunc, target: Target | None = None, seed: int | None = None
+        self,
+        func: PrimFunc,
+        target: Target | None = None,
+        seed: int | None = None,
+        decisions: Sequence[Json] = (),
     ) -> None:
-        super().__init__(honest(distinct(func)), target, seed)
+        super().__init__(honest(distinct(func)), target, seed, decisions)
 
     @query
     def kernel(self) -> PrimFunc:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -31,11 +31,16 @@ class State:
     """
 
     def __init__(
-        self, func: PrimFunc, target: Target | None = None, seed: int | None = None
+        self,
+        func: PrimFunc,
+        target: Target | None = None,
+        seed: int | None = None,
+        decisions: Sequence[Json] = (),
     ) -> None:
         self.start = self.func = func
         self.target = target
         self._random = Random(seed)
+        self._ahead = list(decisions)
         self.trace = Trace()
         self._given: dict[str, tuple[LoopRef, PrimVar]] = {}
         self._tokens: dict[PrimVar, LoopRef] = {}
@@ -44,13 +49,18 @@ class State:
     def _continue(self, other: State) -> None:
         """Take over another's state; its loops are this one's too."""
         self.start, self.func, self.trace = other.start, other.func, other.trace
-        self._drawn = other._drawn
+        self._drawn, self._ahead = other._drawn, list(other._ahead)
         self._given, self._tokens = dict(other._given), dict(other._tokens)
 
     def _decisions(self, values: Sequence[int]) -> tuple[Decision, ...]:
         first = self._drawn
         self._drawn += len(values)
         return tuple(Decision(v, f"v{first + k}") for k, v in enumerate(values))
+
+    def _next(self, legal: Callable[[Json], bool]) -> Json:
+        """The next of the decisions given ahead if it is legal here; None where it is drawn."""
+        given = self._ahead.pop(0) if self._ahead else None
+        return given if given is not None and legal(given) else None
 
     def _do(self, name: str, args: Sequence[Given], done: Outcome) -> None:
         """Take over what a primitive did, and record it; nothing is given."""

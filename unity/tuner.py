@@ -1,0 +1,213 @@
+"""Tune: find schedules for a program's kernels that are faster on this machine than the rules' own.
+
+`tune` searches and keeps what it finds in a file; ``unity.compile(model, db=file)`` uses it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from logging import getLogger
+from pathlib import Path
+
+from unity.arguments import public
+from unity.compiler import Model, compile, prepared  # noqa: A004
+from unity.dynamic import Dynamic
+from unity.errors import UnityError
+from unity.ir.graph import Function
+from unity.ir.visit import type_symbols
+from unity.machine.target import Target
+from unity.runtime.artifact.match import check_target
+from unity.runtime.executable import Executable
+from unity.transform import Pipeline, Precision
+from unity.tuning.cost import CostModel, PriorModel, cost_model
+from unity.tuning.records import Records
+from unity.tuning.report import KernelReport, TuningReport
+from unity.tuning.search import Search
+from unity.tuning.session import Progress, Session, Watch
+from unity.tuning.spaces import SpaceProgram
+from unity.tuning.tasks import Task, tasks_of
+from unity.tuning.timing import inputs_for, interleaved, sizes_for
+from unity.tuning.workers import Measurer
+from unity.tuning.workers.describe import key_of_target
+
+__all__ = ["tune"]
+log = getLogger("unity")
+_FINISH = 0.1
+"""The share of the time that is left for measuring once more what was found."""
+
+
+@public
+def tune(
+    model: Model,
+    target: str | Target = "cpu",
+    *,
+    db: Path | str | None = None,
+    trials: int | None = None,
+    seconds: float | None = None,
+    sizes: Mapping[str, int] | None = None,
+    dynamic: Dynamic | None = None,
+    threads: int | None = None,
+    precision: Precision = "f32",
+    pipeline: Pipeline | None = None,
+    kernels: Sequence[str] = (),
+    spaces: Sequence[Callable[..., None]] = (),
+    strategy: str = "evolution",
+    learn: bool = True,
+    rules: bool = True,
+    seed: int = 0,
+    report: Path | str | None = None,
+    watch: Callable[..., None] | None = None,
+) -> TuningReport:
+    """Search schedules for the kernels of a program by measuring them on this machine.
+
+    Every candidate is compiled and run in a child process of its own, compared with what the
+    default kernel gives, and timed by turns with it. What was measured is in the file before the
+    next is: Ctrl-C ends the search and keeps all; the next call goes on from there.
+
+    Args:
+        model: What to tune, as `unity.compile` takes it.
+        target: Likewise; it must be this machine.
+        db: The file of records, which is made if there is none and added to; kept in memory only
+            if not given. ``unity.compile(model, db=...)`` uses it.
+        trials: How many candidates are measured at most; with neither this nor `seconds` given, the
+            search ends when nothing is gained any more.
+        seconds: How long it may take.
+        sizes: What unknown sizes are while measuring: ``{"n": 128}``; a guess if not given. Tuning
+            again for others gives kernels of several versions, told apart by sizes at run time.
+        dynamic: Dims of inputs to be changed before, as for `unity.compile`.
+        threads: How many threads kernels use, as for `unity.compile`: records are for that number.
+        precision: Likewise.
+        pipeline: Likewise.
+        kernels: Names of those to be tuned; all if there are none.
+        spaces: Functions that take steps on a `Schedule` and leave choices to ``sample_*``: each is
+            searched where it is not refused, beside our own spaces.
+        strategy: ``"evolution"``, ``"annealing"`` or ``"random"``.
+        learn: Whether a model learns which candidates are worth measuring (`xgboost-cpu`; without
+            it they are ranked by estimate).
+        rules: Whether the decisions of the default rules are searched. Without them the search
+            knows a kernel's structure and `spaces` only.
+        seed: Of all that is random.
+        report: A folder to write the report to, as JSON and as a chart.
+        watch: Told a `unity.tuning.session.Progress` after each trial.
+
+    Returns:
+        What was found; printing it shows a table.
+
+    Raises:
+        UnityError: The target is another machine, there is no such kernel, size or strategy, or the
+            program can't be compiled.
+    """
+    if trials is not None and trials < 1:
+        raise UnityError(f"trials={trials}", hint="at least 1")
+    if seconds is not None and seconds <= 0:
+        raise UnityError(f"seconds={seconds}", hint="more than 0")
+    module, passes, context = prepared(
+        model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline
+    )
+    check_target(context.target, "what is to be tuned")
+    tasks = _wanted(tasks_of(module, passes, context, sizes), kernels)
+    _check_sizes(module.graph_functions().values(), sizes or {})
+    records = Records(db)
+    begin = time.monotonic()
+    ranking: CostModel = cost_model(seed) if learn else PriorModel()
+    programs: Sequence[SpaceProgram] = spaces
+    session = Session(tasks, records, ranking, programs, strategy, seed, rules=rules)
+    stopped = False
+    told: Watch = watch if watch is not None else _nothing
+    with Measurer(context.target) as measurer:
+        try:
+            limit = None if seconds is None else seconds * (1 - _FINISH)
+            session.run(measurer, trials, limit, told)
+        except KeyboardInterrupt:
+            stopped = True
+        with suppress(KeyboardInterrupt):
+            session.confirm(measurer)
+
+    def build(db: Records | None) -> Executable:
+        return compile(
+            model, target, dynamic=dynamic, threads=threads, precision=precision,
+            pipeline=pipeline, db=db,
+        )  # fmt: skip
+
+    whole = None if stopped or kernels else _whole(build, records, sizes or {}, module["main"])
+    found = TuningReport(
+        key_of_target(context.target),
+        session.trials,
+        time.monotonic() - begin,
+        tuple(sorted(map(_row, session.searches), key=lambda k: -k.before * k.calls)),
+        whole,
+        tuple(session.points),
+        stopped,
+    )
+    if report is not None:
+        found.save(report)
+    return found
+
+
+def _check_sizes(functions: Iterable[Function], sizes: Mapping[str, int]) -> None:
+    """Refuse sizes of symbols that the program has not.
+
+    Raises:
+        UnityError: There are such.
+    """
+    names = {s.name for f in functions for p in f.params for s in type_symbols(p.type)}
+    for name in sizes:
+        if name not in names:
+            raise UnityError(
+                f"sizes: no symbol {name!r}",
+                hint=f"the symbols are {', '.join(sorted(names)) or '(none)'}",
+            )
+
+
+def _whole(
+    build: Callable[[Records | None], Executable],
+    records: Records,
+    sizes: Mapping[str, int],
+    main: object,
+) -> tuple[float, float] | None:
+    """Seconds of a call of the program by default and tuned, by turns; None where none is made."""
+    assert isinstance(main, Function)
+    try:
+        inputs = inputs_for(main, sizes_for(main, sizes))
+    except UnityError:
+        return None
+    usual, tuned = interleaved([build(None), build(records)], inputs)
+    return usual, tuned
+
+
+def _row(search: Search) -> KernelReport:
+    best, task = search.best, search.task
+    before = search.default_seconds or 0.0
+    return KernelReport(
+        task.name,
+        task.identity,
+        task.sizes,
+        task.count,
+        search.trials,
+        before,
+        before * search.best_ratio,
+        "" if best is None else best.point.space,
+        "" if best is None else best.point.text,
+        tuple(round(x, 4) for x in search.history),
+    )
+
+
+def _nothing(progress: Progress) -> None:
+    """Nobody watches."""
+
+
+def _wanted(tasks: Sequence[Task], kernels: Sequence[str]) -> list[Task]:
+    """The tasks of some names.
+
+    Raises:
+        UnityError: There is none of some name.
+    """
+    names = [t.name for t in tasks]
+    for name in kernels:
+        if name not in names:
+            raise UnityError(
+                f"the program has no kernel {name!r} to tune", hint=f"it has {', '.join(names)}"
+            )
+    return [t for t in tasks if not kernels or t.name in kernels]

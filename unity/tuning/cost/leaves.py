@@ -1,0 +1,248 @@
+"""The innermost stores of a kernel that is laid out: the loops around each, and what it touches.
+
+Sizes are numbers here: features and estimates are of one assignment of sizes. What an index does
+when a loop steps is found by evaluating it, not by algebra: floor divisions of split loops come out
+right where they matter, at the first steps. Each value is a vector: where all loops begin, then
+with one loop after another a step ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from unity.ir.dtype import INT64
+from unity.ir.prim_expr import (
+    Binary,
+    Cast,
+    Compare,
+    Imm,
+    Intrinsic,
+    Load,
+    PrimExpr,
+    PrimVar,
+    Select,
+    SizeVar,
+)
+from unity.ir.stmt import (
+    Allocate,
+    Block,
+    Buffer,
+    For,
+    ForKind,
+    IfThen,
+    Let,
+    PrimFunc,
+    PrimWhile,
+    Seq,
+    Stmt,
+    Store,
+)
+from unity.ir.visit import walk_prim
+
+Vector = npt.NDArray[np.int64]
+Env = dict[PrimVar, Vector]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop around a store, with its extent as a number."""
+
+    var: PrimVar
+    extent: int
+    kind: ForKind
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or the store of a leaf.
+
+    Attributes:
+        buffer: What it touches.
+        stores: Whether it is the store.
+        steps: For each loop, outermost first, how far each index moves when the loop steps.
+        shape: The buffer's, as numbers.
+    """
+
+    buffer: Buffer
+    stores: bool
+    steps: tuple[tuple[int, ...], ...]
+    shape: tuple[int, ...]
+
+    @property
+    def local(self) -> bool:
+        """Whether it is meant to lie in registers."""
+        return self.buffer.scope == "local"
+
+    def elements(self, extents: tuple[int, ...], first: int) -> int:
+        """How many elements are touched while the loops from `first` on run once."""
+        total = 1
+        for axis, size in enumerate(self.shape):
+            reach = 1 + sum(
+                abs(step[axis]) * (extent - 1)
+                for step, extent in zip(self.steps[first:], extents[first:], strict=True)
+            )
+            total *= min(max(size, 1), reach)
+        moving = prod(e for s, e in zip(self.steps[first:], extents[first:], strict=True) if any(s))
+        return min(total, moving)
+
+    def stride(self, loop: int) -> int:
+        """How far apart, in elements, neighbours along a loop lie."""
+        stride, found = 1, 0
+        for axis in reversed(range(len(self.shape))):
+            found += self.steps[loop][axis] * stride
+            stride *= max(1, self.shape[axis])
+        return abs(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A store with the loops around it, outermost first.
+
+    Attributes:
+        loops: Those loops.
+        accesses: What it loads and stores.
+        operations: Arithmetic of one iteration.
+        costly: Calls of functions in it: exponentials, divisions.
+    """
+
+    loops: tuple[Loop, ...]
+    accesses: tuple[Access, ...]
+    operations: int
+    costly: int
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The loops' extents."""
+        return tuple(x.extent for x in self.loops)
+
+    @property
+    def iterations(self) -> int:
+        """How often the store runs."""
+        return prod(self.extents)
+
+    def extent(self, kind: ForKind) -> int:
+        """The product of the extents of loops of a kind."""
+        return prod(x.extent for x in self.loops if x.kind == kind)
+
+
+def leaves(func: PrimFunc, sizes: Mapping[str, int]) -> list[Leaf]:
+    """The stores of a kernel, in order.
+
+    Args:
+        func: The kernel, laid out.
+        sizes: What unknown sizes are, by name.
+    """
+    return list(_Walk(sizes).walk(func.body, (), {}))
+
+
+class _Walk:
+    """Carries what sizes are; what variables are is handed down."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self.sizes = sizes
+
+    def walk(self, s: Stmt, loops: tuple[Loop, ...], env: Env) -> Iterator[Leaf]:
+        """The leaves below a statement."""
+        count = 1 + len(loops)
+        match s:
+            case For():
+                extent = max(1, int(self.value(s.extent, env, count)[0]))
+                moves = np.zeros(count + 1, np.int64)
+                moves[-1] = min(1, extent - 1)
+                inner = {v: np.append(x, x[0]) for v, x in env.items()}
+                inner[s.var] = moves
+                yield from self.walk(s.body, (*loops, Loop(s.var, extent, s.kind)), inner)
+            case Block():
+                inner = {**env, **{a.var: self.value(a.value, env, count) for a in s.axes}}
+                if s.init is not None:
+                    yield from self.walk(s.init, loops, inner)
+                yield from self.walk(s.body, loops, inner)
+            case Store():
+                yield self.leaf(s, loops, env)
+            case Seq():
+                for each in s.stmts:
+                    yield from self.walk(each, loops, env)
+            case IfThen():
+                yield from self.walk(s.then, loops, env)
+                if s.orelse is not None:
+                    yield from self.walk(s.orelse, loops, env)
+            case Let():
+                yield from self.walk(s.body, loops, {**env, s.var: self.value(s.value, env, count)})
+            case Allocate() | PrimWhile():
+                yield from self.walk(s.body, loops, env)
+            case _:
+                return
+
+    def leaf(self, s: Store, loops: tuple[Loop, ...], env: Env) -> Leaf:
+        """One store."""
+        nodes = list(walk_prim(s.value))
+        costly = [n for n in nodes if isinstance(n, Intrinsic) or _divides(n)]
+        made = [n for n in nodes if isinstance(n, Binary | Compare | Select)]
+        found = [
+            self.access(n.buffer, n.indices, stores=False, loops=len(loops), env=env)
+            for n in nodes
+            if isinstance(n, Load)
+        ]
+        found.append(self.access(s.buffer, s.indices, stores=True, loops=len(loops), env=env))
+        return Leaf(
+            loops,
+            tuple(found),
+            sum(n.dtype != INT64 for n in made),
+            len(costly),
+        )
+
+    def access(
+        self, buffer: Buffer, indices: tuple[PrimExpr, ...], *, stores: bool, loops: int, env: Env
+    ) -> Access:
+        """What one load or store touches."""
+        values = [self.value(i, env, loops + 1) for i in indices]
+        steps = tuple(tuple(int(v[k + 1] - v[0]) for v in values) for k in range(loops))
+        shape = tuple(max(1, int(self.value(d, {}, 1)[0])) for d in buffer.shape)
+        return Access(buffer, stores, steps, shape)
+
+    def value(self, e: PrimExpr, env: Env, count: int) -> Vector:
+        """What an index comes to, for each loop a step ahead; 0 where it depends on data."""
+        match e:
+            case Imm():
+                return np.full(count, int(e.value), np.int64)
+            case SizeVar():
+                return np.full(count, self.sizes.get(e.name, 1), np.int64)
+            case PrimVar():
+                return env[e] if e in env else np.zeros(count, np.int64)
+            case Binary(op, a, b):
+                return _binary(op, self.value(a, env, count), self.value(b, env, count))
+            case Cast():
+                return self.value(e.value, env, count)
+            case Select():
+                return self.value(e.then, env, count)
+            case _:
+                return np.zeros(count, np.int64)
+
+
+def _divides(e: PrimExpr) -> bool:
+    return isinstance(e, Binary) and e.op == "div"
+
+
+def _binary(op: str, x: Vector, y: Vector) -> Vector:
+    match op:
+        case "add":
+            return x + y
+        case "sub":
+            return x - y
+        case "mul":
+            return x * y
+        case "min":
+            return np.minimum(x, y)
+        case "max":
+            return np.maximum(x, y)
+        case "floordiv" | "truncdiv":
+            return x // np.where(y == 0, 1, y)
+        case "floormod" | "truncmod":
+            return x % np.where(y == 0, 1, y)
+        case _:
+            return np.zeros_like(x)

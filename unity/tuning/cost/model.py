@@ -1,0 +1,135 @@
+"""Cost models: what candidates should take, told by their features, better with each measurement.
+
+`LearnedModel` fits gradient-boosted trees to what measurements were off the estimate, in logarithms
+and relative to each kernel's own mean error: so candidates of one kernel are ranked, and what was
+learned of others (kept in the records) serves a new one. Without `xgboost-cpu`, or before anything
+was measured, the estimate alone counts. After AutoTVM and Ansor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from logging import getLogger
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from unity.errors import UnityError
+
+from .features import FEATURES, Features
+
+Scores = npt.NDArray[np.float64]
+log = getLogger("unity")
+_PRIOR = FEATURES.index("seconds")
+_LEAST = 8
+"""Measurements before a model is fitted."""
+_ROUNDS, _DEPTH, _RATE = 120, 5, 0.12
+
+
+class CostModel(Protocol):
+    """Ranks candidates."""
+
+    def add(self, kernel: str, row: Features, seconds: float) -> None:
+        """Learn what a candidate of a kernel took, in any unit that its others are told in."""
+        ...
+
+    def predict(self, kernel: str, rows: Sequence[Features]) -> Scores:
+        """Logarithms (base 2) of nanoseconds that candidates should take, up to a constant."""
+        ...
+
+
+class PriorModel:
+    """The estimate alone: nothing is learned."""
+
+    def add(self, kernel: str, row: Features, seconds: float) -> None:
+        """Nothing."""
+
+    def predict(self, kernel: str, rows: Sequence[Features]) -> Scores:
+        """The estimates."""
+        del kernel
+        return np.asarray([row[_PRIOR] for row in rows], np.float64)
+
+
+class LearnedModel:
+    """Boosted trees on top of the estimate.
+
+    Args:
+        seed: Of the trees.
+
+    Raises:
+        UnityError: `xgboost-cpu` is not installed.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._xgboost = _xgboost()
+        self._seed = seed
+        self._kernels: list[str] = []
+        self._rows: list[Features] = []
+        self._seconds: list[float] = []
+        self._model: Any = None
+        self._fitted = 0
+
+    def add(self, kernel: str, row: Features, seconds: float) -> None:
+        """Keep a measurement; the trees are fitted again when they are asked next."""
+        self._kernels.append(kernel)
+        self._rows.append(row)
+        self._seconds.append(seconds)
+
+    def predict(self, kernel: str, rows: Sequence[Features]) -> Scores:
+        """The estimates, corrected by what was learned."""
+        del kernel
+        prior = np.asarray([row[_PRIOR] for row in rows], np.float64)
+        self._fit()
+        if self._model is None or not rows:
+            return prior
+        data = self._xgboost.DMatrix(np.stack(rows))
+        off: npt.NDArray[np.float32] = self._model.predict(data)
+        return prior + off.astype(np.float64)
+
+    def _fit(self) -> None:
+        count = len(self._rows)
+        if count < _LEAST or count == self._fitted:
+            return
+        rows = np.stack(self._rows)
+        taken = np.log2(np.asarray(self._seconds) * 1e9)
+        off = taken - rows[:, _PRIOR]
+        names = np.asarray(self._kernels)
+        weights = np.ones(count)
+        for name in set(self._kernels):
+            here = names == name
+            off[here] -= off[here].mean()  # what is off by the same everywhere changes no rank
+            best = taken[here].min()
+            weights[here] = 0.25 + 2.0 ** -np.minimum(taken[here] - best, 4.0)
+        data = self._xgboost.DMatrix(rows, label=off, weight=weights)
+        options = {
+            "max_depth": _DEPTH, "eta": _RATE, "subsample": 0.8, "colsample_bytree": 0.8,
+            "min_child_weight": 1.0, "seed": self._seed, "nthread": 1, "verbosity": 0,
+        }  # fmt: skip
+        self._model = self._xgboost.train(options, data, _ROUNDS)
+        self._fitted = count
+
+
+def _xgboost() -> Any:
+    """The library, which few need: imported when it is.
+
+    Raises:
+        UnityError: It is not installed.
+    """
+    try:
+        return import_module("xgboost")
+    except ImportError as error:
+        raise UnityError(
+            "a learned cost model needs xgboost",
+            hint="pip install 'unity-mlc[tune]', or: pip install xgboost-cpu",
+        ) from error
+
+
+def cost_model(seed: int = 0) -> CostModel:
+    """The learned model, where it is installed; else the estimate."""
+    try:
+        return LearnedModel(seed)
+    except UnityError as error:
+        log.info("candidates are ranked by estimate: %s", error.message)
+        return PriorModel()

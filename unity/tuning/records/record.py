@@ -1,0 +1,102 @@
+"""Records of tuning, and their form: a line of JSON each, with a checksum.
+
+A record belongs to a kernel, by what it computes (`unity.transform.blocks.canonical.identity`), to
+the sizes it was measured at and to a machine; to no model, no place in one, and no version of the
+compiler. The format (version 1) of a line is an object with
+
+- ``v``: the version, 1; ``kind``: ``"trial"`` or ``"best"``; ``sum``: the CRC-32, as 8 hexadecimal
+  digits, of the same object without it, its keys sorted and no blanks in it;
+- ``kernel``, ``target`` (texts), ``sizes`` (``[[name, number], ...]``, sorted);
+- ``space`` and ``point``: of which space, and what was decided there (JSON as text);
+- ``seconds`` and ``reference``: the candidate's time and that of the default kernel, which ran by
+  turns with it; ``null`` where it failed, and ``why`` tells that;
+- of a trial ``features``: what a cost model learns from;
+- of a best ``trace``: the steps (JSON as text), ``about``: for people, and ``date``.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+from unity.runtime.records import RecordError, decode
+
+VERSION = 1
+Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A candidate that was measured."""
+
+    kernel: str
+    target: str
+    sizes: Sizes
+    space: str
+    point: str
+    seconds: float | None
+    reference: float | None
+    features: tuple[float, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """A candidate that was faster than the default kernel, with its steps."""
+
+    kernel: str
+    target: str
+    sizes: Sizes
+    space: str
+    point: str
+    seconds: float
+    reference: float
+    trace: str
+    about: str
+    date: str
+
+    @property
+    def ratio(self) -> float:
+        """What it takes of the default kernel's time."""
+        return self.seconds / self.reference if self.reference else 1.0
+
+
+Record: TypeAlias = Trial | Best
+KINDS: dict[str, type[Trial | Best]] = {"trial": Trial, "best": Best}
+
+
+def encoded(record: Record) -> str:
+    """A record as its line, without the end of the line.
+
+    >>> trial = Trial("k", "cpu", (("n", 4),), "rules", "{}", 1e-3, 2e-3, (1.0,))
+    >>> decoded(encoded(trial)) == trial
+    True
+    """
+    kind = next(name for name, cls in KINDS.items() if isinstance(record, cls))
+    data: dict[str, object] = {"v": VERSION, "kind": kind, **asdict(record)}
+    return _text({**data, "sum": _sum(data)})
+
+
+def decoded(line: str) -> Record | None:
+    """The record of a line; None where it is torn, changed, or of another version."""
+    try:
+        data = json.loads(line)
+        if not isinstance(data, dict) or data.get("v") != VERSION:
+            return None
+        given = data.pop("sum", None)
+        if given != _sum(data):
+            return None
+        del data["v"]
+        return decode(KINDS[data.pop("kind")], json.dumps(data))
+    except (ValueError, KeyError, TypeError, RecursionError, RecordError):
+        return None
+
+
+def _text(data: dict[str, object]) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+def _sum(data: dict[str, object]) -> str:
+    return f"{zlib.crc32(_text(data).encode()):08x}"

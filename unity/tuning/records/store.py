@@ -1,0 +1,178 @@
+"""The file of records: appended to a line at a time, read whole, never rewritten while in use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from logging import getLogger
+from pathlib import Path
+
+from unity.errors import UnityError
+from unity.machine.target import Target
+from unity.runtime.artifact.replacing import replacing
+from unity.transform.rules.by_record import Replay
+
+from ..workers.describe import key_of_target
+from .record import Best, Record, Trial, decoded, encoded
+
+log = getLogger("unity")
+WORTH = 0.98
+"""A record is used if its kernel takes at most this share of the default one's time."""
+
+
+class Records:
+    """What was found out by tuning.
+
+    A line that is torn (the process ended while it was written) or changed is told of by the logger
+    ``unity`` and skipped; what is written after it begins a line of its own.
+
+    Args:
+        path: The file, which need not exist; None keeps everything in memory.
+        read_only: Whether nothing is written: what ships with a model or a package.
+
+    Raises:
+        UnityError: The file can't be read.
+    """
+
+    def __init__(self, path: Path | str | None = None, *, read_only: bool = False) -> None:
+        self.path = None if path is None else Path(path)
+        self.read_only = read_only
+        self._records: list[Record] = []
+        self._torn = False
+        if self.path is not None:
+            self._records, damaged, self._torn = read(self.path)
+            if damaged:
+                log.warning("%s: %d lines are no records and are skipped", self.path, damaged)
+
+    def __len__(self) -> int:
+        """How many records there are."""
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records, oldest first."""
+        return iter(self._records)
+
+    def add(self, record: Record) -> None:
+        """Keep a record; its line is in the file when this returns.
+
+        Raises:
+            UnityError: The file can't be written, or is not to be.
+        """
+        if self.read_only:
+            raise UnityError(f"{self.path} is read only")
+        self._records.append(record)
+        if self.path is None:
+            return
+        line = ("\n" if self._torn else "") + encoded(record) + "\n"
+        self._torn = False
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(file, line.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise UnityError(f"{self.path} can't be written: {error.strerror}") from error
+
+    def trials(self, kernel: str | None = None, target: str | None = None) -> list[Trial]:
+        """The trials of a kernel, or of all, on a machine."""
+        return [
+            r
+            for r in self._records
+            if isinstance(r, Trial)
+            and (kernel is None or r.kernel == kernel)
+            and (target is None or r.target == target)
+        ]
+
+    def bests(self, target: str | None = None) -> list[Best]:
+        """For each kernel, sizes and machine the fastest; of one point the latest line counts."""
+        latest: dict[tuple[object, ...], Best] = {}
+        for r in self._records:
+            if isinstance(r, Best) and (target is None or r.target == target):
+                latest[r.kernel, r.target, r.sizes, r.space, r.point] = r
+        fastest: dict[tuple[object, ...], Best] = {}
+        for r in latest.values():
+            key = (r.kernel, r.target, r.sizes)
+            if key not in fastest or r.ratio < fastest[key].ratio:
+                fastest[key] = r
+        return list(fastest.values())
+
+    def replays(self, target: Target) -> tuple[Replay, ...]:
+        """What `ScheduleByRecord` takes: of each kernel the fastest, if that is worth it."""
+        return tuple(
+            Replay(
+                r.kernel,
+                r.trace,
+                r.point if r.space == "rules" else None,
+                r.sizes,
+                f"{r.space} {1 / r.ratio:.2f}x" + (f" of {_told(r)}" if r.sizes else ""),
+            )
+            for r in self.bests(key_of_target(target))
+            if r.ratio <= WORTH
+        )
+
+
+def _told(record: Best) -> str:
+    return ", ".join(f"{name}={size}" for name, size in record.sizes)
+
+
+def read(path: Path) -> tuple[list[Record], int, bool]:
+    """The records of a file, how many lines are none, and whether the last one is torn.
+
+    Raises:
+        UnityError: The file is there and can't be read.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return [], 0, False
+    except OSError as error:
+        raise UnityError(f"{path} can't be read: {error.strerror}") from error
+    lines = data.decode(errors="replace").splitlines()
+    found = [decoded(line) for line in lines if line.strip()]
+    records = [r for r in found if r is not None]
+    return records, len(found) - len(records), bool(data) and not data.endswith(b"\n")
+
+
+def merge(sources: Sequence[Path], into: Path) -> int:
+    """Write the records of several files to one, equal ones once.
+
+    Returns:
+        How many there are.
+
+    Raises:
+        UnityError: A file is missing, or can't be read or written.
+    """
+    found: dict[Record, None] = {}
+    for source in sources:
+        if not source.exists():
+            raise UnityError(f"there is no file {source}")
+        found.update(dict.fromkeys(read(source)[0]))
+    _write(into, found)
+    return len(found)
+
+
+def prune(path: Path) -> tuple[int, int]:
+    """Drop trials and what was beaten: what is left is what `unity.compile` uses.
+
+    Returns:
+        How many records there were, and how many are left.
+
+    Raises:
+        UnityError: The file is missing, or can't be read or written.
+    """
+    if not path.exists():
+        raise UnityError(f"there is no file {path}")
+    records = Records(path)
+    kept = [r for r in records.bests() if r.ratio <= WORTH]
+    _write(path, kept)
+    return len(records), len(kept)
+
+
+def _write(path: Path, records: Iterable[Record]) -> None:
+    try:
+        with replacing(path) as file:
+            file.writelines(f"{encoded(r)}\n".encode() for r in records)
+    except OSError as error:
+        raise UnityError(f"{path} can't be written: {error.strerror}") from error

@@ -1,0 +1,149 @@
+"""What a session of tuning found, for people: a table, a chart, and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from unity.errors import UnityError
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """What became of a kernel.
+
+    Attributes:
+        name: What the program calls it.
+        kernel: What records call it.
+        sizes: At which sizes.
+        calls: How often the program calls it.
+        trials: Candidates measured.
+        before: Seconds of a call by default.
+        after: Seconds of a call now.
+        space: Where the fastest is from.
+        point: What is decided there.
+        curve: After each trial what the fastest took of the default's time.
+    """
+
+    name: str
+    kernel: str
+    sizes: tuple[tuple[str, int], ...]
+    calls: int
+    trials: int
+    before: float
+    after: float
+    space: str
+    point: str
+    curve: tuple[float, ...]
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as before."""
+        return self.before / self.after if self.after else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TuningReport:
+    """What a session found.
+
+    Attributes:
+        target: The machine.
+        trials: Candidates measured.
+        seconds: How long it took.
+        kernels: What became of each, those that take most first.
+        whole: Seconds of a call of the whole program by default and tuned; None if not measured.
+        over_time: Seconds since the begin, trials, what all kernels take together.
+        stopped: Whether it was stopped before its end.
+    """
+
+    target: str
+    trials: int
+    seconds: float
+    kernels: tuple[KernelReport, ...]
+    whole: tuple[float, float] | None = None
+    over_time: tuple[tuple[float, int, float], ...] = ()
+    stopped: bool = False
+
+    @property
+    def before(self) -> float:
+        """Seconds of all kernels together by default."""
+        return sum(k.before * k.calls for k in self.kernels)
+
+    @property
+    def after(self) -> float:
+        """Seconds of all kernels together now."""
+        return sum(k.after * k.calls for k in self.kernels)
+
+    def __str__(self) -> str:
+        """As a table."""
+        lines = [
+            f"{self.trials} trials in {self.seconds:.0f} s{' (stopped)' if self.stopped else ''}; "
+            f"kernels together {self.before * 1e3:.3f} -> {self.after * 1e3:.3f} ms "
+            f"({self.before / (self.after or 1):.2f}x)"
+        ]
+        if self.whole is not None:
+            was, now = self.whole
+            lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
+        lines.append(
+            f"{'kernel':40} {'calls':>5} {'trials':>6} {'us':>10} {'tuned us':>10} {'gain':>6}"
+        )
+        for k in self.kernels:
+            sizes = ",".join(f"{n}={v}" for n, v in k.sizes)
+            name = f"{k.name}[{sizes}]" if sizes else k.name
+            lines.append(
+                f"{name[:40]:40} {k.calls:5} {k.trials:6} {k.before * 1e6:10.1f} "
+                f"{k.after * 1e6:10.1f} {k.gain:5.2f}x  {k.space if k.gain > 1 else ''}"
+            )
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self), indent=1)
+
+    def save(self, folder: Path | str) -> list[Path]:
+        """Write ``tuning.json``, and ``tuning.png`` where matplotlib is installed.
+
+        Returns:
+            The files that were written.
+
+        Raises:
+            UnityError: They can't be written.
+        """
+        where = Path(folder)
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+            written = [where / "tuning.json"]
+            written[0].write_text(self.to_json() + "\n")
+            if _chart(self, where / "tuning.png"):
+                written.append(where / "tuning.png")
+        except OSError as error:
+            raise UnityError(f"the report can't be written to {where}: {error.strerror}") from error
+        return written
+
+
+def _chart(report: TuningReport, path: Path) -> bool:
+    """The chart, if it can be drawn: the whole over time, and each kernel by trials."""
+    try:
+        import_module("matplotlib").use("Agg")
+        pyplot: Any = import_module("matplotlib.pyplot")
+    except ImportError:
+        return False
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.5))
+    seconds: Sequence[float] = [p[0] for p in report.over_time]
+    left.step(seconds, [p[2] * 1e3 for p in report.over_time], where="post")
+    left.axhline(report.before * 1e3, linestyle="--", color="grey", label="by default")
+    left.set(xlabel="seconds", ylabel="ms, all kernels together", title="The program over time")
+    left.legend()
+    for k in report.kernels[:10]:
+        right.step(range(1, len(k.curve) + 1), k.curve, where="post", label=k.name[:28])
+    right.set(xlabel="trials", ylabel="share of the default's time", title="Kernels by trials")
+    if report.kernels:
+        right.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+    return True

@@ -1,0 +1,183 @@
+"""The search for one kernel: what is measured next, and what was found.
+
+Candidates of a strategy are laid out, those that make the same program as another one left out, and
+ranked by the cost model; the best of a pool are measured, and some by chance, so that the model
+learns what it is wrong about. The first batch begins with where each space begins: the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+from unity.errors import UnityError
+from unity.ir.fingerprint import fingerprint
+from unity.transform.schedule.schedule import Schedule
+
+from ..cost import CostModel, features
+from ..cost.features import Features
+from ..records import Trial
+from ..spaces import Point, Space
+from ..tasks import Task
+from ..workers import Measured
+from .strategies import Strategy
+
+POOL = 4
+"""Candidates that are laid out and ranked for each that is measured."""
+CURIOUS = 0.15
+"""The share of a batch that the model does not choose."""
+_TIRED = 12
+"""Candidates in a row that are none or known, for each that is wanted, before a pool is done."""
+HOPELESS = 5.0
+"""Binary orders of magnitude behind the best by the model: not measured, if there are others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate to be measured."""
+
+    point: Point
+    schedule: Schedule
+    features: Features
+    predicted: float
+
+
+class Search:
+    """Carries what is known of a kernel's candidates.
+
+    Args:
+        task: The kernel.
+        spaces: What it may become.
+        strategy: Where candidates come from.
+        model: Ranks them; shared between kernels.
+        random: Where chance comes from.
+        known: Trials of this kernel in earlier sessions: they are not measured again.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        spaces: Sequence[Space],
+        strategy: Strategy,
+        model: CostModel,
+        random: Random,
+        known: Iterable[Trial] = (),
+    ) -> None:
+        self.task = task
+        self.best: Proposal | None = None
+        self.best_ratio = 1.0
+        self.default_seconds: float | None = None
+        self.trials = 0
+        self.history: list[float] = []
+        self.exhausted = False
+        self._spaces = {s.name: s for s in spaces}
+        self._strategy = strategy
+        self._model = model
+        self._random = random
+        self._ratios: dict[Point, float] = {}
+        self._tried: set[Point] = set()
+        self._programs: set[str] = set()
+        self._all = self._every(spaces)
+        for trial in known:
+            self._remember(trial)
+
+    def _every(self, spaces: Sequence[Space]) -> Iterator[Point] | None:
+        """All points, where the first space has but few and there is no other one."""
+        return spaces[0].every() if len(spaces) == 1 else None
+
+    def _remember(self, trial: Trial) -> None:
+        point = Point(trial.space, trial.point)
+        self._tried.add(point)
+        if trial.space in self._spaces and trial.seconds and trial.reference:
+            self._ratios[point] = trial.seconds / trial.reference
+            if self.default_seconds is None:
+                self.default_seconds = trial.reference
+
+    def propose(self, count: int) -> list[Proposal]:
+        """Candidates to measure next; none where there is nothing left to try."""
+        first = [] if self.trials or self._tried else self._firsts()
+        wanted = count - len(first)
+        if wanted <= 0:
+            return first[:count]
+        pool = self._pool(wanted * (POOL if self.trials else 2))
+        if not pool and not first:
+            self.exhausted = True
+            return []
+        pool.sort(key=lambda p: p.predicted)
+        hopeful = [p for p in pool if p.predicted <= pool[0].predicted + HOPELESS]
+        curious = min(len(hopeful), round(CURIOUS * wanted)) if len(hopeful) > wanted else 0
+        chosen = hopeful[: wanted - curious]
+        rest = hopeful[wanted - curious :]
+        chosen += self._random.sample(rest, min(curious, len(rest)))
+        for proposal in (*first, *chosen):
+            self._tried.add(proposal.point)
+            self._programs.add(fingerprint(proposal.schedule.func))
+        return [*first, *chosen]
+
+    def _firsts(self) -> list[Proposal]:
+        """Where the spaces begin."""
+        points = [s.first(self._random) for s in self._spaces.values()]
+        found = [self._proposal(p) for p in points if p is not None]
+        return self._ranked([p for p in found if p is not None])
+
+    def _pool(self, count: int) -> list[Proposal]:
+        source = self._all or self._strategy.points(self._ratios, self._random)
+        found: dict[str, Proposal] = {}
+        met: set[Point] = set()
+        for point in islice(source, count * _TIRED):
+            if point in self._tried or point in met:
+                continue
+            met.add(point)
+            proposal = self._proposal(point)
+            if proposal is None:
+                self._tried.add(point)
+                continue
+            program = fingerprint(proposal.schedule.func)
+            if program in self._programs:
+                self._tried.add(point)
+                continue
+            found.setdefault(program, proposal)
+            if len(found) >= count:
+                break
+        return self._ranked(list(found.values()))
+
+    def _proposal(self, point: Point) -> Proposal | None:
+        try:
+            schedule = self._spaces[point.space].schedule(point)
+        except UnityError:
+            return None
+        row = features(schedule.func, self.task.target, dict(self.task.sizes))
+        return Proposal(point, schedule, row, 0.0)
+
+    def _ranked(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """With what the model says of them."""
+        if not proposals:
+            return []
+        scores = self._model.predict(self.task.identity, [p.features for p in proposals])
+        return [
+            Proposal(p.point, p.schedule, p.features, float(s))
+            for p, s in zip(proposals, scores, strict=True)
+        ]
+
+    def tell(self, proposal: Proposal, measured: Measured) -> bool:
+        """Learn what a candidate took; whether it is the fastest yet."""
+        self.trials += 1
+        ratio = measured.ratio
+        better = False
+        if measured.seconds is not None and measured.reference:
+            if self.default_seconds is None or measured.reference < self.default_seconds:
+                self.default_seconds = measured.reference
+            self._ratios[proposal.point] = ratio
+            self._model.add(self.task.identity, proposal.features, ratio)
+            better = ratio < self.best_ratio
+            if better:
+                self.best, self.best_ratio = proposal, ratio
+        self.history.append(self.best_ratio)
+        return better
+
+    @property
+    def seconds(self) -> float:
+        """What the kernel takes now, all its call sites together; 0 if that is not known yet."""
+        return (self.default_seconds or 0.0) * self.best_ratio * self.task.count

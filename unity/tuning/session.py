@@ -1,0 +1,221 @@
+"""A session of tuning: searches of a program's kernels, one batch of measurements after another.
+
+Everything measured is in the file of records before the next is measured; so a session that ends at
+any moment loses at most what it was measuring, and another one goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+
+import numpy as np
+
+from .cost import CostModel
+from .records import Best, Records, Trial
+from .scheduler import next_search
+from .search import Proposal, Search, strategy
+from .spaces import ProgramSpace, RuleSpace, Space, SpaceProgram, multi_level_tiles
+from .tasks import Task
+from .workers import Candidate, Measured, Measurer
+from .workers.describe import key_of_target
+
+BATCH = 8
+"""Candidates that are measured before the model is asked again."""
+_CONFIRMED = 3
+"""Of each kernel, how many of the fastest are measured once more at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session is.
+
+    Attributes:
+        trials: Candidates measured.
+        seconds: Since it began.
+        before: What the program's kernels took by default, together, as far as they are known.
+        now: What they take by the fastest candidates.
+        kernel: The one that was measured last.
+    """
+
+    trials: int
+    seconds: float
+    before: float
+    now: float
+    kernel: str
+
+
+Watch = Callable[[Progress], None]
+
+
+class Session:
+    """Carries the searches of a program's kernels.
+
+    Args:
+        tasks: The kernels.
+        records: Where to keep what is found, and what was found before.
+        model: Ranks candidates.
+        programs: Spaces of users, by name, besides ours.
+        method: The strategy's name.
+        seed: Of all that is random.
+        rules: Whether the default rules' space is searched: without it, only what structure says.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        records: Records,
+        model: CostModel,
+        programs: Sequence[SpaceProgram] = (),
+        method: str = "evolution",
+        seed: int = 0,
+        *,
+        rules: bool = True,
+        tiles: bool = True,
+    ) -> None:
+        self.records = records
+        self.points: list[tuple[float, int, float]] = []
+        """Over time: seconds since the begin, trials, what the kernels take together."""
+        self._model = model
+        self._target = key_of_target(tasks[0].target) if tasks else ""
+        self._learn_earlier()
+        self.searches: list[Search] = []
+        for k, task in enumerate(tasks):
+            spaces = spaces_of(task, programs, rules=rules, tiles=tiles)
+            if not spaces:
+                continue
+            random = Random(seed * 1009 + k)
+            known = [
+                t for t in records.trials(task.identity, self._target) if t.sizes == task.sizes
+            ]
+            source = strategy(method, spaces)
+            self.searches.append(Search(task, spaces, source, model, random, known))
+        self.trials = 0
+        self._begin = time.monotonic()
+
+    def _learn_earlier(self) -> None:
+        """Teach the model what was measured before, of these kernels and others."""
+        for trial in self.records.trials(target=self._target):
+            if trial.seconds and trial.reference and trial.features:
+                row = np.asarray(trial.features, np.float32)
+                self._model.add(trial.kernel, row, trial.seconds / trial.reference)
+
+    def run(
+        self, measurer: Measurer, trials: int | None, seconds: float | None, watch: Watch
+    ) -> None:
+        """Search until so many candidates were measured, or the time is up, or nothing is gained.
+
+        Args:
+            measurer: Measures.
+            trials: Candidates at most; None for no bound.
+            seconds: Time at most; None for no bound.
+            watch: Told after each.
+        """
+        end = None if seconds is None else self._begin + seconds
+        while (trials is None or self.trials < trials) and (end is None or time.monotonic() < end):
+            search = next_search(self.searches)
+            if search is None:
+                return
+            left = BATCH if trials is None else min(BATCH, trials - self.trials)
+            proposals = search.propose(left)
+            for proposal, measured in self._measured(measurer, search, proposals):
+                self._keep(search, proposal, measured)
+                watch(self.progress(search.task.name))
+                if end is not None and time.monotonic() > end:
+                    return
+
+    def _measured(
+        self, measurer: Measurer, search: Search, proposals: Sequence[Proposal]
+    ) -> Iterator[tuple[Proposal, Measured]]:
+        candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
+        yield from zip(proposals, measurer.measure(search.task, candidates), strict=False)
+
+    def _keep(self, search: Search, proposal: Proposal, measured: Measured) -> None:
+        self.trials += 1
+        better = search.tell(proposal, measured)
+        task, point = search.task, proposal.point
+        self.records.add(
+            Trial(
+                task.identity,
+                self._target,
+                task.sizes,
+                point.space,
+                point.text,
+                measured.seconds,
+                measured.reference,
+                tuple(round(float(x), 3) for x in proposal.features),
+                measured.why,
+            )
+        )
+        if better:
+            self._keep_best(search, proposal, measured)
+        now = self.progress(task.name)
+        self.points.append((now.seconds, now.trials, now.now))
+
+    def _keep_best(self, search: Search, proposal: Proposal, measured: Measured) -> None:
+        assert measured.seconds is not None
+        assert measured.reference is not None
+        task = search.task
+        self.records.add(
+            Best(
+                task.identity,
+                self._target,
+                task.sizes,
+                proposal.point.space,
+                proposal.point.text,
+                measured.seconds,
+                measured.reference,
+                proposal.schedule.trace.to_json(),
+                task.name,
+                datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+
+    def confirm(self, measurer: Measurer) -> None:
+        """Measure the fastest of each kernel once more: what was luck is noted as what it is."""
+        for search in self.searches:
+            if search.best is None:
+                continue
+            proposal = search.best
+            candidates = [Candidate(proposal.schedule.trace)] * _CONFIRMED
+            found = [m for m in measurer.measure(search.task, candidates) if m.seconds is not None]
+            if not found:
+                continue
+            middle = sorted(found, key=lambda m: m.ratio)[len(found) // 2]
+            search.best_ratio = min(1.0, middle.ratio)
+            self._keep_best(search, proposal, middle)
+
+    def progress(self, kernel: str) -> Progress:
+        """How far it is."""
+        known = [s for s in self.searches if s.default_seconds]
+        before = sum((s.default_seconds or 0.0) * s.task.count for s in known)
+        return Progress(
+            self.trials,
+            time.monotonic() - self._begin,
+            before,
+            sum(s.seconds for s in known),
+            kernel,
+        )
+
+
+def spaces_of(
+    task: Task, programs: Sequence[SpaceProgram] = (), *, rules: bool = True, tiles: bool = True
+) -> list[Space]:
+    """The spaces of a kernel: what rules may decide, what its structure allows, what users wrote.
+
+    Args:
+        task: The kernel.
+        programs: Of users.
+        rules: Whether the first are wanted.
+        tiles: Whether the second are.
+    """
+    found: list[Space] = [RuleSpace(task.func, task.target)] if rules else []
+    more = [*([multi_level_tiles] if tiles else []), *programs]
+    for program in more:
+        space = ProgramSpace(task.func, task.target, program)
+        if space.first(Random(0)) is not None:
+            found.append(space)
+    return found

@@ -1,0 +1,8 @@
+"""What a kernel may become: spaces of schedules, whose points are decisions."""
+
+from .by_program import ProgramSpace, SpaceProgram
+from .by_rules import RuleSpace
+from .point import Point, Space
+from .tiles import multi_level_tiles
+
+__all__ = ["Point", "ProgramSpace", "RuleSpace", "Space", "SpaceProgram", "multi_level_tiles"]

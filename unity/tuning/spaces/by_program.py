@@ -1,0 +1,101 @@
+"""Spaces written as programs: a function takes steps on a schedule, and leaves choices open.
+
+What it draws by ``sample_*`` are the decisions; the function is run again with one of them changed,
+so it may go on in another way by what it drew. AutoTVM's templates and MetaSchedule's space
+generators are such functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import TypeAlias, cast
+
+from unity.errors import UnityError
+from unity.ir.stmt import PrimFunc
+from unity.machine.target import Target
+from unity.transform.schedule.schedule import Schedule
+from unity.transform.schedule.trace import Json
+
+from .point import Point
+
+SpaceProgram: TypeAlias = Callable[[Schedule], None]
+"""Takes steps on a schedule; raises `UnityError` where it has nothing for the kernel."""
+_TRIES = 8
+_SEEDS = 1 << 30
+
+
+class ProgramSpace:
+    """The schedules that a function can make of a kernel.
+
+    Args:
+        func: The kernel.
+        target: The machine.
+        program: The function.
+        name: What points and records call the space; the function's name if not given.
+    """
+
+    def __init__(
+        self, func: PrimFunc, target: Target, program: SpaceProgram, name: str | None = None
+    ) -> None:
+        self.func = func
+        self.target = target
+        self._program = program
+        self._name = program.__name__ if name is None else name
+
+    @property
+    def name(self) -> str:
+        """What points and records call it."""
+        return self._name
+
+    def first(self, random: Random) -> Point | None:
+        """A point from anywhere: the function prefers none."""
+        return self.sample(random)
+
+    def sample(self, random: Random) -> Point | None:
+        """What the function draws, the first time in some that nothing is refused."""
+        return self._tried([], random)
+
+    def mutate(self, point: Point, random: Random) -> Point | None:
+        """One choice drawn anew; what no longer fits behind it is drawn, too."""
+        taken = decisions_of(point)
+        if not taken:
+            return None
+        at = random.randrange(len(taken))
+        return self._tried([None if k == at else d for k, d in enumerate(taken)], random)
+
+    def cross(self, a: Point, b: Point, random: Random) -> Point | None:
+        """The first choices of one point, the others of the other one."""
+        mine, other = decisions_of(a), decisions_of(b)
+        if not mine or not other:
+            return None
+        at = random.randrange(min(len(mine), len(other)) + 1)
+        return self._tried([*mine[:at], *other[at:]], random)
+
+    def every(self) -> Iterator[Point] | None:
+        """None: what a function may draw is not known before it runs."""
+        return None
+
+    def schedule(self, point: Point) -> Schedule:
+        """The kernel laid out by the function with a point's choices."""
+        return self._run(decisions_of(point), 0)
+
+    def _tried(self, decisions: Sequence[Json], random: Random) -> Point | None:
+        for _ in range(_TRIES):
+            try:
+                schedule = self._run(decisions, random.randrange(_SEEDS))
+            except UnityError:
+                continue
+            drawn = [i.decision for i in schedule.trace if i.decision is not None]
+            return Point.of(self._name, drawn)
+        return None
+
+    def _run(self, decisions: Sequence[Json], seed: int) -> Schedule:
+        schedule = Schedule(self.func, self.target, seed, decisions)
+        self._program(schedule)
+        return schedule
+
+
+def decisions_of(point: Point) -> list[Json]:
+    """What a point of such a space decides, in order."""
+    return list(cast("Sequence[Json]", point.decided()))

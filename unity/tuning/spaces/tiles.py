@@ -1,0 +1,161 @@
+"""A space for kernels that no rule knows, from their structure alone: tiles on several levels.
+
+As Ansor's sketches: of a reduction, spatial loops are split in three and summed ones in two, in the
+order S S R R S; sums lie in registers, elementwise blocks are done where what they read is made or
+where what they make is read, outer loops go to threads and lanes run along the last axis. Other
+blocks are cut for threads and lanes. How long every part is, is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from unity.errors import UnityError
+from unity.transform.schedule.refs import AnyBlock, BlockRef, LoopRef
+from unity.transform.schedule.schedule import Schedule
+
+_REGISTERS = (1, 2, 3, 4, 6, 8)
+_CUTS = (1, 2, 4, 8, 16)
+
+
+def multi_level_tiles(sch: Schedule) -> None:
+    """Lay a kernel out by its structure; what is open is drawn.
+
+    Raises:
+        UnityError: Its blocks can't be laid out so.
+    """
+    sums = [b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]
+    main = max(sums, key=lambda b: len(sch.axis_kinds(b)), default=None)
+    if main is not None:
+        _inline_around(sch, main)
+        if len([b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]) == 1:
+            _tiled(sch, main)
+            done = {*_below(sch, main)}
+            for block in sch.get_blocks():
+                if block.name not in done and not _is_laid_out(sch, block):
+                    _cut(sch, block)
+            return
+    for block in sch.get_blocks():
+        _cut(sch, block)
+
+
+def _inline_around(sch: Schedule, main: BlockRef) -> None:
+    """Elementwise blocks before a reduction are computed where it reads them, if that is drawn."""
+    if not sch.sample_categorical([0, 1], [0.3, 0.7]):
+        return
+    for block in sch.get_producers(main):
+        if "R" not in sch.axis_kinds(block):
+            with suppress(UnityError):
+                sch.compute_inline(block)
+
+
+def _tiled(sch: Schedule, main: BlockRef) -> None:
+    """Tiles of a reduction, its sums in registers, written out when they are complete."""
+    lanes = _lanes(sch)
+    copy = sch.cache_write(main, 0, "local")
+    for block in sch.get_consumers(copy):
+        if "R" not in sch.axis_kinds(block):
+            with suppress(UnityError):  # it is done behind the tile then
+                sch.reverse_compute_inline(block)
+    loops = sch.get_loops(main)
+    kinds = sch.axis_kinds(main)
+    spatial = [x for x, kind in zip(loops, kinds, strict=True) if kind == "S"]
+    summed = [x for x, kind in zip(loops, kinds, strict=True) if kind == "R"]
+    if not spatial:
+        raise UnityError(f"{main.name} has no axis but those it sums over")
+    outer: list[LoopRef] = []
+    middle: list[LoopRef] = []
+    inner: list[LoopRef] = []
+    for loop in spatial[:-1]:
+        a, b, c = sch.split(loop, [None, _draw(sch, _CUTS), _draw(sch, _REGISTERS)])
+        outer.append(a)
+        middle.append(b)
+        inner.append(c)
+    a, b, c, lane = sch.split(
+        spatial[-1], [None, _draw(sch, _CUTS), _draw(sch, (1, 2, 3, 4)), lanes]
+    )
+    steps = [sch.split(loop, [None, _draw(sch, (1, 2, 4, 8))]) for loop in summed]
+    first, second = [s[0] for s in steps], [s[1] for s in steps]
+    order = [*outer, a, *middle, b, *first, *second, *inner, c, lane]
+    sch.reorder(*order)
+    sch.reverse_compute_at(copy, b)
+    zeros = sch.decompose_reduction(main, first[0])
+    threads = sch.fuse(*outer, a) if outer else a
+    sch.parallel(threads)
+    sch.vectorize(lane)
+    _vectorize_last(sch, zeros)
+    _vectorize_last(sch, copy, split=lanes)
+    for loop in (*inner, c):
+        sch.unroll(loop)
+    if sch.sample_categorical([0, 1], [0.3, 0.7]):
+        for loop in second:
+            sch.unroll(loop)
+
+
+def _cut(sch: Schedule, block: AnyBlock) -> None:
+    """A block's outer loops on threads, its last one in lanes."""
+    kinds, loops = sch.axis_kinds(block), sch.get_loops(block)
+    if not loops or len(kinds) != len(loops):
+        return
+    count = next((k for k, kind in enumerate(kinds) if kind != "S"), len(kinds))
+    together = min(count, max(1, len(loops) - 1)) if count else 0
+    if together > 1:
+        with suppress(UnityError):
+            sch.fuse(*loops[:together])
+    loops = sch.get_loops(block)
+    if kinds[-1] == "S":
+        _, lane = sch.split(loops[-1], [None, _lanes(sch)])
+        with suppress(UnityError):
+            sch.vectorize(lane)
+    else:
+        _parted(sch, block, loops[-1])
+    first = sch.get_loops(block)[0]
+    if count:
+        with suppress(UnityError):
+            outer, _ = sch.split(first, [None, _draw(sch, _CUTS)])
+            sch.parallel(outer)
+
+
+def _parted(sch: Schedule, block: AnyBlock, loop: LoopRef) -> None:
+    """A sum along the last loop in as many sums as there are lanes, if that is drawn."""
+    if not sch.sample_categorical([0, 1], [0.3, 0.7]):
+        return
+    trial = sch.copy()
+    with suppress(UnityError):
+        _, lane = trial.split(loop, [None, _lanes(sch)])
+        trial.rfactor(lane)
+        _, lane = sch.split(loop, [None, _lanes(sch)])
+        parts = sch.rfactor(lane)
+        sch.vectorize(sch.get_loops(parts)[-1])
+
+
+def _vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) -> None:
+    """Lanes along a block's last loop."""
+    with suppress(UnityError):
+        loop = sch.get_loops(block)[-1]
+        if split is not None:
+            _, loop = sch.split(loop, [None, split])
+        sch.vectorize(loop)
+
+
+def _draw(sch: Schedule, values: Sequence[int]) -> int:
+    """One of some numbers, each as likely."""
+    return sch.sample_categorical(list(values), [1 / len(values)] * len(values))
+
+
+def _lanes(sch: Schedule) -> int:
+    """How many lanes of 32 bits a register has."""
+    return max(1, (sch.target.vector_bits if sch.target is not None else 128) // 32)
+
+
+def _below(sch: Schedule, main: BlockRef) -> list[str]:
+    """The blocks of a reduction's tile."""
+    first = sch.get_loops(main)[0]
+    return [b.name for b in sch.get_child_blocks(first)]
+
+
+def _is_laid_out(sch: Schedule, block: BlockRef) -> bool:
+    """Whether a block stands in the nest of another one that was laid out."""
+    loops = sch.get_loops(block)
+    return len(loops) != len(sch.axis_kinds(block))

@@ -1,0 +1,37 @@
+"""``python -m unity.tuning.workers.build``: compiles candidates to executables, one file each."""
+
+from __future__ import annotations
+
+from unity.codegen.assemble import assemble
+from unity.codegen.lower import lower
+from unity.script import parse
+from unity.transform import Context, pipeline
+from unity.transform.schedule.schedule import Schedule
+from unity.transform.schedule.trace import Trace
+
+from ..tasks.task import KERNEL
+from .child import Message
+from .describe import target_from
+from .serve import serve
+
+
+def build(request: Message) -> Message:
+    """Lay a kernel out by a trace, compile it, save it.
+
+    Args:
+        request: ``module`` is its text, ``target`` the machine, ``trace`` the steps (none of those
+            a rule would take: the kernel is compiled by default then), ``path`` the file.
+    """
+    module = parse(str(request["module"]))
+    target = target_from(str(request["target"]))
+    trace = request.get("trace")
+    if trace is not None:
+        schedule = Schedule(module.prim_funcs()[KERNEL], target).replay(Trace.from_json(str(trace)))
+        module = module.with_({KERNEL: schedule.kernel()})
+    lowered = lower(module, pipeline(target.kind), Context(target), None)
+    assemble(lowered, "", {}).save(str(request["path"]))
+    return {}
+
+
+if __name__ == "__main__":
+    serve({"build": build})

@@ -1,0 +1,39 @@
+"""Targets as plain data, for children and records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from unity.machine.target import Target
+from unity.runtime.records import decode
+
+
+def described(target: Target) -> str:
+    """A target as JSON."""
+    return json.dumps(asdict(target))
+
+
+def target_from(text: str) -> Target:
+    """The target that `described` told of.
+
+    >>> target = Target("cpu", "", "generic", ())
+    >>> target_from(described(target)) == target
+    True
+    """
+    return decode(Target, text)
+
+
+def key_of_target(target: Target) -> str:
+    """What records call a machine: all that changes which code is made, and how many threads.
+
+    >>> key_of_target(Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx2",), 256))
+    'cpu x86_64-unknown-linux-gnu haswell avx2 256x16 32768/1048576/8388608 1 threads'
+    """
+    caches = f"{target.l1_bytes}/{target.l2_bytes}/{target.l3_bytes}"
+    vectors = f"{target.vector_bits}x{target.vector_registers}"
+    features = ",".join(target.features)
+    return (
+        f"{target.kind} {target.triple} {target.cpu} {features} {vectors} {caches} "
+        f"{target.threads} threads"
+    )

@@ -1,0 +1,61 @@
+"""``python -m unity.tuning.workers.run``: runs candidates by turns with the default kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import numpy as np
+
+from unity.ir.dtype import Array, dtype
+from unity.runtime.artifact.read import load
+
+from ..agreement import copied, disagreement
+from ..timing import interleaved
+from .child import Message
+from .serve import serve
+
+
+class Runner:
+    """Carries the reference: the kernel as it is by default, its inputs and its results."""
+
+    def __init__(self) -> None:
+        self._call: Callable[..., object] | None = None
+        self._inputs: Sequence[object] = ()
+        self._expected: object = None
+
+    def reference(self, request: Message) -> Message:
+        """Take a kernel to compare with: ``path`` of its executable, ``inputs`` its arrays."""
+        self._inputs = [_loaded(x) for x in cast("Sequence[Message]", request["inputs"])]
+        self._call = load(str(request["path"]))
+        self._expected = copied(self._call(*self._inputs))
+        return {}
+
+    def candidate(self, request: Message) -> Message:
+        """Run a candidate, compare its results, and time both by turns for some ``seconds``."""
+        assert self._call is not None, "no reference"
+        call = load(str(request["path"]))
+        tolerance = float(str(request["tolerance"]))
+        wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
+        if wrong is not None:
+            return {"wrong": wrong}
+        seconds = float(str(request["seconds"]))
+        usual, found = interleaved([self._call, call], self._inputs, seconds)
+        wrong = disagreement(copied(call(*self._inputs)), self._expected, tolerance)
+        if wrong is not None:
+            return {"wrong": f"when it was called again, {wrong}"}
+        return {"seconds": found, "reference": usual}
+
+
+def _loaded(given: Message) -> object:
+    """An array out of a file, or a shape."""
+    shape = tuple(cast("list[int]", given["shape"]))
+    if "file" not in given:
+        return shape
+    made: Array = np.fromfile(str(given["file"]), dtype(str(given["dtype"])).numpy)
+    return made.reshape(shape)
+
+
+if __name__ == "__main__":
+    runner = Runner()
+    serve({"reference": runner.reference, "candidate": runner.candidate})
