@@ -75,6 +75,10 @@ Hosts = Annotated[
         "--host", help="MODULE.FUNCTION that an executable may call; the module is imported."
     ),
 ]
+Tuned = Annotated[
+    Path | None,
+    typer.Option("--db", help="Records of `unity tune` to lay kernels out by.", show_default=False),
+]
 Tolerance = Annotated[
     float | None,
     typer.Option(
@@ -117,12 +121,13 @@ def run(
     host: Hosts = None,
     params: Params = None,
     examples: Examples = None,
+    db: Tuned = None,
 ) -> None:
     """Compile a model, or load an executable, and run it once; inputs not given are generated."""
     from .run import run_model
 
     to = None if output is None else output_path(output, (".npz",))
-    options = Options(threads, precision, winograd, params=params, examples=examples)
+    options = Options(threads, precision, winograd, params=params, examples=examples, db=db)
     run_model(model, inputs or [], dim or [], to, seed, options, host or [])
 
 
@@ -144,12 +149,13 @@ def compile_(
     target: Target = "cpu",
     params: Params = None,
     examples: Examples = None,
+    db: Tuned = None,
 ) -> None:
     """Compile a model and report what came out: time, kernels, constants."""
     from .compile import compile_model
 
     to = None if output is None else output_path(output, (".unity", ".so"), folder=True)
-    compile_model(model, to, Options(threads, precision, winograd, target, params, examples))
+    compile_model(model, to, Options(threads, precision, winograd, target, params, examples, db))
 
 
 @app.command()
@@ -169,12 +175,13 @@ def bench(
     host: Hosts = None,
     params: Params = None,
     examples: Examples = None,
+    db: Tuned = None,
 ) -> None:
     """Time a model, interleaved with other runtimes if asked."""
     from .bench import bench_model
 
     peers = [p for p in vs.split(",") if p]
-    options = Options(threads, precision, winograd, params=params, examples=examples)
+    options = Options(threads, precision, winograd, params=params, examples=examples, db=db)
     bench_model(model, inputs or [], dim or [], repeat, peers, profile, seed, options, host or [])
 
 
@@ -307,6 +314,71 @@ def bisect(
     from .bisect import bisect_model
 
     bisect_model(model, tolerance, trace, Options(None, precision, winograd, target))
+
+
+@app.command()
+def tune(
+    model: Model,
+    db: Annotated[
+        Path, typer.Option(help="The file of records, made if there is none and added to.")
+    ],
+    time: Annotated[
+        str | None, typer.Option(help="How long at most: 90s, 10m, 1h.", show_default=False)
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="Candidates at most.", min=1, show_default=False)
+    ] = None,
+    dim: Dims = None,
+    kernel: Annotated[
+        list[str] | None, typer.Option("--kernel", help="A kernel to tune; all of them.")
+    ] = None,
+    strategy: Annotated[
+        Literal["evolution", "annealing", "random"], typer.Option(help="Where candidates come from")
+    ] = "evolution",
+    report: Annotated[
+        Path | None, typer.Option(help="A folder for the report: JSON, and a chart.")
+    ] = None,
+    threads: Threads = None,
+    precision: Precision = "f32",
+    seed: Seed = 0,
+) -> None:
+    """Search faster schedules for a model's kernels by measuring; Ctrl-C keeps what was found."""
+    from .tune import tune_model
+
+    options = Options(threads, precision)
+    tune_model(model, db, time, trials, dim or [], kernel or [], strategy, report, seed, options)
+
+
+db_app = typer.Typer(no_args_is_help=True, help="Records of tuning: show, merge, prune.")
+app.add_typer(db_app, name="db")
+Db = Annotated[Path, typer.Argument(help="A file of records.", show_default=False)]
+
+
+@db_app.command("show")
+def db_show(db: Db) -> None:
+    """Tell what a file of records holds: for each kernel the fastest that was found."""
+    from .tune import show_records
+
+    show_records(db)
+
+
+@db_app.command("merge")
+def db_merge(
+    sources: Annotated[list[Path], typer.Argument(help="Files of records.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+) -> None:
+    """Write the records of several files to one, equal ones once."""
+    from .tune import merge_records
+
+    merge_records(sources, output)
+
+
+@db_app.command("prune")
+def db_prune(db: Db) -> None:
+    """Drop what `unity compile --db` does not use: trials, and records that were beaten."""
+    from .tune import prune_records
+
+    prune_records(db)
 
 
 @app.command()

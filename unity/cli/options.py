@@ -20,3 +20,4 @@ class Options:
     target: str = "cpu"
     params: Path | None = None
     examples: Path | None = None
+    db: Path | None = None

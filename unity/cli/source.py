@@ -72,6 +72,7 @@ def compiled(
             threads=options.threads,
             precision=options.precision,
             winograd=options.winograd,
+            db=options.db,
         )
     took = time.perf_counter() - imported
     return executable, f"imported in {imported - start:.2f} s, compiled in {took:.2f} s"
@@ -110,6 +111,8 @@ def _require_left_open(path: Path, options: Options) -> None:
         raise UnityError(f"{path} is compiled: the form of its inputs was chosen then")
     if options.precision != "f32":
         raise UnityError(f"{path} is compiled: its precision was chosen then")
+    if options.db is not None:
+        raise UnityError(f"{path} is compiled: its kernels were laid out then")
     if not options.winograd:
         raise UnityError(
             f"{path} is compiled: whether convolutions take Winograd's tiles was chosen then"

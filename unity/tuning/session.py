@@ -7,7 +7,7 @@ any moment loses at most what it was measuring, and another one goes on from the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from random import Random
@@ -18,15 +18,15 @@ from .cost import CostModel
 from .records import Best, Records, Trial
 from .scheduler import next_search
 from .search import Proposal, Search, strategy
-from .spaces import ProgramSpace, RuleSpace, Space, SpaceProgram, multi_level_tiles
+from .spaces import Point, ProgramSpace, RuleSpace, Space, SpaceProgram, multi_level_tiles
 from .tasks import Task
 from .workers import Candidate, Measured, Measurer
 from .workers.describe import key_of_target
 
 BATCH = 8
 """Candidates that are measured before the model is asked again."""
-_CONFIRMED = 3
-"""Of each kernel, how many of the fastest are measured once more at the end."""
+_CONFIRMED, _TIMES = 4, 3
+"""Of each kernel, how many of the fastest are measured once more at the end, and how often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +115,34 @@ class Session:
             watch: Told after each.
         """
         end = None if seconds is None else self._begin + seconds
-        while (trials is None or self.trials < trials) and (end is None or time.monotonic() < end):
-            search = next_search(self.searches)
-            if search is None:
-                return
-            left = BATCH if trials is None else min(BATCH, trials - self.trials)
-            proposals = search.propose(left)
-            for proposal, measured in self._measured(measurer, search, proposals):
+        ahead = self._next(trials, 0)
+        while ahead is not None and (end is None or time.monotonic() < end):
+            search, proposals = ahead
+            candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
+            results = measurer.measure(search.task, candidates)
+            ahead = self._next(trials, len(proposals))  # while these are compiled
+            for proposal, measured in zip(proposals, results, strict=True):
                 self._keep(search, proposal, measured)
                 watch(self.progress(search.task.name))
                 if end is not None and time.monotonic() > end:
                     return
 
-    def _measured(
-        self, measurer: Measurer, search: Search, proposals: Sequence[Proposal]
-    ) -> Iterator[tuple[Proposal, Measured]]:
-        candidates = [Candidate(p.schedule.trace, p.point.text) for p in proposals]
-        yield from zip(proposals, measurer.measure(search.task, candidates), strict=False)
+    def _next(self, trials: int | None, running: int) -> tuple[Search, list[Proposal]] | None:
+        """What to measure next; None where nothing is left to try.
+
+        Args:
+            trials: Candidates at most, in all.
+            running: Those that are not counted yet.
+        """
+        left = BATCH if trials is None else min(BATCH, trials - self.trials - running)
+        while left > 0:
+            search = next_search(self.searches)
+            if search is None:
+                return None
+            proposals = search.propose(left)
+            if proposals:
+                return search, proposals
+        return None
 
     def _keep(self, search: Search, proposal: Proposal, measured: Measured) -> None:
         self.trials += 1
@@ -175,18 +186,32 @@ class Session:
         )
 
     def confirm(self, measurer: Measurer) -> None:
-        """Measure the fastest of each kernel once more: what was luck is noted as what it is."""
+        """Measure the fastest of each kernel once more: what was luck is noted as what it is.
+
+        The next fastest is asked until one that was measured again is ahead of all that were not.
+        """
         for search in self.searches:
-            if search.best is None:
-                continue
-            proposal = search.best
-            candidates = [Candidate(proposal.schedule.trace)] * _CONFIRMED
-            found = [m for m in measurer.measure(search.task, candidates) if m.seconds is not None]
-            if not found:
-                continue
-            middle = sorted(found, key=lambda m: m.ratio)[len(found) // 2]
-            search.best_ratio = min(1.0, middle.ratio)
-            self._keep_best(search, proposal, middle)
+            again: dict[Point, float] = {}
+            for _ in range(_CONFIRMED):
+                first = min(search.fast.values(), key=lambda f: f.ratio, default=None)
+                if first is None or first.proposal.point in again:
+                    break
+                point = first.proposal.point
+                ratio = self._confirmed(measurer, search, first.proposal)
+                again[point] = search.fast[point].ratio = ratio
+            if again:
+                best = min(again, key=lambda p: again[p])
+                search.best, search.best_ratio = search.fast[best].proposal, min(1.0, again[best])
+
+    def _confirmed(self, measurer: Measurer, search: Search, proposal: Proposal) -> float:
+        """What a candidate takes of the default's time, as the median of some times."""
+        candidates = [Candidate(proposal.schedule.trace)] * _TIMES
+        found = [m for m in measurer.measure(search.task, candidates) if m.seconds is not None]
+        if not found:
+            return float("inf")
+        middle = sorted(found, key=lambda m: m.ratio)[len(found) // 2]
+        self._keep_best(search, proposal, middle)
+        return middle.ratio
 
     def progress(self, kernel: str) -> Progress:
         """How far it is."""

@@ -7,6 +7,7 @@ learns what it is wrong about. The first batch begins with where each space begi
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -20,14 +21,17 @@ from ..cost import CostModel, features
 from ..cost.features import Features
 from ..records import Trial
 from ..spaces import Point, Space
+from ..spaces.by_rules import NAME as RULES
 from ..tasks import Task
 from ..workers import Measured
 from .strategies import Strategy
 
-POOL = 4
+POOL = 3
 """Candidates that are laid out and ranked for each that is measured."""
 CURIOUS = 0.15
 """The share of a batch that the model does not choose."""
+_POOL_SECONDS = 4.0
+"""How long a pool is added to: some kernels take a second to lay out."""
 _TIRED = 12
 """Candidates in a row that are none or known, for each that is wanted, before a pool is done."""
 HOPELESS = 5.0
@@ -42,6 +46,14 @@ class Proposal:
     schedule: Schedule
     features: Features
     predicted: float
+
+
+@dataclass(slots=True)
+class Fast:
+    """A candidate that was faster than the default, and what it took of that one's time."""
+
+    proposal: Proposal
+    ratio: float
 
 
 class Search:
@@ -68,6 +80,7 @@ class Search:
         self.task = task
         self.best: Proposal | None = None
         self.best_ratio = 1.0
+        self.fast: dict[Point, Fast] = {}
         self.default_seconds: float | None = None
         self.trials = 0
         self.history: list[float] = []
@@ -117,16 +130,25 @@ class Search:
         return [*first, *chosen]
 
     def _firsts(self) -> list[Proposal]:
-        """Where the spaces begin."""
+        """Where the spaces begin; what the rules do by default is known: it takes its own time."""
         points = [s.first(self._random) for s in self._spaces.values()]
-        found = [self._proposal(p) for p in points if p is not None]
-        return self._ranked([p for p in found if p is not None])
+        found = [p for p in map(self._proposal, filter(None, points)) if p is not None]
+        usual = [p for p in found if p.point.space == RULES]
+        for proposal in usual:
+            self._tried.add(proposal.point)
+            self._programs.add(fingerprint(proposal.schedule.func))
+            self._ratios[proposal.point] = 1.0
+            self._model.add(self.task.identity, proposal.features, 1.0)
+        return self._ranked([p for p in found if p not in usual])
 
     def _pool(self, count: int) -> list[Proposal]:
         source = self._all or self._strategy.points(self._ratios, self._random)
         found: dict[str, Proposal] = {}
         met: set[Point] = set()
+        begin = time.monotonic()
         for point in islice(source, count * _TIRED):
+            if found and time.monotonic() - begin > _POOL_SECONDS:
+                break
             if point in self._tried or point in met:
                 continue
             met.add(point)
@@ -172,6 +194,8 @@ class Search:
             self._ratios[proposal.point] = ratio
             self._model.add(self.task.identity, proposal.features, ratio)
             better = ratio < self.best_ratio
+            if ratio < 1.0:
+                self.fast[proposal.point] = Fast(proposal, ratio)
             if better:
                 self.best, self.best_ratio = proposal, ratio
         self.history.append(self.best_ratio)

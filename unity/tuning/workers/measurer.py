@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self, cast
@@ -94,9 +95,13 @@ class Measurer:
         self._limits = (build_seconds, run_seconds)
         count = max(1, min(jobs or len(building), len(building)))
         self._builders = [Child("unity.tuning.workers.build", building) for _ in range(count)]
+        self._free: SimpleQueue[Child] = SimpleQueue()
+        for builder in self._builders:
+            self._free.put(builder)
+        self._builds: list[Future[str]] = []
         self._runner = Child("unity.tuning.workers.run", cpus[-1:] if alone else ())
         self._task: Task | None = None
-        self._known_to = 0
+        self._known_to = self._count = 0
 
     def __enter__(self) -> Self:
         """Make a folder for executables and arrays."""
@@ -119,6 +124,9 @@ class Measurer:
     def measure(self, task: Task, candidates: Sequence[Candidate]) -> Iterator[Measured]:
         """What each candidate takes, in order, as soon as it is known.
 
+        They begin to be compiled when this is called, and are run when results are asked for: what
+        is done in between costs no time.
+
         Args:
             task: The kernel.
             candidates: How it is laid out.
@@ -126,15 +134,22 @@ class Measurer:
         Raises:
             UnityError: The kernel as it is by default can't be compiled or run here.
         """
+        for build in self._builds:
+            build.cancel()  # of a batch whose results nobody asked for
         self._take(task)
-        paths = [self._path(f"candidate{k}.unity") for k in range(len(candidates))]
-        builds = [
+        paths = [self._path(f"candidate{self._count + k}.unity") for k in range(len(candidates))]
+        self._count += len(candidates)
+        self._builds = builds = [
             self._pool.submit(self._built, task, c.trace, path)
             for c, path in zip(candidates, paths, strict=True)
         ]
+        return self._results(task, builds, paths)
+
+    def _results(
+        self, task: Task, builds: Sequence[Future[str]], paths: Sequence[Path]
+    ) -> Iterator[Measured]:
         if not self._beside:
-            for build in builds:
-                build.exception()  # nothing is compiled while something is timed
+            wait(builds)  # nothing is compiled while something is timed
         for build, path in zip(builds, paths, strict=True):
             why = build.result()
             yield Measured(None, why=why) if why else self._run(task, path)
@@ -187,13 +202,13 @@ class Measurer:
             "trace": None if trace is None else trace.to_json(),
             "path": str(path),
         }
-        builder = self._builders.pop()  # as many threads as there are children
+        builder = self._free.get()
         try:
             answer = builder.ask(request, self._limits[0])
         except ChildError as error:
             return f"compiling: {error}"
         finally:
-            self._builders.append(builder)
+            self._free.put(builder)
         return f"compiling: {answer['error']}" if "error" in answer else ""
 
     def _run(self, task: Task, path: Path) -> Measured:

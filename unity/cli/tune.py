@@ -1,0 +1,142 @@
+"""`unity tune` and `unity db`: a search with a line that tells how far it is, and its records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import unity
+from unity.errors import UnityError
+from unity.tuning.records import Records, merge, prune
+from unity.tuning.session import Progress as State
+
+from .feeds import sizes_of
+from .options import Options
+from .source import only_models
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds_of(text: str) -> float:
+    """A time in words.
+
+    Raises:
+        UnityError: It is none.
+
+    >>> seconds_of("90s"), seconds_of("10m"), seconds_of("1.5h")
+    (90.0, 600.0, 5400.0)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if found is None or not float(found[1]):
+        raise UnityError(f"--time {text!r} is no time", hint="90s, 10m, 1h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def tune_model(
+    model: Path,
+    db: Path,
+    time: str | None,
+    trials: int | None,
+    dims: Sequence[str],
+    kernels: Sequence[str],
+    strategy: str,
+    report: Path | None,
+    seed: int,
+    options: Options,
+) -> None:
+    """Tune a model and print what was found.
+
+    Raises:
+        UnityError: An option is wrong, or the model can't be tuned here.
+    """
+    console = Console(highlight=False)
+    only_models(model, "tune")
+    seconds = None if time is None else seconds_of(time)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    with bar:
+        line = bar.add_task("tuning", total=seconds or trials, told="")
+
+        def watch(state: State) -> None:
+            done = state.seconds if seconds is not None else state.trials
+            gain = state.before / state.now if state.now else 1.0
+            told = (
+                f"{state.trials} trials, kernels {state.now * 1e3:.3f} ms ({gain:.2f}x), "
+                f"{state.kernel}"
+            )
+            bar.update(line, completed=done, told=told)
+
+        found = unity.tune(
+            str(model),
+            db=db,
+            trials=trials,
+            seconds=seconds,
+            sizes=sizes_of(list(dims)),
+            threads=options.threads,
+            precision=options.precision,
+            kernels=kernels,
+            strategy=strategy,
+            seed=seed,
+            report=report,
+            watch=watch,
+        )
+    console.print(str(found), soft_wrap=True)
+    console.print(f"unity run {model} --db {db}   uses what is in {db}", soft_wrap=True)
+
+
+def show_records(db: Path) -> None:
+    """Print a table of the fastest of each kernel.
+
+    Raises:
+        UnityError: There is no such file, or it can't be read.
+    """
+    if not db.exists():
+        raise UnityError(f"there is no file {db}")
+    records = Records(db, read_only=True)
+    table = Table("kernel", "sizes", "us", "by default", "gain", "space", "machine", "date")
+    for best in sorted(records.bests(), key=lambda b: b.ratio):
+        sizes = ",".join(f"{name}={size}" for name, size in best.sizes)
+        table.add_row(
+            f"{best.about} ({best.kernel[:8]})", sizes, f"{best.seconds * 1e6:.1f}",
+            f"{best.reference * 1e6:.1f}", f"{1 / best.ratio:.2f}x", best.space,
+            _machine(best.target), best.date[:10],
+        )  # fmt: skip
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(f"{len(records)} records, {len(records.trials())} of them trials")
+
+
+def _machine(target: str) -> str:
+    """What a record calls a machine, in short: its cpu and how many threads."""
+    words = target.split()
+    return " ".join((words[2], *words[-2:])) if len(words) > 4 else target
+
+
+def merge_records(sources: Sequence[Path], output: Path) -> None:
+    """Merge files of records.
+
+    Raises:
+        UnityError: A file is missing, or can't be read or written.
+    """
+    count = merge(sources, output)
+    Console(highlight=False).print(f"{output}: {count} records")
+
+
+def prune_records(db: Path) -> None:
+    """Prune a file of records.
+
+    Raises:
+        UnityError: It is missing, or can't be read or written.
+    """
+    before, after = prune(db)
+    Console(highlight=False).print(f"{db}: {before} -> {after} records")
