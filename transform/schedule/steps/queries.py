@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from unity.ir.stmt import Block
 
+from ...blocks.extents import number
 from ...blocks.tree import block_path, blocks_below, loop_path, loops_of, scope_path
 from .. import primitives as p
 from ..arguments import query, step
@@ -32,6 +33,11 @@ class Queries(State):
         """The kinds of a block's axes, as ``T.axis.remap`` writes them: ``"SSR"``."""
         axes = block_path(self.func, name_of(block))[1].axes
         return "".join(axis.kind for axis in axes)
+
+    @query
+    def extent(self, loop: LoopRef) -> int | None:
+        """How often a loop runs, where that is a number; None where sizes decide it."""
+        return number(loop_path(self.func, self._var(loop))[1].extent)
 
     @step
     def get_loops(self, block: AnyBlock) -> tuple[LoopRef, ...]:

@@ -68,14 +68,16 @@ def _tiled(sch: Schedule, main: BlockRef) -> None:
     middle: list[LoopRef] = []
     inner: list[LoopRef] = []
     for loop in spatial[:-1]:
-        a, b, c = sch.split(loop, [None, _draw(sch, _CUTS), _draw(sch, _REGISTERS)])
+        registers = _factor(sch, loop, _REGISTERS)
+        a, b, c = sch.split(loop, [None, _factor(sch, loop, _CUTS, registers), registers])
         outer.append(a)
         middle.append(b)
         inner.append(c)
-    a, b, c, lane = sch.split(
-        spatial[-1], [None, _draw(sch, _CUTS), _draw(sch, (1, 2, 3, 4)), lanes]
-    )
-    steps = [sch.split(loop, [None, _draw(sch, (1, 2, 4, 8))]) for loop in summed]
+    last = spatial[-1]
+    registers = _factor(sch, last, (1, 2, 3, 4), lanes)
+    columns = [None, _factor(sch, last, _CUTS, lanes * registers), registers, lanes]
+    a, b, c, lane = sch.split(last, columns)
+    steps = [sch.split(loop, [None, _factor(sch, loop, (1, 2, 4, 8))]) for loop in summed]
     first, second = [s[0] for s in steps], [s[1] for s in steps]
     order = [*outer, a, *middle, b, *first, *second, *inner, c, lane]
     sch.reorder(*order)
@@ -113,7 +115,7 @@ def _cut(sch: Schedule, block: AnyBlock) -> None:
     first = sch.get_loops(block)[0]
     if count:
         with suppress(UnityError):
-            outer, _ = sch.split(first, [None, _draw(sch, _CUTS)])
+            outer, _ = sch.split(first, [None, _factor(sch, first, _CUTS)])
             sch.parallel(outer)
 
 
@@ -139,9 +141,18 @@ def _vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) ->
         sch.vectorize(loop)
 
 
-def _draw(sch: Schedule, values: Sequence[int]) -> int:
-    """One of some numbers, each as likely."""
-    return sch.sample_categorical(list(values), [1 / len(values)] * len(values))
+def _factor(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 1) -> int:
+    """One of some factors, each as likely; not so large that the loop's tiles are mostly empty.
+
+    Args:
+        sch: The schedule.
+        loop: The loop.
+        values: The factors, 1 the first.
+        times: What else a tile has of it.
+    """
+    extent = sch.extent(loop)
+    fits = [v for v in values if extent is None or v == 1 or v * times <= extent]
+    return sch.sample_categorical(fits, [1 / len(fits)] * len(fits))
 
 
 def _lanes(sch: Schedule) -> int:
