@@ -22,7 +22,7 @@ from tests.bench.machine import machine
 from tests.transform.rules.families import FAMILIES
 from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
-from unity.transform.blocks.canonical import canonical
+from unity.transform.rules.canonical import canonical
 from unity.tuning.cost.leaves import leaves
 from unity.tuning.spaces import Point, ProgramSpace, RuleSpace, Space, multi_level_tiles
 
@@ -86,7 +86,8 @@ def drawn(space: Space, known: Sequence[Point], random: Random) -> Point | None:
     """A point as a search draws it."""
     way = random.random()
     if len(known) > 1 and way < 0.2:
-        return space.cross(*random.sample(known, 2), random)
+        a, b = random.sample(known, 2)
+        return space.cross(a, b, random)
     if known and way < 0.6:
         return space.mutate(random.choice(known), random)
     return space.sample(random)

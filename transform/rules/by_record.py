@@ -15,10 +15,10 @@ from unity.ir.signature import size_params
 from unity.ir.stmt import IfThen, PrimFunc, Stmt
 from unity.machine.target import Target
 
-from ..blocks.canonical import canonical, identity
 from ..blocks.tree import distinct
 from ..passes import Context, Pass
 from .by_default import awaits_layout
+from .canonical import canonical, identity
 
 log = getLogger("unity")
 TUNED = "tuned"
@@ -59,7 +59,7 @@ class ScheduleByRecord(Pass):
     by what they are behind it, so another record invalidates none of those it does not change.
 
     >>> from unity.script import parse, print_module
-    >>> from unity.transform.blocks.canonical import canonical, identity
+    >>> from unity.transform.rules.canonical import canonical, identity
     >>> from unity.transform.schedule import Schedule
     >>> before = parse('''
     ... @script.prim_func

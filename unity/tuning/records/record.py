@@ -1,6 +1,6 @@
 """Records of tuning, and their form: a line of JSON each, with a checksum.
 
-A record belongs to a kernel, by what it computes (`unity.transform.blocks.canonical.identity`), to
+A record belongs to a kernel, by what it computes (`unity.transform.rules.canonical.identity`), to
 the sizes it was measured at and to a machine; to no model, no place in one, and no version of the
 compiler. The format (version 1) of a line is an object with
 

@@ -27,8 +27,8 @@ from unity.ir.visit import type_symbols
 from unity.machine.target import Target
 from unity.op.infer import infer_type
 from unity.transform import Context, Pipeline
-from unity.transform.blocks.canonical import canonical, identity
 from unity.transform.rules.by_default import ScheduleDefault, awaits_layout
+from unity.transform.rules.canonical import canonical, identity
 
 KERNEL, CALLER = "kernel", "main"
 """What a task's kernel and the graph function that calls it are called."""

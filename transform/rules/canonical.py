@@ -13,7 +13,7 @@ from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import Block, PrimFunc, Stmt
 from unity.ir.visit import map_stmts
 
-from .tree import distinct
+from ..blocks.tree import distinct
 
 HISTORY = ("op", "pattern", "private", "source")
 """Attributes that say where a kernel came from."""

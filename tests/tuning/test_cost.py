@@ -1,0 +1,82 @@
+"""Features and estimates see what makes kernels fast; a model learns what they miss."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from random import Random
+
+import numpy as np
+import pytest
+
+from unity.transform.schedule import default_schedule
+from unity.transform.schedule.schedule import Schedule
+from unity.tuning.cost import FEATURES, LearnedModel, PriorModel, estimated_seconds, features
+from unity.tuning.cost.features import Features
+from unity.tuning.cost.leaves import leaves
+from unity.tuning.spaces import ProgramSpace, multi_level_tiles
+
+from .kernels import MATMUL, ROWS, TARGET, tasks
+
+(PRODUCT,) = tasks(MATMUL.replace(" 32,", " 128,").replace("48", "256"))
+
+
+def test_leaves_tell_loops_and_how_indices_move() -> None:
+    (product, relu) = leaves(PRODUCT.func, {})[1:]
+    assert [x.extent for x in product.loops] == [128, 64, 256]
+    steps = {a.buffer.name: a.steps for a in product.accesses}
+    assert steps["x"] == ((1, 0), (0, 0), (0, 1))
+    assert steps["w"] == ((0, 0), (0, 1), (1, 0))
+    assert (product.iterations, relu.iterations) == (128 * 64 * 256, 128 * 64)
+
+
+def test_split_loops_move_by_whole_tiles() -> None:
+    sch = Schedule(PRODUCT.func)
+    i, _, _ = sch.get_loops("b0")
+    sch.split(i, [None, 8])
+    (product, _) = leaves(sch.func, {})[1:]
+    steps = {a.buffer.name: a.steps for a in product.accesses}
+    assert [x.extent for x in product.loops] == [16, 8, 64, 256]
+    assert steps["x"] == ((8, 0), (1, 0), (0, 0), (0, 1))
+
+
+def test_sizes_are_what_is_given() -> None:
+    (task,) = tasks(ROWS)
+    assert leaves(task.func, {"n": 7})[0].extents[0] == 7
+
+
+def test_the_default_is_estimated_far_below_loops_as_written() -> None:
+    usual = default_schedule(PRODUCT.func, TARGET).func
+    assert 8 * estimated_seconds(usual, TARGET, {}) < estimated_seconds(PRODUCT.func, TARGET, {})
+
+
+def test_features_are_finite_and_of_one_length() -> None:
+    space = ProgramSpace(PRODUCT.func, TARGET, multi_level_tiles)
+    for seed in range(4):
+        point = space.sample(Random(seed))
+        assert point is not None
+        row = features(space.schedule(point).func, TARGET, {})
+        assert row.shape == (len(FEATURES),)
+        assert np.isfinite(row).all()
+
+
+def made_up(count: int, seed: int) -> tuple[list[Features], list[float]]:
+    """Candidates whose time hangs on one feature that the estimate does not know of."""
+    rng = np.random.default_rng(seed)
+    rows = [rng.uniform(0, 8, len(FEATURES)).astype(np.float32) for _ in range(count)]
+    return rows, [float(2.0 ** (row[-1] + 2 * (row[3] > 4))) for row in rows]
+
+
+@pytest.mark.skipif(find_spec("xgboost") is None, reason="xgboost-cpu is not installed")
+def test_a_model_learns_what_the_estimate_misses() -> None:
+    model = LearnedModel()
+    for row, took in zip(*made_up(120, 0), strict=True):
+        model.add("seen", row, took)
+    rows, seconds = made_up(60, 1)
+    taken = np.log2(seconds)
+
+    def rank(scores: np.ndarray) -> float:
+        a, b = (np.argsort(np.argsort(x)) for x in (scores, taken))
+        return float(np.corrcoef(a, b)[0, 1])
+
+    prior = rank(PriorModel().predict("unseen", rows))
+    assert rank(model.predict("unseen", rows)) > max(0.97, prior)

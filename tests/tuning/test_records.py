@@ -1,0 +1,117 @@
+"""Records of tuning: what is kept survives, what is damaged is skipped, the fastest is used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from unity.errors import UnityError
+from unity.machine.target import Target
+from unity.tuning.records import Best, Record, Records, Trial, merge, prune
+from unity.tuning.records.record import decoded, encoded
+from unity.tuning.workers.describe import key_of_target
+
+TARGET = Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx2",), 256)
+KEY = key_of_target(TARGET)
+
+
+def trial(point: str = "{}", seconds: float | None = 1.0) -> Trial:
+    return Trial("k", KEY, (("n", 4),), "rules", point, seconds, 2.0, (0.5, 1.0))
+
+
+def best(point: str = "{}", seconds: float = 1.0, kernel: str = "k", n: int = 4) -> Best:
+    about = ("trace", "main", "2026-11-26")
+    return Best(kernel, KEY, (("n", n),), "tiles", point, seconds, 2.0, *about)
+
+
+def test_records_come_back_from_the_file(tmp_path: Path) -> None:
+    written: list[Record] = [trial(), best(), trial(seconds=None)]
+    records = Records(tmp_path / "folder" / "db.jsonl")
+    for record in written:
+        records.add(record)
+    assert list(Records(tmp_path / "folder" / "db.jsonl")) == written
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda line: line[: len(line) // 2],
+        lambda line: line.replace('"seconds":1.0', '"seconds":0.1'),
+        lambda line: line.replace('"v":1', '"v":2'),
+        lambda line: "[" * 10_000,
+        lambda line: "3",
+        lambda line: line.replace('"kind":"best"', '"kind":"worst"'),
+    ],
+    ids=["torn", "changed", "of another version", "nested", "a number", "of no kind"],
+)
+def test_damaged_lines_are_told_of_and_skipped(
+    damage: Callable[[str], str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "db.jsonl"
+    path.write_text(f"{encoded(trial())}\n{damage(encoded(best()))}\n{encoded(trial('{1}'))}\n")
+    assert list(Records(path)) == [trial(), trial("{1}")]
+    assert "1 lines are no records" in caplog.text
+
+
+def test_what_is_written_behind_a_torn_line_is_not_lost(tmp_path: Path) -> None:
+    """As after kill -9 in the middle of a line."""
+    path = tmp_path / "db.jsonl"
+    path.write_text(encoded(trial()) + "\n" + encoded(best())[:40])
+    Records(path).add(best("after"))
+    assert list(Records(path)) == [trial(), best("after")]
+
+
+def test_the_fastest_of_each_kernel_is_used_if_it_is_worth_it() -> None:
+    records = Records()
+    for record in (best("a", 1.5), best("b", 1.2), best("c", 1.99, kernel="hardly"), best(n=9)):
+        records.add(record)
+    used = {(r.kernel, r.sizes): r for r in records.replays(TARGET)}
+    assert used.keys() == {("k", (("n", 4),)), ("k", (("n", 9),))}
+    assert used["k", (("n", 4),)].about == "tiles 1.67x at n=4"
+
+
+def test_a_candidate_that_is_measured_again_is_what_it_was_last() -> None:
+    records = Records()
+    for record in (best("lucky", 0.5), best("steady", 1.0), best("lucky", 1.8)):
+        records.add(record)
+    (found,) = records.bests()
+    assert found.point == "steady"
+
+
+def test_records_of_another_machine_are_not_used() -> None:
+    records = Records()
+    records.add(best())
+    assert records.replays(Target("cpu", TARGET.triple, "znver3", ("avx2",), 256)) == ()
+
+
+def test_files_are_merged_and_pruned(tmp_path: Path) -> None:
+    one, other, both = (tmp_path / f"{name}.jsonl" for name in ("one", "other", "both"))
+    for path, more in ((one, best("a")), (other, best("b", 0.7))):
+        records = Records(path)
+        records.add(trial())
+        records.add(more)
+    assert merge([one, other], both) == 3
+    assert set(Records(both)) == {trial(), best("a"), best("b", 0.7)}
+    assert prune(both) == (3, 1)
+    assert list(Records(both)) == [best("b", 0.7)]
+
+
+def test_what_can_not_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnityError, match="is read only"):
+        Records(tmp_path / "db.jsonl", read_only=True).add(trial())
+    with pytest.raises(UnityError, match="there is no file"):
+        merge([tmp_path / "nothing"], tmp_path / "all")
+    with pytest.raises(UnityError, match="can't be read"):
+        Records(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(UnityError, match="can't be"):
+        Records(tmp_path / "file" / "db.jsonl").add(trial())
+
+
+def test_a_line_says_what_it_is() -> None:
+    data = json.loads(encoded(best()))
+    assert (data["v"], data["kind"], data["kernel"]) == (1, "best", "k")
+    assert decoded(json.dumps(data, indent=2).replace("\n", "")) == best()  # form does not count

@@ -1,0 +1,146 @@
+"""Design spaces: points are data, legal ones compute the same, the default is the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from tests.transform.tensor.kernels import assert_same
+from unity.errors import UnityError
+from unity.ir.equality import structural_equal
+from unity.machine.target import Target
+from unity.transform.rules.rule import Legal
+from unity.transform.schedule import default_schedule
+from unity.transform.schedule.schedule import Schedule
+from unity.tuning.spaces import Point, ProgramSpace, RuleSpace, Space, multi_level_tiles
+from unity.tuning.spaces.by_program import decisions_of
+from unity.tuning.spaces.by_rules import drawn, parts_of
+from unity.tuning.tasks import Task
+
+from .kernels import ROWS, SMALL, TARGET, tasks
+
+(PRODUCT,) = tasks(SMALL)
+(SOFTMAX,) = tasks(ROWS, n=3)
+
+
+def rules(task: Task) -> Space:
+    return RuleSpace(task.func, TARGET)
+
+
+def tiles(task: Task) -> Space:
+    return ProgramSpace(task.func, TARGET, multi_level_tiles)
+
+
+def test_equal_kernels_are_one_task() -> None:
+    assert (SOFTMAX.count, SOFTMAX.sizes) == (2, (("n", 3),))
+
+
+def test_a_task_is_named_by_what_it_computes() -> None:
+    other = SMALL.replace("x", "another").replace("main", "forward")
+    (again,) = tasks(other)
+    assert again.identity == PRODUCT.identity
+    (wider,) = tasks(SMALL.replace(" 32", " 40"))
+    assert wider.identity != PRODUCT.identity
+
+
+def test_the_rules_own_decisions_are_the_first_point() -> None:
+    space = rules(PRODUCT)
+    first = space.first(Random(0))
+    assert first is not None
+    usual = default_schedule(PRODUCT.func, TARGET)
+    assert structural_equal(space.schedule(first).func, usual.func)
+
+
+@pytest.mark.parametrize("make", [rules, tiles])
+@pytest.mark.parametrize("task", [PRODUCT, SOFTMAX], ids=["product", "softmax"])
+def test_points_compute_what_the_kernel_does(task: Task, make: Callable[[Task], Space]) -> None:
+    space, random, known = make(task), Random(3), list[Point]()
+    for k in range(6):
+        a = known[-1] if known else None
+        point = space.sample(random) if a is None or k % 2 else space.mutate(a, random)
+        if point is None or point in known:
+            continue
+        known.append(point)
+        assert_same(task.func, space.schedule(point).func, dict(task.sizes))
+    crossed = space.cross(known[0], known[-1], random)
+    assert crossed is None or space.schedule(crossed)
+    assert len(known) > 2
+
+
+@pytest.mark.parametrize("make", [rules, tiles])
+def test_a_point_is_data_and_gives_the_same_again(make: Callable[[Task], Space]) -> None:
+    space = make(PRODUCT)
+    point = space.sample(Random(5))
+    assert point is not None
+    again = Point(point.space, point.text)
+    assert structural_equal(space.schedule(point).func, make(PRODUCT).schedule(again).func)
+    assert space.sample(Random(5)) == point
+
+
+def test_a_neighbour_differs_in_one_choice_and_what_no_longer_fits() -> None:
+    space, random = tiles(PRODUCT), Random(1)
+    point = space.sample(random)
+    assert point is not None
+    for _ in range(5):
+        near = space.mutate(point, random)
+        assert near is not None
+        a, b = decisions_of(point), decisions_of(near)
+        assert len(a) == len(b)
+        assert sum(x != y for x, y in zip(a, b, strict=True)) <= 2
+
+
+def test_another_rule_is_a_choice() -> None:
+    space, random = RuleSpace(PRODUCT.func, TARGET), Random(0)
+    usual = space.first(random)
+    assert usual is not None
+    found = (space.mutate(usual, random) for _ in range(60))
+    barred = [p for p in found if p is not None and parts_of(p)[1]]
+    assert barred
+    taken = {r.rule for p in barred for r in space._rules(p)}
+    assert taken - {r.rule for r in space._rules(usual)}
+
+
+def test_a_space_of_users_is_a_function_that_draws() -> None:
+    def halves(sch: Schedule) -> None:
+        loop = sch.get_loops("b0")[0]
+        outer, _ = sch.split(loop, sch.sample_perfect_tile(loop, 2))
+        if sch.sample_categorical([0, 1], [0.5, 0.5]):
+            sch.parallel(outer)
+
+    space = ProgramSpace(PRODUCT.func, TARGET, halves)
+    points = {space.sample(Random(k)) for k in range(30)}
+    assert {len(decisions_of(p)) for p in points if p is not None} == {2}
+    assert len(points) > 5
+    assert space.name == "halves"
+
+
+def test_what_a_function_refuses_is_not_in_its_space() -> None:
+    def never(sch: Schedule) -> None:
+        raise UnityError("not for this kernel")
+
+    assert ProgramSpace(PRODUCT.func, TARGET, never).first(Random(0)) is None
+
+
+def test_decisions_ahead_are_taken_where_they_are_legal() -> None:
+    sch = Schedule(PRODUCT.func, TARGET, 0, [[4, 4], 1, [5, 5]])
+    loop = sch.get_loops("b0")[0]
+    assert [int(v) for v in sch.sample_perfect_tile(loop, 2)] == [4, 4]
+    assert sch.sample_categorical([7, 9], [0.5, 0.5]) == 9
+    drawn_ = [int(v) for v in sch.sample_perfect_tile(loop, 2)]  # 5 times 5 is not 16
+    assert drawn_[0] * drawn_[1] == 16
+
+
+def test_neighbours_of_large_numbers_are_near() -> None:
+    legal, random = Legal(range(1, 1 << 25), "any"), Random(0)
+    found = {drawn(legal, 60_000, random) for _ in range(50)}
+    assert found == {15_000, 30_000, 120_000, 240_000}
+
+
+def test_spaces_are_of_a_machine() -> None:
+    narrow = Target("cpu", "x86_64-unknown-linux-gnu", "generic", (), 128)
+    space = ProgramSpace(PRODUCT.func, narrow, multi_level_tiles)
+    point = space.first(Random(0))
+    assert point is not None
+    assert "T.vectorized(4)" in str(space.schedule(point).func)

@@ -1,0 +1,161 @@
+"""unity.tune: what is found is kept, used by compile, right, and outlives edits elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unity
+from unity.errors import UnityError
+from unity.script import parse
+from unity.transform.rules.by_record import Replay, ScheduleByRecord
+from unity.transform.rules.canonical import canonical, identity
+from unity.transform.schedule import ScheduleDefault
+from unity.transform.schedule.schedule import Schedule
+from unity.tuning.records import Best, Records, Trial
+from unity.tuning.session import Progress
+from unity.tuning.workers.describe import key_of_target
+
+from .kernels import MATMUL, ROWS, tasks
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.long("measures in children, which import the compiler")
+def test_what_is_found_is_kept_and_used_and_gone_on_from(tmp_path: Path) -> None:
+    module, db = parse(MATMUL), tmp_path / "db.jsonl"
+    found = unity.tune(module, threads=1, trials=3, db=db, report=tmp_path / "report")
+    first = Records(db).trials()
+    assert found.trials == len(first) == 3
+    assert [k.name for k in found.kernels] == ["fused_matmul_relu"]
+    assert "fused_matmul_relu" in str(found)
+    told = json.loads((tmp_path / "report" / "tuning.json").read_text())
+    assert told["kernels"][0]["trials"] == 3
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    stopped = unity.tune(module, threads=1, trials=50, db=db, watch=stop)
+    assert (stopped.stopped, stopped.trials) == (True, 1)
+    *before, last = Records(db).trials()
+    assert before == first
+    assert (last.space, last.point) not in {(t.space, t.point) for t in first}
+    x, w = (RNG.standard_normal(s, np.float32) for s in ((32, 48), (48, 64)))
+    tuned = unity.compile(module, threads=1, db=db)
+    np.testing.assert_allclose(tuned(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+def by_hand(text: str, steps: Callable[[Schedule], None], **sizes: int) -> tuple[Records, str]:
+    """Records of one kernel of a program that somebody laid out, and what they call the kernel."""
+    target = unity.compile(parse(text), threads=1).target
+    (task,) = tasks(text, target, **sizes)
+    records = Records()
+    sch = Schedule(task.func, target)
+    steps(sch)
+    key = key_of_target(target)
+    trace = sch.trace.to_json()
+    records.add(
+        Best(task.identity, key, task.sizes, "mine", "[]", 1.0, 2.0, trace, "main", "2026-11-26")
+    )
+    return records, task.identity
+
+
+def rows_at_once(sch: Schedule) -> None:
+    sch.split(sch.get_loops("b0")[0], [None, 4])
+
+
+def test_a_record_is_of_a_kernel_and_not_of_a_program() -> None:
+    """Another program with the same kernel uses it; another operator in front changes nothing."""
+    records, _ = by_hand(MATMUL, rows_at_once)
+    other = MATMUL.replace("R.nn.relu(R.matmul(x, w))", "R.nn.relu(R.matmul(R.nn.softmax(x), w))")
+    exe = unity.compile(parse(other), threads=1, db=records)
+    notes = [n for n in exe.explain().notes if "is tuned" in n]
+    assert notes == ["the kernel fused_matmul_relu is tuned: mine 2.00x"]
+    x, w = (RNG.standard_normal(s, np.float32) for s in ((32, 48), (48, 64)))
+    usual = unity.compile(parse(other), threads=1)
+    np.testing.assert_allclose(exe(x, w), usual(x, w), rtol=1e-4, atol=1e-5)
+    assert exe.llvm("fused_matmul_relu") != usual.llvm("fused_matmul_relu")
+
+
+def test_a_record_that_does_not_apply_is_told_of_and_done_without(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    records, name = by_hand(MATMUL, rows_at_once)
+    (replay,) = records.replays(unity.compile(parse(MATMUL), threads=1).target)
+    broken = Replay(name, replay.trace.replace('"b0"', '"gone"'), about="old")
+    passes = unity.pipeline().insert_before(ScheduleDefault, ScheduleByRecord((broken,)))
+    exe = unity.compile(parse(MATMUL), threads=1, pipeline=passes)
+    assert "the record 'old' of the kernel fused_matmul_relu does not apply any more" in caplog.text
+    x, w = (RNG.standard_normal(s, np.float32) for s in ((32, 48), (48, 64)))
+    np.testing.assert_allclose(exe(x, w), np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+def test_rules_decide_anew_where_their_steps_no_longer_apply() -> None:
+    (task,) = tasks(MATMUL)
+    said = '{"decisions":{"b0":{"rows":2}},"without":{}}'
+    replay = Replay(task.identity, '{"version":2,"steps":[["gone",[],[],null]]}', said)
+    passes = unity.pipeline().insert_before(ScheduleDefault, ScheduleByRecord((replay,)))
+    usual = unity.compile(parse(MATMUL), threads=1, decisions={"matmul": {"rows": 2}})
+    exe = unity.compile(parse(MATMUL), threads=1, pipeline=passes)
+    assert exe.llvm("fused_matmul_relu") == usual.llvm("fused_matmul_relu")
+
+
+def test_sizes_choose_among_records_when_it_runs() -> None:
+    text = ROWS.replace("y = R.nn.softmax(x)\n    return R.nn.softmax(y)", "return R.nn.relu(x)")
+
+    def cut(factor: int) -> Callable[[Schedule], None]:
+        return lambda sch: sch.vectorize(sch.split(sch.get_loops("b0")[1], [None, factor])[1])
+
+    records = Records()
+    for n, factor in ((4, 2), (400, 32), (40, 8)):
+        for record in by_hand(text, cut(factor), n=n)[0]:
+            records.add(record)
+    exe = unity.compile(parse(text), threads=1, db=records)
+    ir = exe.ir("relu")
+    assert [f"if n < {limit}:" in ir for limit in (13, 127)] == [True, True]
+    for n in (1, 12, 13, 126, 127, 500):
+        x = RNG.standard_normal((n, 96), np.float32)
+        np.testing.assert_array_equal(exe(x), np.maximum(x, 0))
+
+
+def test_names_of_blocks_do_not_count() -> None:
+    (task,) = tasks(MATMUL)
+    text = str(task.func)
+    renamed = parse(text.replace('"b0"', '"product"')).prim_funcs()["main"]
+    assert identity(renamed) == task.identity
+    assert str(canonical(renamed)) == text
+
+
+def test_failures_are_trials_too() -> None:
+    failed = Trial("k", "cpu", (), "rules", "{}", None, None, (), "compiling: no answer in 30 s")
+    records = Records()
+    records.add(failed)
+    assert records.replays(unity.Target("cpu", "", "generic", ())) == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 0}, "trials=0"),
+        ({"seconds": 0}, "seconds=0"),
+        ({"kernels": ["nothing"]}, "no kernel 'nothing' to tune"),
+        ({"strategy": "luck"}, "no strategy 'luck'"),
+        ({"sizes": {"m": 3}}, "sizes: no symbol 'm'"),
+    ],
+)
+def test_what_can_not_be_is_refused(options: Any, message: str) -> None:
+    with pytest.raises(UnityError, match=message):
+        unity.tune(parse(ROWS), **options)
+
+
+def test_another_machine_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    arm = unity.Target("cpu", "aarch64-unknown-linux-gnu", "generic", ("neon",))
+    with pytest.raises(UnityError, match="what is to be tuned"):
+        unity.tune(parse(MATMUL), arm, trials=1)
+    with pytest.raises(UnityError, match="there is no file"):
+        unity.compile(parse(MATMUL), db=tmp_path / "nothing.jsonl")
