@@ -43,7 +43,7 @@ from .graph import (
     SimplifyParts,
 )
 from .graph.resolve import LowerLibraryCalls, Resolve, SealEngines, policy_of
-from .passes import Pipeline
+from .passes import Pass, Pipeline
 from .schedule import ScheduleByRule, ScheduleDefault
 from .tensor import (
     CheckScopes,
@@ -171,7 +171,18 @@ def pipeline(kind: str = "cpu", precision: Precision = "f32", *, winograd: bool 
 def _without_winograd(found: Pipeline) -> Pipeline:
     """Each output of a convolution as the sum over the pixels it sees, and of no others."""
     passes = (p for p in found.passes if not isinstance(p, ConvertWinograd))
-    return Pipeline(tuple(replace(p, forms=False) if isinstance(p, Resolve) else p for p in passes))
+    return Pipeline(tuple(_direct(p) for p in passes))
+
+
+def _direct(p: Pass) -> Pass:
+    """A pass that counts on no Winograd."""
+    match p:
+        case Resolve():
+            return replace(p, forms=False)
+        case IntegerProducts():
+            return replace(p, winograd=False)
+        case _:
+            return p
 
 
 @public

@@ -20,7 +20,6 @@ from unity.ir.stmt import Allocate, Buffer, For, Stmt, Store
 from unity.ir.substitute import substitute_prim
 from unity.machine.dot_units import (
     GROUP_BYTES,
-    LANE_COUNTS,
     SIDE,
     TILE_REGISTERS,
     TILE_ROW_BYTES,
@@ -247,12 +246,11 @@ class Instructions:
         lanes = nest.extents[0]
         fits = (
             nest.extents == (lanes, group)
-            and lanes in LANE_COUNTS
             and c.numbers == (1, 0)
             and a.numbers == (0, 1)
             and b.numbers == (group, 1)
         )
-        if unit is None or not fits:
+        if unit is None or lanes not in unit.lane_counts or not fits:
             raise nest.wrong()
         self.require(*unit.needs(lanes))
         for place in (a, b, c):
@@ -266,13 +264,17 @@ class Instructions:
         one = em.effect(f"load i32, ptr {self.address(a)}, align {size}")
         left = em.splat(one, words)
         right = em.effect(f"load {words.text}, ptr {self.address(b)}, align {size}")
-        number = "bfloat" if a.buffer.dtype.is_float else "i8"
+        number = "bfloat" if a.buffer.dtype.is_float else f"i{a.buffer.dtype.bits}"
         operand = f"<{group * lanes} x {number}>"
         left, right = (em.pure(f"bitcast {words.text} {v} to {operand}") for v in (left, right))
-        total = em.effect(
-            f"call {wide.text} @{unit.intrinsic}.{32 * lanes}"
-            f"({wide.text} {total}, {operand} {left}, {operand} {right})"
-        )
+        factors = f"{operand} {left}, {operand} {right}"
+        if unit.adds:
+            total = em.effect(
+                f"call {wide.text} @{unit.intrinsic}.{32 * lanes}({wide.text} {total}, {factors})"
+            )
+        else:
+            products = em.effect(f"call {wide.text} @{unit.intrinsic}({factors})")
+            total = em.pure(f"add {wide.text} {total}, {products}")
         em.do(f"store {wide.text} {total}, ptr {target}, align {align}")
 
     def transpose(self, nest: Marked) -> None:

@@ -76,7 +76,7 @@ def interleaved_roles(nest: Nest, reduction: Reduction) -> InterleavedRoles | No
     known = known_of(all_axes(nest))
     *others, lane = nest.axes
     width = number(lane.extent)
-    if not width or width % SIDE or width > MOST_LANES:
+    if not width or width > MOST_LANES:
         return None
     if any(step(place(x, known), lane.var) != 1 for x in nest.stores()):
         return None

@@ -1,4 +1,4 @@
-"""Dot products of narrow numbers as tensor intrinsics: AMX tiles, AVX-512 BF16 and VNNI.
+"""Dot products of narrow numbers as tensor intrinsics: AMX tiles, AVX-512 BF16 and VNNI, AVX2.
 
 All take the right operand with the depth in groups of 4 bytes, ``(k / group, n, group)``, and add
 to a result of 4 bytes: ``c[m, n] += a[m, k] * b[k / group, n, k % group]``.
@@ -13,7 +13,7 @@ from unity.ir.dtype import DType
 from unity.ir.prim_expr import Binary, Cast, Load, PrimExpr, PrimVar, imm
 from unity.ir.regions import add, block_regions, multiply
 from unity.ir.stmt import AxisKind, Block, BlockAxis, Buffer, For, PrimFunc, Range, Seq, Stmt, Store
-from unity.machine.dot_units import DOT_UNITS, LANE_COUNTS, SIDE, DotUnit, group_of
+from unity.machine.dot_units import DOT_UNITS, SIDE, DotUnit, group_of
 
 from .marked import (
     accumulator,
@@ -207,7 +207,7 @@ def _of(unit: DotUnit) -> dict[str, TensorIntrinsic]:
     """The intrinsics of a unit: blocks of one tile or two by two, registers of two widths."""
     given, group = (unit.left, unit.right, unit.out), group_of(unit.left)
     if unit.form == "lanes":
-        return {intrinsic_of(unit, n): lanes(*given, n) for n in LANE_COUNTS}
+        return {intrinsic_of(unit, n): lanes(*given, n) for n in unit.lane_counts}
     depth = SIDE * group
     return {f"{unit.name}_{n}x{n}x{depth}": tiles(*given, n, n) for n in (16, 32)}
 

@@ -16,13 +16,14 @@ from ..schedule.dots import intrinsic_of
 from ..schedule.refs import LoopRef
 from ..schedule.schedule import Schedule
 
-MOST_ROWS = 12
-"""Rows of a tile, at most."""
+MOST_ROWS = {16: 14, 32: 12}
+"""Rows of a tile, at most, by the registers there are."""
 
 
 def rows_in_registers(vectors: int, target: Target) -> int:
     """Rows of a tile whose sums, with a step's columns and one row, fit the registers."""
-    return max(1, min(MOST_ROWS, (target.vector_registers - 1 - vectors) // vectors))
+    registers = target.vector_registers
+    return max(1, min(MOST_ROWS.get(registers, 12), (registers - 1 - vectors) // vectors))
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,7 @@ def dtype(of: str | DType | npt.DTypeLike) -> DType:
 
 BOOL = DType("bool")
 INT8 = DType("int8")
+INT16 = DType("int16")
 INT32 = DType("int32")
 INT64 = DType("int64")
 UINT8 = DType("uint8")

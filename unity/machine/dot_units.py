@@ -1,7 +1,7 @@
 """Dot products of narrow numbers that machines have as instructions: the one table of them.
 
 All add products of groups of 4 bytes to sums of 4 bytes: ``out[n] += left[p] * right[n, p]``, ``p``
-counting the numbers of a group. They come in two forms:
+counting the numbers of a group (AVX2's needs an addition besides). They come in two forms:
 
 - ``lanes``: a vector register of sums, a group that all its lanes share, a register of groups.
 - ``tile``: AMX. 16 rows of 16 sums, each over 16 groups of depth.
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from unity.ir.dtype import BFLOAT16, FLOAT32, INT8, INT32, UINT8, DType
+from unity.ir.dtype import BFLOAT16, FLOAT32, INT8, INT16, INT32, UINT8, DType
 
 from .target import Target
 
@@ -48,6 +48,8 @@ class DotUnit:
         out: That of the sums.
         features: What a target needs, by LLVM's names; the first tells the unit.
         intrinsic: LLVM's function, without the number of bits where there are several widths.
+        lane_counts: Sums of a register that it comes with, if it works on these.
+        adds: Whether the instruction adds to sums itself.
     """
 
     name: str
@@ -57,16 +59,18 @@ class DotUnit:
     out: DType
     features: tuple[str, ...]
     intrinsic: str
+    lane_counts: tuple[int, ...] = LANE_COUNTS
+    adds: bool = True
 
     def needs(self, lanes: int = LANE_COUNTS[-1]) -> tuple[str, ...]:
         """The features it needs with so many sums in a register (of a tile, it is all the same)."""
-        narrow = self.form == "lanes" and lanes < LANE_COUNTS[-1]
+        narrow = self.form == "lanes" and lanes < self.lane_counts[-1]
         return (*self.features, _NARROW_LANES) if narrow else self.features
 
     def on(self, target: Target) -> bool:
         """Whether a target has it, in registers of its width."""
         lanes = target.vector_bits // self.out.bits
-        if self.form == "lanes" and lanes not in LANE_COUNTS:
+        if self.form == "lanes" and lanes not in self.lane_counts:
             return False
         return all(map(target.has, self.needs(lanes)))
 
@@ -89,11 +93,15 @@ DOT_UNITS: tuple[DotUnit, ...] = (
         "vnni_u8s8", "lanes", UINT8, INT8, INT32,
         ("avx512vnni",), "llvm.x86.avx512.vpdpbusd",
     ),
+    DotUnit(
+        "avx2_s16s16", "lanes", INT16, INT16, INT32,
+        ("avx2",), "llvm.x86.avx2.pmadd.wd", (8,), adds=False,
+    ),
 )  # fmt: skip
 """All there are. AVX-VNNI, NEON's dot products and SME are not written yet: a row each."""
 
 DOT_FEATURES: tuple[str, ...] = tuple(
-    dict.fromkeys(f for unit in DOT_UNITS for f in unit.needs(LANE_COUNTS[0]))
+    dict.fromkeys(f for unit in DOT_UNITS for f in unit.needs(unit.lane_counts[0]))
 )
 """Every feature that some unit needs."""
 
@@ -113,6 +121,25 @@ def has_dot(target: Target, form: DotForm, left: DType, right: DType, out: DType
     """
     unit = dot_unit(form, left, right, out)
     return unit is not None and unit.on(target)
+
+
+INTEGER_OPERANDS: tuple[tuple[DType, DType], ...] = ((UINT8, INT8), (INT16, INT16))
+"""What integers of 8 bits are multiplied as, with sums in int32; the first is the best."""
+
+
+def integer_dots(target: Target) -> tuple[DotForm, DType, DType] | None:
+    """How a target adds up dot products of 8-bit integers, and as what types it takes them.
+
+    >>> haswell = Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx2", "fma"), 256)
+    >>> [str(x) for x in integer_dots(haswell) or ()]
+    ['lanes', 'int16', 'int16']
+    """
+    forms: tuple[DotForm, ...] = ("tile", "lanes")
+    for left, right in INTEGER_OPERANDS:
+        for form in forms:
+            if has_dot(target, form, left, right, INT32):
+                return form, left, right
+    return None
 
 
 def group_of(dtype: DType) -> int:

@@ -29,7 +29,7 @@ from unity.transform.schedule.dots import DOTS
 
 M, N, STEPS = 32, 64, 2
 """Rows, columns and steps of depth of the product."""
-FEATURES = {"amx": "amx-bf16", "avx512bf16": "avx512bf16", "vnni": "avx512vnni"}
+FEATURES = {"amx": "amx-bf16", "avx512bf16": "avx512bf16", "vnni": "avx512vnni", "avx2": "avx2"}
 
 
 def product(a: DType, b: DType, out: DType, depth: int) -> PrimFunc:
@@ -80,9 +80,11 @@ def operands(func: PrimFunc, seed: int) -> tuple[list[Array], npt.NDArray[np.flo
         if buffer.dtype.is_float:
             values = rng.standard_normal(shape)
         else:
-            low = 0 if buffer.dtype.kind == "uint" else -128
-            values = rng.integers(low, low + 256, shape).astype(np.float64)
-            values.flat[:64] = low + 255
+            bits = buffer.dtype.bits - (buffer.dtype.bits > 8)  # sums of a few fit int32
+            low = 0 if buffer.dtype.kind == "uint" else -(1 << (bits - 1))
+            high = low + (1 << bits) - 1
+            values = rng.integers(low, high + 1, shape).astype(np.float64)
+            values.flat[:64] = high
             values.flat[64:128] = low
         arrays.append(values.astype(buffer.dtype.numpy))
     a, b = (x.astype(np.float64) for x in arrays)

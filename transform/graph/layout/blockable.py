@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.ir.dims import Dim
-from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8
+from unity.ir.dtype import FLOAT32, INT16, INT32, UINT8
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var, VarBinding
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
+from unity.machine.dot_units import INTEGER_OPERANDS
 from unity.machine.target import Target
 from unity.op.registry import dtype_attr
 from unity.op.table import OPS
@@ -74,7 +75,7 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
         return False
     if call.attrs["data_layout"] != "NCHW":
         return False
-    if call.attrs["out_dtype"] is not None and not is_of_bytes(call):
+    if call.attrs["out_dtype"] is not None and not is_of_integers(call):
         return False
     groups, taken = call.attrs["groups"], weight.data.shape[1]
     depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
@@ -110,13 +111,14 @@ def plain_products(f: Function, target: Target) -> frozenset[Var]:
     return untold | {v for v, said in told.items() if said == "gemm"}
 
 
-def is_of_bytes(call: Call) -> bool:
-    """Whether a convolution multiplies bytes, its sums in int32."""
+def is_of_integers(call: Call) -> bool:
+    """Whether a convolution multiplies integers as dot products take them, sums in int32."""
     if call.callee != Op("nn.conv2d") or call.attrs["out_dtype"] is None:
         return False
     match [atom_type(a) for a in call.args]:
         case [TensorType(_, left), TensorType(_, right)]:
-            return (left, right) == (UINT8, INT8) and dtype_attr(call.attrs, "out_dtype") == INT32
+            wide = dtype_attr(call.attrs, "out_dtype") == INT32
+            return (left, right) in INTEGER_OPERANDS and wide
         case _:
             return False
 
@@ -124,7 +126,7 @@ def is_of_bytes(call: Call) -> bool:
 def image_of(e: Expr) -> Image | None:
     """What is known of a tensor of four axes, if enough is: of float32, or integers of its own."""
     match atom_type(e) if isinstance(e, Var | Constant) else None:
-        case TensorType((n, int(c), h, w), dtype) if dtype in (FLOAT32, UINT8, INT32):
+        case TensorType((n, int(c), h, w), dtype) if dtype in (FLOAT32, UINT8, INT16, INT32):
             return Image(n, c, h, w)
         case _:
             return None

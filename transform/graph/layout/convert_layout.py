@@ -8,7 +8,7 @@ import numpy as np
 
 from unity.ir.aligned import paged_copy
 from unity.ir.attrs import Attrs
-from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array, DType
+from unity.ir.dtype import FLOAT32, INT32, Array, DType
 from unity.ir.graph import (
     Call,
     Constant,
@@ -22,6 +22,7 @@ from unity.ir.graph import (
 )
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
+from unity.machine.dot_units import integer_dots
 from unity.op.call import call_op
 from unity.op.window import paddings, per_axis
 
@@ -37,7 +38,7 @@ from .blockable import (
     Image,
     image_of,
     is_blockable,
-    is_of_bytes,
+    is_of_integers,
     plain_products,
 )
 from .interleave import Interleave, interleave_for
@@ -97,13 +98,15 @@ class ConvertLayout(Pass):
             lanes = interleave.block
         if lanes < 4:
             return module
-        of_bytes = interleave_for(UINT8, INT8, INT32, ctx.target) if interleave is None else None
+        dots, of_integers = integer_dots(ctx.target), None
+        if interleave is None and dots is not None:
+            of_integers = interleave_for(*dots[1:], INT32, ctx.target)
 
         def converted(f: Function) -> Function:
             alone = plain_products(f, ctx.target)
             if interleave is not None:
                 alone = frozenset()  # tiles pay for the transposes
-            return _Converter(module, lanes, alone, interleave, of_bytes).function(f)
+            return _Converter(module, lanes, alone, interleave, of_integers).function(f)
 
         return map_functions(module, converted)
 
@@ -117,13 +120,13 @@ class _Converter(BodyRewriter):
         lanes: int,
         alone: frozenset[Var],
         interleave: Interleave | None,
-        of_bytes: Interleave | None,
+        narrow: Interleave | None,
     ) -> None:
         super().__init__(module)
         self.lanes = lanes
         self.alone = alone
         self.interleave = interleave
-        self.of_bytes = of_bytes
+        self.narrow = narrow
         self.blocked: dict[Expr, Var] = {}
         self.packed: dict[tuple[Constant, bool, int], Constant] = {}
         self._outer: list[dict[Expr, Var]] = []
@@ -155,7 +158,7 @@ class _Converter(BodyRewriter):
         if out is None or not isinstance(value, Call) or not isinstance(value.callee, Op):
             return value
         name = value.callee.name
-        if var in self.alone and not is_of_bytes(value):
+        if var in self.alone and not is_of_integers(value):
             return value
         if name == "nn.conv2d":
             new = self.convolution(value, out)
@@ -188,7 +191,7 @@ class _Converter(BodyRewriter):
     def convolution(self, call: Call, out: Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
-        if is_of_bytes(call):
+        if is_of_integers(call):
             return self.of_integers(call, out, image)
         if self.interleave is not None and (image is None or image.pixels is None):
             return None
@@ -216,8 +219,8 @@ class _Converter(BodyRewriter):
         return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
 
     def of_integers(self, call: Call, out: Image, image: Image | None) -> Call | None:
-        """A convolution of bytes, whose weights lie as dot products want them."""
-        by = self.of_bytes
+        """A convolution of narrow integers, whose weights lie as dot products want them."""
+        by = self.narrow
         if by is None or image is None or image.pixels is None:
             return None
         if not is_blockable(call, image, out, self.lanes):

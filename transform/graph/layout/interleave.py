@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unity.ir.dtype import Array, DType
-from unity.machine.dot_units import TILE_ROW_BYTES, group_of, has_dot
+from unity.machine.dot_units import TILE_ROW_BYTES, dot_unit, group_of, has_dot
 from unity.machine.target import Target
 from unity.op.conv_interleaved import interleaved, interleaved_lines
 
@@ -50,7 +50,10 @@ def interleave_for(left: DType, right: DType, out: DType, target: Target) -> Int
     channels as a register has sums, as blocks of float32 have.
     """
     tiles = has_dot(target, "tile", left, right, out)
-    lanes = has_dot(target, "lanes", left, right, out) and target.vector_bits == 8 * TILE_ROW_BYTES
+    unit = dot_unit("lanes", left, right, out)
+    lanes = unit is not None and unit.on(target)
+    if unit is not None and target.vector_bits != unit.lane_counts[-1] * out.bits:
+        lanes = False
     group = group_of(left)
     if left.is_float and (tiles or lanes):
         block = TILE_ROW_BYTES // left.bytes

@@ -11,9 +11,7 @@ from unity.ir.dtype import (
     FLOAT16,
     FLOAT32,
     FLOAT64,
-    INT8,
     INT32,
-    UINT8,
     DType,
     dtype,
 )
@@ -21,7 +19,7 @@ from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
-from unity.machine.dot_units import SIDE, DotForm, group_of, has_dot
+from unity.machine.dot_units import INTEGER_OPERANDS, SIDE, group_of, has_dot, integer_dots
 from unity.machine.target import Target
 from unity.op.matmul_interleaved import interleaved
 from unity.op.matmul_packed import panels
@@ -108,8 +106,8 @@ class _Packer(BodyRewriter):
             case _:
                 return value
         given = value.attrs["out_dtype"]
-        if of == INT8 and isinstance(kind, TensorType) and kind.dtype == UINT8:
-            return self.bytes(value, weight) or value
+        if isinstance(kind, TensorType) and (kind.dtype, of) in INTEGER_OPERANDS:
+            return self.integers(value, weight) or value
         if value.attrs.get("algorithm") == "unpacked":
             return value
         if of not in PACKED or given not in (None, of, FLOAT32):
@@ -134,16 +132,19 @@ class _Packer(BodyRewriter):
         attrs = attrs.with_(chunks=chunks)
         return Call(Op("matmul_packed"), (x, self.panels(weight, width, chunks)), attrs, value.span)
 
-    def bytes(self, call: Call, weight: Constant) -> Call | None:
-        """A product of bytes with sums in int32, where the target adds up dot products of them."""
-        form = bytes_form(self.target)
-        if form is None or weight.data.ndim != 2 or call.attrs["out_dtype"] != INT32:
+    def integers(self, call: Call, weight: Constant) -> Call | None:
+        """A product with sums in int32, where the target adds up dot products of its operands."""
+        found = integer_dots(self.target)
+        if found is None or weight.data.ndim != 2 or call.attrs["out_dtype"] != INT32:
+            return None
+        form, _, right = found
+        if dtype(weight.data.dtype) != right:
             return None
         depth, columns = weight.data.shape
         lanes = self.target.vector_bits // INT32.bits
         if not worth_packing(depth, columns, lanes):
             return None
-        vectors = 2 if form == "tile" else 4
+        vectors = 2 if form == "tile" else panel_vectors(self.target)
         groups = self.groups(weight, lanes * min(vectors, -(-columns // lanes)), form == "tile")
         attrs = Attrs(columns=columns, out_dtype=INT32)
         return Call(Op("matmul_interleaved"), (call.args[0], groups), attrs, call.span)
@@ -216,17 +217,15 @@ def has_dots(target: Target, of: DType) -> bool:
     return has_dot(target, "tile", *operands) or has_dot(target, "lanes", *operands)
 
 
-def bytes_form(target: Target) -> DotForm | None:
-    """How a target adds up dot products of bytes, if it does."""
-    forms: tuple[DotForm, ...] = ("tile", "lanes")
-    return next((f for f in forms if has_dot(target, f, UINT8, INT8, INT32)), None)
-
-
 def panel_width(columns: int, lanes: int, target: Target, chunks: int = 1) -> int:
     """Columns of a panel: those of a register tile, or as many vectors as hold them all.
 
     Chunks have as many vectors each, one at least.
     """
-    vectors = 4 if target.vector_registers >= 32 else 2
-    most = max(1, vectors // chunks)
+    most = max(1, panel_vectors(target) // chunks)
     return chunks * lanes * min(most, -(-columns // chunks // lanes))
+
+
+def panel_vectors(target: Target) -> int:
+    """Registers of a register tile's columns."""
+    return 4 if target.vector_registers >= 32 else 2

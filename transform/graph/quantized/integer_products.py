@@ -6,36 +6,46 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array
+from unity.ir.dtype import FLOAT32, INT32, UINT8, Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
+from unity.ir.representative import BATCH, representative
 from unity.ir.types import TensorType, Type
+from unity.machine.dot_units import integer_dots
 from unity.machine.target import Target
 from unity.op.call import call_op
 from unity.op.quantize import limits
 from unity.op.registry import dtype_attr
-from unity.op.window import paddings
+from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..layout.interleave import interleave_for
-from ..layout.pack_weights import bytes_form, worth_packing
+from ..layout.narrow_products import prod_of
+from ..layout.pack_weights import worth_packing
+from ..layout.winograd_estimate import TAPS, winograd_cycles
 from ..rewriter import BodyRewriter
 from .factors import Activations, Weights, activations, weights
 from .requantize import MOVES, Requantizer
 from .unsigned import OFFSET, unsigned
+from .wide_operands import widened_operands
 
 _LEAST_PIXELS = 16
 """Pixels of a result from which on convolutions are laid out in blocks."""
 _WASTE = 1.5
+_FEW_ROWS = 2
+"""Rows of a product up to which its weights are read no faster than they come from memory."""
+_WIDE_GAIN = 1.4
+"""How many times faster products of int16 are than float32's (by AVX2 on Zen 3: 1.2 to 1.6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class IntegerProducts(Pass):
-    """Where the target adds up dot products of bytes, products of quantized tensors are such.
+    """Where the target adds up dot products of integers, products of quantized tensors are such.
 
-    uint8 (int8 by an offset) is multiplied by constant weights in int8 and summed in int32.
+    Those of bytes where it has them, else of int16 (`wide_operands.py`). uint8 (int8 by an offset)
+    is multiplied by constant weights in int8 and summed in int32.
     The activations' zero point times the sum of an output's weights is known and added to the sums;
     scales are multiplied in float32 behind them. What such products read is stored in 8 bits
     (`requantize.py`), and what only moves between two quantized tensors moves as integers.
@@ -59,29 +69,40 @@ class IntegerProducts(Pass):
         reals_1 = R.astype(sums_1, dtype="float32")
         matmul = R.multiply(reals_1, 0.125)
         return matmul
+
+    Attributes:
+        winograd: Whether convolutions may be left in float32 where Winograd's tiles are faster than
+            products of int16.
     """
+
+    winograd: bool = True
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each function by itself."""
-        if bytes_form(ctx.target) is None:
+        if integer_dots(ctx.target) is None:
             return module
-        return map_functions(module, lambda f: _rewritten(module, f, ctx.target))
+        return map_functions(module, lambda f: _rewritten(module, f, ctx.target, self.winograd))
 
 
-def _rewritten(module: IRModule, f: Function, target: Target) -> Function:
-    products = _Products(module, target)
+def _rewritten(module: IRModule, f: Function, target: Target, winograd: bool) -> Function:
+    products = _Products(module, target, winograd)
     new = products.function(unsigned(module, f))
     if not products.read:
         return f
-    return Requantizer(module, frozenset(products.sources()), new).function(new)
+    done = Requantizer(module, frozenset(products.sources()), new).function(new)
+    dots = integer_dots(target)
+    assert dots is not None
+    _, left, right = dots
+    return widened_operands(module, done, right) if left == right else done
 
 
 class _Products(BodyRewriter):
     """Carries which integers products read."""
 
-    def __init__(self, module: IRModule, target: Target) -> None:
+    def __init__(self, module: IRModule, target: Target, winograd: bool) -> None:
         super().__init__(module)
         self.target = target
+        self.winograd = winograd
         self.read: set[Var] = set()
         self.signless: dict[Var, Var] = {}
 
@@ -127,11 +148,25 @@ class _Products(BodyRewriter):
         depth, columns = right.integers.shape
         if not worth_packing(depth, columns, self.target.vector_bits // INT32.bits):
             return None
+        if left.scale is not None and self.reads_bytes_once(call):
+            return None
         left = self.without_sign(left)
         sums = right.integers.sum(0, dtype=np.int32)
         if right.offset is not None:
             sums = (sums + depth * right.offset).astype(np.int32)
         return self.scaled(call, left.integers, left, right, sums, ())
+
+    def reads_bytes_once(self, call: Call) -> bool:
+        """Whether a product has so few rows that reading bytes counts, which wider integers double.
+
+        It is one of float32 by weights of bytes then (`layout/narrow_products.py`).
+        """
+        match integer_dots(self.target), atom_type(call.args[0]):
+            case (_, left, _), TensorType(tuple(dims)) if left != UINT8:
+                rows = prod_of(dims[:-1])
+                return isinstance(rows, int) and rows <= _FEW_ROWS
+            case _:
+                return False
 
     def convolution(self, call: Call, out: Type, x: Expr, w: Expr) -> Call | None:
         """The same of a convolution that will lie in blocks."""
@@ -157,16 +192,34 @@ class _Products(BodyRewriter):
 
     def lies_in_blocks(self, call: Call, out: Type) -> bool:
         """Whether `ConvertLayout` takes a convolution."""
-        if interleave_for(UINT8, INT8, INT32, self.target) is None or call.attrs["groups"] != 1:
+        dots = integer_dots(self.target)
+        assert dots is not None
+        if interleave_for(*dots[1:], INT32, self.target) is None or call.attrs["groups"] != 1:
             return False
         if call.attrs.get("algorithm") is not None or call.attrs["data_layout"] != "NCHW":
             return False
         match atom_type(call.args[0]), out:
-            case TensorType((_, int(), int(), int())), TensorType((_, int(o), int(h), int(w))):
+            case TensorType((_, int(c), int(), int())), TensorType((n, int(o), int(h), int(w))):
                 lanes = self.target.vector_bits // INT32.bits
-                return h * w >= _LEAST_PIXELS and -(-o // lanes) * lanes <= _WASTE * o
+                if h * w < _LEAST_PIXELS or -(-o // lanes) * lanes > _WASTE * o:
+                    return False
+                sizes = (representative(n, BATCH), c, o, h, w)
+                return dots[1] == UINT8 or not self.is_best_by_winograd(call, sizes)
             case _:
                 return False
+
+    def is_best_by_winograd(self, call: Call, sizes: tuple[int, int, int, int, int]) -> bool:
+        """Whether Winograd's tiles in float32 save more than wider integers do."""
+        (n, c, o, h, w), lanes = sizes, self.target.vector_bits // INT32.bits
+        kind = atom_type(call.args[1])
+        shape = kind.shape if isinstance(kind, TensorType) else None
+        taps = shape[2:] if isinstance(shape, tuple) else ()
+        steps = (call.attrs["strides"], call.attrs["dilation"])
+        plain = all(per_axis("steps", s, 2, 1) == (1, 1) for s in steps)
+        if not self.winograd or taps != (TAPS, TAPS) or not plain or c % lanes or o % lanes:
+            return False
+        cycles = winograd_cycles(o // lanes, c // lanes, n, h, w, lanes, self.target)
+        return min(cycles.values()) * _WIDE_GAIN < cycles[0]
 
     def without_sign(self, left: Activations) -> Activations:
         """Activations in uint8."""

@@ -125,7 +125,7 @@ def _match(nest: Nest, target: Target) -> Grouped | None:
     roles = None if reduction is None else interleaved_roles(shaped.nest, reduction)
     if reduction is None or roles is None:
         return None
-    if roles.lane.length > 2 * SIDE or roles.depth.length % SIDE:
+    if roles.lane.length not in (SIDE, 2 * SIDE) or roles.depth.length % SIDE:
         return None
     unit = dot_unit("tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     if unit is None or not unit.on(target):

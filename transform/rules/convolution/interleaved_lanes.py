@@ -21,7 +21,7 @@ from ...tactics.dot_tile import DotTile, dot_tile, rows_in_registers
 from ...tactics.reshaping import reshape
 from ...tactics.threads import share
 from ...tactics.tile_sizes import even_size
-from ..rule import Legal, Neighbourhood, by_steps, worth
+from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,13 @@ class PixelLanes:
 
     Attributes:
         pixels: Pixels of a register tile.
+        weights_last: Whether all blocks of outputs follow at each tile: its pixels stay in the
+            first cache, and weights come from behind it in order.
         grain: Multiply-adds that are worth waking a thread for.
     """
 
     pixels: int
+    weights_last: bool
     grain: int
 
 
@@ -83,13 +86,19 @@ def _match(nest: Nest, target: Target) -> GroupedPixels | None:
 def _decide(found: GroupedPixels, target: Target) -> PixelLanes:
     most = rows_in_registers(found.vectors, target)
     pixels = even_size(found.roles.pixel.extent, most)
-    return PixelLanes(pixels, target.machine.grain("multiply_adds"))
+    last = found.roles.block is not None and not found.unit.adds
+    return PixelLanes(pixels, last, target.machine.grain("multiply_adds"))
 
 
 def _legal(found: GroupedPixels, _how: PixelLanes, target: Target) -> Neighbourhood:
     most = min(rows_in_registers(found.vectors, target), found.roles.pixel.length)
     why = f"a pixel's sums take {found.vectors} of {target.vector_registers} registers"
-    return {"pixels": Legal(range(1, most + 1), why), "grain": worth("multiply-adds")}
+    one = found.roles.block is None
+    return {
+        "pixels": Legal(range(1, most + 1), why),
+        "weights_last": Legal((False,), "there is one block of outputs") if one else EITHER,
+        "grain": worth("multiply-adds"),
+    }
 
 
 def schedule_pixels(sch: Schedule, found: GroupedPixels, how: PixelLanes, result: str) -> None:
@@ -107,14 +116,19 @@ def schedule_pixels(sch: Schedule, found: GroupedPixels, how: PixelLanes, result
     vector, lane = sch.split(at[roles.lane], [None, found.lanes])
     steps = [at[a] for a in (*roles.steps, roles.depth)]
     around = [at[a] for a in tasks]
-    sch.reorder(*around, tile, *steps, pixel, vector, lane)
-    loops = DotTile(tile, steps, [pixel], vector, lane, at[roles.group])
+    places, pixels = [*around, tile], roles.pixel.length
+    counts = [a.extent for a in tasks]
+    if how.weights_last and roles.block is not None:
+        places = [*(at[a] for a in (*roles.outer, *lines)), tile, at[roles.block]]
+        around, pixels = places, how.pixels
+        counts.append(imm(-(-roles.pixel.length // how.pixels)))
+    sch.reorder(*places, *steps, pixel, vector, lane)
+    loops = DotTile(places[-1], steps, [pixel], vector, lane, at[roles.group])
     dot_tile(sch, sums, result, loops, found.unit, found.lanes)
     if around:
-        points = product([a.extent for a in tasks])
         each = [a.extent for a in nest.reduction.axes]
-        work = product([*each, imm(roles.pixel.length * roles.lane.length)])
-        share(sch, around, points, work, how.grain)
+        work = product([*each, imm(pixels * roles.lane.length)])
+        share(sch, around, product(counts), work, how.grain)
 
 
 INTERLEAVED_LANES = by_steps(
