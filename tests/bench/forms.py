@@ -20,7 +20,7 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import onnx
@@ -55,6 +55,15 @@ class InForms(Protocol):
         ...
 
 
+@runtime_checkable
+class WithPeers(Protocol):
+    """A work that others compute as well, without its model."""
+
+    def peers(self, threads: int, feeds: Feeds) -> Mapping[str, Run]:
+        """Who, each to be run."""
+        ...
+
+
 Works = Mapping[str, InForms]
 
 
@@ -74,6 +83,8 @@ def measured(work: InForms, known: bool, threads: int, seconds: float, cpu_time:
                 runs[peer]()
             except Exception:  # what a peer refuses, it doesn't take part in
                 runs.pop(peer, None)
+        if isinstance(work, WithPeers):
+            runs |= work.peers(threads, feeds)
         wanted = runs["onnxruntime"]()
         error = max(
             relative_error(got, want)
@@ -81,7 +92,7 @@ def measured(work: InForms, known: bool, threads: int, seconds: float, cpu_time:
         )
         clock = time.process_time if cpu_time else time.perf_counter
         least = {k: t.min for k, t in interleaved(runs, seconds, clock=clock).items()}
-    best = min((k for k in least if k in OTHERS), key=least.__getitem__)
+    best = min((k for k in least if k != "unity"), key=least.__getitem__)
     return {
         "work": work.name,
         "form": FORMS[known],

@@ -12,6 +12,7 @@ import pytest
 
 from . import __main__ as main
 from . import cnn, forms, transformer
+from .attention.works import ATTENTION
 from .lone.shapes import LONE
 from .memory import RUNTIMES, measured
 from .models import MODELS, decoder_step, tokens
@@ -147,7 +148,7 @@ def test_the_best_peer_is_the_hardest_to_beat() -> None:
     assert work_text(key) == "mlp, 2 threads"
 
 
-@pytest.mark.parametrize("works", [LONE, UNTUNED], ids=["lone", "untuned"])
+@pytest.mark.parametrize("works", [LONE, UNTUNED, ATTENTION], ids=["lone", "untuned", "attention"])
 def test_both_forms_are_models_of_the_inputs(works: forms.Works) -> None:
     """One of fixed sizes, one that leaves some open, both of what is fed to them."""
     for work in [w for k, w in enumerate(works.values()) if k % 4 == 2]:

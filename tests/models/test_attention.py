@@ -162,3 +162,79 @@ def test_weights_that_are_a_result_stay() -> None:
     model = g.model()
     assert "nn.attention" not in ops_of(model)
     compare(model, unity.compile(model), {"x": np.ones((1, 6, WIDTH), np.float32)})
+
+
+def operator(mask: str | None, length: int | str) -> onnx.ModelProto:
+    """ONNX's Attention over four heads of queries and two of keys."""
+    g = Graph("attention", seed=7)
+    q = g.input("q", [2, length, 4 * SIZE], TensorProto.FLOAT)
+    k, v = (g.input(n, [2, length, 2 * SIZE], TensorProto.FLOAT) for n in "kv")
+    given = [q, k, v]
+    if mask in ("bool", "float"):
+        kind = TensorProto.BOOL if mask == "bool" else TensorProto.FLOAT
+        given.append(g.input("mask", [length, length], kind))
+    causal = int(mask == "causal")
+    y = g.op("Attention", *given, q_num_heads=4, kv_num_heads=2, is_causal=causal)
+    g.output(y, "y", [2, length, 4 * SIZE])
+    return g.model(23)
+
+
+def operands(mask: str | None, length: int) -> dict[str, Array]:
+    rng = np.random.default_rng(length)
+    feeds: dict[str, Array] = {
+        name: rng.standard_normal((2, length, heads * SIZE), np.float32)
+        for name, heads in (("q", 4), ("k", 2), ("v", 2))
+    }
+    seen = rng.random((length, length)) < 0.6
+    seen[length // 2] = False  # a row of which nothing is seen gives 0
+    if mask == "bool":
+        feeds["mask"] = seen
+    elif mask == "float":
+        feeds["mask"] = np.where(seen, np.float32(0.5), -np.float32(np.inf))
+    return feeds
+
+
+@pytest.mark.long("compiles attention of unknown length")
+@pytest.mark.rotated(4)
+@pytest.mark.parametrize("mask", [None, "causal", "bool", "float"])
+@pytest.mark.parametrize("length", [9, "n"])
+def test_onnx_attention(mask: str | None, length: int | str) -> None:
+    """ONNX's operator becomes one attention, also where rows of which nothing is seen give 0."""
+    model = operator(mask, length)
+    ops = ops_of(model)
+    assert ops.count("nn.attention") == 1
+    assert "nn.softmax" not in ops
+    count = 45 if length == "n" else 9
+    compare(model, unity.compile(model), operands(mask, count))
+
+
+def guarded(lowest: float, own: bool) -> onnx.ModelProto:
+    """Weights that are 0 where the largest of a mask, perhaps of another one, is some number."""
+    g = Graph("attention", seed=7)
+    x = g.input("x", [1, 6, WIDTH], TensorProto.FLOAT)
+    mask, other = (g.input(n, [6, 6], TensorProto.FLOAT) for n in ("mask", "other"))
+    q, k, v = three(g, x)
+    scores = g.op("MatMul", heads(g, q), heads(g, k, [0, 2, 3, 1]))
+    weights = g.op("Softmax", g.op("Add", scores, mask), axis=-1)
+    largest = g.op("ReduceMax", mask if own else other, axes=[-1], keepdims=1)
+    unseen = g.op("Equal", largest, number(g, lowest))
+    weights = g.op("Where", unseen, number(g, 0.0), weights)
+    g.output(merged(g, g.op("MatMul", weights, heads(g, v))), "y", [1, 6, WIDTH])
+    return g.model()
+
+
+@pytest.mark.parametrize(
+    ("lowest", "own", "one"), [(-np.inf, True, 1), (-np.inf, False, 0), (-1.0, True, 0)]
+)
+def test_only_rows_that_see_nothing_give_zero(lowest: float, own: bool, one: int) -> None:
+    """Weights that are 0 for another reason are no attention's."""
+    model = guarded(lowest, own)
+    assert ops_of(model).count("nn.attention") == one
+    rng = np.random.default_rng(3)
+    mask = np.where(rng.random((6, 6)) < 0.5, np.float32(-1), -np.float32(np.inf))
+    mask[:, 0] = -1
+    mask[2] = -np.inf if one else -1
+    other = np.full((6, 6), -np.inf, np.float32)
+    other[3] = 0
+    x = rng.standard_normal((1, 6, WIDTH), np.float32)
+    compare(model, unity.compile(model), {"x": x, "mask": mask, "other": other})

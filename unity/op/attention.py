@@ -16,7 +16,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, has, require_equal, tensor, type_text
-from .attribute import INT, INTS, NUMBER, SIZE, TEXTS
+from .attribute import FLAG, INT, INTS, NUMBER, SIZE, TEXTS
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 
@@ -33,6 +33,7 @@ _PARAMS = (
     attr("kv_heads", INT, None),
     attr("first", INTS, (0, 0, 0)),
     attr("keys", SIZE, None),
+    attr("zero_unseen", FLAG, False),
 )
 _AXES = "BLHD"
 _SCORED = "BHLD"
@@ -186,6 +187,9 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     x = te.compute(scores.shape, biased, "biased")
     j = te.reduce_axis(count, "j")
     peak = te.compute(x.shape[:3], lambda *i: te.max(x[(*i, j.var)], axis=[j]), "peak")
+    if attrs["zero_unseen"]:
+        highest, least = peak, imm(float(np.finfo(wide.name).min), wide)
+        peak = te.compute(x.shape[:3], lambda *i: te.max_(highest[i], least), "finite")
     weight = te.compute(x.shape, lambda *i: te.exp(x[i] - peak[i[:3]]), "weight")
     j = te.reduce_axis(count, "j")
     total = te.compute(x.shape[:3], lambda *i: te.sum(weight[(*i, j.var)], axis=[j]), "total")
@@ -262,7 +266,10 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         scores = np.where(extra[1], scores, _float(attrs, "fill"))
     if extra:
         scores = scores + real(extra[0])
-    weight = np.exp(scores - scores.max(axis=3, keepdims=True, initial=-np.inf))
+    peak = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    if attrs["zero_unseen"]:
+        peak = np.maximum(peak, np.finfo(np.float64).min)
+    weight = np.exp(scores - peak)
     total = weight.sum(axis=3, keepdims=True)
     result = (weight / np.where(total == 0, 1, total)) @ operand(v, 2, shared)
     ordered = np.transpose(result, [_SCORED.index(a) for a in layouts[3]])
@@ -280,6 +287,8 @@ def _samples(seed: int) -> Sequence[Sample]:
     halves = tuple(s.array(x.shape, "float16", -1, 1) for x in plain)
     mask = s.array((n, m), "bool")
     mask[:, 0] = True
+    unseen = np.where(mask, 0, -np.inf).astype("float32")
+    unseen[1] = -np.inf
     shared = (s.array((b, n, 4, d)), s.array((b, m, 2, d)), s.array((b, m, 2, d)))
     orders = ("BHLD", "BHDL", "BHLD", "BLHD")
     caches = ("BHLD", "BHLD", "BHLD", "BHLD")
@@ -292,6 +301,7 @@ def _samples(seed: int) -> Sequence[Sample]:
         sample(_PARAMS, cache, layouts=caches, keys=5),
         sample(_PARAMS, shared, kv_heads=2, heads=4),
         sample(_PARAMS, halves, scale=0.5),
+        sample(_PARAMS, (*plain, unseen), zero_unseen=True),
         sample(_PARAMS, (plain[0], *(s.array((b, 0, h, d)) for _ in range(2)))),
         sample(_PARAMS, (s.array((b, 0, h, d)), *plain[1:])),
     ]
@@ -312,7 +322,9 @@ OPS: tuple[OpDef, ...] = (
         Operands may be parts of larger tensors: `heads` heads from `first` on (one tensor may hold
         q, k and v), the first `keys` rows of caches. With `kv_heads`, that many heads of keys and
         values serve as many queries' heads each as fit (grouped queries). Without keys the result
-        is 0. Narrow floats are summed in float32; the weights of bfloat16 values are rounded to it.
+        is 0; with `zero_unseen` that of a row of which `bias` leaves nothing, whose scores are all
+        -inf, is 0, too, and else NaN. Narrow floats are summed in float32; the weights of bfloat16
+        values are rounded to it.
         """,
         compute=_compute,
         pattern="opaque",

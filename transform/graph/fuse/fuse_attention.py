@@ -76,6 +76,7 @@ class _Scores:
     bias: Expr | None = None
     mask: Expr | None = None
     fill: float = -1e9
+    zero_unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,19 @@ class _Fuser(BodyRewriter):
     def attention(self, weights: Var, v: Expr, result: Var) -> Expr | None:
         """The attention that a product with softmax's weights is; None if it is none."""
         softmax = self.only_use(weights)
+        guard: Expr | None = None
+        if softmax is not None and softmax.callee == Op("where"):
+            guard, zero, kept = softmax.args
+            softmax = self.only_use(kept) if _number(zero) == 0 else None
         rank = _rank(weights)
         if softmax is None or softmax.callee != Op("nn.softmax") or rank not in (3, 4):
             return None
         if softmax.attrs["axis"] not in (-1, rank - 1):
             return None
-        scores = _Scores()
+        scores = _Scores(zero_unseen=guard is not None)
         product = self.product(softmax.args[0], scores)
+        if guard is not None and not self.tells_unseen(guard, scores, weights):
+            return None
         if product is None or any(_rank(x) != rank for x in (*product.args, v)):
             return None
         batch = "BH"[4 - rank :]
@@ -140,6 +147,29 @@ class _Fuser(BodyRewriter):
         k = self.operand(product.args[1], f"{batch}DL", scores, keys=True)
         value = self.operand(v, f"{batch}LD", None, keys=True)
         return self.call(q, k, value, scores, result)
+
+    def tells_unseen(self, guard: Expr, scores: _Scores, weights: Var) -> bool:
+        """Whether it holds for rows that a bias leaves nothing of, as ONNX's Attention asks."""
+        if isinstance(guard, Constant) and isinstance(scores.bias, Constant):
+            added, all_of = np.asarray(scores.bias.data, np.float64), _shape(weights)
+            if all_of is None or not added.ndim or not equal(all_of[-1], added.shape[-1]):
+                return False
+            unseen = added.max(axis=-1, keepdims=True, initial=-np.inf) == -np.inf
+            return np.array_equal(unseen, guard.data)
+        found = self.values.get(guard) if isinstance(guard, Var) else None
+        if not isinstance(found, Call) or found.callee != Op("equal"):
+            return False
+        most, lowest = found.args
+        peak = self.values.get(most) if isinstance(most, Var) else None
+        if not isinstance(peak, Call) or peak.callee != Op("max") or _number(lowest) != -np.inf:
+            return False
+        (bias,), rank = peak.args, _rank(peak.args[0])
+        if rank is None or peak.attrs["axis"] not in ((-1,), (rank - 1,)):
+            return False
+        whole, row, made = _shape(bias), _shape(weights), self.infer(peak)
+        kept = isinstance(made, TensorType) and made.ndim == rank
+        wide = whole is not None and row is not None and equal(whole[-1], row[-1])
+        return kept and wide and scores.mask is None and bias is scores.bias
 
     def product(self, x: Expr, scores: _Scores) -> Call | None:
         """The product ``q k^T`` behind the scores; what is done to it is noted."""
@@ -356,6 +386,8 @@ class _Fuser(BodyRewriter):
             return None
         layouts = (q.layout, k.layout, v.layout, "BHLD")
         args = [q.value, k.value, v.value]
+        if scores.bias is not None and self.is_zero(scores.bias):
+            scores.bias, scores.zero_unseen = None, False
         if scores.mask is not None and scores.bias is None:
             scores.bias = Constant(_zero(result))
         args += [x for x in (scores.bias, scores.mask) if x is not None]
@@ -367,6 +399,7 @@ class _Fuser(BodyRewriter):
             kv_heads=shared,
             first=(q.first, k.first, v.first),
             keys=None if k.rows is None and v.rows is None else keys,
+            zero_unseen=scores.zero_unseen,
         )
         call = Call(Op("nn.attention"), tuple(args), full, result.span)
         try:
@@ -377,6 +410,18 @@ class _Fuser(BodyRewriter):
             return call if _equal_types(found, result.type) else None
         squeezed = Call(Op("squeeze"), (self.emit(call, "attention"),), Attrs(axis=(0,)))
         return squeezed if _equal_types(self.infer(squeezed), result.type) else None
+
+    def is_zero(self, bias: Expr) -> bool:
+        """Whether what is added to scores is known to be 0 everywhere."""
+        if isinstance(bias, Constant):
+            return not np.any(bias.data)
+        match self.values.get(bias) if isinstance(bias, Var) else None:
+            case Call(Op("zeros")):
+                return True
+            case Call(Op("full"), (_, value)):
+                return _number(value) == 0
+            case _:
+                return False
 
     def reordered(self, x: Var, call: Call) -> Expr | None:
         """A transposed result of an attention: the attention writes it in that order."""
