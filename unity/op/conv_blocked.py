@@ -1,8 +1,8 @@
-"""Convolution over blocked channels: what layout conversion turns `nn.conv2d` into."""
+"""Convolution over blocked channels: what layout conversion turns `nn.conv2d` and 3d into."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
@@ -20,7 +20,7 @@ from .argument import factor_dtype, ranked, require_equal, type_text
 from .attribute import DTYPE, FLAG
 from .conv import out_dtype
 from .reduce import known
-from .registry import ComputeArg, Extents, OpCall, OpDef, Param, RefArg, Sample, attr
+from .registry import ComputeArg, Extents, OpCall, OpDef, Param, RefArg, Sample, TypeRule, attr
 from .sampling import Sampler, sample
 from .window import (
     check_steps,
@@ -42,36 +42,39 @@ _PARAMS = (
 )
 
 
-def _infer(call: OpCall) -> Type:
-    check_algorithm(call, CONVOLUTIONS)
-    x, w = ranked(call, 0, 5), ranked(call, 1, 6)
-    result = out_dtype(call.attrs, factor_dtype(call, (x, w)))
-    depthwise = call.flag("depthwise")
-    if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
-        return TensorType(5, result)
-    taken: tuple[Dim, Dim] = (w.shape[1], w.shape[4])
-    if depthwise:
-        for e in taken:
-            require_equal(call, e, 1, f"a depthwise weight has one input, got {type_text(w)}")
-        taken = (w.shape[0], w.shape[5])
-    for seen, given in zip(taken, (x.shape[1], x.shape[4]), strict=True):
-        message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
-        require_equal(call, seen, given, message)
-    windows = spatial(call.attrs, w.shape[2:4], error=call.error)
-    check_steps(call, windows, x.shape[2:4])
-    steps = [win.steps(e) for win, e in zip(windows, x.shape[2:4], strict=True)]
-    return TensorType((x.shape[0], w.shape[0], *steps, w.shape[5]), result)
+def _infer(rank: int) -> TypeRule:
+    def rule(call: OpCall) -> Type:
+        check_algorithm(call, CONVOLUTIONS)
+        x, w = ranked(call, 0, rank + 3), ranked(call, 1, rank + 4)
+        result = out_dtype(call.attrs, factor_dtype(call, (x, w)))
+        depthwise = call.flag("depthwise")
+        if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
+            return TensorType(rank + 3, result)
+        taken: tuple[Dim, Dim] = (w.shape[1], w.shape[-2])
+        if depthwise:
+            for e in taken:
+                require_equal(call, e, 1, f"a depthwise weight has one input, got {type_text(w)}")
+            taken = (w.shape[0], w.shape[-1])
+        for seen, given in zip(taken, (x.shape[1], x.shape[-1]), strict=True):
+            message = f"the weight {type_text(w)} takes other channels than {type_text(x)} has"
+            require_equal(call, seen, given, message)
+        windows = spatial(call.attrs, w.shape[2:-2], error=call.error)
+        check_steps(call, windows, x.shape[2:-1])
+        steps = [win.steps(e) for win, e in zip(windows, x.shape[2:-1], strict=True)]
+        return TensorType((x.shape[0], w.shape[0], *steps, w.shape[-1]), result)
+
+    return rule
 
 
 def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     (x, w), (shape, out) = operands(args), known(result)
     wide = working_dtype(out)
     extents, kernel = dims_of(x), dims_of(w)
-    windows = spatial(attrs, kernel[2:4])
+    windows = spatial(attrs, kernel[2:-2])
     padded = pad_spatial(x, (*windows, LANES), extents[2:], imm(0, x.dtype))
     depthwise = attrs["depthwise"] is True
     k = taps(windows)
-    block, lane = te.reduce_axis(kernel[1], "ci"), te.reduce_axis(kernel[4], "lane")
+    block, lane = te.reduce_axis(kernel[1], "ci"), te.reduce_axis(kernel[-2], "lane")
 
     def product(*i: PrimExpr) -> te.Reduce:
         n, o, *steps, c = i
@@ -93,11 +96,11 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     x, w = args
     assert isinstance(x, np.ndarray)
     assert isinstance(w, np.ndarray)
-    windows = spatial(attrs, w.shape[2:4])
-    form = "nohwc,oc->nohwc" if attrs["depthwise"] is True else "nihwl,oilc->nohwc"
+    windows = spatial(attrs, w.shape[2:-2])
+    form = "no...c,oc->no...c" if attrs["depthwise"] is True else "ni...l,oilc->no...c"
 
     def part(seen: Real, tap: tuple[int, ...]) -> Real:
-        weight = real(w)[:, :, tap[0], tap[1]]
+        weight = np.moveaxis(real(w), (0, 1), (-4, -3))[tap[:-1]]
         if attrs["depthwise"] is True:
             weight = weight[:, 0, 0]
         return real(np.einsum(form, seen, weight))
@@ -108,25 +111,40 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return total.astype(out.numpy)
 
 
-def _samples(seed: int) -> Sequence[Sample]:
-    s = Sampler.seeded(seed)
-    n, c, o = s.shape(3, 1, 2)
-    size = s.shape(2, 5, 9)
+def _samples(rank: int) -> Callable[[int], Sequence[Sample]]:
+    def rule(seed: int) -> Sequence[Sample]:
+        s = Sampler.seeded(seed)
+        n, c, o = s.shape(3, 1, 2)
+        size = s.shape(rank, 5, 9 if rank == 2 else 6)
+        deep = (2,) * (rank - 2)  # taps of the axes before lines
 
-    def call(weight: tuple[int, ...], lanes: int, kind: str = "float32", **attrs: object) -> Sample:
-        x = s.array((n, c, *size, lanes), kind)
-        return sample(_PARAMS, (x, s.array(weight, kind)), **attrs)
+        def call(
+            o: int,
+            c: int,
+            window: tuple[int, int],
+            lanes: tuple[int, int],
+            x: int,
+            kind: str = "float32",
+            **attrs: object,
+        ) -> Sample:
+            image = s.array((n, o if attrs.get("depthwise") else c, *size, x), kind)
+            weight = s.array((o, c, *deep, *window, *lanes), kind)
+            return sample(_PARAMS, (image, weight), **attrs)
 
-    return [
-        call((o, c, 3, 3, 4, 4), 4, padding=1),
-        call((o, c, 1, 1, 2, 4), 2, strides=2),
-        call((2 * o, c, 3, 2, 1, 4), 1, strides=2, padding=(0, 1, 2, 3)),
-        call((o, c, 2, 2, 3, 5), 3, "float16", dilation=2),
-        call((c, 1, 3, 3, 1, 4), 4, "bfloat16", depthwise=True, padding=1, out_dtype=FLOAT32),
-        call((c, 1, 3, 3, 1, 4), 4, depthwise=True, padding=1, strides=2),
-        call((c, 1, 5, 5, 1, 2), 2, "float64", depthwise=True, padding=2),
-        sample(_PARAMS, (s.array((0, c, *size, 4)), s.array((o, c, 1, 1, 4, 4)))),
-    ]
+        uneven = (0,) * (rank - 1) + (1, 2) + (1,) * (rank - 2) + (3,)
+        empty = (s.array((0, c, *size, 4)), s.array((o, c, *(1,) * rank, 4, 4)))
+        return [
+            call(o, c, (3, 3), (4, 4), 4, padding=1),
+            call(o, c, (1, 1), (2, 4), 2, strides=2),
+            call(2 * o, c, (3, 2), (1, 4), 1, strides=2, padding=uneven),
+            call(o, c, (2, 2), (3, 5), 3, "float16", dilation=2),
+            call(c, 1, (3, 3), (1, 4), 4, "bfloat16", depthwise=True, padding=1, out_dtype=FLOAT32),
+            call(c, 1, (3, 3), (1, 4), 4, depthwise=True, padding=1, strides=2),
+            call(c, 1, (5, 5), (1, 2), 2, "float64", depthwise=True, padding=2),
+            sample(_PARAMS, empty),
+        ]
+
+    return rule
 
 
 def _multiply_adds(operands: Sequence[Extents], result: Extents) -> float:
@@ -134,24 +152,31 @@ def _multiply_adds(operands: Sequence[Extents], result: Extents) -> float:
     return prod(result) * prod(operands[1][1:-1])
 
 
-OPS: tuple[OpDef, ...] = (
-    OpDef(
-        "nn.conv2d_blocked",
-        _PARAMS,
-        _infer,
-        _reference,
-        """Cross-correlation over two spatial axes, channels in blocks that lie innermost.
+_AXES = {2: "h, w", 3: "d, h, w"}
 
-        x ``(n, c / b, h, w, b)``, weight ``(o / d, c / b, kh, kw, b, d)``, result
-        ``(n, o / d, h', w', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is NCHW. With
-        `depthwise` each channel sees itself alone: weight ``(c / b, 1, kh, kw, 1, b)``. Extents and
-        attributes as in nn.conv2d.
+
+def _row(rank: int) -> OpDef:
+    axes = _AXES[rank]
+    taps, made = (axes.replace(*by) for by in ((", ", ", k"), (", ", "', ")))
+    return OpDef(
+        f"nn.conv{rank}d_blocked",
+        _PARAMS,
+        _infer(rank),
+        _reference,
+        f"""Cross-correlation over {rank} spatial axes, channels in blocks that lie innermost.
+
+        x ``(n, c / b, {axes}, b)``, weight ``(o / d, c / b, k{taps}, b, d)``, result
+        ``(n, o / d, {made}', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is the plain
+        layout. With `depthwise` each channel sees itself alone: weight
+        ``(c / b, 1, k{taps}, 1, b)``. Extents and attributes as in nn.conv{rank}d.
         """,
         compute=_compute,
         multiply_adds=_multiply_adds,
         op_class="convolution",
         pattern="out_fusable",
-        samples=_samples,
+        samples=_samples(rank),
         precision="always",
-    ),
-)
+    )
+
+
+OPS: tuple[OpDef, ...] = tuple(_row(rank) for rank in _AXES)

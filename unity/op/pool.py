@@ -32,8 +32,11 @@ from .window import (
     tap_reference,
     taps,
 )
+from .window_sum import LANES
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+BLOCKED = "NCDHWc"
+"""Channels in blocks that lie innermost, ``(n, c / b, d, h, w, b)``: what ConvertLayout gives."""
 
 
 def _params(rank: int, *more: Param) -> tuple[Param, ...]:
@@ -50,16 +53,25 @@ def _params(rank: int, *more: Param) -> tuple[Param, ...]:
 
 
 def _windows(call_or_attrs: OpCall | Attrs, rank: int) -> tuple[Window, ...]:
+    """One for each axis behind the second; `rank` of them go along an image."""
     if isinstance(call_or_attrs, OpCall):
         attrs, error = call_or_attrs.attrs, call_or_attrs.error
         kernel = per_axis("pool_size", attrs["pool_size"], rank, 1, error)
-        return spatial(attrs, kernel, ceil=attrs["ceil_mode"] is True, error=error)
-    kernel = per_axis("pool_size", call_or_attrs["pool_size"], rank, 1)
-    return spatial(call_or_attrs, kernel, ceil=call_or_attrs["ceil_mode"] is True)
+        windows = spatial(attrs, kernel, ceil=attrs["ceil_mode"] is True, error=error)
+    else:
+        attrs = call_or_attrs
+        kernel = per_axis("pool_size", attrs["pool_size"], rank, 1)
+        windows = spatial(attrs, kernel, ceil=attrs["ceil_mode"] is True)
+    return (*windows, LANES) if attrs["layout"] == BLOCKED else windows
+
+
+def _rank(ndim: int, attrs: Attrs) -> int:
+    """Axes that windows go along, of an input of so many."""
+    return ndim - (3 if attrs["layout"] == BLOCKED else 2)
 
 
 def _require_layout(call: OpCall, rank: int) -> None:
-    if call.attrs["layout"] != _LAYOUTS[rank]:
+    if call.attrs["layout"] != _LAYOUTS[rank] and (rank, call.attrs["layout"]) != (3, BLOCKED):
         raise call.error(
             f"layout must be {_LAYOUTS[rank]!r}, got {call.attrs['layout']!r}",
             hint="transpose with permute_dims",
@@ -71,8 +83,8 @@ def _infer(rank: int, *, floats: bool) -> TypeRule:
         _require_layout(call, rank)
         if floats:
             float_tensor(call, 0)
-        x = ranked(call, 0, rank + 2)
         windows = _windows(call, rank)
+        x = ranked(call, 0, len(windows) + 2)
         for window in windows:
             padding = max(window.before, window.after)
             if always_ge(padding, window.reach):
@@ -81,7 +93,7 @@ def _infer(rank: int, *, floats: bool) -> TypeRule:
                     hint=f"it must be less than the window, which reaches over {window.reach}",
                 )
         if not isinstance(x.shape, tuple):
-            return TensorType(rank + 2, x.dtype)
+            return TensorType(len(windows) + 2, x.dtype)
         check_steps(call, windows, x.shape[2:])
         steps = [w.steps(e) for w, e in zip(windows, x.shape[2:], strict=True)]
         return TensorType((*x.shape[:2], *steps), x.dtype)
@@ -98,7 +110,7 @@ def _shape(result: Type) -> tuple[Dim, ...]:
 def _max_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     (x,) = args
     assert isinstance(x, te.Tensor)
-    windows = _windows(attrs, x.ndim - 2)
+    windows = _windows(attrs, _rank(x.ndim, attrs))
     padded = pad_spatial(x, windows, dims_of(x)[2:], te.min_value(x.dtype))
     k = taps(windows)
 
@@ -112,7 +124,7 @@ def _max_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.T
 def _avg_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
     (x,) = args
     assert isinstance(x, te.Tensor)
-    windows, extents = _windows(attrs, x.ndim - 2), dims_of(x)[2:]
+    windows, extents = _windows(attrs, _rank(x.ndim, attrs)), dims_of(x)[2:]
     wide = working_dtype(x.dtype)
     padded = pad_spatial(x, windows, extents, imm(0, x.dtype))
     k = taps(windows)
@@ -157,7 +169,7 @@ def _count(step: PrimExpr, window: Window, extent: Dim, counted: bool) -> PrimEx
 def _max_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     (x,) = args
     assert isinstance(x, np.ndarray)
-    windows = _windows(attrs, x.ndim - 2)
+    windows = _windows(attrs, _rank(x.ndim, attrs))
     least = te.min_value(dtype(x.dtype)).value
     padded = pad_reference(x, windows, least)
     seen = [tap_reference(padded, windows, tap) for tap in all_taps(windows)]
@@ -167,7 +179,7 @@ def _max_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
 def _avg_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     (x,) = args
     assert isinstance(x, np.ndarray)
-    windows = _windows(attrs, x.ndim - 2)
+    windows = _windows(attrs, _rank(x.ndim, attrs))
     counted = pad_reference(np.ones_like(real(x)), windows, 0)
     if attrs["count_include_pad"] is True:
         inner = [slice(e + w.before + w.after) for e, w in zip(x.shape[2:], windows, strict=True)]
@@ -198,6 +210,10 @@ def _samples(rank: int, kinds: Sequence[str]) -> Callable[[int], Sequence[Sample
             call(pool_size=2, dilation=2, padding=(0,) * rank + (1,) * rank),
             sample(params, (s.array((0, c, *size)),), pool_size=2),
         ]
+        if rank == 3:
+            blocks = s.array((n, c, *size, 4))
+            attrs = {"pool_size": 3, "strides": 2, "padding": 1, "layout": BLOCKED}
+            found.append(sample(params, (blocks,), **attrs))
         return found + [call(kind, pool_size=2) for kind in kinds]
 
     return rule

@@ -174,9 +174,11 @@ def position(step: PrimExpr, tap: PrimExpr, window: Window) -> PrimExpr:
 
 
 def taps(windows: Sequence[Window]) -> tuple[te.ReduceAxis, ...]:
-    """The axes over the kernel."""
-    names = ("kd", "kh", "kw")[-len(windows) :]
-    return tuple(te.reduce_axis(w.kernel, n) for w, n in zip(windows, names, strict=True))
+    """The axes over the kernel; a fourth is that of lanes."""
+    names = ("kd", "kh", "kw", "lane")
+    end = max(3, len(windows))
+    named = zip(windows, names[end - len(windows) : end], strict=True)
+    return tuple(te.reduce_axis(w.kernel, n) for w, n in named)
 
 
 def pad_reference(x: Array, windows: Sequence[Window], fill: float) -> Array:

@@ -115,6 +115,18 @@ FAMILIES = [
         ),
         {"h": 4, "w": 9},
     ),
+    Family(
+        "blocked_unpadded",
+        partial(op, "nn.conv3d_blocked", (1, 1, 3, 3, 5, 4), (2, 1, 3, 3, 3, 4, 4), padding=1),
+        {},
+    ),
+    Family(
+        "gathered_unpadded",
+        partial(
+            op, "nn.conv3d_blocked", (1, 1, 2, SHORT, SHORT, 4), (4, 1, 3, 3, 3, 4, 4), padding=1
+        ),
+        {"s": 5},
+    ),
     Family("blocked_unpadded", pooled, {}),
     Family(
         "blocked",

@@ -7,6 +7,7 @@ what it will do (merging of convolutions, forms of call sites).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from unity.ir.dims import Dim
 from unity.ir.dtype import FLOAT32, INT16, INT32, UINT8
@@ -27,7 +28,14 @@ POINTWISE = frozenset(name for name, op in OPS.items() if op.finite)
 So it does in a division by constants, none of which is zero.
 """
 
-POOLS = {"nn.max_pool2d": "nn.max_pool3d", "nn.avg_pool2d": "nn.avg_pool3d"}
+CONVOLUTIONS = {"nn.conv2d": "nn.conv2d_blocked", "nn.conv3d": "nn.conv3d_blocked"}
+POOLS = {
+    "nn.max_pool2d": "nn.max_pool3d",
+    "nn.avg_pool2d": "nn.avg_pool3d",
+    "nn.max_pool3d": "nn.max_pool3d",
+    "nn.avg_pool3d": "nn.avg_pool3d",
+}
+"""What they become: of lines and pixels, one whose last axis are the lanes."""
 WASTE = 1.5
 """How many times the channels there are may be computed."""
 WASTE_TILES = 2
@@ -36,33 +44,35 @@ WASTE_TILES = 2
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A tensor of four axes whose channels are known."""
+    """A tensor of four or five axes whose channels are known.
+
+    Attributes:
+        batch: How many images.
+        channels: Of each.
+        sizes: Lines and pixels, before them frames if there are any.
+    """
 
     batch: Dim
     channels: int
-    height: Dim
-    width: Dim
+    sizes: tuple[Dim, ...]
 
     @property
     def shape(self) -> tuple[Dim, ...]:
         """As of an array."""
-        return self.batch, self.channels, self.height, self.width
+        return self.batch, self.channels, *self.sizes
 
     @property
     def pixels(self) -> int | None:
         """How many there are of each channel, where that is known."""
-        match self.height, self.width:
-            case int(height), int(width):
-                return height * width
-            case _:
-                return None
+        known = [e for e in self.sizes if isinstance(e, int)]
+        return prod(known) if len(known) == len(self.sizes) else None
 
 
 def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float = WASTE) -> bool:
     """Whether a convolution may take blocks.
 
     Args:
-        call: A call of `nn.conv2d`.
+        call: A call of `nn.conv2d` or `nn.conv3d`.
         image: Its input.
         out: Its result.
         lanes: Channels of a block.
@@ -73,7 +83,7 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
         return False
     if out.pixels is not None and out.pixels < min(lanes, 16):
         return False
-    if call.attrs["data_layout"] != "NCHW":
+    if call.attrs["data_layout"] not in ("NCHW", "NCDHW"):
         return False
     if call.attrs["out_dtype"] is not None and not is_of_integers(call):
         return False
@@ -90,7 +100,7 @@ def standing_alone(f: Function, target: Target) -> frozenset[Var]:
     Batch normalization counts as what it is folded into.
     """
     others = {*POOLS, "mean", "concat", "repeat"}
-    return lone_products(f, POINTWISE | {"nn.batch_norm"}, others, target)
+    return lone_products(f, CONVOLUTIONS, POINTWISE | {"nn.batch_norm"}, others, target)
 
 
 def plain_products(f: Function, target: Target) -> frozenset[Var]:
@@ -104,7 +114,8 @@ def plain_products(f: Function, target: Target) -> frozenset[Var]:
         for b in walk_bindings(f)
         if isinstance(b, VarBinding)
         and isinstance(b.value, Call)
-        and b.value.callee == Op("nn.conv2d")
+        and isinstance(b.value.callee, Op)
+        and b.value.callee.name in CONVOLUTIONS
         and (said := b.value.attrs.get("algorithm")) is not None
     }
     untold = frozenset(v for v in alone if v not in told)
@@ -124,9 +135,14 @@ def is_of_integers(call: Call) -> bool:
 
 
 def image_of(e: Expr) -> Image | None:
-    """What is known of a tensor of four axes, if enough is: of float32, or integers of its own."""
+    """What is known of an image, if enough is: of float32, or integers of its own."""
     match atom_type(e) if isinstance(e, Var | Constant) else None:
-        case TensorType((n, int(c), h, w), dtype) if dtype in (FLOAT32, UINT8, INT16, INT32):
-            return Image(n, c, h, w)
+        case TensorType((n, int(c), _, *_, _) as shape, dtype) if dtype in (
+            FLOAT32,
+            UINT8,
+            INT16,
+            INT32,
+        ):
+            return Image(n, c, shape[2:]) if len(shape) in (4, 5) else None
         case _:
             return None

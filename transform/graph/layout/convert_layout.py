@@ -24,6 +24,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.machine.dot_units import integer_dots
 from unity.op.call import call_op
+from unity.op.pool import BLOCKED
 from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions
@@ -31,6 +32,7 @@ from ..derived import derived
 from ..rewriter import BodyRewriter
 from ..slices import begin_of, slice_of
 from .blockable import (
+    CONVOLUTIONS,
     POINTWISE,
     POOLS,
     WASTE,
@@ -47,6 +49,8 @@ from .interleave import Interleave, interleave_for
 @dataclass(frozen=True, slots=True)
 class ConvertLayout(Pass):
     """Convolutions by constants take and give ``(n, c / b, h, w, b)``, `b` lanes of a register.
+
+    Those over frames have ``(n, c / b, d, h, w, b)``.
 
     Elementwise ops, pooling, means, resizing, slices and concatenation follow, so that transposes
     stay only at the borders of such a region (`EliminateDeadCode` removes the others). Weights are
@@ -145,8 +149,8 @@ class _Converter(BodyRewriter):
             return None
         assert isinstance(known.type, TensorType)
         assert isinstance(known.type.shape, tuple)
-        _, blocks, _, _, lanes = known.type.shape
-        of = TensorType((out.batch, blocks, out.height, out.width, lanes), known.type.dtype)
+        _, blocks, *_, lanes = known.type.shape
+        of = TensorType((out.batch, blocks, *out.sizes, lanes), known.type.dtype)
         made = Var(var.name, of, var.span)  # which errors name
         self._add(MatchCast(made, known, of, binding.span))
         plain = self.emit(self.plain(made, out), var.name, var.span)
@@ -160,24 +164,24 @@ class _Converter(BodyRewriter):
         name = value.callee.name
         if var in self.alone and not is_of_integers(value):
             return value
-        if name == "nn.conv2d":
+        if name in CONVOLUTIONS:
             new = self.convolution(value, out)
         elif name in POINTWISE or (name == "astype" and image_of(value.args[0]) is not None):
             new = self.pointwise(value, out)
         elif name in POOLS:
-            new = self.pool(value, POOLS[name])
+            new = self.pool(value, POOLS[name], len(out.sizes))
         elif name == "nn.pad":
             new = self.pad(value)
         elif name == "mean":
-            new = self.mean(value)
+            new = self.mean(value, len(out.shape))
         elif name == "concat":
-            new = self.concat(value)
+            new = self.concat(value, len(out.shape))
         elif name == "repeat":
-            new = self.repeat(value)
+            new = self.repeat(value, len(out.shape))
         elif name == "strided_slice":
             new = self.slice(value, out)
         elif name == "take":
-            new = self.take(value)
+            new = self.take(value, len(out.shape))
         else:
             return value
         if new is None:
@@ -193,7 +197,9 @@ class _Converter(BodyRewriter):
         image = image_of(x)
         if is_of_integers(call):
             return self.of_integers(call, out, image)
-        if self.interleave is not None and (image is None or image.pixels is None):
+        if self.interleave is not None and (
+            image is None or image.pixels is None or len(image.sizes) != 2
+        ):
             return None
         waste = WASTE if self.interleave is None else WASTE_TILES
         if image is None or not is_blockable(call, image, out, self.lanes, waste):
@@ -216,7 +222,9 @@ class _Converter(BodyRewriter):
         attrs |= {"depthwise": depthwise, "out_dtype": None}
         attrs |= {"algorithm": call.attrs.get("algorithm")}
         weights = self.weights(weight, depthwise, lanes)
-        return Call(Op("nn.conv2d_blocked"), (seen, weights), Attrs(attrs), call.span)
+        assert isinstance(call.callee, Op)
+        name = CONVOLUTIONS[call.callee.name]
+        return Call(Op(name), (seen, weights), Attrs(attrs), call.span)
 
     def of_integers(self, call: Call, out: Image, image: Image | None) -> Call | None:
         """A convolution of narrow integers, whose weights lie as dot products want them."""
@@ -242,7 +250,7 @@ class _Converter(BodyRewriter):
                 return None
             line = weight.data.shape[3]
             pixels = self.emit(call_op("permute_dims", x, axes=(0, 2, 3, 1)), "pixels")
-            shape = (image.batch, 1, image.height, image.width, image.channels)
+            shape = (image.batch, 1, *image.sizes, image.channels)
             seen = self.emit(call_op("reshape", pixels, shape), "image")
         attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation", "out_dtype")}
         key = (weight, False, 0 if line else self.lanes)
@@ -272,33 +280,38 @@ class _Converter(BodyRewriter):
     def operand(self, a: Expr, out: Image) -> Expr | None:
         """An operand of an elementwise op in blocks: the same shape, or a constant."""
         if isinstance(a, Constant):
-            return self.constant(a, out.channels)
+            return self.constant(a, out)
         image, known = image_of(a), self.blocked.get(a)
         if image is None or image.channels != out.channels:
             return None
+        if len(image.sizes) != len(out.sizes):
+            return None  # its channels meet another axis
         if known is not None:
             return known
         small = image.pixels == 1 and image.channels % self.lanes == 0
         return self.in_blocks(a, image) if small else None
 
-    def constant(self, c: Constant, channels: int) -> Constant | None:
+    def constant(self, c: Constant, out: Image) -> Constant | None:
         """A constant that is the same for all pixels, or for all channels, in blocks."""
         if c.data.size == 1:
             return Constant(c.data.reshape(()), c.name, c.span)
-        shape = (1,) * (4 - c.data.ndim) + c.data.shape
+        ones, channels = (1,) * len(out.sizes), out.channels
+        shape = (1,) * (len(out.shape) - c.data.ndim) + c.data.shape
         if shape[:2] == (1, 1):
             return Constant(c.data.reshape(*shape, 1), c.name, c.span)
-        if shape != (1, channels, 1, 1):
+        if shape != (1, channels, *ones):
             return None
         padding = self.padded(channels) - channels
-        data = np.pad(c.data.reshape(-1), (0, padding)).reshape(1, -1, 1, 1, self.lanes)
+        data = np.pad(c.data.reshape(-1), (0, padding)).reshape(1, -1, *ones, self.lanes)
         return _laid_out(c, data)
 
-    def pool(self, call: Call, name: str) -> Call | None:
+    def pool(self, call: Call, name: str, rank: int) -> Call | None:
         x = self.blocked.get(call.args[0])
         if x is None:
             return None
         attrs = call.attrs
+        if rank == 3:
+            return Call(Op(name), (x,), attrs.with_(layout=BLOCKED), call.span)
         begin, end = paddings(attrs["padding"], 2)
         return Call(
             Op(name),
@@ -316,14 +329,15 @@ class _Converter(BodyRewriter):
             call.span,
         )
 
-    def mean(self, call: Call) -> Call | None:
+    def mean(self, call: Call, ndim: int) -> Call | None:
         x = self.blocked.get(call.args[0])
         axes = call.attrs["axis"]
         if x is None or not isinstance(axes, tuple) or call.attrs["keepdims"] is not True:
             return None
-        if sorted(int(a) % 4 for a in axes if isinstance(a, int)) != [2, 3]:
+        pixels = tuple(range(2, ndim))
+        if sorted(int(a) % ndim for a in axes if isinstance(a, int)) != list(pixels):
             return None
-        return Call(call.callee, (x,), call.attrs.with_(axis=(2, 3)), call.span)
+        return Call(call.callee, (x,), call.attrs.with_(axis=pixels), call.span)
 
     def pad(self, call: Call) -> Call | None:
         """Lines and pixels around an image."""
@@ -332,22 +346,22 @@ class _Converter(BodyRewriter):
             return None
         return Call(call.callee, (x,), call.attrs.with_(pad_width=(*widths, 0, 0)), call.span)
 
-    def repeat(self, call: Call) -> Call | None:
+    def repeat(self, call: Call, ndim: int) -> Call | None:
         """Pixels repeated: images made larger by the nearest pixel."""
         x, axis = self.blocked.get(call.args[0]), call.attrs["axis"]
-        if x is None or not isinstance(axis, int) or axis % 4 not in (2, 3):
+        if x is None or not isinstance(axis, int) or axis % ndim < 2:
             return None
-        return Call(call.callee, (x,), call.attrs.with_(axis=axis % 4), call.span)
+        return Call(call.callee, (x,), call.attrs.with_(axis=axis % ndim), call.span)
 
-    def take(self, call: Call) -> Call | None:
+    def take(self, call: Call, ndim: int) -> Call | None:
         """Lines or pixels by constant numbers: images resized."""
         (image, indices), axis = call.args, call.attrs["axis"]
         x = self.blocked.get(image)
         if x is None or not isinstance(indices, Constant) or indices.data.ndim != 1:
             return None
-        if not isinstance(axis, int) or axis % 4 not in (2, 3):
+        if not isinstance(axis, int) or axis % ndim < 2:
             return None
-        return Call(call.callee, (x, indices), call.attrs.with_(axis=axis % 4), call.span)
+        return Call(call.callee, (x, indices), call.attrs.with_(axis=axis % ndim), call.span)
 
     def slice(self, call: Call, out: Image) -> Call | None:
         """Channels from the first of a block on; those behind them in the last are others."""
@@ -360,14 +374,16 @@ class _Converter(BodyRewriter):
         first, count = begin // self.lanes, self.padded(out.channels) // self.lanes
         return slice_of(x, 1, first, first + count, call)
 
-    def concat(self, call: Call) -> Call | None:
+    def concat(self, call: Call, ndim: int) -> Call | None:
         (parts,) = call.args
         fields = parts.fields if isinstance(parts, Tuple) else ()
         blocked = [self.blocked.get(a) for a in fields]
         images = [image_of(a) for a in fields]
         whole = all(i is not None and i.channels % self.lanes == 0 for i in images)
         found = tuple(b for b in blocked if b is not None)
-        if not found or len(found) < len(blocked) or not whole or call.attrs["axis"] not in (1, -3):
+        if not found or len(found) < len(blocked) or not whole:
+            return None
+        if call.attrs["axis"] not in (1, 1 - ndim):
             return None
         return Call(call.callee, (Tuple(found),), call.attrs.with_(axis=1), call.span)
 
@@ -383,22 +399,23 @@ class _Converter(BodyRewriter):
         if known is not None:
             return known
         b = self.lanes
-        n, c, h, w = image.batch, image.channels // b, image.height, image.width
+        n, c, sizes = image.batch, image.channels // b, image.sizes
         if image.pixels == 1:
-            split = self.emit(call_op("reshape", x, (n, c, 1, 1, b)), "blocks")
+            split = self.emit(call_op("reshape", x, (n, c, *sizes, b)), "blocks")
         else:
-            parts = self.emit(call_op("reshape", x, (n, c, b, h, w)), "parts")
-            split = self.emit(call_op("permute_dims", parts, axes=(0, 1, 3, 4, 2)), "blocks")
+            parts = self.emit(call_op("reshape", x, (n, c, b, *sizes)), "parts")
+            axes = (0, 1, *range(3, 3 + len(sizes)), 2)
+            split = self.emit(call_op("permute_dims", parts, axes=axes), "blocks")
         self.blocked[x] = split
         return split
 
     def plain(self, x: Var, image: Image) -> Call:
         """A value in blocks as it was; nobody may want it."""
-        n, h, w = image.batch, image.height, image.width
-        whole = self.padded(image.channels)
+        whole, rank = self.padded(image.channels), len(image.sizes)
         if image.pixels != 1:
-            x = self.emit(call_op("permute_dims", x, axes=(0, 1, 4, 2, 3)), "parts")
-        joined = call_op("reshape", x, (n, whole, h, w))
+            axes = (0, 1, 2 + rank, *range(2, 2 + rank))
+            x = self.emit(call_op("permute_dims", x, axes=axes), "parts")
+        joined = call_op("reshape", x, (image.batch, whole, *image.sizes))
         if whole == image.channels:
             return joined
         cut = self.emit(joined, "joined")
@@ -408,12 +425,13 @@ class _Converter(BodyRewriter):
         """Weights as `nn.conv2d_blocked` takes them, for inputs in blocks of `lanes`."""
         key = (weight, depthwise, lanes)
         if key not in self.packed:
-            b, (o, c, kh, kw) = self.lanes, weight.data.shape
+            b, (o, c, *taps) = self.lanes, weight.data.shape
             taken = 1 if depthwise else lanes
-            missing = ((0, -o % b), (0, -c % taken), (0, 0), (0, 0))
+            missing = ((0, -o % b), (0, -c % taken), *((0, 0) for _ in taps))
             data = np.pad(weight.data, missing) if np.any(missing) else weight.data
-            data = data.reshape(-1, b, data.shape[1] // taken, taken, kh, kw)
-            self.packed[key] = _laid_out(weight, data.transpose(0, 2, 4, 5, 3, 1))
+            data = data.reshape(-1, b, data.shape[1] // taken, taken, *taps)
+            order = (0, 2, *range(4, data.ndim), 3, 1)
+            self.packed[key] = _laid_out(weight, data.transpose(order))
         return self.packed[key]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from math import prod
 
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Tuple, Var, VarBinding
@@ -20,12 +21,17 @@ from unity.op.window import paddings, per_axis
 
 
 def lone_products(
-    function: Function, pointwise: Collection[str], others: Collection[str], target: Target
+    function: Function,
+    convolutions: Collection[str],
+    pointwise: Collection[str],
+    others: Collection[str],
+    target: Target,
 ) -> frozenset[Var]:
     """The results of convolutions of single pixels that have only elementwise ops around them.
 
     Args:
         function: Where.
+        convolutions: The names of those that take blocks.
         pointwise: The names of elementwise ops that take blocks.
         others: Those of others that do, besides convolutions: company to be in blocks for.
         target: The machine.
@@ -45,7 +51,7 @@ def lone_products(
             continue
         if not isinstance(value.callee, Op):
             continue
-        if value.callee.name == "nn.conv2d":
+        if value.callee.name in convolutions:
             found.append((binding.var, value))
         elif value.callee.name in others:
             company.append(binding.var)
@@ -68,7 +74,7 @@ def _repays_blocks(call: Call, target: Target) -> bool:
     image, weight = call.args
     lanes = target.vector_bits // FLOAT32.bits
     match atom_type(image):
-        case TensorType((int(images), _, int(height), int(width)), dtype) if dtype == FLOAT32:
+        case TensorType((int(images), _, *sizes), dtype) if dtype == FLOAT32:
             made, taken = (
                 map(int, weight.data.shape[:2]) if isinstance(weight, Constant) else (1, 1)
             )
@@ -76,7 +82,10 @@ def _repays_blocks(call: Call, target: Target) -> bool:
             return False
     if made % lanes or taken % lanes:
         return False
-    pixels, machine = height * width, target.machine
+    known = [e for e in sizes if isinstance(e, int)]
+    if len(known) < len(sizes):
+        return False
+    pixels, machine = prod(known), target.machine
     wasted = images * made * taken * (-pixels % lanes) / lanes / machine.fma_per_cycle
     moved = images * (made + taken) * pixels * FLOAT32.bytes / machine.relayout_bytes_per_cycle
     return bool(wasted > moved)
@@ -89,8 +98,9 @@ def _images(call: Call) -> list[Var]:
 
 def _is_product(call: Call) -> bool:
     weight = call.args[1]
-    if not isinstance(weight, Constant) or weight.data.shape[2:] != (1, 1):
+    if not isinstance(weight, Constant) or set(weight.data.shape[2:]) != {1}:
         return False
-    begin, end = paddings(call.attrs["padding"], 2)
-    strides = per_axis("strides", call.attrs["strides"], 2, 1)
+    rank = weight.data.ndim - 2
+    begin, end = paddings(call.attrs["padding"], rank)
+    strides = per_axis("strides", call.attrs["strides"], rank, 1)
     return call.attrs["groups"] == 1 and set(strides) == {1} and not any((*begin, *end))

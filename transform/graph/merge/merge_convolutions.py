@@ -188,7 +188,7 @@ class _Finder:
         image = image_of(first.call.args[0])
         assert image is not None
         assert image.pixels is not None
-        height, width = first.out.height, first.out.width
+        height, width = first.out.sizes
         assert isinstance(height, int)
         assert isinstance(width, int)
         _, inputs, *taps = first.weight.data.shape

@@ -81,7 +81,7 @@ def _convolution(
         return []
     direct = Form("direct")
     gemm = Form("gemm", 0.98 if var in alone else 1.02, _no_gemm(call, weight))
-    height, width = representative(out.height, IMAGE), representative(out.width, IMAGE)
+    height, width = (representative(e, IMAGE) for e in out.sizes)
     blocks = (-(-out.channels // lanes), -(-image.channels // lanes))
     batch = max(1, representative(out.batch, BATCH))
     cycles = winograd_cycles(*blocks, batch, height, width, lanes, target)

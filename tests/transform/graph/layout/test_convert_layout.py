@@ -28,16 +28,26 @@ SHAPES = {
     "deep": (8, 1, 3, 3),
     "bias": (1, 8, 1, 1),
     "twelve": (1, 12, 1, 1),
+    "f1": (16, 8, 1, 1, 1),
+    "f3": (8, 16, 3, 3, 3),
+    "frames": (8, 16, 3, 1, 1),
+    "lines": (16, 8, 1, 3, 3),
+    "f12": (12, 8, 3, 3, 3),
+    "single": (8, 1, 3, 3, 3),
+    "of frames": (1, 8, 1, 1, 1),
 }
 CONSTANTS = dict(zip(SHAPES, floats(0, *SHAPES.values()), strict=True))
 TRANSPOSE = "permute_dims"
 
 
-def program(lines: str, channels: int = 8, size: int = 6) -> IRModule:
+def program(lines: str, channels: int = 8, size: int = 6, sizes: str = "") -> IRModule:
     text = f"""
 n = dim("n")
+t = dim("t")
+h = dim("h")
+w = dim("w")
 @script.function
-def main(x: f32[Tensor, n, {channels}, {size}, {size}]) -> f32[Tensor, ...]:
+def main(x: f32[Tensor, n, {channels}, {sizes or f"{size}, {size}"}]) -> f32[Tensor, ...]:
     with R.dataflow():
 {lines}
     return y
@@ -119,6 +129,64 @@ def test_a_chain_in_blocks_for_dot_products_keeps_its_meaning(name: str) -> None
     assert "nn.conv2d_blocked" not in ops(after) or "groups" in CHAINS[name]
     (x,) = floats(1, (2, 8, 6, 6))
     same(before, after, x)
+
+
+FRAMES = {
+    "a residual": """
+        a = R.nn.relu(R.add(R.nn.conv3d(x, R.const("f1")), 1.0))
+        b = R.add(R.nn.conv3d(a, R.const("f3"), padding=1), R.const("of frames"))
+        c = R.nn.conv3d(x, R.const("single"), padding=1, groups=8)
+        y = R.nn.relu(R.add(R.add(b, x), c))""",
+    "lines and frames apart, strided": """
+        a = R.nn.relu(R.nn.conv3d(x, R.const("lines"), strides=(1, 2, 2), padding=(0, 1, 1)))
+        y = R.nn.conv3d(a, R.const("frames"), strides=(2, 1, 1), padding=(1, 0, 0))""",
+    "pools": """
+        a = R.nn.conv3d(x, R.const("f1"))
+        b = R.nn.max_pool3d(a, pool_size=3, strides=2, padding=1, ceil_mode=True)
+        y = R.nn.avg_pool3d(b, pool_size=2, strides=(1, 2, 1), padding=(0, 1, 0, 1, 0, 0))""",
+    "a mean and joined branches": """
+        a = R.nn.conv3d(x, R.const("f1"))
+        b = R.concat((a, R.multiply(a, 2.0)), axis=-4)
+        y = R.mean(b, axis=(-1, 2, -2), keepdims=True)""",
+    "repeated and cut": """
+        a = R.nn.conv3d(x, R.const("f1"))
+        b = R.repeat(R.repeat(a, repeats=2, axis=2), repeats=3, axis=-1)
+        y = R.strided_slice(b, axes=(1,), begin=(8,), end=(16,))""",
+    "channels that fill no block": """
+        a = R.add(R.nn.conv3d(x, R.const("f12"), padding=(0, 1, 2, 1, 1, 0)), 1.0)
+        y = R.add(R.sigmoid(a), 0.0)""",
+}
+
+
+@pytest.mark.parametrize("sizes", ["4, 6, 5", "t, h, w"])
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_chain_over_frames_keeps_its_meaning(name: str, sizes: str) -> None:
+    before = program(FRAMES[name], sizes=sizes)
+    after = converted(before)
+    assert "nn.conv3d_blocked" in ops(after)
+    assert "nn.conv3d" not in ops(after)
+    assert ops(after).count(TRANSPOSE) <= 2, "one to come in, one to go out"
+    (x,) = floats(1, (2, 8, 4, 6, 5))
+    same(before, after, x)
+
+
+def test_frames_that_are_channels_of_an_image_are_no_blocks() -> None:
+    """Added to images over frames, the channels of one without meet the frames."""
+    before = parse(
+        """
+@script.function
+def main(x: f32[Tensor, 1, 8, 8, 6, 6], z: f32[Tensor, 1, 8, 6, 6]) -> f32[Tensor, ...]:
+    a = R.nn.conv2d(z, R.const("w3"), padding=1)
+    b = R.nn.conv2d(a, R.const("w3"), padding=1)
+    c = R.nn.conv3d(x, R.const("f3"), padding=1)
+    return R.add(c, b)
+""",
+        dict(zip(("w3", "f3"), floats(0, (8, 8, 3, 3), (8, 8, 3, 3, 3)), strict=True)),
+    )
+    after = converted(before)
+    args = floats(1, (1, 8, 8, 6, 6), (1, 8, 6, 6))
+    expected, got = (interpret(m, "main", list(args)) for m in (before, after))
+    np.testing.assert_allclose(np.asarray(got), np.asarray(expected), rtol=1e-4, atol=1e-4)
 
 
 def test_transposes_stand_at_the_borders_only() -> None:

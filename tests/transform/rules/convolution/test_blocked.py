@@ -36,8 +36,13 @@ SHORT = replace(TARGET, vector_bits=256, vector_registers=16)
 def kernel(
     x: tuple[Dim, ...], w: tuple[int, ...], **attrs: int | bool | tuple[int, ...]
 ) -> PrimFunc:
-    """The unscheduled kernel of nn.conv2d_blocked."""
-    return unscheduled("nn.conv2d_blocked", (x, w), attrs)[0]
+    """The unscheduled kernel of nn.conv2d_blocked, or of the one over frames."""
+    return unscheduled(name_of(x), (x, w), attrs)[0]
+
+
+def name_of(x: tuple[Dim, ...]) -> str:
+    """The operator that takes such images."""
+    return f"nn.conv{len(x) - 3}d_blocked"
 
 
 def check(
@@ -47,10 +52,11 @@ def check(
     **attrs: int | bool | tuple[int, ...],
 ) -> None:
     """Interpreted, it gives what the operator's reference does."""
-    reference = OPS["nn.conv2d_blocked"].reference
+    name = name_of(arrays[0].shape)
+    reference = OPS[name].reference
     assert reference is not None
     shapes = [a.shape for a in arrays]
-    expected = reference(arrays, unscheduled("nn.conv2d_blocked", shapes, attrs)[1])
+    expected = reference(arrays, unscheduled(name, shapes, attrs)[1])
     assert isinstance(expected, np.ndarray)
     (got,) = run_prim_func(scheduled, arrays, sizes)
     np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-5, atol=1e-5)
@@ -75,6 +81,11 @@ def tiles(func: PrimFunc, target: Target) -> list[int]:
         ((1, 2, 6, 9, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1}),
         ((1, 2, 8, 8, 16), (2, 1, 3, 3, 1, 16), {"depthwise": True, "padding": 1, "strides": 2}),
         ((1, 2, 5, 5, 8), (3, 2, 3, 3, 8, 8), {"padding": 1}),
+        ((1, 1, 3, 3, 9, 16), (3, 1, 3, 3, 3, 16, 16), {"padding": 1}),
+        ((2, 1, 4, 5, 5, 8), (2, 1, 3, 1, 1, 8, 8), {"padding": (1, 0, 0), "strides": (2, 1, 1)}),
+        ((1, 3, 3, 6, 6, 1), (2, 3, 3, 3, 3, 1, 8), {"padding": (1, 1, 1), "strides": (1, 2, 2)}),
+        ((1, 2, 3, 4, 6, 8), (2, 1, 3, 3, 3, 1, 8), {"depthwise": True, "padding": 1}),
+        ((1, 1, 2, 4, 6, 8), (2, 1, 1, 1, 1, 8, 8), {"strides": 2}),
     ],
 )
 def test_laid_out_it_computes_the_same(
