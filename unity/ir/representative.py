@@ -5,7 +5,8 @@ and fast for those near it. In this order a symbol is
 
 1. what its declaration says is typical: ``dim("n", typical=128)``, or `sizes` of `unity.compile`;
 2. its upper bound, ``dim("n", max=512)``, unless that is so large that it only guards memory;
-3. what the place says an unknown size is (`LENGTH`, `IMAGE`, `BATCH`), if no less than its minimum.
+3. what the place says an unknown size is (`LENGTH`, `IMAGE`, `FRAMES`, `BATCH`), if no less than
+   its minimum.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ LENGTH = 64
 """An unknown size in general: the length of a sequence."""
 IMAGE = 224
 """An unknown height or width of an image; what is computed of it follows."""
+FRAMES = 8
+"""An unknown number of frames of a clip."""
 BATCH = 1
 """An unknown number of images."""
 GUARDING = 4096

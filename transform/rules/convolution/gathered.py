@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from unity.ir.marks import ASKED, TAIL
 from unity.ir.prim_expr import Binary, Imm, Load, PrimVar, Select, imm
-from unity.ir.representative import IMAGE, representative_extent
+from unity.ir.representative import FRAMES, IMAGE, representative_extent
 from unity.machine.target import Target
 
 from ...blocks.access import (
@@ -168,7 +168,20 @@ class Gathered:
         line = sum(n * tile_cost(columns, size, machine) for n, size in self._tiles(width, rows))
         groups = -(-found.block.length // columns)
         each = groups * tile_cost(columns, rows, machine) / rows + COPIED / found.lane.length
-        return width * each < groups * line
+        return width * each * self._zeros() < groups * line
+
+    def _zeros(self) -> float:
+        """What zeros before and behind the frames add to a sum: tiles along lines leave them out.
+
+        There are few frames; of the many lines, those at a border are no matter.
+        """
+        taps, found = {a.var: a.length for a in self.roles.steps}, 1.0
+        for axis in self.gathering.pixels[:-2]:
+            outside = sum(taps[e.tap] - 1 for e in self.edges if e.axis is axis.var) / 2
+            for tap in {e.tap for e in self.edges if e.axis is axis.var}:
+                seen = (representative_extent(axis.extent, FRAMES) or 1) * taps[tap]
+                found *= seen / max(1, seen - outside)
+        return found
 
     def _tiles(self, width: int, rows: int) -> list[tuple[int, int]]:
         """How many tiles of which size a line has: pixels at a border are alone."""
