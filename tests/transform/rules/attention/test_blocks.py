@@ -65,9 +65,9 @@ def attention(
 
 
 def in_blocks(func: PrimFunc) -> bool:
-    """Whether every temporary belongs to a block of rows."""
+    """Whether every temporary belongs to a block of rows, but masks turned for all of them."""
     allocated = [s.buffer for s in walk_stmt(func.body) if isinstance(s, Allocate)]
-    panels = ("panel", "v_reindex")
+    panels = ("panel", "v_reindex", "bias_global", "mask_global")
     return all(b.scope == "local" or b.name in panels for b in allocated)
 
 
@@ -96,6 +96,16 @@ def test_in_blocks_of_rows(queries: Dim, keys: Dim, extra: tuple[str, ...], targ
         for m in (0, 5) if keys is M else (1,):
             assert_same(before, scheduled, {"n": n, "m": m})
             assert_same(before, low, {"n": n, "m": m})
+
+
+@pytest.mark.parametrize(("heads", "turned"), [(2, True), (1, False)])
+def test_masks_that_heads_share_are_turned_once(heads: int, turned: bool) -> None:
+    """Lanes run over rows, which lie apart in a mask: no head gathers them."""
+    before = attention(16, 8, ("full",), heads=heads)
+    scheduled = schedule(before, CPU)
+    buffers = {s.buffer.name for s in walk_stmt(scheduled.body) if isinstance(s, Allocate)}
+    assert ("bias_global" in buffers) is turned
+    assert_same(before, lowered(scheduled, CPU), {})
 
 
 def test_scores_that_are_a_result_stay_whole() -> None:
