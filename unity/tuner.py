@@ -22,6 +22,7 @@ from unity.runtime.artifact.match import check_target
 from unity.runtime.executable import Executable
 from unity.transform import Pipeline, Precision
 from unity.tuning.cost import CostModel, PriorModel, cost_model
+from unity.tuning.fleet import DEVICE, FleetRunner
 from unity.tuning.records import Records
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.search import Search
@@ -59,6 +60,8 @@ def tune(
     learn: bool = True,
     rules: bool = True,
     seed: int = 0,
+    scheduler: str | None = None,
+    device: str = DEVICE,
     report: Path | str | None = None,
     watch: Callable[..., None] | None = None,
 ) -> TuningReport:
@@ -91,6 +94,9 @@ def tune(
         rules: Whether the decisions of the default rules are searched. Without them the search
             knows a kernel's structure and `spaces` only.
         seed: Of all that is random.
+        scheduler: The address of a scheduler of dask.distributed (``tcp://host:8786``), whose
+            workers (`unity worker`) run what is compiled here; records are for their machine.
+        device: Which workers: those with this label.
         report: A folder to write the report to, as JSON and as a chart.
         watch: Told a `unity.tuning.session.Progress` after each trial.
 
@@ -105,10 +111,13 @@ def tune(
         raise UnityError(f"trials={trials}", hint="at least 1")
     if seconds is not None and seconds <= 0:
         raise UnityError(f"seconds={seconds}", hint="more than 0")
+    fleet = None if scheduler is None else FleetRunner(scheduler, device)
+    target = target if fleet is None else fleet.target(threads)
     module, passes, context = prepared(
         model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline
     )
-    check_target(context.target, "what is to be tuned")
+    if fleet is None:
+        check_target(context.target, "what is to be tuned")
     tasks = _wanted(tasks_of(module, passes, context, sizes), kernels)
     _check_sizes(module.graph_functions().values(), sizes or {})
     records = Records(db)
@@ -118,7 +127,7 @@ def tune(
     session = Session(tasks, records, ranking, programs, strategy, seed, rules=rules)
     stopped = False
     told: Watch = watch if watch is not None else _nothing
-    with Measurer(context.target) as measurer:
+    with Measurer(context.target, fleet) as measurer:
         try:
             limit = None if seconds is None else seconds * (1 - _FINISH)
             session.run(measurer, trials, limit, told)
@@ -133,7 +142,8 @@ def tune(
             pipeline=pipeline, db=db,
         )  # fmt: skip
 
-    whole = None if stopped or kernels else _whole(build, records, sizes or {}, module["main"])
+    here = not (stopped or kernels or fleet)
+    whole = _whole(build, records, sizes or {}, module["main"]) if here else None
     found = TuningReport(
         key_of_target(context.target),
         session.trials,

@@ -93,10 +93,16 @@ def tuned(
         TABLE[name](), threads=1, trials=trials, seconds=seconds, db=records, rules=rules, seed=seed
     )
     kernel = max(found.kernels, key=lambda k: k.before)
+    ratios = [
+        t.seconds / t.reference
+        for t in Records(records if isinstance(records, Path) else None).trials(kernel.kernel)
+        if t.seconds and t.reference
+    ]
     row: dict[str, object] = {
         "work": name,
         "trials": found.trials,
         "seconds": round(time.monotonic() - begin, 1),
+        "best_trial": round(1 / min(ratios, default=1.0), 3),
         "gain": round(found.before / max(found.after, SPARE), 3),
         "default_us": round(kernel.before * 1e6, 1),
         "tuned_us": round(kernel.after * 1e6, 1),

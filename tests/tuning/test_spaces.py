@@ -7,16 +7,27 @@ from random import Random
 
 import pytest
 
+from tests.transform.rules.contraction.test_grouped_panels import LANES, TILES
+from tests.transform.rules.families import narrow
 from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.ir.equality import structural_equal
 from unity.machine.target import Target
+from unity.transform.rules.canonical import canonical
 from unity.transform.rules.rule import Legal
 from unity.transform.schedule import default_schedule
 from unity.transform.schedule.schedule import Schedule
-from unity.tuning.spaces import Point, ProgramSpace, RuleSpace, Space, multi_level_tiles
+from unity.tuning.spaces import (
+    Point,
+    ProgramSpace,
+    RuleSpace,
+    Space,
+    multi_level_tiles,
+    tensorized,
+)
 from unity.tuning.spaces.by_program import decisions_of
 from unity.tuning.spaces.by_rules import drawn, parts_of
+from unity.tuning.spaces.tensorized import fitting
 from unity.tuning.tasks import Task
 
 from .kernels import ROWS, SMALL, TARGET, tasks
@@ -136,6 +147,26 @@ def test_neighbours_of_large_numbers_are_near() -> None:
     legal, random = Legal(range(1, 1 << 25), "any"), Random(0)
     found = {drawn(legal, 60_000, random) for _ in range(50)}
     assert found == {15_000, 30_000, 120_000, 240_000}
+
+
+@pytest.mark.parametrize(
+    ("target", "group", "intrinsic"),
+    [(LANES, 2, "avx512bf16_16x2"), (TILES, 2, "amx_bf16_16x16x32"), (TARGET, 2, None)],
+    ids=["lanes", "tiles", "neither"],
+)
+def test_instructions_are_found_by_structure(
+    target: Target, group: int, intrinsic: str | None
+) -> None:
+    """No kernel says which instruction it is for; machines without one have none of it."""
+    product = canonical(narrow("matmul_interleaved", (16, 32), (2, 16, 16, group), columns=32))
+    sch = Schedule(product, target)
+    names = [name for name, _ in fitting(sch, sch.get_blocks()[0])]
+    assert (intrinsic in names) is (intrinsic is not None)
+    space = ProgramSpace(product, target, tensorized)
+    point = space.first(Random(0))
+    assert (point is None) is (intrinsic is None)
+    if point is not None:
+        assert_same(product, space.schedule(point).func, {})
 
 
 def test_spaces_are_of_a_machine() -> None:

@@ -338,6 +338,11 @@ def tune(
     report: Annotated[
         Path | None, typer.Option(help="A folder for the report: JSON, and a chart.")
     ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="tcp://HOST:PORT of dask's scheduler: its workers measure."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="The label of workers to measure on.")] = "cpu",
     threads: Threads = None,
     precision: Precision = "f32",
     seed: Seed = 0,
@@ -346,7 +351,21 @@ def tune(
     from .tune import tune_model
 
     options = Options(threads, precision)
-    tune_model(model, db, time, trials, dim or [], kernel or [], strategy, report, seed, options)
+    place = None if scheduler is None else (scheduler, device)
+    tune_model(
+        model, db, time, trials, dim or [], kernel or [], strategy, report, seed, options, place
+    )
+
+
+@app.command()
+def worker(
+    address: Annotated[str, typer.Argument(help="tcp://HOST:PORT of dask's scheduler.")],
+    device: Annotated[str, typer.Option(help="What this machine is called.")] = "cpu",
+) -> None:
+    """Measure candidates for `unity tune --scheduler` on this machine, one at a time."""
+    from unity.tuning.fleet import serve_device
+
+    serve_device(address, device)
 
 
 db_app = typer.Typer(no_args_is_help=True, help="Records of tuning: show, merge, prune.")

@@ -48,6 +48,7 @@ def tune_model(
     report: Path | None,
     seed: int,
     options: Options,
+    place: tuple[str, str] | None = None,
 ) -> None:
     """Tune a model and print what was found.
 
@@ -89,6 +90,7 @@ def tune_model(
             seed=seed,
             report=report,
             watch=watch,
+            **({} if place is None else {"scheduler": place[0], "device": place[1]}),
         )
     console.print(str(found), soft_wrap=True)
     console.print(f"unity run {model} --db {db}   uses what is in {db}", soft_wrap=True)

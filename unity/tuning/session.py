@@ -18,7 +18,15 @@ from .cost import CostModel
 from .records import Best, Records, Trial
 from .scheduler import next_search
 from .search import Proposal, Search, strategy
-from .spaces import Point, ProgramSpace, RuleSpace, Space, SpaceProgram, multi_level_tiles
+from .spaces import (
+    Point,
+    ProgramSpace,
+    RuleSpace,
+    Space,
+    SpaceProgram,
+    multi_level_tiles,
+    tensorized,
+)
 from .tasks import Task
 from .workers import Candidate, Measured, Measurer
 from .workers.describe import key_of_target
@@ -238,7 +246,7 @@ def spaces_of(
         tiles: Whether the second are.
     """
     found: list[Space] = [RuleSpace(task.func, task.target)] if rules else []
-    more = [*([multi_level_tiles] if tiles else []), *programs]
+    more = [*([multi_level_tiles, tensorized] if tiles else []), *programs]
     for program in more:
         space = ProgramSpace(task.func, task.target, program)
         if space.first(Random(0)) is not None:

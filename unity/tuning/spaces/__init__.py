@@ -3,6 +3,15 @@
 from .by_program import ProgramSpace, SpaceProgram
 from .by_rules import RuleSpace
 from .point import Point, Space
+from .tensorized import tensorized
 from .tiles import multi_level_tiles
 
-__all__ = ["Point", "ProgramSpace", "RuleSpace", "Space", "SpaceProgram", "multi_level_tiles"]
+__all__ = [
+    "Point",
+    "ProgramSpace",
+    "RuleSpace",
+    "Space",
+    "SpaceProgram",
+    "multi_level_tiles",
+    "tensorized",
+]

@@ -4,6 +4,7 @@ What breaks, hangs or aborts there costs its candidate and nothing else. They ar
 lines of JSON on standard input and output; kernels travel as text, arrays and executables as files.
 """
 
-from .measurer import Candidate, Measured, Measurer
+from .measurer import Candidate, Measurer
+from .runner import LocalRunner, Measured, Reference, Runner
 
-__all__ = ["Candidate", "Measured", "Measurer"]
+__all__ = ["Candidate", "LocalRunner", "Measured", "Measurer", "Reference", "Runner"]

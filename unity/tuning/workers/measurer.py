@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +25,10 @@ from ..tasks.task import CALLER, Task
 from ..timing import inputs_for, sizes_for
 from .child import Child, ChildError, Message
 from .describe import described
+from .runner import LocalRunner, Measured, Reference, Runner
 
-BUILD_SECONDS, RUN_SECONDS = 30.0, 10.0
-"""How long a candidate may be compiled, and run besides what it is timed for."""
-_SECONDS = 0.08
-"""How long a candidate is timed, and the default kernel beside it."""
+BUILD_SECONDS = 30.0
+"""How long a candidate may be compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +44,41 @@ class Candidate:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What measuring a candidate gave.
-
-    Attributes:
-        seconds: The fastest run; None if it failed.
-        reference: The fastest run of the kernel as it is by default, by turns with it.
-        why: What was wrong with it, if it failed.
-    """
-
-    seconds: float | None
-    reference: float | None = None
-    why: str = ""
-
-    @property
-    def ratio(self) -> float:
-        """What it takes of the default kernel's time; infinite if it failed."""
-        if self.seconds is None or not self.reference:
-            return float("inf")
-        return self.seconds / self.reference
-
-
 class Measurer:
-    """Carries children, and the task that they know. To be used in a ``with`` block.
+    """Carries children that compile, and who runs what they made. To be used in a ``with`` block.
 
     Kernels of one thread are run on the last cpu while others are compiled on the rest; kernels of
     several threads have the machine for themselves.
 
     Args:
-        target: The machine, which this one must be.
+        target: The machine that candidates are compiled for and run on.
+        runner: Runs them; a child on this machine if not given.
         jobs: How many candidates are compiled at a time; as many as there are cpus if not given.
         build_seconds: How long compiling one may take.
-        run_seconds: How long running one may take, besides its timing.
     """
 
     def __init__(
         self,
         target: Target,
+        runner: Runner | None = None,
         jobs: int | None = None,
         build_seconds: float = BUILD_SECONDS,
-        run_seconds: float = RUN_SECONDS,
     ) -> None:
         cpus = _cpus()
-        alone = target.threads == 1 and len(cpus) > 1
+        alone = runner is None and target.threads == 1 and len(cpus) > 1
         building = cpus[:-1] if alone else cpus
         self._target = target
-        self._beside = alone
-        self._limits = (build_seconds, run_seconds)
+        self._beside = alone or runner is not None
+        self._build_seconds = build_seconds
         count = max(1, min(jobs or len(building), len(building)))
         self._builders = [Child("unity.tuning.workers.build", building) for _ in range(count)]
         self._free: SimpleQueue[Child] = SimpleQueue()
         for builder in self._builders:
             self._free.put(builder)
         self._builds: list[Future[str]] = []
-        self._runner = Child("unity.tuning.workers.run", cpus[-1:] if alone else ())
+        self._runner: Runner = runner or LocalRunner(cpus[-1:] if alone else ())
         self._task: Task | None = None
-        self._known_to = self._count = 0
+        self._count = 0
 
     def __enter__(self) -> Self:
         """Make a folder for executables and arrays."""
@@ -132,66 +109,56 @@ class Measurer:
             candidates: How it is laid out.
 
         Raises:
-            UnityError: The kernel as it is by default can't be compiled or run here.
+            UnityError: The kernel as it is by default can't be compiled or run.
         """
         for build in self._builds:
             build.cancel()  # of a batch whose results nobody asked for
-        self._take(task)
+        if self._task is not task:
+            self._take(task)
         paths = [self._path(f"candidate{self._count + k}.unity") for k in range(len(candidates))]
         self._count += len(candidates)
-        self._builds = builds = [
+        self._builds = [
             self._pool.submit(self._built, task, c.trace, path)
             for c, path in zip(candidates, paths, strict=True)
         ]
-        return self._results(task, builds, paths)
+        return self._results(self._builds, paths)
 
-    def _results(
-        self, task: Task, builds: Sequence[Future[str]], paths: Sequence[Path]
-    ) -> Iterator[Measured]:
+    def _results(self, builds: Sequence[Future[str]], paths: Sequence[Path]) -> Iterator[Measured]:
         if not self._beside:
             wait(builds)  # nothing is compiled while something is timed
-        for build, path in zip(builds, paths, strict=True):
-            why = build.result()
-            yield Measured(None, why=why) if why else self._run(task, path)
+        begun = (self._begun(b, path) for b, path in zip(builds, paths, strict=True))
+        for result, path in zip(list(begun) if self._runner.at_once else begun, paths, strict=True):
+            yield result()
             path.unlink(missing_ok=True)
+
+    def _begun(self, build: Future[str], path: Path) -> Callable[[], Measured]:
+        why = build.result()
+        return (lambda: Measured(None, why=why)) if why else self._runner.begin(path)
 
     def _take(self, task: Task) -> None:
         """Make the kernel by default the one to compare with."""
-        if self._task is not task:
-            why = self._built(task, None, self._path("reference.unity"))
-            if why:
-                raise UnityError(f"{task.name}: the default kernel can't be compiled: {why}")
-            self._write_inputs(task)
-            self._task, self._known_to = task, 0
-        if self._known_to != self._runner.started or not self._known_to:
-            self._introduce(task)
-
-    def _introduce(self, task: Task) -> None:
-        request: Message = {
-            "do": "reference", "path": str(self._path("reference.unity")), "inputs": self._inputs,
-        }  # fmt: skip
-        try:
-            answer = self._runner.ask(request, self._limits[1])
-        except ChildError as error:
-            raise UnityError(f"{task.name}: the default kernel did not run: {error}") from None
-        if "error" in answer:
-            raise UnityError(f"{task.name}: the default kernel did not run: {answer['error']}")
-        self._known_to = self._runner.started
-
-    def _write_inputs(self, task: Task) -> None:
+        path = self._path(f"reference{self._count}.unity")
+        why = self._built(task, None, path)
+        if why:
+            raise UnityError(f"{task.name}: the default kernel can't be compiled: {why}")
         main = task.module()[CALLER]
         assert isinstance(main, Function)
-        self._tolerance = tolerance_of(main)
-        values = inputs_for(main, sizes_for(main, dict(task.sizes)))
-        self._inputs: list[Message] = []
+        inputs = self._written(task, inputs_for(main, sizes_for(main, dict(task.sizes))))
+        self._runner.take(Reference(task.name, path, inputs, tolerance_of(main)))
+        self._task = task
+
+    def _written(self, task: Task, values: Sequence[object]) -> list[Message]:
+        """Inputs in files."""
+        found: list[Message] = []
         for k, value in enumerate(values):
             if isinstance(value, np.ndarray):
                 path = self._path(f"input{k}")
                 value.tofile(path)
                 name = task_dtype(task, k)
-                self._inputs.append({"file": str(path), "dtype": name, "shape": [*value.shape]})
+                found.append({"file": str(path), "dtype": name, "shape": [*value.shape]})
             else:
-                self._inputs.append({"shape": [*cast("tuple[int, ...]", value)]})
+                found.append({"shape": [*cast("tuple[int, ...]", value)]})
+        return found
 
     def _built(self, task: Task, trace: Trace | None, path: Path) -> str:
         """Compile a candidate; why it can't be, or nothing."""
@@ -204,25 +171,12 @@ class Measurer:
         }
         builder = self._free.get()
         try:
-            answer = builder.ask(request, self._limits[0])
+            answer = builder.ask(request, self._build_seconds)
         except ChildError as error:
             return f"compiling: {error}"
         finally:
             self._free.put(builder)
         return f"compiling: {answer['error']}" if "error" in answer else ""
-
-    def _run(self, task: Task, path: Path) -> Measured:
-        self._take(task)  # to a child that was started anew
-        request: Message = {
-            "do": "candidate", "path": str(path), "tolerance": self._tolerance, "seconds": _SECONDS,
-        }  # fmt: skip
-        try:
-            answer = self._runner.ask(request, self._limits[1])
-        except ChildError as error:
-            return Measured(None, why=f"running: {error}")
-        if "wrong" in answer or "error" in answer:
-            return Measured(None, why=str(answer.get("wrong", answer.get("error"))))
-        return Measured(float(str(answer["seconds"])), float(str(answer["reference"])))
 
     def _path(self, name: str) -> Path:
         return Path(self._folder.name) / name
