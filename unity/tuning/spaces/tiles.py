@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from math import prod
 
 from unity.errors import UnityError
 from unity.transform.schedule.refs import AnyBlock, BlockRef, LoopRef
@@ -17,6 +18,8 @@ from unity.transform.schedule.schedule import Schedule
 
 _REGISTERS = (1, 2, 3, 4, 6, 8)
 _CUTS = (1, 2, 4, 8, 16)
+_STEPS = 8
+"""Steps of summed loops that are written out behind each other, at most."""
 
 
 def multi_level_tiles(sch: Schedule) -> None:
@@ -67,14 +70,16 @@ def _tiled(sch: Schedule, main: BlockRef) -> None:
     outer: list[LoopRef] = []
     middle: list[LoopRef] = []
     inner: list[LoopRef] = []
+    room = sch.target.vector_registers if sch.target is not None else 16
     for loop in spatial[:-1]:
-        registers = _factor(sch, loop, _REGISTERS)
+        registers = _factor(sch, loop, [v for v in _REGISTERS if v <= room])
+        room //= registers
         a, b, c = sch.split(loop, [None, _factor(sch, loop, _CUTS, registers), registers])
         outer.append(a)
         middle.append(b)
         inner.append(c)
     last = spatial[-1]
-    registers = _factor(sch, last, (1, 2, 3, 4), lanes)
+    registers = _factor(sch, last, [v for v in (1, 2, 3, 4) if v <= max(1, room)], lanes)
     columns = [None, _factor(sch, last, _CUTS, lanes * registers), registers, lanes]
     a, b, c, lane = sch.split(last, columns)
     steps = [sch.split(loop, [None, _factor(sch, loop, (1, 2, 4, 8))]) for loop in summed]
@@ -91,7 +96,8 @@ def _tiled(sch: Schedule, main: BlockRef) -> None:
     for loop in (*inner, c):
         sch.unroll(loop)
     if sch.sample_categorical([0, 1], [0.3, 0.7]):
-        for loop in second:
+        short = prod(sch.extent(loop) or _STEPS for loop in second) <= _STEPS
+        for loop in second if short else second[-1:]:
             sch.unroll(loop)
 
 
