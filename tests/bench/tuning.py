@@ -85,17 +85,17 @@ TABLE: dict[str, Callable[[], IRModule]] = {
 
 
 def tuned(
-    name: str, records: Records | Path, trials: int, seconds: float, *, rules: bool, seed: int = 0
+    name: str, db: Path, trials: int, seconds: float, *, rules: bool, seed: int = 0
 ) -> dict[str, object]:
     """What tuning one work found."""
     begin = time.monotonic()
     found = unity.tune(
-        TABLE[name](), threads=1, trials=trials, seconds=seconds, db=records, rules=rules, seed=seed
+        TABLE[name](), threads=1, trials=trials, seconds=seconds, db=db, rules=rules, seed=seed
     )
     kernel = max(found.kernels, key=lambda k: k.before)
     ratios = [
         t.seconds / t.reference
-        for t in Records(records if isinstance(records, Path) else None).trials(kernel.kernel)
+        for t in Records(db).trials(kernel.kernel)
         if t.seconds and t.reference
     ]
     row: dict[str, object] = {

@@ -351,10 +351,10 @@ def tune(
     from .tune import tune_model
 
     options = Options(threads, precision)
-    place = None if scheduler is None else (scheduler, device)
     tune_model(
-        model, db, time, trials, dim or [], kernel or [], strategy, report, seed, options, place
-    )
+        model, db, time, trials, dim or [], kernel or [], strategy, report, seed, options,
+        scheduler, device,
+    )  # fmt: skip
 
 
 @app.command()

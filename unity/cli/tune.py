@@ -48,7 +48,8 @@ def tune_model(
     report: Path | None,
     seed: int,
     options: Options,
-    place: tuple[str, str] | None = None,
+    scheduler: str | None,
+    device: str,
 ) -> None:
     """Tune a model and print what was found.
 
@@ -90,7 +91,8 @@ def tune_model(
             seed=seed,
             report=report,
             watch=watch,
-            **({} if place is None else {"scheduler": place[0], "device": place[1]}),
+            scheduler=scheduler,
+            device=device,
         )
     console.print(str(found), soft_wrap=True)
     console.print(f"unity run {model} --db {db}   uses what is in {db}", soft_wrap=True)

@@ -93,8 +93,9 @@ class Measurer:
         trace: TracebackType | None,
     ) -> None:
         """End the children."""
-        for child in (*self._builders, self._runner):
-            child.close()
+        for builder in self._builders:
+            builder.close()
+        self._runner.close()
         self._pool.shutdown(cancel_futures=True)
         self._folder.cleanup()
 

@@ -1,0 +1,67 @@
+"""`unity tune` and `unity db`: what is printed, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from unity.cli.app import app
+from unity.errors import UnityError
+from unity.tuning.records import Best, Records, Trial
+
+from .test_options import DIGITS
+
+
+def said(*args: str) -> str:
+    """What a command prints."""
+    result = CliRunner().invoke(app, args)
+    assert result.exception is None, result.exception
+    return result.output
+
+
+def records(path: Path) -> Records:
+    """A trial, and two kernels that were tuned."""
+    made = Records(path)
+    machine = "cpu x86_64-unknown-linux-gnu haswell avx2 256x16 1/2/3 2 threads"
+    made.add(Trial("k", machine, (), "rules", "{}", 1.0, 1.0, ()))
+    for name, seconds in (("product", 1e-6), ("softmax", 1.5e-6)):
+        made.add(
+            Best(name, machine, (), "rules", "{}", seconds, 2e-6, "", name, "2026-11-26T10:00:00")
+        )
+    return made
+
+
+def test_records_are_shown_merged_and_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    db, both = tmp_path / "db.jsonl", tmp_path / "both.jsonl"
+    records(db)
+    shown = said("db", "show", str(db))
+    assert "product (product)" in shown
+    assert "2.00x" in shown
+    assert "haswell 2 threads" in shown
+    assert "3 records, 1 of them trials" in shown
+    assert "both.jsonl: 3 records" in said(
+        "db", "merge", str(db), str(db), "-o", str(both)
+    ).replace("\n", "")
+    assert "3 -> 2 records" in said("db", "prune", str(both)).replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("tune", DIGITS, "--db", "db", "--time", "soon"), "--time 'soon' is no time"),
+        (("tune", DIGITS, "--db", "db", "--kernel", "none"), "no kernel 'none' to tune"),
+        (("tune", DIGITS, "--db", "db", "--dim", "depth=3"), "sizes: no symbol 'depth'"),
+        (("run", DIGITS, "--db", "nothing.jsonl"), "there is no file 'nothing.jsonl'"),
+        (("db", "show", "nothing.jsonl"), "there is no file nothing.jsonl"),
+        (("db", "merge", "nothing.jsonl", "-o", "x"), "there is no file nothing.jsonl"),
+    ],
+)
+def test_what_can_not_be_is_refused(args: tuple[str, ...], message: str) -> None:
+    result = CliRunner().invoke(app, args)
+    assert isinstance(result.exception, UnityError)
+    assert message in str(result.exception)
