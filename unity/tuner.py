@@ -29,7 +29,7 @@ from unity.tuning.search import Search
 from unity.tuning.session import Progress, Session, Watch
 from unity.tuning.spaces import SpaceProgram
 from unity.tuning.tasks import Task, tasks_of
-from unity.tuning.timing import inputs_for, interleaved, sizes_for
+from unity.tuning.timing import assignments, inputs_for, interleaved, sizes_for
 from unity.tuning.workers import Measurer
 from unity.tuning.workers.describe import key_of_target
 
@@ -49,7 +49,7 @@ def tune(
     db: Path | str | None = None,
     trials: int | None = None,
     seconds: float | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
     dynamic: Dynamic | None = None,
     threads: int | None = None,
     precision: Precision = "f32",
@@ -79,8 +79,9 @@ def tune(
         trials: How many candidates are measured at most; with neither this nor `seconds` given, the
             search ends when nothing is gained any more.
         seconds: How long it may take.
-        sizes: What unknown sizes are while measuring: ``{"n": 128}``; a guess if not given. Tuning
-            again for others gives kernels of several versions, told apart by sizes at run time.
+        sizes: What unknown sizes are while measuring: ``{"n": 128}``, or several values each,
+            ``{"n": (16, 128)}``; a guess if not given. A kernel that is tuned for several has
+            versions, of which sizes choose at run time.
         dynamic: Dims of inputs to be changed before, as for `unity.compile`.
         threads: How many threads kernels use, as for `unity.compile`: records are for that number.
         precision: Likewise.
@@ -118,8 +119,9 @@ def tune(
     )
     if fleet is None:
         check_target(context.target, "what is to be tuned")
-    tasks = _wanted(tasks_of(module, passes, context, sizes), kernels)
+    several = assignments(sizes or {})
     _check_sizes(module.graph_functions().values(), sizes or {})
+    tasks = _wanted(tasks_of(module, passes, context, several), kernels)
     records = Records(db)
     begin = time.monotonic()
     ranking: CostModel = cost_model(seed) if learn else PriorModel()
@@ -143,7 +145,7 @@ def tune(
         )  # fmt: skip
 
     here = not (stopped or kernels or fleet)
-    whole = _whole(build, records, sizes or {}, module["main"]) if here else None
+    whole = _whole(build, records, several[-1], module["main"]) if here else None
     found = TuningReport(
         key_of_target(context.target),
         session.trials,
@@ -158,7 +160,7 @@ def tune(
     return found
 
 
-def _check_sizes(functions: Iterable[Function], sizes: Mapping[str, int]) -> None:
+def _check_sizes(functions: Iterable[Function], sizes: Iterable[str]) -> None:
     """Refuse sizes of symbols that the program has not.
 
     Raises:

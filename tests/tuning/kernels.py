@@ -30,7 +30,7 @@ def main(x: f32[Tensor, n, 96]) -> f32[Tensor, n, 96]:
 
 def tasks(text: str, target: Target = TARGET, **sizes: int) -> list[Task]:
     """The tasks of a program."""
-    return tasks_of(module(text), pipeline(), Context(target), sizes)
+    return tasks_of(module(text), pipeline(), Context(target), [sizes])
 
 
 def module(text: str) -> IRModule:

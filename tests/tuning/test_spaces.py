@@ -13,6 +13,7 @@ from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.ir.equality import structural_equal
 from unity.machine.target import Target
+from unity.transform import Context, pipeline
 from unity.transform.rules.canonical import canonical
 from unity.transform.rules.rule import Legal
 from unity.transform.schedule import default_schedule
@@ -28,9 +29,9 @@ from unity.tuning.spaces import (
 from unity.tuning.spaces.by_program import decisions_of
 from unity.tuning.spaces.by_rules import drawn, parts_of
 from unity.tuning.spaces.tensorized import fitting
-from unity.tuning.tasks import Task
+from unity.tuning.tasks import Task, tasks_of
 
-from .kernels import ROWS, SMALL, TARGET, tasks
+from .kernels import ROWS, SMALL, TARGET, module, tasks
 
 (PRODUCT,) = tasks(SMALL)
 (SOFTMAX,) = tasks(ROWS, n=3)
@@ -46,6 +47,11 @@ def tiles(task: Task) -> Space:
 
 def test_equal_kernels_are_one_task() -> None:
     assert (SOFTMAX.count, SOFTMAX.sizes) == (2, (("n", 3),))
+
+
+def test_a_kernel_of_several_sizes_is_as_many_tasks() -> None:
+    found = tasks_of(module(ROWS), pipeline(), Context(TARGET), [{"n": 3}, {"n": 40}, {"n": 3}])
+    assert [(t.count, t.sizes) for t in found] == [(2, (("n", 3),)), (2, (("n", 40),))]
 
 
 def test_a_task_is_named_by_what_it_computes() -> None:

@@ -83,7 +83,7 @@ def tune_model(
             db=db,
             trials=trials,
             seconds=seconds,
-            sizes=sizes_of(list(dims)),
+            sizes={**sizes_of(list(dims))},
             threads=options.threads,
             precision=options.precision,
             kernels=kernels,

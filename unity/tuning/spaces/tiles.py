@@ -13,6 +13,7 @@ from contextlib import suppress
 from math import prod
 
 from unity.errors import UnityError
+from unity.transform.blocks.tree import block_path as path_to
 from unity.transform.schedule.refs import AnyBlock, BlockRef, LoopRef
 from unity.transform.schedule.schedule import Schedule
 
@@ -29,18 +30,24 @@ def multi_level_tiles(sch: Schedule) -> None:
         UnityError: Its blocks can't be laid out so.
     """
     sums = [b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]
-    main = max(sums, key=lambda b: len(sch.axis_kinds(b)), default=None)
-    if main is not None:
-        _inline_around(sch, main)
-        if len([b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]) == 1:
-            _tiled(sch, main)
-            done = {*_below(sch, main)}
-            for block in sch.get_blocks():
-                if block.name not in done and not _is_laid_out(sch, block):
-                    _cut(sch, block)
-            return
+    tiled = [b for b in sums if _multiplies(sch, b)] or (sums if len(sums) == 1 else [])
+    for block in tiled:
+        _inline_around(sch, block)
+    done: set[str] = set()
+    for block in tiled:
+        _tiled(sch, block)
+        done |= _below(sch, block)
     for block in sch.get_blocks():
-        _cut(sch, block)
+        if block.name not in done and not _is_laid_out(sch, block):
+            _cut(sch, block)
+
+
+def _multiplies(sch: Schedule, block: BlockRef) -> bool:
+    """Whether a reduction reads two buffers or more, each of which others read again: a product."""
+    found = path_to(sch.func, block.name)[1]
+    made = {r.buffer for r in found.writes}
+    read = {r.buffer for r in found.reads} - made
+    return len(read) > 1 and sch.axis_kinds(block).count("S") > 1
 
 
 def _inline_around(sch: Schedule, main: BlockRef) -> None:
@@ -166,10 +173,10 @@ def _lanes(sch: Schedule) -> int:
     return max(1, (sch.target.vector_bits if sch.target is not None else 128) // 32)
 
 
-def _below(sch: Schedule, main: BlockRef) -> list[str]:
+def _below(sch: Schedule, main: BlockRef) -> set[str]:
     """The blocks of a reduction's tile."""
     first = sch.get_loops(main)[0]
-    return [b.name for b in sch.get_child_blocks(first)]
+    return {b.name for b in sch.get_child_blocks(first)}
 
 
 def _is_laid_out(sch: Schedule, block: BlockRef) -> bool:

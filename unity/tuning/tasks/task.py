@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from unity.ir.dims import Symbol
@@ -81,7 +81,10 @@ class Task:
 
 
 def tasks_of(
-    module: IRModule, passes: Pipeline, ctx: Context, sizes: Mapping[str, int] | None = None
+    module: IRModule,
+    passes: Pipeline,
+    ctx: Context,
+    sizes: Sequence[Mapping[str, int]] = ({},),
 ) -> list[Task]:
     """The tasks of a program, those of most calls first.
 
@@ -89,7 +92,7 @@ def tasks_of(
         module: The program, as `unity.compile` takes it.
         passes: The pipeline it is compiled by.
         ctx: What passes are given: the machine.
-        sizes: What unknown sizes are, by name; what is not given is a guess.
+        sizes: What unknown sizes are, by name, each time; what is not given is a guess.
     """
     lowered = passes.until(ScheduleDefault).run(module, ctx)
     kernels = lowered.prim_funcs()
@@ -102,24 +105,24 @@ def tasks_of(
         if not all(_is_tensor(p) for p in params):
             continue
         symbols = {s for t in (*params, *call.out) for s in type_symbols(t)}
-        here = tuple(sorted((s.name, _size(s, sizes or {})) for s in symbols))
         unseen = sorted(symbols - _told(params), key=lambda s: s.name)
         if unseen:
             params = (*params, ShapeType(tuple(unseen)))
         name = identity(func)
-        key = (name, params, call.out, here)
-        before = found.get(key)
-        found[key] = Task(
-            identity=name,
-            name=call.callee.name if before is None else before.name,
-            func=canonical(func),
-            call=call,
-            params=params,
-            sizes=here,
-            count=1 if before is None else before.count + 1,
-            target=ctx.target,
-        )
-    return sorted(found.values(), key=lambda t: -t.count)
+        for here in {tuple(sorted((s.name, _size(s, given)) for s in symbols)) for given in sizes}:
+            key = (name, params, call.out, here)
+            before = found.get(key)
+            found[key] = Task(
+                identity=name,
+                name=call.callee.name if before is None else before.name,
+                func=canonical(func),
+                call=call,
+                params=params,
+                sizes=here,
+                count=1 if before is None else before.count + 1,
+                target=ctx.target,
+            )
+    return sorted(found.values(), key=lambda t: (-t.count, t.name, t.sizes))
 
 
 def calls_in(body: Body) -> Iterator[CallTir]:
