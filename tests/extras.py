@@ -1,7 +1,7 @@
 """What some tests need beyond the packages that the README's command installs.
 
 Tests marked `torch` compare with it, tests marked `packages` run models that ship inside PyPI
-packages. Without ``--extras`` they are skipped where something is missing; with it they alone run,
+packages, tests marked `tuning` learn cost models or measure on other machines. Without ``--extras`` they are skipped where something is missing; with it they alone run,
 and nothing may be missing.
 """
 
@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
-NEEDED = {"torch": ("torch",), "packages": ("openwakeword", "rapidocr_onnxruntime")}
+NEEDED = {
+    "torch": ("torch",),
+    "packages": ("openwakeword", "rapidocr_onnxruntime"),
+    "tuning": ("xgboost", "distributed"),
+}
 """The packages behind each marker."""
 
 IMPORT_TORCH = ("bench/torch_model.py", "transform/pattern/torch_models.py")

@@ -66,7 +66,7 @@ def made_up(count: int, seed: int) -> tuple[list[Features], list[float]]:
     return rows, [float(2.0 ** (row[-1] + 2 * (row[3] > 4))) for row in rows]
 
 
-@pytest.mark.skipif(find_spec("xgboost") is None, reason="xgboost-cpu is not installed")
+@pytest.mark.tuning
 def test_a_model_learns_what_the_estimate_misses() -> None:
     model = LearnedModel()
     for row, took in zip(*made_up(120, 0), strict=True):

@@ -22,10 +22,6 @@ from unity.tuning.records import Records
 
 from .kernels import MATMUL
 
-needs_dask = pytest.mark.skipif(
-    find_spec("distributed") is None, reason="distributed is not installed"
-)
-
 
 @contextmanager
 def workers(address: str, count: int, device: str) -> Iterator[list[subprocess.Popen[bytes]]]:
@@ -52,7 +48,7 @@ def cluster_of() -> Iterator[Any]:
     made.close()
 
 
-@needs_dask
+@pytest.mark.tuning
 @pytest.mark.long("two workers and their children import the compiler")
 def test_a_worker_that_dies_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     address, db = cluster.scheduler_address, tmp_path / "db.jsonl"
@@ -76,7 +72,7 @@ def test_a_worker_that_dies_loses_nothing(cluster: Any, tmp_path: Path) -> None:
     assert exe.target.threads == 1
 
 
-@needs_dask
+@pytest.mark.tuning
 def test_a_scheduler_that_is_not_there_is_said() -> None:
     with pytest.raises(UnityError, match=r"there is no scheduler at tcp://127\.0\.0\.1:9"):
         FleetRunner("tcp://127.0.0.1:9", timeout=1.0)

@@ -74,6 +74,7 @@ class FleetRunner:
             raise UnityError(f"there is no scheduler at {address}: {error}") from error
         self._device = device
         self._files: Any = None
+        self._data: Mapping[str, bytes] = {}
         self._reference: Reference | None = None
 
     def target(self, threads: int | None) -> Target:
@@ -100,22 +101,34 @@ class FleetRunner:
             for i in reference.inputs
             if "file" in i
         }
-        self._reference = reference
-        (self._files,) = self._client.scatter([files], hash=False)
+        self._reference, self._data = reference, files
+        self._ship()
         answer = self._asked(run_there, self._files, _told(reference), None)
         if "error" in answer:
             raise UnityError(f"{reference.name}: the default kernel did not run: {answer['error']}")
 
+    def _ship(self) -> None:
+        """Hand the files to every worker, so that none takes them along when it dies."""
+        (self._files,) = self._client.scatter([self._data], hash=False, broadcast=True)
+
     def begin(self, path: Path) -> Callable[[], Measured]:
         """Ship a candidate; any worker that is free runs it."""
         assert self._reference is not None
-        future = self._submit(run_there, self._files, _told(self._reference), path.read_bytes())
+        told, data = _told(self._reference), path.read_bytes()
+        first = self._submit(run_there, self._files, told, data)
 
         def result() -> Measured:
-            try:
-                return measured_of(future.result(timeout=RUN_SECONDS + _PATIENCE))
-            except Exception as error:  # whatever dask raises: the candidate was not measured
-                return Measured(None, why=f"running: {type(error).__name__}: {error}")
+            future = first
+            for last in (False, True):
+                try:
+                    return measured_of(future.result(timeout=RUN_SECONDS + _PATIENCE))
+                except Exception as error:  # whatever dask raises: the worker took it along
+                    if last:
+                        why = f"running: {type(error).__name__}: {error}"
+                        return Measured(None, why=why)
+                    self._ship()
+                    future = self._submit(run_there, self._files, told, data)
+            raise AssertionError
 
         return result
 

@@ -87,7 +87,9 @@ def test_words_lie_in_register_tiles() -> None:
         "s": np.ones((1, 6, 64), np.float32),
         "t": np.ones((1, 6, 64), np.float32),
     }
-    exe = unity.compile(parse(text, given), cache=None)
+    features = ("avx2", "avx512f", "avx512vl", "fma")  # whose panels are 64 columns wide
+    target = unity.Target("cpu", "x86_64-unknown-linux-gnu", "skylake-avx512", features, 512, 32)
+    exe = unity.compile(parse(text, given), target, cache=None)
     (kernel,) = exe.kernels
     assert [r.rule for r in exe.rules(kernel)] == ["packed"]
 
@@ -105,16 +107,16 @@ def test_errors_of_weights_are_half_a_step() -> None:
 
 
 def blocked(of: str) -> onnx.ModelProto:
-    """A product by weights of four or eight bits, in blocks of 32."""
-    text = """g (float[n, 128] x) => (float[n, 80] y) {
+    """A product by weights of four or eight bits, in blocks of 32; too large for a second cache."""
+    text = """g (float[n, 2048] x) => (float[n, 336] y) {
  d = DequantizeLinear<axis = 0, block_size = 32>(w, s, z)
  y = MatMul(x, d) }"""
     low, high = {"int4": (-8, 8), "uint4": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}[of]
     kind = dtype(of).numpy
     weights: dict[str, Array] = {
-        "w": RNG.integers(low, high, (128, 80)).astype(kind),
-        "z": RNG.integers(low, high, (4, 80)).astype(kind),
-        "s": RNG.uniform(0.01, 0.02, (4, 80)).astype(np.float32),
+        "w": RNG.integers(low, high, (2048, 336)).astype(kind),
+        "z": RNG.integers(low, high, (64, 336)).astype(kind),
+        "s": RNG.uniform(0.01, 0.02, (64, 336)).astype(np.float32),
     }
     return model(text, 21, weights)
 
@@ -125,7 +127,7 @@ def test_blocks_of_onnx_as_onnxruntime(of: str) -> None:
     proto = blocked(of)
     exe = unity.compile(proto, cache=None, dynamic={"n": 1})
     assert any("matmul_words" in name for name in exe.kernels)
-    x = RNG.standard_normal((1, 128)).astype(np.float32)
+    x = RNG.standard_normal((1, 2048)).astype(np.float32)
     options = ort.SessionOptions()  # optimized, it rounds x to 8 bits
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     data = proto.SerializeToString()
