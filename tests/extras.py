@@ -1,8 +1,8 @@
 """What some tests need beyond the packages that the README's command installs.
 
 Tests marked `torch` compare with it, tests marked `packages` run models that ship inside PyPI
-packages, tests marked `tuning` learn cost models or measure on other machines. Without ``--extras`` they are skipped where something is missing; with it they alone run,
-and nothing may be missing.
+packages, tests marked `tuning` learn cost models or measure on other machines. Without ``--extras``
+they are skipped where something is missing; with it they alone run, and nothing may be missing.
 """
 
 from __future__ import annotations
