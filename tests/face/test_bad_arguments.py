@@ -151,7 +151,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "pipeline": (lambda: ANY.pipeline("gpu"), "gpu"),
     "run by position": (lambda: cast("Any", executable()).run((X,)), "tuple"),
     "a cache without a name": (lambda: unity.compile(double, cache=""), "cache=''"),
-    "a cache that is none": (lambda: ANY.compile(double, cache=3), "argument 17 'cache': expected"),
+    "a cache that is none": (lambda: ANY.compile(double, cache=3), "argument 18 'cache': expected"),
     "saved under no suffix": (
         lambda: executable().save("model"),
         r"(?s)called NAME\.unity.*'model'.*call it model\.unity",

@@ -30,6 +30,7 @@ PACKAGES: tuple[ModuleType, ...] = (
 OPEN = {
     "structural_equal": "any two things can be compared",
     "compile.model": "says itself what can be compiled",
+    "tune.model": "as `compile.model`",
     "compile.resolve": "says itself what it may be (`policy_of`)",
     "load.model": "says itself what can be loaded",
     "provide_loader": "a loader is a protocol, asked when an artifact needs it",
