@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from unity.ir.module import IRModule
     from unity.loading import load
     from unity.machine.target import Target
+    from unity.quantization.quantizer import quantize
     from unity.rewriting import rewrite_rule
     from unity.runtime.executable import Executable
     from unity.runtime.session import Session
@@ -41,6 +42,7 @@ __all__ = [
     "from_sklearn",
     "load",
     "pipeline",
+    "quantize",
     "rewrite_rule",
     "structural_equal",
     "tune",
@@ -59,6 +61,7 @@ _HOMES = {
     "from_sklearn": "unity.frontend.sklearn",
     "load": "unity.loading",
     "pipeline": "unity.transform",
+    "quantize": "unity.quantization.quantizer",
     "rewrite_rule": "unity.rewriting",
     "structural_equal": "unity.ir.equality",
     "tune": "unity.tuner",

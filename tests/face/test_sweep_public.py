@@ -40,6 +40,8 @@ OPEN = {
     "Executable.trace": "takes what the function takes",
     "IndexMap.from_json.data": "any JSON, read by a `match`",
     "Backend.__init__.resolve": "as `compile.resolve`",
+    "quantize.model": "says itself what can be quantized: types of onnx, which is imported late",
+    "quantize.calibration_data": "samples of several forms, each looked at when it is used",
     "from_sklearn.model": "what skl2onnx converts, whose types are not there without it",
 }
 """Parameters that take anything, and why."""

@@ -300,6 +300,43 @@ def migrate(
 
 
 @app.command()
+def quantize(
+    model: Model,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Samples: files .npz with an array for each input, a sample at each index of its "
+            "first axis.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="NAME.onnx for the quantized model.")
+    ] = "quantized.onnx",
+    weights: Annotated[
+        Literal["int8", "int4"],
+        typer.Option(help="Integers of weights; int4: activations stay float32."),
+    ] = "int8",
+    activations: Annotated[
+        Literal["uint8", "int8"], typer.Option(help="Integers of activations.")
+    ] = "uint8",
+    method: Annotated[
+        Literal["minmax", "entropy"], typer.Option(help="How ranges of activations are found.")
+    ] = "minmax",
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option("--exclude", help="A node, or a type of operators, that stays in float32."),
+    ] = None,
+    block: Annotated[int, typer.Option(help="With int4, how many weights share a scale.")] = 32,
+) -> None:
+    """Make a quantized model, calibrated on samples, and tell what accuracy that costs."""
+    from .quantize import quantize_model
+
+    to = output_path(output, (".onnx",))
+    quantize_model(model, calibration or [], to, weights, activations, method, exclude or [], block)
+
+
+@app.command()
 def bisect(
     model: Model,
     tolerance: Annotated[float, typer.Option(help="Relative error allowed.", min=0.0)] = 1e-4,
