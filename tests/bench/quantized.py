@@ -8,9 +8,9 @@ All take turns in one process. Printed are the ratio of the best peer's least ti
 ours is faster), the least milliseconds of each, seconds to compile the network and its float32
 form, and the largest difference from what onnxruntime gives without its optimizations (which may
 quantize more, and saturate without instructions for bytes), of the largest of these.
-``--worst 1.0`` ends with an error below that ratio. ``--decode 64`` measures a step of GPT-2 after
-so many tokens instead: float32 against weights of 8 and 4 bits, and how far logits are from
-float32's.
+``--ours`` takes `unity.quantize` for those that are quantized statically. ``--worst 1.0`` ends with
+an error below that ratio. ``--decode 64`` measures a step of GPT-2 after so many tokens instead:
+float32 against weights of 8 and 4 bits, and how far logits are from float32's.
 """
 
 from __future__ import annotations
@@ -80,8 +80,12 @@ class _Samples:
         return next(self.feeds, None)
 
 
-def quantize(way: Way, plain: Path, feeds: Feeds) -> Path:
+def quantize(way: Way, plain: Path, feeds: Feeds, *, ours: bool = False) -> Path:
     """The file of a quantized network, beside that of the plain one."""
+    if ours and way == "static":
+        samples, path = _Samples(feeds).feeds, plain.with_suffix(".ours.onnx")
+        unity.quantize(plain, samples).save(path)
+        return path
     tools: Any = import_module("onnxruntime.quantization")
     prepare: Any = import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     ready, made = plain.with_suffix(".ready.onnx"), plain.with_suffix(f".{way}.onnx")
@@ -140,7 +144,7 @@ def _plainly(path: Path, feeds: Feeds) -> list[Any]:
     return list(session.run(None, feeds))
 
 
-def row(name: str, threads: int, seconds: float) -> tuple[str, float]:
+def row(name: str, threads: int, seconds: float, *, ours: bool = False) -> tuple[str, float]:
     """A line of the table, and its ratio."""
     network = NETWORKS[name]
     work = MODELS[network.model]
@@ -148,7 +152,7 @@ def row(name: str, threads: int, seconds: float) -> tuple[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / f"{name}.onnx"
         onnx.save_model(work.build(), str(plain))
-        path = quantize(network.way, plain, feeds)
+        path = quantize(network.way, plain, feeds, ours=ours)
         spent: list[float] = []
         executables: list[Any] = []
         for source in (path, plain):
@@ -200,6 +204,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--worst", type=float, default=0.0)
+    parser.add_argument("--ours", action="store_true")
     parser.add_argument("--decode", type=int, metavar="PAST")
     options = parser.parse_args()
     if options.decode is not None:
@@ -207,7 +212,7 @@ def main() -> None:
         return
     ratios: list[float] = []
     for name in options.networks:
-        line, ratio = row(name, options.threads, options.seconds)
+        line, ratio = row(name, options.threads, options.seconds, ours=options.ours)
         print(line, flush=True)
         ratios.append(ratio)
     if min(ratios) < options.worst:
