@@ -29,6 +29,10 @@ def floordiv(p: Poly, d: Poly, known: Known) -> Poly:
     value = _known_quotient(rest, d, known)
     if value is not None:
         return poly.add(quotient, poly.constant(value))
+    reduced = _reduced(rest, d, known)
+    if reduced is not None:
+        g, large, _ = reduced
+        return poly.add(quotient, floordiv(large, _shrink(d, g), known))
     nested = _inner_division(rest, known)
     if nested is not None:
         x, a = nested
@@ -64,7 +68,23 @@ def floormod(p: Poly, d: Poly, known: Known) -> Poly:
     value = _known_quotient(rest, d, known)
     if value is not None:
         return poly.add(rest, d, -value)
+    reduced = _reduced(rest, d, known)
+    if reduced is not None:
+        g, large, small = reduced
+        return poly.add(poly.scale(floormod(large, _shrink(d, g), known), g), small)
     return _atom("floormod", rest, d)
+
+
+def _reduced(p: Poly, d: Poly, known: Known) -> tuple[int, Poly, Poly] | None:
+    """``g``, ``large`` and ``small`` of ``p == g * large + small`` where `g` divides `d`.
+
+    `small` is from 0 to below `g`, so that ``p // d == large // (d / g)``.
+    """
+    for g in _divisors(p, gcd(*d.values())):
+        large, small = _separate(p, g)
+        if small_fits(small, g, known):
+            return g, _shrink(large, g), small
+    return None
 
 
 def quotients(p: Poly, d: Poly, known: Known) -> Iterator[Poly]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.transform.cases import floats
 from unity.interpreter import run_prim_func
-from unity.ir.prim_expr import Binary, Load, PrimExpr, Select
+from unity.ir.prim_expr import Binary, Load, PrimExpr, Select, SizeVar
 from unity.ir.stmt import PrimFunc
 from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
@@ -22,7 +22,7 @@ TARGET = replace(Context().target, vector_bits=256, threads=2)
 
 
 def kernel(text: str) -> PrimFunc:
-    return parse(f'n = dim("n")\n\n@script.prim_func\n{text}').prim_funcs()["main"]
+    return parse(f'n = dim("n")\nm = dim("m")\n\n@script.prim_func\n{text}').prim_funcs()["main"]
 
 
 JOINED = kernel("""
@@ -31,6 +31,13 @@ def main(x: f32[Buffer, 2, 3, n, 5], y: f32[Buffer, 2, 3, n, 5]) -> None:
         with T.block("double"):
             va, vb, vc, vd = T.axis.remap("SSSS", a, b, c, d)
             y[va, vb, vc, vd] = x[va, vb, vc, vd] * 2.0
+""")
+TWO_SIZES = kernel("""
+def main(x: f32[Buffer, n, m, 64], y: f32[Buffer, n, m, 64]) -> None:
+    for a, b, c in T.grid(n, m, 64):
+        with T.block("double"):
+            va, vb, vc = T.axis.remap("SSS", a, b, c)
+            y[va, vb, vc] = x[va, vb, vc] * 2.0
 """)
 TILED = kernel("""
 def main(x: f32[Buffer, 3, n], y: f32[Buffer, 6, n * 4]) -> None:
@@ -71,6 +78,7 @@ def main(x: f32[Buffer, 4, n], y: f32[Buffer, 4, n + 5]) -> None:
 """)
 KERNELS = {
     "joined": JOINED,
+    "two sizes": TWO_SIZES,
     "tiled": TILED,
     "tiled, known": TILED_KNOWN,
     "reflected": REFLECTED,
@@ -83,11 +91,13 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_is_computed_stays(name: str, n: int) -> None:
     func = KERNELS[name]
-    shape = {"joined": (2, 3, n, 5), "tiled": (3, n), "tiled, known": (n, 20)}.get(name, (4, n))
-    (x,) = floats(n, shape)
+    shapes = {"joined": (2, 3, n, 5), "tiled": (3, n), "tiled, known": (n, 20)}
+    shapes["two sizes"] = (n, 3, 64)
+    (x,) = floats(n, shapes.get(name, (4, n)))
+    sizes = {SizeVar("n"): n, SizeVar("m"): 3}
     made = schedule(func, TARGET)
     for after in (made, lowered(made, TARGET)):
-        (want,), (got,) = (run_prim_func(f, [x], {}) for f in (func, after))
+        (want,), (got,) = (run_prim_func(f, [x], sizes) for f in (func, after))
         np.testing.assert_array_equal(got.reshape(want.shape), want)
 
 
