@@ -1,6 +1,7 @@
 """Reals quantized as they come, to 8 bits by their own range, as DynamicQuantizeLinear does.
 
-Integers are kept as float32, whose products of 8-bit integers are exact while sums stay below 2^24.
+Products of them by integers are summed in int32, exactly; where the target has no such products,
+passes make float32's of them.
 """
 
 from __future__ import annotations
@@ -8,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from unity.frontend.extremes import extreme_of_all
+from unity.frontend.products import matmul
+from unity.ir.dtype import FLOAT32, INT32, UINT8
 from unity.ir.graph import Expr
 
 from .node import Node
 
 
 def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr]:
-    """What integers from 0 to 255 say of a tensor, off their zero point; and their scale.
+    """What integers from 0 to 255 say of a tensor, off their zero point, in int32; their scale.
 
     The range holds 0.
     """
@@ -23,13 +26,10 @@ def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr]:
     high = node.op("maximum", extreme_of_all(node, "max", x), zero)
     span = node.op("divide", node.op("subtract", high, low), node.number(255.0, x))
     scale = node.op("where", node.op("equal", span, zero), node.number(1.0, x), span)
-    point = _within(node, node.op("round", node.op("divide", node.op("negative", low), scale)))
-    whole = node.op("add", node.op("round", node.op("divide", x, scale)), point)
-    return node.op("subtract", _within(node, whole), point), scale
-
-
-def _within(node: Node, x: Expr) -> Expr:
-    return node.op("clip", x, min=0.0, max=255.0)
+    whole = node.op("round", node.op("divide", node.op("negative", low), scale))
+    point = node.cast(node.op("clip", whole, min=0.0, max=255.0), UINT8)
+    integers = node.op("quantize", x, scale, point, axis=-1, out_dtype=UINT8)
+    return node.op("subtract", node.cast(integers, INT32), node.cast(point, INT32)), scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class IntegerWeights:
     """Weights of a product whose other operand is quantized as it comes.
 
     Attributes:
-        centred: ``(depth, columns)``, off their zero points, float32.
+        centred: ``(depth, columns)``, off their zero points, int32.
         scale: A number, or one for each column.
     """
 
@@ -47,5 +47,5 @@ class IntegerWeights:
     def product(self, node: Node, x: Expr) -> Expr:
         """``x @ weights`` in float32."""
         whole, scale = dynamically_quantized(node, x)
-        sums = node.op("matmul", whole, self.centred)
+        sums = node.cast(matmul(node, whole, self.centred), FLOAT32)
         return node.op("multiply", sums, node.op("multiply", self.scale, scale))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from unity.errors import UnityError
 from unity.frontend.sizes import is_symbolic
 from unity.ir.dims import Dim, equal
-from unity.ir.dtype import FLOAT32, INT64
+from unity.ir.dtype import INT32, INT64
 from unity.ir.graph import Expr, Scan, Tuple
 from unity.ir.types import Shape, TensorType
 
@@ -155,9 +155,9 @@ def _direction(
 
 def _integers(node: Node, index: int, scale: int, d: int) -> IntegerWeights:
     """One direction's integer weights, with their scale and zero point."""
-    given = node.cast(_part(node, index, d), FLOAT32)
+    given = node.cast(_part(node, index, d), INT32)
     by, zero = (_part(node, k, d) for k in (scale, scale + 1))
-    return IntegerWeights(node.op("subtract", given, node.cast(zero, FLOAT32)), by)
+    return IntegerWeights(node.op("subtract", given, node.cast(zero, INT32)), by)
 
 
 def _scan(

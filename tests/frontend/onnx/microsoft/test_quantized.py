@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from .beside import Array, check, reals, scalar, whole
+import unity
+from tests.codegen.llvm.levels import LEVELS
+from unity.frontend.onnx import from_onnx
+from unity.interpreter import interpret
+from unity.script import print_module
+from unity.transform import Context
+from unity.transform.graph import FoldConstants, IntegerProducts, Normalize
+
+from .beside import Array, check, node_model, reals, scalar, whole
 
 KINDS = ["uint8", "int8"]
 
@@ -95,3 +103,26 @@ def test_lstm_of_integers(direction: str, columns: bool) -> None:
         reals(4, both, 2, hidden), reals(5, both, 2, hidden), None, scale, zero, scale, zero,
     ]  # fmt: skip
     check("DynamicQuantizeLSTM", operands, 3, rtol=2e-3, direction=direction, hidden_size=hidden)
+
+
+def test_steps_of_an_lstm_multiply_integers() -> None:
+    """Where there are dot products of bytes, a step reads its weights as bytes."""
+    width, hidden = 48, 64
+    operands: list[Array | None] = [
+        reals(0, 5, 1, width), whole(1, "int8", 1, width, 4 * hidden),
+        whole(2, "int8", 1, hidden, 4 * hidden), reals(3, 1, 8 * hidden), None, None, None, None,
+        scalar(0.001)[None], point("int8", 3)[None], scalar(0.001)[None], point("int8", 0)[None],
+    ]  # fmt: skip
+    node = node_model("DynamicQuantizeLSTM", operands, [True], {"hidden_size": hidden})
+    known = {f"i{k}": x for k, x in enumerate(operands) if k and x is not None}
+    plain = from_onnx(node, constants=known)
+    module, context = plain, Context(target=LEVELS["avx512 with dots"])
+    for step in (Normalize(), FoldConstants(), IntegerProducts()):
+        module = step(module, context)
+    text = print_module(module)
+    assert text.count('out_dtype="int32"') == text.count("R.matmul") == 2
+    assert text.index('out_dtype="int32"') < text.index("_step(") < text.rindex('out_dtype="int32"')
+    x = reals(0, 5, 1, width)
+    want = np.asarray(interpret(plain, "main", [x]))
+    np.testing.assert_allclose(np.asarray(interpret(module, "main", [x])), want, atol=1e-3)
+    np.testing.assert_allclose(unity.compile(plain, cache=None)(x), want, atol=1e-3)

@@ -133,7 +133,7 @@ def _scaled(node: Node, sums: Expr, scale: Expr, bias: int) -> Expr:
 def _dynamic_matmul(node: Node) -> Value:
     """A float32 operand, quantized as it comes, times integers: a, b, scale, zero point, bias."""
     a, scale = dynamically_quantized(node, node.tensor(0))
-    sums = matmul(node, a, node.cast(centred(node, 1, 3, -1), FLOAT32))
+    sums = node.cast(matmul(node, a, centred(node, 1, 3, -1)), FLOAT32)
     return _scaled(node, sums, node.binary("multiply", node.tensor(2), scale), 4)
 
 
