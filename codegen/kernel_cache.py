@@ -11,15 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
-
-import llvmlite
 
 from unity.codegen.llvm.build import KernelCode
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
 from unity.codegen.llvm.cache import ObjectCache, key_of
-from unity.codegen.sources import source_digest
+from unity.codegen.sources import compiler_digest
 from unity.errors import UnityError
 from unity.ir.dtype import dtype
 from unity.ir.prim_expr import Binary, Imm, PrimExpr, SizeVar, imm
@@ -114,8 +111,7 @@ def setting_of(passes: str, target: Target, *, checks: bool) -> str:
         target: The machine.
         checks: Whether accesses are checked.
     """
-    versions = (source_digest(), llvmlite.__version__, version("sympy"))
-    return key_of(passes, repr(target), str(checks), *versions)
+    return key_of(passes, repr(target), str(checks), compiler_digest())
 
 
 def _shapes(kernel: CachedKernel) -> list[tuple[PrimExpr, ...]]:

@@ -1,12 +1,24 @@
-"""A digest of the compiler's own source: what it made once holds as long as it is the same."""
+"""A digest of the compiler: what it made once holds as long as the compiler is the same."""
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 
 from unity import errors
+
+_PACKAGES = ("llvmlite", "ml_dtypes", "numpy", "onnx", "sympy")
+"""What it computes with."""
+
+
+@lru_cache(maxsize=1)
+def compiler_digest() -> str:
+    """The digest of Unity's sources, and of the versions of Python and the packages it needs."""
+    versions = (f"{name} {version(name)}" for name in _PACKAGES)
+    return hashlib.sha256(repr((source_digest(), sys.version, *versions)).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

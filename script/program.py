@@ -24,7 +24,7 @@ ArrayLike: TypeAlias = object
 
 
 class Compiler(Protocol):
-    """Turns a module into something that runs; `unity.compiler` provides it."""
+    """Turns a module into something that runs; `unity.compilation` provides it."""
 
     def __call__(self, module: IRModule, name: str, /) -> Callable[..., object]:
         """What runs the function `name`.
@@ -53,7 +53,7 @@ class _Runner:
     def call(self, program: Program, args: Sequence[object], named: Mapping[str, object]) -> object:
         if self.run is None:
             if not _compilers:
-                import_module("unity.compiler")  # by name: it is a floor above, and sets itself
+                import_module("unity.compilation")  # by name: it is a floor above, and sets itself
             module, name = _linked([program])
             self.run = _compilers[0](module, name[0])
         return self.run(*args, **named)

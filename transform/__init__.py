@@ -1,8 +1,9 @@
 """Passes, pipelines, backends and what looks on; `pipeline("cpu")` is the default one as data."""
 
 from unity.machine.scope import MemoryScope
+from unity.options import Precision
 
-from .backend import Backend, Precision, backend_of, register_backend
+from .backend import Backend, backend_of, register_backend
 from .passes import Context, Instrument, Pass, Pipeline, map_functions
 from .pipeline import pipeline, standard_pipeline
 

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint, entry_points
 from logging import getLogger
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, get_args
 
 from unity.arguments import public, public_class
 from unity.errors import UnityError
+from unity.machine.changed import changed
 from unity.machine.target import Target
+from unity.options import Precision
 
 if TYPE_CHECKING:  # what backends hold stands on passes, which ask for backends
     from unity.op.registry import OpClass
@@ -36,9 +38,6 @@ log = getLogger(__name__)
 GROUP = "unity.backends"
 OURS = EntryPoint("cpu", "unity.codegen.cpu:CPU", GROUP)
 """Found without an installation, and by nothing else than its place different from any other."""
-
-Precision: TypeAlias = Literal["f32", "bf16", "f16"]
-"""In what contractions of float32 compute: as they are, or with operands in a narrow float."""
 
 
 @public_class
@@ -124,10 +123,8 @@ def register_backend(backend: Backend) -> Backend:
 
     ``register_backend(replace(backend_of("cpu"), efficiency=...))`` changes some of it.
     """
-    if backend.register is not None:
-        backend.register()
-    BACKENDS[backend.name] = backend
-    return backend
+    changed(backend.name)
+    return _registered(backend)
 
 
 @public
@@ -176,6 +173,13 @@ def package_of(entry: EntryPoint) -> str:
     return "Unity itself" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
+def _registered(backend: Backend) -> Backend:
+    if backend.register is not None:
+        backend.register()
+    BACKENDS[backend.name] = backend
+    return backend
+
+
 def _loaded(entry: EntryPoint) -> Backend:
     where = f"the backend {entry.name!r} of {package_of(entry)}"
     try:
@@ -190,7 +194,7 @@ def _loaded(entry: EntryPoint) -> Backend:
     if found.name != entry.name:
         raise UnityError(f"{where} calls itself {found.name!r}", hint="the names must agree")
     try:
-        return register_backend(found)
+        return _registered(found)
     except Exception as error:
         raise UnityError(f"{where} can't be registered: {type(error).__name__}: {error}") from error
 

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from unity.arguments import public
 from unity.ir.dtype import BFLOAT16, FLOAT16, DType
+from unity.options import Precision
 
-from .backend import Backend, Precision, backend_of, check_precision
+from .backend import Backend, backend_of, check_precision
 from .graph import (
     ConvertLayout,
     ConvertPrecision,

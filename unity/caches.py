@@ -18,11 +18,10 @@ from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.ir.visit import type_symbols, walk_bindings
 from unity.op.call import call_op
+from unity.options import Caches
 from unity.transform.graph.rewriter import BodyRewriter
 from unity.transform.graph.uses import count_uses
 
-Caches: TypeAlias = "Mapping[str, str] | bool"
-"""Output name -> input name, of each cache; True for all that are found."""
 LENGTH = "cache_length"
 
 

@@ -1,128 +1,53 @@
-"""Load, compile, run: the whole flow on one page.
+"""Compile: what `unity.compile` takes and gives, and where executables are found again.
 
-`compile` runs a pipeline of passes over a module, compiles its kernels to machine code, turns the
-graph functions into bytecode and native code, and puts it all together as an `Executable`.
+`compile` looks for the model among the executables that were kept (`unity.executable_cache`). If
+there is none, `unity.compilation` runs a pipeline of passes over it, compiles its kernels to
+machine code, turns the graph functions into bytecode and native code, and puts it all together as
+an `Executable`; all of that is imported only then.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
-from logging import getLogger
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from unity.annotated import DECISIONS, RECORDS
+from unity.annotated import DECISIONS, RECORDS, Kind
 from unity.arguments import public
-from unity.caches import Caches, with_caches
-from unity.codegen.assemble import assemble
-from unity.codegen.engine.failing import failing_calls
-from unity.codegen.kernel_call import kernel_call
-from unity.codegen.llvm import default_folder
-from unity.codegen.lower import lower
+from unity.codegen.llvm.cache import default_folder
 from unity.collection import no_cycle_collection
-from unity.dynamic import Dynamic, with_dynamic_dims
 from unity.errors import UnityError
-from unity.ir.dtype import Array
-from unity.ir.graph import Function
-from unity.ir.mapped import require_unchanged
-from unity.ir.module import IRModule
-from unity.ir.stmt import PrimFunc
-from unity.ir.verify import verify
-from unity.ir.visit import walk_constants
+from unity.executable_cache import Wanted
+from unity.importing import Model, load
+from unity.ir.dims import Dynamic
 from unity.machine.target import Target
-from unity.op.check import check_types
-from unity.runtime.artifact.container import is_container, not_ours
-from unity.runtime.artifact.match import check_target
-from unity.runtime.artifact.naming import is_executable, require_model_name
+from unity.options import Caches, Precision, WeightBits
 from unity.runtime.executable import Executable
-from unity.runtime.explanation import Explanation
-from unity.runtime.image import Option
-from unity.runtime.implementation import ImplementationError
-from unity.runtime.trim import MUCH, trim
-from unity.script import ScriptFunction, ScriptPrimFunc, set_compiler
-from unity.transform import Context, Instrument, Pipeline, Precision, backend_of, schedule
-from unity.transform import pipeline as default_pipeline
-from unity.transform.blame import blamed
-from unity.transform.check_accesses import check_accesses
-from unity.transform.check_outputs import check_outputs
-from unity.transform.check_temporaries import check_temporaries
-from unity.transform.graph.layout.convert_precision import ConvertPrecision
-from unity.transform.graph.quantized.quantize_weights import (
-    QuantizeWeights,
-    WeightBits,
-    bits_called,
-)
-from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
-from unity.transform.graph.simplify.check_indices import CheckIndices
-from unity.transform.graph.simplify.normalize import Normalize
-from unity.transform.instruments import DumpIR
-from unity.transform.rules.by_default import ScheduleDefault
-from unity.transform.rules.by_record import TUNED, ScheduleByRecord
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
+    from unity.transform import Instrument, Pipeline
+    from unity.transform.graph.resolve import ResolveOption
     from unity.transform.rules.decisions import Decisions
     from unity.tuning.records import Records
 
-Model: TypeAlias = "IRModule | ScriptFunction[..., object] | str | Path | ModelProto"
-"""A module, a decorated function, the path of a model, or an ONNX model in memory."""
+__all__ = ["Model", "compile", "load"]
 
 
-_KINDS = {"Decisions": DECISIONS, "Records": RECORDS}
+def _is_pipeline(value: object) -> bool:
+    if value is None:
+        return True
+    from unity.transform import Pipeline  # all passes: who has one has imported them
+
+    return isinstance(value, Pipeline)
+
+
+_KINDS = {
+    "Decisions": DECISIONS,
+    "Records": RECORDS,
+    "Pipeline | None": Kind("a Pipeline or None", _is_pipeline),
+}
 _HINTS = {"a Pipeline or None": 'start from unity.pipeline("cpu"); target= names a backend'}
-
-
-@public
-@no_cycle_collection()
-def load(
-    model: str | Path | ModelProto,
-    *,
-    dynamic: Dynamic | None = None,
-    params: str | Path | Mapping[str, Array] | None = None,
-    examples: Mapping[str, object] | None = None,
-) -> IRModule:
-    """Import a model.
-
-    Args:
-        model: The path of an ONNX file, or an ONNX model in memory. Large weights stay in the file,
-            which must not be written to while the module is in use; executables do without it. Or
-            the path of a Relay model: ``.relay`` text, JSON of ``tvm.ir.save_json``, an archive.
-        params: Of a Relay model, values for its parameters: the path of a parameter dictionary, or
-            arrays by name.
-        examples: Of a Relay model, values of inputs of declared types (lists, trees), by name,
-            which go as far as those that the program is for: `unity.frontend.relay.from_relay`.
-        dynamic: Dims of inputs to be changed before its nodes are converted, as in `compile`.
-
-    Raises:
-        UnityError: The file is missing or damaged, or the model is ill-formed.
-        UnsupportedError: It uses what Unity does not implement; everything is listed.
-    """
-    from unity.frontend.onnx import from_onnx
-    from unity.frontend.relay import is_relay
-
-    _require_model(model)
-    if isinstance(model, str | Path) and is_relay(Path(model)):
-        from unity.frontend.relay import from_relay
-
-        return from_relay(Path(model), params, dynamic=dynamic, examples=examples)
-    if params is not None or examples is not None:
-        raise UnityError(
-            "params and examples are for Relay models; an ONNX model holds its own",
-            hint="a file of Relay is called .relay",
-        )
-    if isinstance(model, str | Path) and is_executable(Path(model)) and Path(model).is_file():
-        if not is_container(Path(model)):
-            raise not_ours(Path(model), Path(model).stat().st_size)
-        raise UnityError(
-            f"{model} is an executable, compiled already", hint="unity.load(path) loads it"
-        )
-    if isinstance(model, str | Path) and Path(model).is_file():
-        require_model_name(Path(model))
-    return from_onnx(model, dynamic=dynamic)
 
 
 @partial(public, kinds=_KINDS, hints=_HINTS)
@@ -211,199 +136,30 @@ def compile(  # noqa: A001
         UnsupportedError: It needs what Unity does not implement; everything is listed.
     """
     _check_options(trace, cache)
-    watching = (*instruments, DumpIR(Path(trace))) if trace is not None else tuple(instruments)
-    module, passes, context = prepared(
-        model, target, dynamic=dynamic, threads=threads, precision=precision, pipeline=pipeline,
-        winograd=winograd, caches=caches, weights=weights, check_bounds=check_bounds,
-        instruments=watching,
-    )  # fmt: skip
-    if decisions is not None:
-        passes = _deciding(passes, decisions)
-    if db is not None:
-        passes = _tuned(passes, db, context)
-    if resolve is not None or sizes:
-        passes = _resolved(passes, module, resolve, sizes, context, cache)
     folder = default_folder() if cache == "default" else cache
     store = None if folder is None else Path(folder)
-    asked: dict[str, Option] = {
-        "threads": threads if isinstance(target, str) else target.threads,
-        "precision": precision,
-        "weights": weights,
-        "winograd": winograd,
-        "caches": caches is not False,
-        "check_bounds": check_bounds,
-    }
-    executable, passes = _built(module, passes, context, store, asked)
-    if check:
-        from unity.checking import check_executable
 
-        check_executable(executable, module, passes, context, precision)
-    _require_files(module)
-    if sum(c.nbytes for c in executable.constants) > MUCH:
-        del module  # what they were read and laid out from is free now
-        trim()
-    return executable
+    def compiled() -> Executable:
+        from unity import compilation  # the compiler, which what was kept does without
 
+        return compilation.compiled(
+            model, target, dynamic=dynamic, pipeline=pipeline, check=check, threads=threads,
+            check_bounds=check_bounds, caches=caches, precision=precision, weights=weights,
+            winograd=winograd, resolve=resolve, sizes=sizes, decisions=decisions, db=db,
+            instruments=instruments, trace=None if trace is None else Path(trace), store=store,
+        )  # fmt: skip
 
-def prepared(
-    model: Model,
-    target: str | Target,
-    *,
-    dynamic: Dynamic | None = None,
-    threads: int | None = None,
-    precision: Precision = "f32",
-    pipeline: Pipeline | None = None,
-    winograd: bool = True,
-    caches: Caches = False,
-    weights: WeightBits | None = None,
-    check_bounds: bool = False,
-    instruments: Sequence[Instrument] = (),
-) -> tuple[IRModule, Pipeline, Context]:
-    """What `compile` compiles: the module, checked, the passes, and what they are given.
-
-    The arguments are those of `compile`.
-
-    Raises:
-        UnityError: The module or an option is wrong.
-    """
-    module = _module(model, dynamic)
-    _require_function(module)
-    _require_files(module)
-    if caches is not False:
-        module = with_caches(module, caches, _main_name(module))
-    verify(module)
-    check_types(module)
-    for name, func in module.prim_funcs().items():
-        check_accesses(name, func)
-        check_temporaries(name, func)
-    check_outputs(module)
-    context = Context(_target(target, threads), tuple(instruments))
-    if weights is not None:
-        module = QuantizeWeights(bits_called(weights))(Normalize()(module, context), context)
-    if check_bounds:
-        module = CheckIndices()(module, context)
-    if pipeline is not None and precision != "f32":
-        raise UnityError(
-            f"a pipeline and precision={precision!r}",
-            hint=f"start from unity.transform.pipeline(precision={precision!r})",
-        )
-    if pipeline is not None and not winograd:
-        raise UnityError(
-            "a pipeline and winograd=False", hint="start from unity.pipeline(winograd=False)"
-        )
-    passes = pipeline or default_pipeline(context.target.kind, precision, winograd=winograd)
-    return module, passes, context
-
-
-def _deciding(passes: Pipeline, decisions: Decisions) -> Pipeline:
-    """The pipeline with some decisions of default schedules."""
-    from unity.transform.rules.decisions import over
-
-    given = next((p for p in passes.passes if isinstance(p, ScheduleDefault)), ScheduleDefault())
-    return passes.replace(ScheduleDefault, ScheduleDefault(over(given.decide, decisions)))
-
-
-def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipeline:
-    """The pipeline that lays kernels out as records say.
-
-    Raises:
-        UnityError: There is no such file, or it can't be read.
-    """
-    from unity.tuning.records import Records
-
-    if not isinstance(db, Records):
-        if not Path(db).exists():
-            raise UnityError(f"db: there is no file {str(db)!r}", hint="unity.tune(...) writes it")
-        db = Records(db, read_only=True)
-    return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
-
-
-def _explained(context: Context) -> str:
-    """What call sites were resolved to, and which kernels were laid out by records."""
-    explanation = context.reports.get(EXPLANATION, "")
-    if TUNED not in context.reports:
-        return explanation
-    told: dict[str, str] = json.loads(context.reports[TUNED])
-    notes = tuple(f"the kernel {name} is tuned: {about}" for name, about in sorted(told.items()))
-    found = Explanation.stored(explanation)
-    return replace(found, notes=(*found.notes, *notes)).to_json()
-
-
-def _built(
-    module: IRModule,
-    passes: Pipeline,
-    context: Context,
-    store: Path | None,
-    asked: Mapping[str, Option],
-) -> tuple[Executable, Pipeline]:
-    """The executable, and the pipeline that it came of: without what failed on the way."""
-    while True:
-        lowered = lower(module, passes, context, store, checks=bool(asked.get("check_bounds")))
-        try:
-            lowered.kernels.unscheduled.require_decided()
-            return assemble(lowered, _explained(context), asked), passes
-        except ImplementationError as error:
-            passes = _without(passes, error, lowered.module, context)
-        except Exception as error:
-            ours = blamed(error, "code generation", passes.passes, module, lowered.module, context)
-            if ours is not None:
-                raise ours from error
-            raise
-
-
-def _require_model(model: object) -> None:
-    """Refuse what is neither a path nor an ONNX model.
-
-    Raises:
-        UnityError: It is something else; the hint says what to do with a model of torch.
-    """
-    if isinstance(model, str | Path) or hasattr(model, "SerializeToString"):
-        return
-    home = type(model).__module__.partition(".")[0]
-    if home == "torch":
-        raise UnityError(
-            f"a model of torch ({type(model).__name__}) can't be read directly yet",
-            hint='export it to ONNX: torch.onnx.export(model, args, "model.onnx", dynamo=True), '
-            'then unity.compile("model.onnx")',
-        )
-    raise UnityError(
-        f"can't compile {type(model).__name__}",
-        hint="give a module, a decorated function, a path or an ONNX model",
-    )
-
-
-def _require_function(module: IRModule) -> None:
-    """Refuse a module of nothing but kernels: nobody could call what became of it.
-
-    Raises:
-        UnityError: There are kernels, and no graph function.
-    """
-    if not module.graph_functions():
-        for name, func in module.prim_funcs().items():
-            raise _only_kernel(f"{name} is a kernel, and no graph function calls it", name, func)
-
-
-def _only_kernel(message: str, name: str, func: PrimFunc) -> UnityError:
-    """Says how to call a kernel."""
-    count = func.attrs.get("num_outputs", 1)
-    inputs = func.buffers[: len(func.buffers) - (count if isinstance(count, int) else 1)]
-    given = ", ".join(b.name for b in inputs) + "," * (len(inputs) == 1)
-    return UnityError(
-        message,
-        hint="decorated with @script.prim_func, it can be called with arrays; else call it from a "
-        f"graph function (@script.function) by R.call_tir({name}, ({given}), out=...) and "
-        "compile that",
-    )
-
-
-def _require_files(module: IRModule) -> None:
-    """Refuse weights whose files were written to since they were mapped.
-
-    Raises:
-        UnityError: There are such.
-    """
-    functions = module.graph_functions().values()
-    require_unchanged(c.data for f in functions for c in walk_constants(f))
+    others = (pipeline, resolve, sizes, decisions, db, trace)
+    if check or instruments or store is None or any(o is not None for o in others):
+        return compiled()
+    asked = {
+        "dynamic": dynamic, "check_bounds": check_bounds, "caches": caches, "threads": threads,
+        "precision": precision, "weights": weights, "winograd": winograd,
+    }  # fmt: skip
+    wanted = Wanted.of(model, target, threads, asked, store)
+    if wanted is None:
+        return compiled()
+    return wanted.found(compiled) or wanted.made(compiled)
 
 
 def _check_options(trace: Path | str | None, cache: Path | str | None) -> None:
@@ -416,127 +172,3 @@ def _check_options(trace: Path | str | None, cache: Path | str | None) -> None:
         raise UnityError("cache=''", hint='a folder, "default" for the user\'s own, None for none')
     if trace is not None and Path(trace).exists() and not Path(trace).is_dir():
         raise UnityError(f"trace={str(trace)!r} is a file", hint="give a folder, new or not")
-
-
-def _resolved(
-    passes: Pipeline,
-    module: IRModule,
-    resolve: ResolveOption | None,
-    sizes: Mapping[str, int | Sequence[int]] | None,
-    context: Context,
-    cache: Path | str | None,
-) -> Pipeline:
-    """The pipeline with call sites resolved as asked; ``"measure"`` compiles and times here."""
-    policy = policy_of(resolve)
-    if sizes and policy.base != "measure":
-        raise UnityError("sizes without measuring", hint='they are for resolve="measure"')
-    given = next((p for p in passes.passes if isinstance(p, Resolve)), Resolve())
-    if policy.base != "measure":
-        return passes.replace(Resolve, replace(given, policy=policy))
-    from unity.tuning import Database, MeasuredProgram, assignments, measured_resolution
-
-    check_target(context.target, "what is to be measured")
-
-    quiet = Context(context.target)
-    folder = default_folder() if cache == "default" else cache
-    where = None if folder is None else Path(folder)
-
-    def build(part: IRModule, step: Resolve) -> Executable:
-        return _built(part, passes.replace(Resolve, step), quiet, where, {})[0]
-
-    program = MeasuredProgram(
-        passes.until(Resolve).run(module, quiet),
-        _main_name(module),
-        context.target,
-        build,
-        given,
-        policy,
-        assignments(sizes or {}),
-        narrow=any(isinstance(p, ConvertPrecision) for p in passes.passes),
-    )
-    step = measured_resolution(program, Database(where), repr(passes))
-    return passes.replace(Resolve, step)
-
-
-def _without(
-    passes: Pipeline, error: ImplementationError, module: IRModule, context: Context
-) -> Pipeline:
-    """The pipeline that does without what failed: a part of the program, or all of it.
-
-    Raises:
-        UnityError: The user asked for what failed by name.
-    """
-    name = error.implementation
-    for step in passes.passes:
-        if isinstance(step, Resolve):
-            sites = _failing_sites(error, module, context)
-            other = step.without_at(name, sites) if sites else step.without(name, error.message)
-            if other is not None:
-                where = f" at {', '.join(sites)}" if sites else ""
-                getLogger("unity").warning("%s is left out%s: %s", name, where, error)
-                return passes.replace(Resolve, other)
-    raise error
-
-
-def _failing_sites(
-    error: ImplementationError, module: IRModule, context: Context
-) -> dict[str, str]:
-    """The call sites that an engine can't have, each with the reason; none if it is the engine."""
-    part = module.functions.get(error.part)
-    if not isinstance(part, Function):
-        return {}
-    found = failing_calls(part, error.implementation.partition(":")[2], context.target)
-    rows = Explanation.from_json(context.reports[EXPLANATION]).sites
-    names = {r.site.rpartition("/")[2]: r.site for r in rows if r.group == error.part}
-    if found is None:
-        return {}
-    calls = found or dict.fromkeys(names, error.message)
-    return {names[var]: why for var, why in calls.items() if var in names}
-
-
-def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
-    """The module to compile: a model is imported with the dims asked for, others get them now."""
-    if isinstance(model, IRModule | ScriptFunction):
-        module = model if isinstance(model, IRModule) else model.module()
-        return with_dynamic_dims(module, dynamic, _main_name(module)) if dynamic else module
-    if isinstance(model, ScriptPrimFunc):
-        func = model.module().prim_funcs()[model.name]
-        raise _only_kernel(f"{model.name} is a kernel, not a program", model.name, func)
-    if isinstance(model, PrimFunc):
-        raise _only_kernel("this is a kernel, not a program", "kernel", model)
-    if not isinstance(model, str | Path) and isinstance(model, schedule.Schedule):
-        raise UnityError(
-            "a schedule is of one kernel, not a program",
-            hint='put it back: unity.compile(module.with_({"kernel": schedule.kernel()}))',
-        )
-    return load(model, dynamic=dynamic or None)
-
-
-def _main_name(module: IRModule) -> str:
-    """The function that an executable calls when it is called itself."""
-    functions = list(module.graph_functions())
-    return "main" if "main" in functions or not functions else functions[0]
-
-
-def _target(target: str | Target, threads: int | None) -> Target:
-    if threads is not None and threads < 1:
-        raise UnityError(f"threads={threads}", hint="at least 1; None for all cores")
-    if isinstance(target, Target):
-        return target
-    return backend_of(target).machine(threads)
-
-
-def _call_script(module: IRModule, name: str, /) -> Callable[..., object]:
-    """How a decorated function runs when it is called with arrays."""
-    if name in module.graph_functions():
-        return compile(module)[name]
-    target = _target("cpu", None)
-    check_accesses(name, module.prim_funcs()[name])
-    check_temporaries(name, module.prim_funcs()[name])
-    lowered = default_pipeline(target.kind).run(module, Context(target))
-    written, func = module.prim_funcs()[name], lowered.prim_funcs()[name]
-    return kernel_call(name, written, func, target, default_folder())
-
-
-set_compiler(_call_script)
-backend_of("cpu")  # the default; its libraries and engines may be named before anything is compiled

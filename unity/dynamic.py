@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim
+from unity.ir.dims import Dim, Dynamic
 from unity.ir.graph import Expr, Function, Var
 from unity.ir.input_dims import (
-    Dynamic,
     changed_axes,
     check_form,
     check_size,

@@ -12,9 +12,10 @@ from logging import getLogger
 from pathlib import Path
 
 from unity.arguments import public
-from unity.compiler import Model, compile, prepared  # noqa: A004
-from unity.dynamic import Dynamic
+from unity.compilation import prepared
+from unity.compiler import Model, compile  # noqa: A004
 from unity.errors import UnityError
+from unity.ir.dims import Dynamic
 from unity.ir.graph import Function
 from unity.ir.visit import type_symbols
 from unity.machine.target import Target

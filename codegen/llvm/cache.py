@@ -63,12 +63,13 @@ class ObjectCache:
     limit: int = LIMIT
     suffix: str = ".o"
 
-    def _path(self, key: str) -> Path:
+    def place(self, key: str) -> Path:
+        """Where the entry of a key lies, if there is one."""
         return self.folder / key[:2] / f"{key[2:]}{self.suffix}"
 
     def get(self, key: str) -> bytes | None:
         """The bytes stored under a key; None if there are none, or damaged or another key's."""
-        path = self._path(key)
+        path = self.place(key)
         try:
             data = path.read_bytes()
         except OSError:
@@ -83,7 +84,7 @@ class ObjectCache:
 
     def put(self, key: str, body: bytes) -> None:
         """Store bytes under a key, unless the folder cannot be written."""
-        path = self._path(key)
+        path = self.place(key)
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")

@@ -132,7 +132,7 @@ def test_another_compiler_finds_nothing(
 ) -> None:
     compiled(tmp_path)
     made = list(lowered)
-    monkeypatch.setattr(kernel_cache, "source_digest", lambda: "changed")
+    monkeypatch.setattr(kernel_cache, "compiler_digest", lambda: "changed")
     lowered.clear()
     compiled(tmp_path)
     assert lowered == made

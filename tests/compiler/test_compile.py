@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import unity
-from unity.dynamic import Dynamic
 from unity.errors import UnityError
+from unity.ir.dims import Dynamic
 from unity.ir.graph import Call, Function, Op, VarBinding
 from unity.ir.module import IRModule
 from unity.script import parse

@@ -12,9 +12,11 @@ from rich.table import Table
 from unity.codegen.kernel_cache import FOLDER as KERNELS
 from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
+from unity.executable_cache import FOLDER as EXECUTABLES
 from unity.tuning.database import FILE as MEASUREMENTS
 
-KINDS = ((OBJECTS, "object code, by the LLVM text it was made from"),
+KINDS = ((EXECUTABLES, "executables, by the model's file and all that was asked for"),
+         (OBJECTS, "object code, by the LLVM text it was made from"),
          (KERNELS, "kernels, by what they were before their schedule"))  # fmt: skip
 
 

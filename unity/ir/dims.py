@@ -79,6 +79,8 @@ else:
 
 
 Dim: TypeAlias = int | SymDim
+Dynamic: TypeAlias = "Mapping[str, Mapping[int, Dim | str] | int]"
+"""Input name -> axis -> its new dim; or symbol name -> its value."""
 
 
 @public

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
 from unity.errors import UnityError
 
-from .dims import Dim, Symbol, dim, symbols_of
+from .dims import Dim, Dynamic, Symbol, dim, symbols_of
 from .types import TensorType, Type
 from .visit import substitute_symbols_in_type, type_symbols
 
-Dynamic: TypeAlias = "Mapping[str, Mapping[int, Dim | str] | int]"
-"""Input name -> axis -> its new dim; or symbol name -> its value."""
 FORM = 'e.g. {"x": {0: "n"}}: the first axis of the input x becomes the symbol n'
 
 

@@ -9,10 +9,9 @@ import pytest
 import unity
 from unity.errors import UnityError
 from unity.frontend.onnx import from_onnx
-from unity.ir.dims import dim
+from unity.ir.dims import Dynamic, dim
 from unity.ir.dtype import FLOAT32
 from unity.ir.graph import MatchCast
-from unity.ir.input_dims import Dynamic
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 

@@ -31,8 +31,8 @@ from tests.op.test_registry import COMPUTED, kernel_of, samples_of
 from tests.transform.schedule.printed import difference, run_printed
 from unity import te
 from unity.compiler import load
-from unity.dynamic import Dynamic
 from unity.errors import UnityError
+from unity.ir.dims import Dynamic
 from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -12,13 +11,11 @@ from unity.ir.attrs import Attrs
 from unity.ir.dtype import FLOAT32, Array, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.module import IRModule
+from unity.options import WeightBits
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
 from ..rewriter import BodyRewriter
-
-WeightBits: TypeAlias = Literal["int4", "int8"]
-"""What the option ``weights`` of `unity.compile` may be."""
 
 
 def bits_called(name: WeightBits) -> int:

@@ -17,10 +17,10 @@ from unity.frontend.broadcasting import Broadcasts
 from unity.frontend.emission import UNKNOWN_RANK, Gap
 from unity.frontend.sizes import Sizes
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import Symbol, symbols_of
+from unity.ir.dims import Dynamic, Symbol, symbols_of
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Constant, Expr, Tuple
-from unity.ir.input_dims import Dynamic, changed_inputs, check_form
+from unity.ir.input_dims import changed_inputs, check_form
 from unity.ir.module import IRModule
 from unity.ir.types import Shape, TensorType, Type
 from unity.ir.visit import type_symbols

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from unity.ir.dims import Dynamic
 from unity.ir.dtype import Array
-from unity.ir.input_dims import Dynamic
 from unity.ir.module import IRModule
 
 from .read import read_relay

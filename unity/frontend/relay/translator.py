@@ -17,8 +17,9 @@ from unity.errors import InternalError, UnityError, UnsupportedError
 from unity.frontend.emission import Gap
 from unity.ir import graph
 from unity.ir.attrs import Attrs, AttrValue
+from unity.ir.dims import Dynamic
 from unity.ir.dtype import Array
-from unity.ir.input_dims import Dynamic, changed_inputs, check_form
+from unity.ir.input_dims import changed_inputs, check_form
 from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.op.builder import GraphBuilder, identifier

@@ -95,6 +95,20 @@ def load(
         raise UnityError(f"can't load {where}: its code can't be linked: {error}") from error
 
 
+def read_own(path: Path) -> Image:
+    """The image in a file of this installation's own, which it wrote and put away itself.
+
+    It is checked like any other; it calls nothing that is not Unity's.
+
+    Raises:
+        UnityError: It is damaged, of another version, or calls what others have.
+    """
+    manifest, pieces = _read(path, None, verify=True)
+    program = _program(manifest, pieces, path)
+    require_known(manifest, {}, path.parent)
+    return _image(manifest, program, pieces, find(manifest, pieces, {}, path.parent))
+
+
 def read_manifest(path: str | PathLike[str]) -> Manifest:
     """What an artifact says of itself; nothing of it is run.
 

@@ -10,9 +10,9 @@ import pytest
 import unity
 from tests.transform.cases import floats
 from unity.interpreter import interpret
+from unity.ir.dims import Dynamic
 from unity.ir.dtype import Array
 from unity.ir.graph import Call, Op
-from unity.ir.input_dims import Dynamic
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings

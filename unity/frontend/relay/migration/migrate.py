@@ -12,8 +12,8 @@ from safetensors.numpy import save
 from unity.errors import UnityError
 from unity.frontend.relay.read import read_relay
 from unity.frontend.relay.translator import Translator
+from unity.ir.dims import Dynamic
 from unity.ir.dtype import Array
-from unity.ir.input_dims import Dynamic
 from unity.ir.module import IRModule
 from unity.script import constants_of
 
