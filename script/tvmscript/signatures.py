@@ -160,7 +160,7 @@ _ROWS: tuple[Foreign, ...] = (
         "R.nn.attention(query, key, value, bias=None, scale=None, causal_mask=None,"
         " window_size=None)",
         {"query": "q", "key": "k", "value": "v"},
-        {"causal_mask": _NONE, "window_size": _NONE},
+        {"window_size": _NONE},
     ),
     _foreign(
         "R.nn.layer_norm(data, gamma, beta, axes, epsilon=1e-5, center=True, scale=True)",

@@ -224,6 +224,16 @@ def main(x: R.Tensor((2, 8), "float32")):
     assert 'R.topk(x, k=2, largest=False, dtype="int32")' in printed
 
 
+def test_causal_masks_have_the_same_words() -> None:
+    text = """
+@R.function
+def main(x: R.Tensor((1, 4, 2, 8), "float32")):
+    return R.nn.attention(x, x, x, None, None, "BottomRight")
+"""
+    printed = script.print_module(tvmscript.parse(text))
+    assert 'R.nn.attention(x, x, x, causal_mask="BottomRight")' in printed
+
+
 def kernel(head: str = "", loop: str = "T.serial(16)", value: str = "A[i]") -> str:
     return f"""
 @T.prim_func
@@ -280,9 +290,9 @@ def main(x: R.Tensor((1, 4, 8, 8), "float32")):
         """
 @R.function
 def main(x: R.Tensor((1, 4, 8, 8), "float32")):
-    return R.nn.attention(x, x, x, causal_mask="TopLeft")
+    return R.nn.attention(x, x, x, window_size=4)
 """,
-        "no causal_mask='TopLeft'",
+        "no window_size=4",
     ),
 }
 

@@ -56,6 +56,8 @@ def share(
         The innermost of the loops as they are then.
     """
     assert sch.target is not None
+    if sch.target.threads == 1:
+        return loops[-1]
     enough = grain if isinstance(grain, int) else sch.target.machine.grain(grain)
     each = number(work)
     chunk = 1 if each is None else -(-enough // max(each, 1))

@@ -16,7 +16,7 @@ from unity.ir.types import TensorType, Type
 
 from .accumulate import Real, real, working_dtype
 from .argument import common_dtype, has, require_equal, tensor, type_text
-from .attribute import FLAG, INT, INTS, NUMBER, SIZE, TEXTS
+from .attribute import FLAG, INT, INTS, NUMBER, SIZE, TEXT, TEXTS
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
 from .sampling import Sampler, sample
 
@@ -34,10 +34,13 @@ _PARAMS = (
     attr("first", INTS, (0, 0, 0)),
     attr("keys", SIZE, None),
     attr("zero_unseen", FLAG, False),
+    attr("causal_mask", TEXT, None),
 )
 _AXES = "BLHD"
 _SCORED = "BHLD"
 """The order in which scores are made."""
+CAUSAL = ("TopLeft", "BottomRight")
+"""Which query sees the first key alone: the first one, or the one with which the last sees all."""
 
 
 def _layouts(attrs: Attrs) -> tuple[str, ...]:
@@ -65,6 +68,11 @@ def _checked_attrs(call: OpCall) -> None:
     for name in ("heads", "kv_heads"):
         if call.attrs[name] is not None and call.integer(name) < 1:
             raise call.error(f"{name!r} must be at least 1, got {call.attrs[name]!r}")
+    if call.attrs["causal_mask"] not in (None, *CAUSAL):
+        raise call.error(
+            f"'causal_mask' must be 'TopLeft', 'BottomRight' or None, "
+            f"got {call.attrs['causal_mask']!r}"
+        )
     keys = call.attrs["keys"]
     if keys is not None and (isinstance(keys, bool) or not isinstance(keys, int | SymDim)):
         raise call.error(f"'keys' must be a dim or None, got {keys!r}")
@@ -174,6 +182,15 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
         "scores",
     )
 
+    causal = attrs["causal_mask"]
+    later = count - out["L"] if causal == "BottomRight" else imm(0)
+
+    def visible(i: Sequence[PrimExpr], value: PrimExpr, hidden: float) -> PrimExpr:
+        """A value where the query sees the key."""
+        if causal is None:
+            return value
+        return te.select(i[3] <= i[2] + later, value, imm(hidden, wide))
+
     def biased(*i: PrimExpr) -> PrimExpr:
         value: PrimExpr = scores[i]
         if scale != 1:
@@ -182,7 +199,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
             value = te.select(_broadcast(extra[1], i), value, imm(_float(attrs, "fill"), wide))
         if extra:
             value = value + te.cast(_broadcast(extra[0], i), wide)
-        return value
+        return visible(i, value, -np.inf)
 
     x = te.compute(scores.shape, biased, "biased")
     j = te.reduce_axis(count, "j")
@@ -190,7 +207,7 @@ def _compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tenso
     if attrs["zero_unseen"]:
         highest, least = peak, imm(float(np.finfo(wide.name).min), wide)
         peak = te.compute(x.shape[:3], lambda *i: te.max_(highest[i], least), "finite")
-    weight = te.compute(x.shape, lambda *i: te.exp(x[i] - peak[i[:3]]), "weight")
+    weight = te.compute(x.shape, lambda *i: visible(i, te.exp(x[i] - peak[i[:3]]), 0.0), "weight")
     j = te.reduce_axis(count, "j")
     total = te.compute(x.shape[:3], lambda *i: te.sum(weight[(*i, j.var)], axis=[j]), "total")
     zero, one = imm(0.0, wide), imm(1.0, wide)
@@ -266,10 +283,16 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
         scores = np.where(extra[1], scores, _float(attrs, "fill"))
     if extra:
         scores = scores + real(extra[0])
+    seen: Array = np.array(True)
+    if attrs["causal_mask"] is not None:
+        rows, count = scores.shape[2:]
+        later = count - rows if attrs["causal_mask"] == "BottomRight" else 0
+        seen = np.tri(rows, count, later, bool)
+        scores = np.where(seen, scores, -np.inf)
     peak = scores.max(axis=3, keepdims=True, initial=-np.inf)
     if attrs["zero_unseen"]:
         peak = np.maximum(peak, np.finfo(np.float64).min)
-    weight = np.exp(scores - peak)
+    weight = np.where(seen, np.exp(scores - peak), 0)
     total = weight.sum(axis=3, keepdims=True)
     result = (weight / np.where(total == 0, 1, total)) @ operand(v, 2, shared)
     ordered = np.transpose(result, [_SCORED.index(a) for a in layouts[3]])
@@ -302,6 +325,8 @@ def _samples(seed: int) -> Sequence[Sample]:
         sample(_PARAMS, shared, kv_heads=2, heads=4),
         sample(_PARAMS, halves, scale=0.5),
         sample(_PARAMS, (*plain, unseen), zero_unseen=True),
+        sample(_PARAMS, plain, causal_mask="TopLeft"),
+        sample(_PARAMS, (plain[0], *(x[:, :4] for x in plain[1:])), causal_mask="BottomRight"),
         sample(_PARAMS, (plain[0], *(s.array((b, 0, h, d)) for _ in range(2)))),
         sample(_PARAMS, (s.array((b, 0, h, d)), *plain[1:])),
     ]
@@ -321,10 +346,15 @@ OPS: tuple[OpDef, ...] = (
 
         Operands may be parts of larger tensors: `heads` heads from `first` on (one tensor may hold
         q, k and v), the first `keys` rows of caches. With `kv_heads`, that many heads of keys and
-        values serve as many queries' heads each as fit (grouped queries). Without keys the result
-        is 0; with `zero_unseen` that of a row of which `bias` leaves nothing, whose scores are all
-        -inf, is 0, too, and else NaN. Narrow floats are summed in float32; the weights of bfloat16
-        values are rounded to it.
+        values serve as many queries' heads each as fit (grouped queries). Narrow floats are summed
+        in float32; the weights of bfloat16 values are rounded to it.
+
+        `causal_mask` hides later keys: with ``"TopLeft"`` query i sees keys up to i, with
+        ``"BottomRight"`` the last query sees all, the one before it all but one. Keys that a query
+        does not see count for nothing, whatever they hold, and blocks of them are not read.
+
+        A row that sees no keys gives 0; with `zero_unseen` also one of which `bias` leaves nothing,
+        whose scores are all -inf, and else NaN.
         """,
         compute=_compute,
         pattern="opaque",

@@ -25,8 +25,9 @@ def some_loop(sch: Schedule, random: Random, block: str) -> LoopRef:
 
 def _end(sch: Schedule, random: Random, block: str) -> None:
     """Loops as far as predicates of blocks in them go, or farther than these."""
-    if random.random() < 0.5:
-        sch.trim(some_loop(sch, random, block))
+    if random.random() < 0.7:
+        trim = random.choice([sch.trim, sch.trim_neutral, sch.trim_unread])
+        trim(some_loop(sch, random, block))
     else:
         sch.round_up(block)
 

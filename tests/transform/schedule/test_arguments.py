@@ -62,6 +62,8 @@ STEPS: dict[str, tuple[object, ...]] = {
     "unswitch": (Loop("p", 0),),
     "partition_siblings": ("n // 2 * 2", Loop("p", 0), Loop("q", 0)),
     "trim": (Loop("s", 0),),
+    "trim_neutral": (Loop("s", 1),),
+    "trim_unread": (Loop("p", 0),),
     "round_up": ("p", "q"),
     "fuse_siblings": (Loop("p", 0), Loop("q", 0)),
     "compute_inline": ("p",),

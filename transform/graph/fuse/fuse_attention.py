@@ -20,6 +20,7 @@ from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
 from ..slices import begin_of, part_of_split
 from ..uses import count_uses
+from .causal_mask import Scores, causal_bias, causal_choice, terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class _Scores:
     mask: Expr | None = None
     fill: float = -1e9
     zero_unseen: bool = False
+    causal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +388,9 @@ class _Fuser(BodyRewriter):
             return None
         layouts = (q.layout, k.layout, v.layout, "BHLD")
         args = [q.value, k.value, v.value]
-        if scores.bias is not None and self.is_zero(scores.bias):
-            scores.bias, scores.zero_unseen = None, False
+        self.note_causal(scores, q.dims()["L"], keys)
+        if scores.bias is None:
+            scores.zero_unseen = False
         if scores.mask is not None and scores.bias is None:
             scores.bias = Constant(_zero(result))
         args += [x for x in (scores.bias, scores.mask) if x is not None]
@@ -400,6 +403,7 @@ class _Fuser(BodyRewriter):
             first=(q.first, k.first, v.first),
             keys=None if k.rows is None and v.rows is None else keys,
             zero_unseen=scores.zero_unseen,
+            causal_mask=scores.causal,
         )
         call = Call(Op("nn.attention"), tuple(args), full, result.span)
         try:
@@ -410,6 +414,32 @@ class _Fuser(BodyRewriter):
             return call if _equal_types(found, result.type) else None
         squeezed = Call(Op("squeeze"), (self.emit(call, "attention"),), Attrs(axis=(0,)))
         return squeezed if _equal_types(self.infer(squeezed), result.type) else None
+
+    def note_causal(self, scores: _Scores, queries: Dim, keys: Dim) -> None:
+        """What is added to scores, or selects them, without zeros and masks that are causal."""
+
+        def told(word: str | None) -> bool:
+            if word is None or scores.causal not in (None, word):
+                return False
+            scores.causal = word
+            return True
+
+        given = Scores(queries, keys, scores.zero_unseen, self.values)
+        if scores.mask is not None and told(causal_choice(scores.mask, scores.fill, given)):
+            scores.mask = None
+        if scores.bias is None:
+            return
+        added = [x for x in terms(scores.bias, given) if not self.is_zero(x)]
+        left = [x for x in added if not told(causal_bias(x, given))]
+        if left != [scores.bias]:
+            scores.bias = self.sum_of(left)
+
+    def sum_of(self, added: list[Expr]) -> Expr | None:
+        """The sum of some expressions."""
+        found: Expr | None = None
+        for x in added:
+            found = x if found is None else self.emit(Call(Op("add"), (found, x)), "bias")
+        return found
 
     def is_zero(self, bias: Expr) -> bool:
         """Whether what is added to scores is known to be 0 everywhere."""

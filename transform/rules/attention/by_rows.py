@@ -29,16 +29,19 @@ from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, wo
 from ..within import lay_out_within
 from .shared_masks import turn_shared
 from .stages import (
+    ALONG,
     MOST_VECTORS,
     WITHIN,
     Attention,
     Places,
     attention_of,
+    axes_at,
     first_makers,
     keep_in_place,
     loops_in_order,
     placed,
     places_of,
+    trim_hidden,
     units_of,
 )
 
@@ -59,12 +62,14 @@ class RowsTogether:
         rest: Of a block of those that are left.
         few: Rows from which on they go together, where their number is unknown.
         grain: Multiply-adds that a task has at least.
+        trims: Whether keys that no row of a block sees are left out.
     """
 
     rows: int
     rest: int
     few: int
     grain: int
+    trims: bool
 
 
 def _rows(found: Attention) -> int:
@@ -88,7 +93,7 @@ def _decide(found: Attention, target: Target) -> RowsTogether:
     rest = -(-left // found.lanes) * found.lanes or found.lanes
     rests = _rests(found)
     few = next((n for n in rests if n >= min(rows, rest)), rests[-1])
-    return RowsTogether(rows, few, FEW, target.machine.grain("multiply_adds"))
+    return RowsTogether(rows, few, FEW, target.machine.grain("multiply_adds"), found.hides)
 
 
 def _rests(found: Attention) -> list[int]:
@@ -103,6 +108,7 @@ def _legal(found: Attention, _decisions: RowsTogether, _target: Target) -> Neigh
         "rest": Legal(_rests(found), f"up to {MOST_VECTORS} vectors of {found.lanes} rows"),
         "few": Legal(range(1, 65), "up to 64 rows go one by one"),
         "grain": worth("multiply-adds"),
+        "trims": Legal([False, True] if found.hides else [False], "where a causal mask hides keys"),
     }
 
 
@@ -169,8 +175,11 @@ def _lay_out(sch: Schedule, found: Attention, rows: _Stretch, how: RowsTogether)
     """Lay out some of the rows."""
     chain, together = found.chain, rows.rows > 1
     places = rows.places
+    *before, sums, result = places
     made = first_makers(sch, places)
-    turned = _rows_of(sch, found, places) if together else {}
+    at_row = len(chain.outer)
+    turned = axes_at(sch, {n: places[n] for n in before}, at_row) if together else {}
+    along = axes_at(sch, places, ALONG)
     around, within = _rows_in_one_loop(sch, found, rows)
     for name in made:
         sch.store_at(name, 0, around[-1])
@@ -178,8 +187,10 @@ def _lay_out(sch: Schedule, found: Attention, rows: _Stretch, how: RowsTogether)
     for name in made:
         sch.compact_buffer(name, 0)
     if rows.padded:
-        *before, sums, result = places
         sch.round_up(*before)
+    if how.trims:
+        trim_hidden(sch, along)
+    if rows.padded:
         for name in (sums, result):
             sch.trim(within[name])
     for name, row in turned.items():
@@ -198,13 +209,6 @@ def _row_first(sch: Schedule, name: str, own: list[int], at_row: int) -> LoopRef
     if row is not loops[0]:
         sch.reorder(row, *(x for x in loops if x is not row))
     return row
-
-
-def _rows_of(sch: Schedule, found: Attention, places: Places) -> dict[str, PrimVar]:
-    """The axes over rows of all blocks but those of the second product."""
-    *before, _, _ = places
-    at = len(found.chain.outer)
-    return {n: block_path(sch.func, n)[1].axes[places[n].index(at)].var for n in before}
 
 
 def _turn(sch: Schedule, found: Attention, places: Places) -> Places:

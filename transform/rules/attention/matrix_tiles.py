@@ -33,6 +33,7 @@ from ..rule import GroupSteps, Legal, Neighbourhood, Results, group_by_steps, wo
 from ..stages import Stages
 from ..within import lay_out_within
 from .stages import (
+    ALONG,
     UNIT,
     WITHIN,
     Attention,
@@ -189,7 +190,7 @@ def _in_panels(sch: Schedule, nest: Nest, places: Places) -> _Panels:
     reduction, own = nest.reduction, places[nest.name]
     assert reduction is not None
     axes = (*nest.axes, *reduction.axes)
-    column = next(k for k, p in enumerate(own) if p == WITHIN)
+    column = next(k for k, p in enumerate(own) if p in (WITHIN, ALONG))
     several = (k for k in range(len(nest.axes), len(axes)) if number(axes[k].extent) != 1)
     depth = next(several, len(axes) - 1)
     factors = operands(reduction, axes[column].var)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from unity.ir.prim_expr import Load, PrimVar, imm
+from unity.ir.prim_expr import Compare, Load, PrimVar, Select, imm
 from unity.ir.stmt import Buffer
+from unity.ir.visit import prim_loads
 from unity.machine.target import Target
 
 from ...blocks.access import depends
@@ -21,8 +23,8 @@ from ..stages import Stages
 
 MOST_VECTORS = 8
 """Vectors of rows that lie side by side, at most."""
-UNIT, WITHIN = -1, 1 << 10
-"""The places of loops of one iteration, and of those within a block of rows."""
+UNIT, WITHIN, ALONG = -1, 1 << 10, 1 << 11
+"""The places of loops of one iteration, of those within a block of rows, and along a row."""
 
 Places = dict[str, list[int]]
 """For each block in order, where the loops over its axes are to stand."""
@@ -64,9 +66,26 @@ class Attention:
             return [1]
         return [1] + [k * self.lanes for k in range(1, MOST_VECTORS + 1) if k * self.lanes > 1]
 
+    @property
+    def hides(self) -> bool:
+        """Whether weights are 0 by where they lie: what a causal mask hides."""
+        assert self.chain.tail.reduction is not None
+        weights = {x.buffer for x in self.chain.tail.reduction.loads()}
+        stores = [s for n in self.chain.middle.stages for s in n.stores() if s.buffer in weights]
+        return any(
+            isinstance(s.value, Select)
+            and isinstance(s.value.condition, Compare)
+            and s.value.orelse == imm(0, s.value.dtype)
+            and not prim_loads(s.value.condition)
+            and depends(s.value.condition, self.chain.inner.var)
+            for s in stores
+        )
+
     def place(self, axis: Axis) -> int:
         """Where a loop over an axis of the chain stands."""
         around = (*self.chain.outer, *(() if self.chain.row is None else (self.chain.row,)))
+        if axis == self.chain.inner:
+            return ALONG
         return around.index(axis) if axis in around else WITHIN
 
 
@@ -98,14 +117,42 @@ def places_of(found: Attention, results: Results) -> Places:
     """For each block in order, where the loops over its axes are to stand."""
     places: Places = {}
     for nest, stage in zip(found.written, found.chain.stages, strict=True):
-        axes = iter(stage.axes)
-        own = [UNIT if number(a.extent) == 1 else found.place(next(axes)) for a in nest.axes]
-        if nest.reduction is None:
+        own = _places(nest.axes, stage.axes, UNIT, found)
+        if nest.reduction is None or stage.reduction is None:
             places[nest.name] = own
         else:
-            places[nest.name] = own + [WITHIN] * len(nest.reduction.axes)
+            sums = _places(nest.reduction.axes, stage.reduction.axes, WITHIN, found)
+            places[nest.name] = own + sums
             places[results[nest.name]] = own
     return places
+
+
+def _places(
+    written: Sequence[Axis], axes: Sequence[Axis], unit: int, found: Attention
+) -> list[int]:
+    """The places of axes as they were written; `axes` are those of more than one point."""
+    left = iter(axes)
+    return [unit if number(a.extent) == 1 else found.place(next(left)) for a in written]
+
+
+def axes_at(sch: Schedule, places: Places, place: int) -> dict[str, PrimVar]:
+    """The axes of blocks whose loops are to stand at a place."""
+    axes = {name: block_path(sch.func, name)[1].axes for name in places}
+    return {n: axes[n][own.index(place)].var for n, own in places.items() if place in own}
+
+
+def trim_hidden(sch: Schedule, along: Mapping[str, PrimVar]) -> None:
+    """Stages go as far along rows as one of those in their block sees.
+
+    Args:
+        sch: A schedule, each stage's loops over all rows of a block and all keys.
+        along: The axes of blocks, in order, that go along rows.
+    """
+    for name, var in reversed([*along.items()]):
+        axes = block_path(sch.func, name)[1].axes
+        at = next(k for k, a in enumerate(axes) if a.var is var)
+        loop = loops_in_order(sch, name)[at]
+        (sch.trim_neutral if axes[at].kind == "R" else sch.trim_unread)(loop)
 
 
 def first_makers(sch: Schedule, places: Places) -> list[str]:
@@ -127,7 +174,8 @@ def placed(own: list[int], units: int) -> list[int]:
     order: list[int] = []
     for place in own:
         units -= place == UNIT
-        order.append(WITHIN if place == UNIT and units < 0 else place)
+        inside = place == ALONG or (place == UNIT and units < 0)
+        order.append(WITHIN if inside else place)
     return order
 
 

@@ -33,6 +33,8 @@ from .loops.reorder import reorder
 from .loops.split import split
 from .loops.tile import tile
 from .loops.trim import trim
+from .loops.trim_neutral import trim_neutral
+from .loops.trim_unread import trim_unread
 from .loops.unroll import unroll
 from .loops.unswitch import unswitch
 from .loops.vectorize import vectorize
@@ -137,6 +139,8 @@ __all__ = [
     "transform_block_layout",
     "transform_layout",
     "trim",
+    "trim_neutral",
+    "trim_unread",
     "unannotate",
     "unroll",
     "unswitch",

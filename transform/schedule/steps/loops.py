@@ -98,3 +98,13 @@ class LoopSteps(State):
     def trim(self, loop: LoopRef) -> None:
         """The loop ends where the predicates of all blocks in it begin to fail."""
         self._do("trim", (loop,), p.trim(self.func, self._var(loop)))
+
+    @step
+    def trim_neutral(self, loop: LoopRef) -> None:
+        """A reduction's loop ends where it would only take neutral elements: a causal mask's."""
+        self._do("trim_neutral", (loop,), p.trim_neutral(self.func, self._var(loop)))
+
+    @step
+    def trim_unread(self, loop: LoopRef) -> None:
+        """The loop ends where what it would still store to a temporary is read by no block."""
+        self._do("trim_unread", (loop,), p.trim_unread(self.func, self._var(loop)))

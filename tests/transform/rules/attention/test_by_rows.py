@@ -67,3 +67,43 @@ def test_rows_that_are_left_may_be_one_block() -> None:
     for rest in (rule.decisions["rows"], 32):
         done = default_schedule(func, target, {"scores": {"rest": rest, "few": 2}})
         assert_same(func, done.func, {"n": 19})
+
+
+HIDDEN: dict[tuple[Dim, Dim, str], str | None] = {
+    (64, 64, "TopLeft"): "vi_0_o * 32 + 32",
+    (50, 70, "BottomRight"): "52",
+    (3, 9, "TopLeft"): "vi_o + 1",
+    (1, 9, "BottomRight"): None,
+    (9, 4, "BottomRight"): None,
+    (N, N, "TopLeft"): "vi_0_o * 32 + 32",
+    (N, N + M, "BottomRight"): "vi_0_o * 32 + m + 32",
+}
+"""Queries, keys and a causal mask; with eight lanes how many keys a block of rows sees."""
+
+
+@pytest.mark.rotated(1)
+@pytest.mark.long("checks each step, and computes in the interpreter")
+@pytest.mark.parametrize("case", HIDDEN, ids=str)
+def test_keys_that_a_block_of_rows_does_not_see_are_left_out(case: tuple[Dim, Dim, str]) -> None:
+    queries, keys, mask = case
+    func = attention(queries, keys, heads=1, size=2, causal_mask=mask)
+    (rule,) = default_rules(func, CPU)
+    assert (rule.decisions["trims"], rule.passed) == (True, ())
+    sch = default_schedule(func, CPU)
+    seen = HIDDEN[case]
+    assert seen is None or f"T.axis.reduce({seen}, " in str(sch.func)
+    compiled = schedule(func, CPU)
+    assert difference(sch.func, compiled) is None
+    assert difference(sch.func, run_printed(sch, "attention").func) is None
+    low = lowered(compiled, CPU)
+    for n in (2, 34) if queries is N else (1,):
+        assert_same(func, low, {"n": n, "m": 5})
+    whole = default_schedule(func, CPU, {"scores": {"trims": False}})
+    assert_same(func, whole.func, {"n": 9, "m": 5})
+
+
+def test_only_masks_by_place_hide_keys() -> None:
+    for extra in ((), ("keys",), ("full", "full")):
+        (rule,) = default_rules(attention(16, 8, extra), CPU)
+        assert rule.decisions["trims"] is False
+        assert list(rule.legal["trims"].values) == [False]

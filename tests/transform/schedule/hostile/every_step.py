@@ -51,7 +51,10 @@ def next_steps(sch: Schedule) -> list[Step]:
 
 
 def _of_loop(loop: LoopRef) -> list[Step]:
-    names = ("trim", "parallel", "vectorize", "unroll", "unswitch", "add_unit_loop", "blockize")
+    names = (
+        *("trim", "trim_neutral", "trim_unread", "parallel", "vectorize", "unroll", "unswitch"),
+        *("add_unit_loop", "blockize"),
+    )
     return [
         ("blockize_body", (loop,)),
         *((name, (loop,)) for name in names),

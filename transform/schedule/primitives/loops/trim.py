@@ -31,6 +31,7 @@ from ....blocks.tree import (
     with_regions,
 )
 from ..reduction.partial_results import reduction_of
+from .shortened import shortened
 
 WHERE = "trim, argument 1 'loop'"
 
@@ -98,8 +99,7 @@ def trim(func: PrimFunc, var: PrimVar) -> Outcome:
         extent = known.simplify(Binary("max", extent, imm(0)))
     gone = [(c.block, c.part) for of in found for c in of if known.equal(c.whole, common)]
     body = _without_choices(without_parts(loop.body, gone), [part for _, part in gone])
-    done = replace(loop, extent=extent, body=_driven(body, loop, extent))
-    return Outcome(replaced(func, [(loop, done)]))
+    return Outcome(replaced(func, [(loop, shortened(loop, body, extent))]))
 
 
 def _idle(loop: For, site: Site) -> list[Condition]:
@@ -136,20 +136,6 @@ def _without_choices(s: Stmt, parts: Sequence[PrimExpr]) -> Stmt:
         return taken if e == choice else None
 
     return with_regions(replace(s, body=rewrite_stmt(s.body, None, chosen)))
-
-
-def _driven(s: Stmt, loop: For, extent: PrimExpr) -> Stmt:
-    """The body of a loop, axes whose domain was the loop's going as far as it goes."""
-    if not isinstance(s, Block):
-        return map_stmt(s, lambda x: _driven(x, loop, extent), lambda e: e)
-    whole = Range(loop.begin, loop.extent)
-    axes = tuple(
-        replace(a, domain=replace(whole, extent=extent))
-        if a.value is loop.var and a.domain == whole
-        else a
-        for a in s.axes
-    )
-    return replace(s, axes=axes)
 
 
 def _is_positive(left: PrimExpr, above: Path, known: Analyzer) -> bool:
