@@ -28,6 +28,7 @@ from .graph import (
     FuseTir,
     InlineFunctions,
     IntegerProducts,
+    JoinDequantize,
     LegalizeOps,
     LiftTemporaries,
     LowerCalls,
@@ -74,6 +75,7 @@ GRAPH = Pipeline(
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
         FoldConstants(),  # shapes and weights become known, which the rules look for
+        JoinDequantize(),  # weights become what the next three look for
         IntegerProducts(),  # while quantized weights are integers
         RealProducts(),  # whose operands and weights are dequantized next
         FoldQuantization(),  # before the rules, which see reals then

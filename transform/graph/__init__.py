@@ -23,6 +23,7 @@ from .memory.plan_memory import PlanMemory, arena_bytes, peak_bytes
 from .merge.merge_convolutions import MergeConvolutions
 from .merge.merge_parallel import MergeParallel
 from .quantized.integer_products import IntegerProducts
+from .quantized.join_dequantize import JoinDequantize
 from .quantized.quantize_weights import QuantizeWeights
 from .rewrite.rewrite import Rewrite
 from .rewrite.rewrite_rule import RewriteRule
@@ -53,6 +54,7 @@ __all__ = [
     "FuseTir",
     "InlineFunctions",
     "IntegerProducts",
+    "JoinDequantize",
     "Legalization",
     "LegalizeOps",
     "LegalizeRule",
