@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
-from unity.arith import simplify
+from unity.arith import Analyzer, simplify
 from unity.ir.flat_index import flat_index
+from unity.ir.leaves import leaves
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Load, PrimExpr, imm
+from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, imm
 from unity.ir.regions import add, multiply
 from unity.ir.signature import size_params
-from unity.ir.stmt import Allocate, Buffer, PrimFunc, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, PrimFunc, Stmt, Store
 from unity.ir.visit import map_prim, map_stmt, substitute_stmt
 
 from ..passes import Context, Pass, Sight
@@ -42,6 +43,9 @@ class FlattenBuffers(Pass):
     def main(a: f32[Buffer, n * 8], c: f32[Buffer, n * 8]) -> None:
         for i, j in T.grid(n, 8):
             c[i * 8 + j] = a[i * 8 + (7 - j)]
+
+    What is accessed has an element along each axis: knowing that, indices are simplified that
+    divide by extents which are sums of sizes.
 
     Attributes:
         groups: Whether axes that separators part stay apart, one index for each group: for memory
@@ -81,10 +85,11 @@ def _keep_sizes(result: PrimFunc, func: PrimFunc) -> PrimFunc:
 
 
 class _Flattener:
-    """Carries the flat buffer of each buffer."""
+    """Carries the flat buffer of each buffer, and what is known within the loops around."""
 
     def __init__(self, *, groups: bool) -> None:
         self.groups = groups
+        self.known = Analyzer()
         self._flat: dict[Buffer, Buffer] = {}
 
     def buffer(self, b: Buffer) -> Buffer:
@@ -115,6 +120,12 @@ class _Flattener:
                 flat, body = self.buffer(s.buffer), self.stmt(s.body)
                 same = flat is s.buffer and body is s.body
                 return s if same else Allocate(flat, body, s.span)
+            case For():
+                outer = self.known
+                self.known = outer.with_extent(s.var, s.begin, s.extent)
+                found = map_stmt(s, self.stmt, self.expr)
+                self.known = outer
+                return found
             case _:
                 return map_stmt(s, self.stmt, self.expr)
 
@@ -130,7 +141,19 @@ class _Flattener:
 
     def place(self, b: Buffer, indices: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
         """The indices in the flat form of a buffer: one, or one for each group."""
-        return tuple(flat_index(part, those) for part, those in self._groups(b, indices))
+        return tuple(
+            self.index(part, flat_index(part, those)) for part, those in self._groups(b, indices)
+        )
+
+    def index(self, b: Buffer, index: PrimExpr) -> PrimExpr:
+        """An index, simplified where it divides by sums that surely are positive."""
+        sums = [extent for extent in b.shape if isinstance(extent, Binary)]
+        if not sums or all(isinstance(d.b, Imm) for d in leaves(index).divisions):
+            return index
+        known = self.known
+        for extent in sums:
+            known = known.with_positive(extent)
+        return known.simplify(index)
 
     def _groups(
         self, b: Buffer, indices: tuple[PrimExpr, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import gcd
 from typing import TypeAlias
 
 from unity.ir.dtype import INT64
@@ -143,14 +142,22 @@ class Analyzer:
         return least is not None and least >= 0
 
     def with_positive(self, e: PrimExpr) -> Analyzer:
-        """Knowing ``e >= 1``, of a sum of which no single term need be positive."""
+        """Knowing ``e >= 1``, of a sum of which no single term need be positive.
+
+        >>> from unity.ir.prim_expr import imm
+        >>> n, m = SizeVar("n"), SizeVar("m")
+        >>> Analyzer().with_positive(n - m * 2 - 3).bounds(n * 4 - m * 8)
+        (16, None)
+        """
         p = self._rewriter.poly(e)
-        if (self._known.poly_bounds(p)[0] or 0) >= 1 or p.get((), 0):
+        if (self._known.poly_bounds(p)[0] or 0) >= 1:
             return self
-        common = gcd(*p.values())  # what is positive stays so when it is divided by a number
-        least = terms({monomial: c // common for monomial, c in p.items()})
-        positive = self._known.positive | {terms(p), least} | self._factors(p)
-        return Analyzer(replace(self._known, positive=positive))
+        common, more = max(poly.content(p), 1), 1 - p.get((), 0)
+        smaller = {monomial: c // common for monomial, c in p.items() if monomial}
+        # what is positive stays so when it is divided by a number
+        found = {terms(p): more, terms(smaller): -(-more // common)}
+        found |= dict.fromkeys(self._factors(p), 1)
+        return Analyzer(replace(self._known, least={**self._known.least, **found}))
 
     def _factors(self, p: poly.Poly) -> set[Terms]:
         """What is positive since a product is, of which no factor is ever negative."""

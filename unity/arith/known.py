@@ -55,7 +55,7 @@ class Known:
     Attributes:
         ranges: Constant bounds of variables.
         limits: Bounds over other variables.
-        positive: Sums that are known to be at least 1, whatever their terms are.
+        least: What sums are at least, whatever their terms are; constants are left out of them.
         data: Variables bound to values from memory, and how many bits these take.
         found: What was asked so far.
     """
@@ -64,7 +64,7 @@ class Known:
         default_factory=dict[PrimVar | SizeVar, Interval]
     )
     limits: dict[PrimVar, Limits] = field(default_factory=dict[PrimVar, Limits])
-    positive: frozenset[Terms] = frozenset()
+    least: Mapping[Terms, int] = field(default_factory=dict[Terms, int])
     data: Mapping[PrimVar, int] = field(default_factory=dict[PrimVar, int])
     found: Found = field(default_factory=Found, init=False, compare=False, repr=False)
 
@@ -172,10 +172,19 @@ class Known:
             total = iv.add(total, iv.scale(term, coefficient))
             if total == ANYTHING:
                 break
-        if self.positive and terms(p) in self.positive:
-            least = 1 + p.get((), 0)
-            return least if total[0] is None else max(total[0], least), total[1]
+        known = self._least_of(p) if self.least else None
+        if known is not None:
+            return known if total[0] is None else max(total[0], known), total[1]
         return total
+
+    def _least_of(self, p: Poly) -> int | None:
+        """What a sum is at least, of which that is known; or a multiple of such a sum."""
+        common = max(poly.content(p), 1)
+        for factor in {1, common}:
+            found = self.least.get(frozenset((m, c // factor) for m, c in p.items() if m))
+            if found is not None:
+                return found * factor + p.get((), 0)
+        return None
 
     def divisor(self, monomial: poly.Monomial) -> int:
         """A number known to divide a product, from the facts of sizes."""

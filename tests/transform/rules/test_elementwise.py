@@ -39,6 +39,13 @@ def main(x: f32[Buffer, n, m, 64], y: f32[Buffer, n, m, 64]) -> None:
             va, vb, vc = T.axis.remap("SSS", a, b, c)
             y[va, vb, vc] = x[va, vb, vc] * 2.0
 """)
+SHORTER = kernel("""
+def main(x: f32[Buffer, n - 3, m - 2, 16], y: f32[Buffer, n - 3, m - 2, 16]) -> None:
+    for a, b, c in T.grid(n - 3, m - 2, 16):
+        with T.block("double"):
+            va, vb, vc = T.axis.remap("SSS", a, b, c)
+            y[va, vb, vc] = x[va, vb, vc] * 2.0
+""")
 TILED = kernel("""
 def main(x: f32[Buffer, 3, n], y: f32[Buffer, 6, n * 4]) -> None:
     for i, j in T.grid(6, n * 4):
@@ -79,6 +86,7 @@ def main(x: f32[Buffer, 4, n], y: f32[Buffer, 4, n + 5]) -> None:
 KERNELS = {
     "joined": JOINED,
     "two sizes": TWO_SIZES,
+    "two sums of sizes": SHORTER,
     "tiled": TILED,
     "tiled, known": TILED_KNOWN,
     "reflected": REFLECTED,
@@ -92,7 +100,7 @@ KERNELS = {
 def test_what_is_computed_stays(name: str, n: int) -> None:
     func = KERNELS[name]
     shapes = {"joined": (2, 3, n, 5), "tiled": (3, n), "tiled, known": (n, 20)}
-    shapes["two sizes"] = (n, 3, 64)
+    shapes |= {"two sizes": (n, 3, 64), "two sums of sizes": (n - 3, 1, 16)}
     (x,) = floats(n, shapes.get(name, (4, n)))
     sizes = {SizeVar("n"): n, SizeVar("m"): 3}
     made = schedule(func, TARGET)

@@ -139,11 +139,11 @@ def test_a_register_tile_may_have_one_row() -> None:
 
 
 def test_steps_that_only_the_rule_is_trusted_with_are_told() -> None:
-    """Not all of images of unknown size that nothing pads is known to be covered."""
+    """Tiles of images of unknown size that nothing pads are not known to lie apart."""
     before = kernel((1, 1, dim("h"), dim("w"), 4), (4, 4, 2, 1, 4, 4), tile=2)
     sch = default_schedule(before, TARGET)
     assert difference(sch.func, schedule(before, TARGET)) is None
-    with pytest.raises(UnityError, match="are not known to run over all of 'products'"):
+    with pytest.raises(UnityError, match="different iterations reach one point of block 'conv'"):
         Schedule(before, TARGET).replay(sch.trace)
 
 
