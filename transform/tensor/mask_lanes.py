@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,11 +11,12 @@ from unity.arith.region import extremes
 from unity.ir.empty_reduction import conjuncts
 from unity.ir.foreign import foreign_symbol
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, Select, imm
+from unity.ir.prim_expr import Binary, Compare, Load, PrimExpr, PrimVar, Select, imm
 from unity.ir.stmt import Allocate, Block, Buffer, For, IfThen, PrimFunc, Range, Stmt, Store
 from unity.ir.visit import (
     leaves,
     map_stmts,
+    prim_children,
     prim_loads,
     rewrite_prim,
     stmt_children,
@@ -235,12 +236,14 @@ def _loads(
     outside: Analyzer,
 ) -> PrimExpr | None:
     """The value with loads that may lie past an end predicated; None where it can't be."""
-    gone = {v for p in moved for v in variables(p)}
     mask = conjunction(moved)
-    for load in prim_loads(store.value):
+    loads = [substitute_prim(x, values) for x in prim_loads(store.value)]
+    moving = _movers([*moved, *loads])
+    gone = {m for p in moved for m in moving(p)}
+    for load, placed in zip(prim_loads(store.value), loads, strict=True):
         if load.buffer is store.buffer and load.indices != store.indices:
             return None  # what other lanes hold
-        if variables(substitute_prim(load, values)) & gone:
+        if moving(placed) & gone:
             continue
         if not all(
             _within(i, n, known) for i, n in zip(load.indices, load.buffer.shape, strict=True)
@@ -248,7 +251,7 @@ def _loads(
             return None
 
     def on_load(e: PrimExpr) -> PrimExpr | None:
-        if not isinstance(e, Load) or not variables(e) & gone:
+        if not isinstance(e, Load) or not moving(e) & gone:
             return None
         if all(_within(i, n, outside) for i, n in zip(e.indices, e.buffer.shape, strict=True)):
             return None
@@ -258,3 +261,32 @@ def _loads(
         )
 
     return rewrite_prim(substitute_prim(store.value, values), on_load)
+
+
+def _movers(exprs: Sequence[PrimExpr]) -> Callable[[PrimExpr], set[PrimExpr]]:
+    """What an expression, one of some, moves with: variables, or a quotient and a rest of one.
+
+    A loop made of two (`fuse`) is in expressions as ``i // n`` and ``i % n``, the loops that it was
+    made of, which have nothing to do with each other. Where it is there otherwise, it is one.
+    """
+    divisors: dict[PrimVar, set[PrimExpr | None]] = {}
+    for e in exprs:
+        for var, by, _ in _parts(e):
+            divisors.setdefault(var, set()).add(by)
+
+    def moving(e: PrimExpr) -> set[PrimExpr]:
+        return {part if divisors[var] == {by} else var for var, by, part in _parts(e)}
+
+    return moving
+
+
+def _parts(e: PrimExpr) -> Iterator[tuple[PrimVar, PrimExpr | None, PrimExpr]]:
+    """The variables of an expression: what each is divided by, and that quotient or rest."""
+    match e:
+        case Binary("floordiv" | "floormod", PrimVar() as var, by) if not variables(by):
+            yield var, by, e
+        case PrimVar():
+            yield e, None, e
+        case _:
+            for x in prim_children(e):
+                yield from _parts(x)

@@ -144,3 +144,47 @@ def main(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
     now = after(before, HoistFunctions())
     assert (now != before) is moves
     assert_same(before, now, {})
+
+
+JOINED = """
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n, 3], w: f32[Buffer, 3, 16], c: f32[Buffer, n, 13]) -> None:
+    for f in range((n + 1) // 2 * 2):
+        for i in range(2):
+            t = T.alloc((8,), "float32", scope="local")
+            for j in T.vectorized(8):
+                t[j] = 0.0
+            for k in range(3):
+                for j in T.vectorized(8):
+                    with T.block("sum"):
+                        vi = T.axis.spatial(n, f % ((n + 1) // 2) * 2 + i)
+                        vj = T.axis.spatial(13, PANEL * 8 + j)
+                        vk = T.axis.reduce(3, k)
+                        T.where(PANEL * 8 + j < 13 and f % ((n + 1) // 2) * 2 + i < n)
+                        t[j] += a[vi, vk] * w[vk, vj]
+            for j in T.vectorized(8):
+                with T.block("copy"):
+                    vi = T.axis.spatial(n, f % ((n + 1) // 2) * 2 + i)
+                    vj = T.axis.spatial(13, PANEL * 8 + j)
+                    T.where(PANEL * 8 + j < 13 and f % ((n + 1) // 2) * 2 + i < n)
+                    c[vi, vj] = t[j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("panel", "whole"),
+    [
+        ("f // ((n + 1) // 2)", True),
+        ("(f // ((n + 1) // 2) + f * 0)", False),
+        ("(f // ((n + 1) // 2) + f // (n + 3))", False),
+    ],
+)
+def test_a_loop_made_of_two_is_two(panel: str, whole: bool) -> None:
+    """What moves with one of them is loaded for all lanes; the other tells how many there are."""
+    before = parse(JOINED.replace("PANEL", panel)).prim_funcs()["main"]
+    masked = after(before, MaskLanes())
+    assert ("+= a[f % ((n + 1) // 2) * 2 + i, k] * " in str(masked)) is whole
+    for n in (1, 3, 4):
+        assert_same(before, masked, {"n": n})
