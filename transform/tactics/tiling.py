@@ -142,10 +142,10 @@ def _cost(
 ) -> float:
     """Cycles of a tile, over all its steps."""
     sums = rows * columns
-    panel = depth * columns * layout.lanes * packing.load.dtype.bytes
+    read = columns * layout.lanes * packing.load.dtype.bytes
     each = target.machine.step_cycles(sums, rows + columns)
-    if panel > target.l1_kept:
-        each += target.machine.stalled_cycles(columns)
+    if depth * read > target.l1_kept:
+        each += target.machine.stalled_cycles(read)
     return depth * each + sums + target.machine.tile_end_cycles
 
 

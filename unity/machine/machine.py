@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, assert_never
 
 from unity.arguments import public_class
 from unity.errors import UnityError
+from unity.ir.aligned import LINE
 
 Work: TypeAlias = Literal[
     "multiply_adds", "elements", "statements", "operations",
@@ -36,8 +37,8 @@ class Machine:
         taps_cycles: The same of a step whose taps along a line share what they load.
         l2_vector_cycles: A register of columns from the second cache that was fetched ahead: some
             48 bytes a cycle with AVX-512.
-        stall_cycles: What a step takes longer whose columns were not, and for each of its registers
-            (measured there on products with their columns in panels).
+        stall_cycles: What a step takes longer whose columns were not, and for each line of them
+            (measured there on products with their columns in panels, registers as long as lines).
         l2_bytes_per_cycle: What comes from the second cache to be multiplied at once.
         memory_bytes_per_cycle: The same from behind it; 20 GB/s.
         stream_bytes_per_cycle: What comes from there where nothing but reads in order goes on.
@@ -171,9 +172,16 @@ class Machine:
         return max(busy) + self.loop_cycles
 
     def stalled_cycles(self, columns: int) -> float:
-        """What a step takes longer whose columns come from the second cache, not fetched ahead."""
+        """What a step takes longer whose columns come from the second cache, not fetched ahead.
+
+        Args:
+            columns: How many bytes of them a step reads.
+
+        >>> Machine().stalled_cycles(4 * 64), Machine().stalled_cycles(2 * 32)
+        (1.9, 0.85)
+        """
         first, each = self.stall_cycles
-        return first + each * columns
+        return first + each * columns / LINE
 
     def grain(self, work: Work) -> int:
         """The grain in units of work.
