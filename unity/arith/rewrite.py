@@ -33,6 +33,7 @@ from .division import floordiv, floormod, is_nonnegative, quotients
 from .known import Known
 from .linear import linear, normal
 from .polynomial import ONE, Monomial, Poly
+from .remembered import About, Remembered
 from .wrapping import BITS, wraps
 
 TRUE, FALSE = imm(True, BOOL), imm(False, BOOL)
@@ -45,12 +46,15 @@ _INVERSE: dict[CompareOp, CompareOp] = {
     "ge": "lt",
 }
 
+_EXPRS, _POLYS = Remembered[PrimExpr](), Remembered[Poly]()
+
 
 class Rewriter:
     """One set of known facts and what has been simplified under it."""
 
     def __init__(self, known: Known) -> None:
         self.known = known
+        self.about = About(known)
         self._exprs: dict[int, tuple[PrimExpr, PrimExpr]] = {}
         self._polys: dict[int, tuple[PrimExpr, Poly]] = {}
         self._numbers: frozenset[PrimVar | SizeVar] | None = None
@@ -80,7 +84,11 @@ class Rewriter:
         found = self._exprs.get(id(e))
         if found is None:
             # the key's object is kept, so that its id stays its own
-            result = self._simplify(e)
+            key = self.about.key(e)
+            result = _EXPRS.get(key)
+            if result is None:
+                result = self._simplify(e)
+                _EXPRS.put(key, result)
             result = e if result == e else result
             self._exprs[id(e)] = found = (e, result)
             self._exprs[id(result)] = (result, result)
@@ -93,7 +101,12 @@ class Rewriter:
             return p
         found = self._polys.get(id(e))
         if found is None:
-            self._polys[id(e)] = found = (e, self._poly(e))
+            key = self.about.key(e)
+            p = _POLYS.get(key)
+            if p is None:
+                p = self._poly(e)
+                _POLYS.put(key, p)
+            self._polys[id(e)] = found = (e, p)
         return found[1]
 
     def _simplify(self, e: PrimExpr) -> PrimExpr:
