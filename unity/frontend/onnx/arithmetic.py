@@ -39,7 +39,11 @@ def _binary(op_type: str) -> Converter:
             return known
         if op_type == "Div":
             _require_no_zero(node)
-        return node.binary(OF_ONNX[op_type].name, node.tensor(0), node.tensor(1))
+        found = node.binary(OF_ONNX[op_type].name, node.tensor(0), node.tensor(1))
+        sizes = node.symbolic(0, 1) if op_type == "Equal" else None
+        if sizes is not None and all(len(s.flat) == 1 for s in sizes):
+            node.graph.equated[found] = sizes[0].flat[0], sizes[1].flat[0]
+        return found
 
     return convert
 

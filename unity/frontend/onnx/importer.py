@@ -17,7 +17,7 @@ from unity.frontend.broadcasting import Broadcasts
 from unity.frontend.emission import UNKNOWN_RANK, Gap
 from unity.frontend.sizes import Sizes
 from unity.ir.attrs import Attrs, AttrValue
-from unity.ir.dims import Dynamic, Symbol, symbols_of
+from unity.ir.dims import Dim, Dynamic, Symbol, symbols_of
 from unity.ir.dtype import FLOAT32, Array
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.input_dims import changed_inputs, check_form
@@ -206,6 +206,7 @@ class GraphImporter:
         specializes: Whether a branch that takes an axis away is assumed to be taken (`flow`).
         bound: The symbols that have the values of some integer tensors' elements.
         joined: For vectors that were put together, the parts.
+        equated: For truth values that say whether two sizes are equal, the sizes.
         gaps: What was found missing.
     """
 
@@ -230,6 +231,7 @@ class GraphImporter:
         self.vocabulary: Vocabulary = Vocabulary() if outer is None else outer.vocabulary
         self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)
         self.joined: dict[Expr, tuple[Value, ...]] = {} if outer is None else dict(outer.joined)
+        self.equated: dict[Expr, tuple[Dim, Dim]] = {} if outer is None else dict(outer.equated)
         self.gaps: list[str] = [] if outer is None else outer.gaps
         self._poisoned: set[str] = set()
 

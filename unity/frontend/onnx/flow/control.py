@@ -37,12 +37,11 @@ def _if(node: Node) -> Sequence[Outcome]:
         taken = then if bool(known.reshape(-1)[0]) else orelse
         return node.graph.inline(taken)
     condition = node.tensor(0)
+    if node.graph.specializes and _squeezes(then, orelse):
+        _require(node, condition, "takes_an_axis_away")
+        return node.graph.inline(then)
     if node.rank(0):
         condition = node.op("reshape", condition, ())
-    if node.graph.specializes and _squeezes(then, orelse):
-        one = node.op("reshape", node.cast(condition, INT64), (1,))
-        matched(node, one, (1,), "takes_an_axis_away")
-        return node.graph.inline(then)
     inner = [node.graph.inner() for _ in range(2)]
     found = [at.inline(graph) for at, graph in zip(inner, (then, orelse), strict=True)]
     within = [Node(node.proto, at, node.version) for at in inner]
@@ -58,6 +57,14 @@ def _if(node: Node) -> Sequence[Outcome]:
         part if form is None else form.unpacked(node, part)
         for part, form in zip(parts, forms, strict=True)
     ]
+
+
+def _require(node: Node, condition: Expr, what: str) -> None:
+    """Check at run time that a condition holds: by the sizes that it compares, if it does."""
+    if condition in node.graph.equated:
+        node.require(*node.graph.equated[condition], what)
+    else:
+        matched(node, node.op("reshape", node.cast(condition, INT64), (1,)), (1,), what)
 
 
 def _squeezes(then: onnx.GraphProto, orelse: onnx.GraphProto) -> bool:
