@@ -37,7 +37,7 @@ def test_what_is_known_of_a_limit_counts() -> None:
     assert not Analyzer().with_extent(Y, imm(0), N + 1).prove(Compare("lt", Y, N))
 
 
-def test_sums_that_are_positive_count() -> None:
+def test_what_sums_are_at_least_counts() -> None:
     left = Compare("lt", imm(0), N - X)
     assert Analyzer().with_range(X, 0, None).with_positive(N - X).prove(left)
     assert not Analyzer().with_range(X, 0, None).prove(left)

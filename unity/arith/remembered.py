@@ -49,17 +49,17 @@ class About:
         self._known = known
         self._numbers: dict[PrimVar | SizeVar, int] = {}
         self._asked: set[PrimVar | SizeVar] = set()
-        self._positive = _number(known.positive) if known.positive else 0
+        self._least = _number(frozenset(known.least.items())) if known.least else 0
 
     def key(self, e: PrimExpr) -> Key:
         """What an answer about an expression depends on."""
         ranges = self._known.ranges
         if not ranges:
-            return e, _NOTHING, self._positive
+            return e, _NOTHING, self._least
         held = leaves(e)
         found = [self._of(v) for v in held.variables if v in ranges]
         found += [self._of(v) for v in held.sizes if v in ranges]
-        return e, frozenset(found) if found else _NOTHING, self._positive
+        return e, frozenset(found) if found else _NOTHING, self._least
 
     def _of(self, v: PrimVar | SizeVar) -> int:
         number = self._numbers.get(v)
