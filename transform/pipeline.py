@@ -13,6 +13,7 @@ from unity.options import Precision
 
 from .backend import Backend, backend_of, check_precision
 from .graph import (
+    ConvertFrames,
     ConvertLayout,
     ConvertPrecision,
     ConvertTransposed,
@@ -88,6 +89,7 @@ GRAPH = Pipeline(
         SimplifyParts(),  # of products, and the views of them
         FuseAttention(),  # after transposes are joined and products merged
         FoldBatchNorm(),  # while convolutions are still ops
+        ConvertFrames(),  # while convolutions are still ops; normalizations are in their weights
         ConvertTransposed(),  # normalizations are in the weights, and each is a convolution now
         MergeConvolutions(),  # after biases are there; before layouts, which keep parts in place
         EliminateDeadCode(),  # convolutions as they were, lest their weights be laid out, too

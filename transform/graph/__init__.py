@@ -27,6 +27,7 @@ from .quantized.join_dequantize import JoinDequantize
 from .quantized.quantize_weights import QuantizeWeights
 from .rewrite.rewrite import Rewrite
 from .rewrite.rewrite_rule import RewriteRule
+from .simplify.convert_frames import ConvertFrames
 from .simplify.convert_transposed import ConvertTransposed
 from .simplify.cse import EliminateCommonSubexpr
 from .simplify.dce import EliminateDeadCode
@@ -39,6 +40,7 @@ from .simplify.reciprocals import MultiplyByReciprocals
 from .simplify.simplify import SimplifyOps, SimplifyParts
 
 __all__ = [
+    "ConvertFrames",
     "ConvertLayout",
     "ConvertPrecision",
     "ConvertTransposed",

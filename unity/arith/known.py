@@ -104,9 +104,9 @@ class Known:
             case "add" | "sub" | "mul" if self.wraps(e):
                 return ANYTHING
             case "add":
-                return iv.add(a, b)
+                return self._with_least(e, iv.add(a, b))
             case "sub":
-                return iv.add(a, iv.scale(b, -1))
+                return self._with_least(e, iv.add(a, iv.scale(b, -1)))
             case "mul":
                 return iv.multiply(a, b)
             case "floordiv":
@@ -123,6 +123,14 @@ class Known:
                 return iv.floormod(a, b)
             case _:
                 return ANYTHING
+
+    def _with_least(self, e: PrimExpr, found: Interval) -> Interval:
+        """The bounds of a sum, with what is known of the sum itself."""
+        least = self._least_of(poly.from_expr(e)) if self.least else None
+        low, high = found
+        if least is None:
+            return found
+        return least if low is None else max(low, least), high
 
     def wraps(self, atom: PrimExpr) -> bool:
         """Whether sums with a value may wrap: it is data, no index."""
@@ -172,10 +180,10 @@ class Known:
             total = iv.add(total, iv.scale(term, coefficient))
             if total == ANYTHING:
                 break
-        known = self._least_of(p) if self.least else None
-        if known is not None:
-            return known if total[0] is None else max(total[0], known), total[1]
-        return total
+        least = self._least_of(p) if self.least else None
+        if least is None:
+            return total
+        return least if total[0] is None else max(total[0], least), total[1]
 
     def _least_of(self, p: Poly) -> int | None:
         """What a sum is at least, of which that is known; or a multiple of such a sum."""

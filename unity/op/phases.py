@@ -1,9 +1,11 @@
-"""interleave_phases: channels that are the phases of a stride become neighbours in space."""
+"""Strides: channels that are phases of one become neighbours in space; a signal becomes frames."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+
+import numpy as np
 
 from unity import te
 from unity.ir.attrs import Attrs
@@ -15,9 +17,10 @@ from unity.ir.types import TensorType, Type
 
 from .argument import tensor
 from .arrange import array_of, moved
-from .attribute import INTS
-from .registry import OpCall, OpDef, Param, RefArg, Sample, attr, ints_attr
+from .attribute import INT, INTS
+from .registry import OpCall, OpDef, Param, RefArg, Sample, attr, int_attr, ints_attr
 from .sampling import Sampler, sample
+from .window import Window
 
 _PARAMS = (Param("x"), attr("strides", INTS))
 
@@ -67,6 +70,55 @@ def _samples(seed: int) -> Sequence[Sample]:
     ]
 
 
+_FRAMES = (Param("x"), attr("length", INT), attr("step", INT), attr("dilation", INT, 1))
+
+
+def _window(attrs: Attrs) -> Window:
+    length, step, dilation = (int_attr(attrs, n) for n in ("length", "step", "dilation"))
+    return Window(length, step, dilation=dilation)
+
+
+def _infer_frames(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    for name in ("length", "step", "dilation"):
+        if int_attr(call.attrs, name) < 1:
+            raise call.error(f"{name!r} must be at least 1, got {call.attrs[name]}")
+    if x.ndim == 0:
+        raise call.error("'x' must have an axis, got a scalar")
+    if not isinstance(x.shape, tuple):
+        return TensorType(None if x.ndim is None else x.ndim + 1, x.dtype)
+    *others, extent = x.shape
+    window = _window(call.attrs)
+    if isinstance(extent, int) and isinstance(window.reach, int) and extent < window.reach:
+        raise call.error(f"a frame reaches over {window.reach}, and 'x' has {extent}")
+    return TensorType((*others, window.steps(extent), window.kernel), x.dtype)
+
+
+def _frames_index(_x: te.Tensor, attrs: Attrs, i: tuple[PrimExpr, ...]) -> tuple[PrimExpr, ...]:
+    *others, frame, nth = i
+    return *others, frame * int_attr(attrs, "step") + nth * int_attr(attrs, "dilation")
+
+
+def _frames_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, window = array_of(args), _window(attrs)
+    count, length = window.steps(x.shape[-1]), window.kernel
+    assert isinstance(count, int)
+    assert isinstance(length, int)
+    at = np.arange(count)[:, None] * window.stride + np.arange(length) * window.dilation
+    return x[..., at]
+
+
+def _frames_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b = s.shape(2, 1, 4)
+    return [
+        sample(_FRAMES, (s.array((a, 11)),), length=4, step=3),
+        sample(_FRAMES, (s.array((a, b, 9), "int8"),), length=3, step=1, dilation=2),
+        sample(_FRAMES, (s.array((7,)),), length=7, step=5),
+        sample(_FRAMES, (s.array((0, 8)),), length=2, step=4),
+    ]
+
+
 OPS: tuple[OpDef, ...] = (
     OpDef(
         "interleave_phases",
@@ -78,5 +130,17 @@ OPS: tuple[OpDef, ...] = (
         compute=moved(_index, "interleave_phases"),
         pattern="injective",
         samples=_samples,
+    ),
+    OpDef(
+        "frames",
+        _FRAMES,
+        _infer_frames,
+        _frames_reference,
+        "``(..., n)`` to ``(..., frames, length)``: element k of frame f is "
+        "``x[f * step + k * dilation]``, as a convolution's windows lie (what `ConvertFrames` "
+        "makes; torch.Tensor.unfold).",
+        compute=moved(_frames_index, "frames"),
+        pattern="injective",
+        samples=_frames_samples,
     ),
 )

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.transform.tensor.kernels import after, assert_same
-from unity.ir.dims import Dim, dim
+from unity.ir.dims import Dim, dim, floordiv
 from unity.ir.equality import first_difference
-from unity.ir.prim_expr import imm
+from unity.ir.prim_expr import Imm, imm
 from unity.ir.stmt import Allocate, For, IfThen, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
@@ -19,7 +19,7 @@ from unity.script import parse
 from unity.transform.passes import Context
 from unity.transform.rules.default import schedule
 from unity.transform.schedule import AppliedRule, Schedule, default_rules, default_schedule
-from unity.transform.tensor import lowering
+from unity.transform.tensor import CompactBuffers, OpenBlocks, lowering
 
 from ..kernels import cell, unscheduled
 
@@ -155,6 +155,16 @@ def test_what_is_left_of_rows_is_one_tile(rows: Dim) -> None:
     left = {s.condition for s in walk_stmt(done.body) if isinstance(s, IfThen)}
     assert heights >= {imm(n) for n in ((5, 3) if rows == 13 else (6, 5, 4, 3))}
     assert len(left) == (0 if rows == 13 else 5)
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS - 3, floordiv(ROWS + 128, 160) - 3])
+def test_rows_of_several_unknown_batches_keep_sums_in_registers(rows: Dim) -> None:
+    """Also where how many there are is a sum of products of sizes."""
+    func = kernel((dim("batch"), rows, 8), (2, 8, 64), 100)
+    done = after(default_schedule(func, WIDE).kernel(), OpenBlocks(), CompactBuffers())
+    sums = [s.buffer for s in walk_stmt(done.body) if isinstance(s, Allocate)]
+    assert sums
+    assert all(isinstance(n, Imm) for b in sums for n in b.shape)
 
 
 def test_tiles_of_few_sums_have_them_several_times() -> None:
