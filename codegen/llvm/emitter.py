@@ -62,8 +62,10 @@ class Unit:
 
 def int_text(value: int, type_: Ty) -> str:
     """A constant of an integer type, the same in each lane; reduced to the type's width."""
-    wrapped = (value + (1 << (type_.bits - 1))) % (1 << type_.bits) - (1 << (type_.bits - 1))
-    text = str(wrapped) if type_.bits > 1 else "true" if value & 1 else "false"
+    half = 1 << (type_.bits - 1)
+    if not -half <= value < half:
+        value = (value + half) % (2 * half) - half
+    text = str(value) if half > 1 else "true" if value & 1 else "false"
     return text if type_.lanes == 1 else f"splat ({type_.element} {text})"
 
 

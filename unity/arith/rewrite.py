@@ -47,6 +47,8 @@ _INVERSE: dict[CompareOp, CompareOp] = {
 }
 
 _EXPRS, _POLYS = Remembered[PrimExpr](), Remembered[Poly]()
+_ASKED_AGAIN = ("int64", "bool")
+"""Indices and conditions; what is computed on data is hardly ever the same."""
 
 
 class Rewriter:
@@ -84,15 +86,19 @@ class Rewriter:
         found = self._exprs.get(id(e))
         if found is None:
             # the key's object is kept, so that its id stays its own
-            key = self.about.key(e)
-            result = _EXPRS.get(key)
-            if result is None:
-                result = self._simplify(e)
-                _EXPRS.put(key, result)
+            result = self._remembered(e) if e.dtype.name in _ASKED_AGAIN else self._simplify(e)
             result = e if result == e else result
             self._exprs[id(e)] = found = (e, result)
             self._exprs[id(result)] = (result, result)
         return found[1]
+
+    def _remembered(self, e: PrimExpr) -> PrimExpr:
+        key = self.about.key(e)
+        result = _EXPRS.get(key)
+        if result is None:
+            result = self._simplify(e)
+            _EXPRS.put(key, result)
+        return result
 
     def poly(self, e: PrimExpr) -> Poly:
         """The normal form of an int64 expression."""

@@ -6,6 +6,7 @@ Imports numpy and ml_dtypes alone, so that the runtime can stand on this file wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, TypeAlias
 
 import ml_dtypes
@@ -57,7 +58,7 @@ class DType:
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector type of `lanes` such elements."""
-        return DType(self.name, lanes)
+        return self if lanes == self.lanes else _vector(self.name, lanes)
 
     @property
     def element(self) -> DType:
@@ -67,6 +68,11 @@ class DType:
     def __str__(self) -> str:
         """The name, with ``xN`` for a vector."""
         return self.name if self.lanes == 1 else f"{self.name}x{self.lanes}"
+
+
+@cache
+def _vector(name: str, lanes: int) -> DType:
+    return DType(name, lanes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import NO_FACTS, Facts
 from unity.ir.dtype import BOOL, INT64, DType
+from unity.ir.quick_init import quick_init
 
 if TYPE_CHECKING:
     from unity.ir.leaves import Leaves
@@ -109,6 +110,7 @@ def _kept(node: _Operators, content: tuple[object, ...]) -> int:
     return found
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, eq=False)
 class PrimVar(_Operators):
     """A loop variable, block axis, let-bound value or scalar parameter. Equal by identity."""
@@ -118,6 +120,7 @@ class PrimVar(_Operators):
     span: Span | None = field(default=None, repr=False)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class SizeVar(_Operators):
     """A symbol of the graph level, by value: the same unknown as ``dim(name, **facts)``."""
@@ -131,6 +134,7 @@ class SizeVar(_Operators):
         return INT64
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Imm(_Operators):
     """A literal: an int, float or bool of a dtype."""
@@ -138,7 +142,15 @@ class Imm(_Operators):
     value: int | float | bool
     dtype: DType
 
+    def __hash__(self) -> int:
+        """Of the content, computed once."""
+        try:
+            return self._hash
+        except AttributeError:
+            return _kept(self, (self.value, self.dtype))
 
+
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Binary(_Operators):
     """Arithmetic on two values of one dtype.
@@ -165,6 +177,7 @@ class Binary(_Operators):
             return _kept(self, (self.op, self.a, self.b))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Compare(_Operators):
     """A comparison of two values of one dtype; with NaN every one but ``ne`` is false."""
@@ -186,6 +199,7 @@ class Compare(_Operators):
             return _kept(self, (self.op, self.a, self.b))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Not(_Operators):
     """Logical negation of a bool."""
@@ -205,6 +219,7 @@ class Not(_Operators):
             return _kept(self, ("not", self.a))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Select(_Operators):
     """`then` where `condition`, else `orelse`. Loads in the branch not taken are not performed."""
@@ -226,6 +241,7 @@ class Select(_Operators):
             return _kept(self, (self.condition, self.then, self.orelse))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Cast(_Operators):
     """A conversion by numpy's rules; float to integer truncates."""
@@ -241,6 +257,7 @@ class Cast(_Operators):
             return _kept(self, (self.dtype, self.value))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Load(_Operators):
     """One element of a buffer; in lowered form one index may be a `Ramp`, giving a vector.
@@ -266,6 +283,7 @@ class Load(_Operators):
             return _kept(self, (self.buffer, self.indices, self.predicate))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Intrinsic(_Operators):
     """A call of a named scalar function (``exp``, ``sqrt`` ...), a row of `unity.ir.intrinsics`."""
@@ -283,6 +301,7 @@ class Intrinsic(_Operators):
             return _kept(self, (self.name, self.args, self.dtype, self.attrs))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Ramp(_Operators):
     """The vector ``base, base + stride, ...``."""
@@ -304,6 +323,7 @@ class Ramp(_Operators):
             return _kept(self, (self.base, self.stride, self.lanes))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Broadcast(_Operators):
     """A vector of equal values."""
@@ -341,10 +361,15 @@ PrimExpr: TypeAlias = (
 Operand: TypeAlias = PrimExpr | int | float | bool | _Operators
 
 
+_MANY = 1024
+_NUMBERS = [Imm(value, INT64) for value in range(_MANY)]
+"""What indices are made of most: one node each, with what is found of it."""
+
+
 def imm(value: float | bool, dtype: DType = INT64) -> Imm:
     """A literal, its Python type made to fit the dtype."""
     if dtype is INT64 and type(value) is int:
-        return Imm(value, INT64)
+        return _NUMBERS[value] if 0 <= value < _MANY else Imm(value, INT64)
     if dtype.kind == "bool":
         return Imm(bool(value), dtype)
     return Imm(float(value) if dtype.is_float else int(value), dtype)

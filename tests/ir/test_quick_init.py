@@ -1,0 +1,44 @@
+"""Constructors of nodes take and do what a dataclass's own do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError, dataclass, field, replace
+from typing import cast
+
+import pytest
+
+from unity.ir.dtype import FLOAT32, INT64
+from unity.ir.prim_expr import Binary, Imm, Intrinsic, imm
+from unity.ir.quick_init import quick_init
+
+
+def test_fields_by_position_by_name_and_by_default() -> None:
+    a, b = imm(1), imm(2)
+    assert Binary("add", a, b) == Binary(b=b, a=a, op="add")
+    assert Intrinsic("exp", (a,), FLOAT32).attrs == Intrinsic("exp", (a,), FLOAT32).attrs
+    assert replace(Binary("add", a, b), op="sub") == Binary("sub", a, b)
+
+
+def test_nodes_stay_frozen() -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(Imm(1, INT64), "value", 2)  # noqa: B010
+    make = cast("Callable[..., object]", Binary)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        make("add", imm(1))
+
+
+def test_what_does_more_than_set_its_fields_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"Listed\.items is more than set"):
+
+        @quick_init
+        @dataclass(frozen=True, slots=True)
+        class Listed:
+            items: list[int] = field(default_factory=list)
+
+
+def test_numbers_are_one_node_and_keep_their_types() -> None:
+    assert imm(7) is imm(7)
+    assert imm(True) == imm(1)
+    assert type(imm(1, FLOAT32).value) is float
+    assert imm(-1).value == -1
