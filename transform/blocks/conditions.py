@@ -79,11 +79,16 @@ def conditions_of(loop: For, above: Path) -> list[Condition]:
     """What predicates below a loop say of it; nothing where a block there has an init."""
     found: list[Condition] = []
     blocks = blocks_below(loop.body)
-    if any(b.init is not None for b in blocks) or not any(depends_on(b, loop) for b in blocks):
+    one = _is_one_tile(loop, known_at((*above, loop)))
+
+    def asks(b: Block) -> bool:
+        return b.predicate is not None and (one or depends_on(b, loop))
+
+    if any(b.init is not None for b in blocks) or not any(asks(b) for b in blocks):
         return found
     if loose_statement(loop.body) is not None:
         return found
-    for site in sites(loop.body, (*above, loop), lambda b: depends_on(b, loop)):
+    for site in sites(loop.body, (*above, loop), asks):
         found += conditions_at(loop, site)
     return found
 
@@ -91,6 +96,11 @@ def conditions_of(loop: For, above: Path) -> list[Condition]:
 def depends_on(block: Block, loop: For) -> bool:
     """Whether a loop's variable has a say in whether a block runs."""
     return block.predicate is not None and loop.var in variables(block.predicate)
+
+
+def _is_one_tile(loop: For, known: Analyzer) -> bool:
+    """Whether a loop over tiles has one at most, of which its variable need not tell the place."""
+    return TAIL in loop.attrs and known.bounds(loop.extent)[1] == 1
 
 
 def iterations(loop: For, above: Path, block: Block) -> PrimExpr:
@@ -118,11 +128,8 @@ def _condition(
         return None  # the loop may write what is compared with
     gone = {x.var for x in inner}
     value = known.simplify(part.a)
-    if (
-        TAIL in loop.attrs
-        and known.bounds(loop.extent)[1] == 1
-        and loop.var not in variables(value)
-    ):
+    one = loop.var not in variables(value) and _is_one_tile(loop, known)
+    if one:
         value = Binary("add", value - loop.begin, loop.var)  # as if another tile were behind it
     poly, by = split_linear(from_expr(value), loop.var)
     step = None if by is None else as_constant(by)
@@ -130,6 +137,8 @@ def _condition(
     if step is None or step <= 0 or variables(part.b) & {loop.var, *gone}:
         return None
     moving = [x for x in inner if x.var in variables(rest)]
+    if one and not moving:
+        return None
     if any(variables(x.begin) | variables(x.extent) for x in moving):
         return None
     ends = extremes(rest, {x.var: Range(x.begin, x.extent) for x in moving}, known)

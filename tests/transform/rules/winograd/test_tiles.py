@@ -16,7 +16,8 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate, floordiv, symbols_of
-from unity.ir.stmt import Allocate, PrimFunc, Seq
+from unity.ir.prim_expr import Compare, imm
+from unity.ir.stmt import Allocate, IfThen, PrimFunc, Seq
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.op.table import OPS
@@ -31,7 +32,7 @@ from unity.transform.rules.winograd.plan import plan_for
 from unity.transform.schedule import Schedule, default_rules, default_schedule
 from unity.transform.tensor import CompactBuffers, OpenBlocks
 
-from ..kernels import unscheduled
+from ..kernels import lowered, unscheduled
 
 TARGET = replace(Context().target, vector_bits=128, vector_registers=16, threads=2)
 """Four lanes keep the interpreter's work small."""
@@ -128,6 +129,19 @@ def test_images_of_unknown_size_are_cut_in_runs_of_tiles(
     (got,) = run_prim_func(scheduled, arrays, {size_var(s): n for s, n in given.items()})
     scale = float(abs(wanted).max(initial=0))
     np.testing.assert_allclose(got.astype(float), wanted, atol=1e-5 * scale)
+
+
+def test_runs_of_one_register_tile_end_with_a_smaller_one() -> None:
+    """No row of a tile is asked at each step whether it is there."""
+    func = kernel((1, 1, H, W, 4), (4, 4, 1, 1, 4, 4), tile=2, padding=1)
+    (rule,) = default_rules(func, TARGET)
+    done = default_schedule(func, TARGET, {rule.blocks[0]: {"rows": 3, "tiles": 3}})
+    low = lowered(done.func, TARGET)
+    asked = [s.condition for s in walk_stmt(low.body) if isinstance(s, IfThen)]
+    counts = [c.b for c in asked if isinstance(c, Compare) and c.op == "eq"]
+    assert counts[:2] == [imm(1), imm(2)]
+    for h, w in ((3, 4), (5, 3)):
+        assert_same(func, low, {"h": h, "w": w})
 
 
 def test_a_register_tile_may_have_one_row() -> None:
