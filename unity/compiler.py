@@ -149,12 +149,13 @@ def compile(  # noqa: A001
             instruments=instruments, trace=None if trace is None else Path(trace), store=store,
         )  # fmt: skip
 
-    others = (pipeline, resolve, sizes, decisions, db, trace)
+    others = (pipeline, resolve, sizes, trace)
     if check or instruments or store is None or any(o is not None for o in others):
         return compiled()
     asked = {
         "dynamic": dynamic, "check_bounds": check_bounds, "caches": caches, "threads": threads,
-        "precision": precision, "weights": weights, "winograd": winograd,
+        "precision": precision, "weights": weights, "winograd": winograd, "decisions": decisions,
+        "db": Path(db) if isinstance(db, str) else db,
     }  # fmt: skip
     wanted = Wanted.of(model, target, threads, asked, store)
     if wanted is None:

@@ -10,6 +10,7 @@ can tell of it (IR, assembly, schedules) is compiled again when it is asked for.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +24,8 @@ from unity.codegen.sources import compiler_digest
 from unity.errors import UnityError
 from unity.ir.aligned import HUGE_PAGE, paged_copy
 from unity.ir.dtype import Array
-from unity.machine.changed import is_changed
+from unity.ir.mapped import owner_of
+from unity.machine.changed import INTRINSICS, is_changed
 from unity.machine.target import Target
 from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.artifact.read import read_own
@@ -53,12 +55,16 @@ class Wanted:
     Attributes:
         path: The model's file.
         contents: The digest of it.
+        options: All that is asked for.
+        asked: The same as text.
         key: What the executable depends on, but for the files that the model names.
         folder: The folder of all caches.
     """
 
     path: Path
     contents: str
+    options: Mapping[str, object]
+    asked: str
     key: str
     folder: Path
 
@@ -80,7 +86,7 @@ class Wanted:
             options: All that was asked for, by name.
             folder: The folder of all caches.
         """
-        if not isinstance(model, str | Path) or is_changed(_KIND):
+        if not isinstance(model, str | Path) or is_changed(_KIND, INTRINSICS):
             return None
         if isinstance(target, str):
             if target != _KIND or (threads is not None and threads < 1):
@@ -91,7 +97,7 @@ class Wanted:
             return None
         contents = digest_of(path)
         parts = ("executable 1", compiler_digest(), repr(target), asked, path.name, contents)
-        return cls(path, contents, key_of(*parts), folder) if contents else None
+        return cls(path, contents, options, asked, key_of(*parts), folder) if contents else None
 
     def found(self, compiled: Callable[[], Executable]) -> Executable | None:
         """The executable; None if there is none, or it is damaged.
@@ -137,7 +143,8 @@ class Wanted:
 
     def stands(self, names: Sequence[str], place: Path) -> bool:
         """Whether the model is still what it was, with the files that it names."""
-        return digest_of(self.path) == self.contents and self._place(names) == place
+        same = digest_of(self.path) == self.contents and _text(self.options) == self.asked
+        return same and self._place(names) == place
 
     @property
     def _lists(self) -> ObjectCache:
@@ -209,8 +216,15 @@ class _Later:
 
 
 def _in_memory(image: Image) -> Image:
-    """The image with its large constants out of the file, whose pages are small."""
-    return replace(image, constants=[_placed(c) for c in image.constants])
+    """The image with its large constants out of the file, whose pages are small.
+
+    What was read of the file, to check it and to copy them, is let go.
+    """
+    made = replace(image, constants=[_placed(c) for c in image.constants])
+    files = {id(o): o for o in map(owner_of, image.constants) if isinstance(o, mmap.mmap)}
+    for file in files.values() if hasattr(mmap, "MADV_DONTNEED") else ():
+        file.madvise(mmap.MADV_DONTNEED)
+    return made
 
 
 def _placed(data: Array) -> Array:
@@ -230,9 +244,11 @@ def _is_small(files: Sequence[Path]) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """An option as text that tells all of it; None if there is no such text."""
+    """An option as text that tells all of it, a file's contents too; None if there is none."""
     if value is None or type(value) in (bool, int, float, str):
         return repr(value)
+    if isinstance(value, Path):
+        return digest_of(value) or None
     if not isinstance(value, Mapping):
         return None
     entries = cast("Mapping[object, object]", value).items()

@@ -51,6 +51,12 @@ def expected(weight: Weight = W) -> Weight:
     return made
 
 
+@pytest.fixture(autouse=True)
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests registered in this process counts no more."""
+    monkeypatch.setattr(changed, "_CHANGED", set[str]())
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "m.onnx"
@@ -155,6 +161,27 @@ def test_other_options_find_nothing(file: Path, compiled: list[object], what: st
     np.testing.assert_allclose(exe(X), expected(), rtol=0.1, atol=0.3)
 
 
+def test_decisions_and_records_count(file: Path, compiled: list[object]) -> None:
+    def made() -> Executable:
+        return unity.compile(file, cache=file.parent, db=str(records), decisions=decisions)
+
+    records = file.with_name("db.jsonl")
+    records.write_text("")
+    first = unity.compile(file, cache=file.parent)
+    (rule, *_) = first.rules(first.kernels[0])
+    one, other, *_ = rule.legal["steps"].values
+    decisions = {rule.blocks[0]: {"steps": one}}
+    for times in (2, 2):
+        made()
+        assert len(compiled) == times
+    decisions = {rule.blocks[0]: {"steps": other}}
+    made()
+    assert len(compiled) == 3
+    records.write_text("{}\n")
+    made()
+    assert len(compiled) == 4
+
+
 def test_another_model_finds_nothing(file: Path) -> None:
     unity.compile(file, cache=file.parent)
     onnx.save(model(W + 1), file)
@@ -172,11 +199,8 @@ def test_another_compiler_finds_nothing(
     assert len(compiled) == 2
 
 
-def test_another_backend_of_this_machine_finds_nothing(
-    file: Path, compiled: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_backend_of_this_machine_finds_nothing(file: Path, compiled: list[object]) -> None:
     unity.compile(file, cache=file.parent)
-    monkeypatch.setattr(changed, "_CHANGED", set[str]())
     register_backend(backend_of("cpu"))
     unity.compile(file, cache=file.parent)
     assert len(compiled) == 2

@@ -5,6 +5,8 @@ from __future__ import annotations
 from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.signature import size_params
+from unity.machine.changed import INTRINSICS as CHANGED_INTRINSICS
+from unity.machine.changed import changed
 
 from .dots import DOTS, TILE_STEPS, short_tile_step
 from .tensor_intrinsic import TensorIntrinsic
@@ -39,4 +41,5 @@ def register_intrinsic(name: str, intrinsic: TensorIntrinsic) -> None:
             f"no buffer of the intrinsic {name!r} has the stride {unbound[0]!r}",
             hint="the shapes are constants, and strides are constants or symbols by themselves",
         )
+    changed(CHANGED_INTRINSICS)  # by which records may lay kernels out
     INTRINSICS[name] = intrinsic

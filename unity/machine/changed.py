@@ -1,15 +1,16 @@
-"""Which kinds of targets a program changed in its process: what is kept on disk is not of those."""
+"""What a program changed of the compiler in its process: what is kept on disk is of none of it."""
 
 from __future__ import annotations
 
+INTRINSICS = "tensor intrinsics"
 _CHANGED: set[str] = set()
 
 
-def changed(kind: str) -> None:
-    """Note that a program gave a kind of target another backend than its package has."""
-    _CHANGED.add(kind)
+def changed(what: str) -> None:
+    """Note that a program gave a kind of target another backend, or added to `INTRINSICS`."""
+    _CHANGED.add(what)
 
 
-def is_changed(kind: str) -> bool:
-    """Whether one did."""
-    return kind in _CHANGED
+def is_changed(*whats: str) -> bool:
+    """Whether one changed any of these."""
+    return not _CHANGED.isdisjoint(whats)
