@@ -10,7 +10,7 @@ import pytest
 
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.prim_expr import Binary, Imm, Intrinsic, imm
-from unity.ir.quick_init import quick_init
+from unity.quick_init import quick_init
 
 
 def test_fields_by_position_by_name_and_by_default() -> None:

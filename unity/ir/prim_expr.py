@@ -15,7 +15,7 @@ from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import NO_FACTS, Facts
 from unity.ir.dtype import BOOL, INT64, DType
-from unity.ir.quick_init import quick_init
+from unity.quick_init import quick_init
 
 if TYPE_CHECKING:
     from unity.ir.leaves import Leaves
