@@ -27,8 +27,8 @@ class InterleavedRoles:
         group: The elements of a group.
         lane: The outputs of a block, innermost.
         block: The blocks of outputs, if there are several.
-        pixel: The pixels of a line.
-        line: The lines, if there are several.
+        pixel: The pixels of a line; how many may be unknown.
+        line: The lines, if there are several; likewise.
         outer: The other spatial axes.
         steps: The other reduced ones.
         pitch: How many pixels a line is from the next; 0 where that is uneven.
@@ -90,11 +90,11 @@ def interleaved_roles(nest: Nest, reduction: Reduction) -> InterleavedRoles | No
         moves = [(step(at, v.var), step(there, v.var)) for v in (group, depth, lane)]
         if moves != [(1, 1), (size, width * size), (0, size)]:
             continue
-        pixel = moves_alone(others, at, there)
+        pixel = moves_alone(others, at, there, unknown=True)
         if pixel is None or not step(at, pixel.var):
             continue
         rest = [a for a in others if a is not pixel]
-        line = moves_alone(rest, at, there)
+        line = moves_alone(rest, at, there, unknown=True)
         far = None if line is None else step(at, line.var)
         if far is None:
             line = None

@@ -84,8 +84,9 @@ def _infer(call: OpCall) -> Type:
     out = out_dtype(call.attrs, factor_dtype(call, (x, w)))
     if not isinstance(x.shape, tuple) or not isinstance(w.shape, tuple):
         return TensorType(5, out)
-    if not all(isinstance(e, int) for e in (*x.shape[1:], *w.shape)):
-        raise call.error(f"all but the batch must be known, got {type_text(x)}, {type_text(w)}")
+    if not all(isinstance(e, int) for e in (x.shape[1], x.shape[4], *w.shape)):
+        message = f"channels and weights must be known, got {type_text(x)}, {type_text(w)}"
+        raise call.error(message)
     line = _line(call.attrs)
     block, depth = _number(x.shape[4]), _number(w.shape[4]) * _number(w.shape[6])
     takes = depth == block if line is None else depth >= block * line and w.shape[3] == 1
@@ -103,7 +104,9 @@ def _infer(call: OpCall) -> Type:
 def _roomy(window: Window, extent: Dim, reach: int) -> Window:
     """A window's padding with as much more behind as lets the last one read `reach` elements."""
     room = extent + window.before + window.after
-    missing = _number((window.steps(extent) - 1) * window.stride + reach - room)
+    missing = (window.steps(extent) - 1) * window.stride + reach - room
+    if not isinstance(missing, int):  # the last window may end where the padding does
+        missing = reach - _number(window.reach)
     return replace(window, after=window.after + max(0, missing))
 
 

@@ -229,7 +229,7 @@ class _Converter(BodyRewriter):
     def of_integers(self, call: Call, out: Image, image: Image | None) -> Call | None:
         """A convolution of narrow integers, whose weights lie as dot products want them."""
         by = self.narrow
-        if by is None or image is None or image.pixels is None:
+        if by is None or image is None:
             return None
         if not is_blockable(call, image, out, self.lanes):
             return None

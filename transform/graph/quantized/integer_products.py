@@ -10,7 +10,7 @@ from unity.ir.dtype import FLOAT32, INT32, UINT8, Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
-from unity.ir.representative import BATCH, representative
+from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.types import TensorType, Type
 from unity.machine.dot_units import integer_dots
 from unity.machine.target import Target
@@ -199,8 +199,9 @@ class _Products(BodyRewriter):
         if call.attrs.get("algorithm") is not None or call.attrs["data_layout"] != "NCHW":
             return False
         match atom_type(call.args[0]), out:
-            case TensorType((_, int(c), int(), int())), TensorType((n, int(o), int(h), int(w))):
+            case TensorType((_, int(c), _, _)), TensorType((n, int(o), lines, pixels)):
                 lanes = self.target.vector_bits // INT32.bits
+                h, w = (representative(e, IMAGE) for e in (lines, pixels))
                 if h * w < _LEAST_PIXELS or -(-o // lanes) * lanes > _WASTE * o:
                     return False
                 sizes = (representative(n, BATCH), c, o, h, w)

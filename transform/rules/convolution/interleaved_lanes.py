@@ -13,7 +13,7 @@ from unity.machine.dot_units import DotUnit, dot_unit
 from unity.machine.target import Target
 
 from ...blocks.access import Reshaped, as_written, collapse
-from ...blocks.extents import product
+from ...blocks.extents import ceildiv, number, product
 from ...blocks.nest import Nest
 from ...roles.interleaved import InterleavedRoles, interleaved_roles
 from ...schedule.schedule import Schedule
@@ -91,7 +91,8 @@ def _decide(found: GroupedPixels, target: Target) -> PixelLanes:
 
 
 def _legal(found: GroupedPixels, _how: PixelLanes, target: Target) -> Neighbourhood:
-    most = min(rows_in_registers(found.vectors, target), found.roles.pixel.length)
+    most, known = rows_in_registers(found.vectors, target), number(found.roles.pixel.extent)
+    most = most if known is None else min(most, known)
     why = f"a pixel's sums take {found.vectors} of {target.vector_registers} registers"
     one = found.roles.block is None
     return {
@@ -116,18 +117,18 @@ def schedule_pixels(sch: Schedule, found: GroupedPixels, how: PixelLanes, result
     vector, lane = sch.split(at[roles.lane], [None, found.lanes])
     steps = [at[a] for a in (*roles.steps, roles.depth)]
     around = [at[a] for a in tasks]
-    places, pixels = [*around, tile], roles.pixel.length
+    places, pixels = [*around, tile], roles.pixel.extent
     counts = [a.extent for a in tasks]
     if how.weights_last and roles.block is not None:
         places = [*(at[a] for a in (*roles.outer, *lines)), tile, at[roles.block]]
-        around, pixels = places, how.pixels
-        counts.append(imm(-(-roles.pixel.length // how.pixels)))
+        around, pixels = places, imm(how.pixels)
+        counts.append(ceildiv(roles.pixel.extent, pixels))
     sch.reorder(*places, *steps, pixel, vector, lane)
     loops = DotTile(places[-1], steps, [pixel], vector, lane, at[roles.group])
     dot_tile(sch, sums, result, loops, found.unit, found.lanes)
     if around:
         each = [a.extent for a in nest.reduction.axes]
-        work = product([*each, imm(pixels * roles.lane.length)])
+        work = product([*each, pixels, roles.lane.extent])
         share(sch, around, product(counts), work, how.grain)
 
 

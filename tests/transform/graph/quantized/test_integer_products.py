@@ -100,6 +100,31 @@ def test_convolutions_differ_by_a_quantum_at_most(
         assert (steps > 0.5).mean() < 0.02, "halves are rare"
 
 
+def test_convolutions_of_images_of_unknown_size() -> None:
+    text = IMAGE.format(zero=117, padding=1, strides=1, size=9)
+    known = "x: f32[Tensor, 1, 5, 9, 9]) -> f32[Tensor, 1, 16, 9, 9]:"
+    assert known in text
+    unknown = "x: f32[Tensor, n, 5, h, w]) -> f32[Tensor, n, 16, h, w]:"
+    dims = "".join(f'{name} = dim("{name}", min=1)\n' for name in "nhw")
+    constants: dict[str, Array] = {
+        "w": TAPS,
+        "v": RNG.integers(-128, 128, (16, 16, 1, 1), dtype=np.int8),
+        "outputs": OUTPUTS,
+        "bias": RNG.standard_normal((1, 16, 1, 1)).astype(np.float32),
+    }
+    module = parse(dims + text.replace(known, unknown), constants)
+    after = integers(module)
+    assert print_module(after).count('out_dtype="int32"') == 2
+    compiled = unity.compile(module, cache=None)
+    for n, h, w in ((1, 9, 9), (2, 5, 33), (1, 1, 2), (1, 14, 17)):
+        x = RNG.standard_normal((n, 5, h, w)).astype(np.float32) * 3
+        want = np.asarray(interpret(module, "main", [x]))
+        for got in (interpret(after, "main", [x]), compiled(x)):
+            steps = np.abs(np.asarray(got) - want) / 0.06
+            assert steps.max() <= 1.001
+            assert (steps > 0.5).mean() < 0.02, "halves are rare"
+
+
 MOVED = """
 @script.function
 def main(x: f32[Tensor, 1, 16, 8, 8]) -> f32[Tensor, 1, 16, 4, 4]:

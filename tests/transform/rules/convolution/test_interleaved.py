@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from tests.codegen.llvm.run_kernel import HOST, run
 from unity.codegen.llvm import compile_kernels
 from unity.interpreter import interpret, run_prim_func
 from unity.ir.attrs import Attrs
+from unity.ir.dims import Dim, dim
 from unity.ir.dtype import BFLOAT16, FLOAT32, Array
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
@@ -39,7 +41,7 @@ LANES = tuple(f for f in HOST.features if not f.startswith("amx"))
 LINE = "line"
 
 
-def kernel(x: Shape, w: Shape, attrs: dict[str, int | Shape]) -> tuple[PrimFunc, Attrs]:
+def kernel(x: Sequence[Dim], w: Shape, attrs: dict[str, int | Shape]) -> tuple[PrimFunc, Attrs]:
     """The unscheduled kernel of nn.conv2d_interleaved, and all its attributes."""
     given = {**attrs, "out_dtype": FLOAT32}
     return unscheduled("nn.conv2d_interleaved", (x, w), given, BFLOAT16)
@@ -138,13 +140,15 @@ def test_a_step_is_four_loads_and_four_products(name: str) -> None:
     assert [found[f"tile_{step}"] for step in ("zero", "load", "dot", "store")] == [4, 4, 4, 4]
 
 
-@pytest.mark.rotated(2)
+@pytest.mark.rotated(4)
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("name", CASES)
-def test_in_vector_registers_it_computes_the_same(name: str) -> None:
+def test_in_vector_registers_it_computes_the_same(name: str, known: bool) -> None:
     target = replace(HOST, features=LANES)
     x, w, attrs = CASES[name]
     arrays = operands(x, w, attrs)
-    before, full = kernel(x, arrays[1].shape, attrs)
+    shape = x if known else (*x[:2], dim("h"), dim("w"), x[4])
+    before, full = kernel(shape, arrays[1].shape, attrs)
     able = target.has("avx512bf16") and target.vector_bits == 512
     after = schedule(before, target)
     assert ("lane_dot" in marks(after)) == able
