@@ -147,7 +147,7 @@ def test_in_vector_registers_it_computes_the_same(name: str, known: bool) -> Non
     target = replace(HOST, features=LANES)
     x, w, attrs = CASES[name]
     arrays = operands(x, w, attrs)
-    shape = x if known else (*x[:2], dim("h"), dim("w"), x[4])
+    shape: list[Dim] = list(x) if known else [*x[:2], dim("h"), dim("w"), x[4]]
     before, full = kernel(shape, arrays[1].shape, attrs)
     able = target.has("avx512bf16") and target.vector_bits == 512
     after = schedule(before, target)
