@@ -15,12 +15,15 @@ from . import cases, division
 from . import polynomial as poly
 from .interval import ANYTHING, Interval
 from .known import Known, Terms, terms
+from .remembered import Remembered
 from .rewrite import Rewriter
 from .wrapping import BITS
 
 Ranges: TypeAlias = (
     Mapping[PrimVar, Interval] | Mapping[SizeVar, Interval] | Mapping["PrimVar | SizeVar", Interval]
 )
+
+_PROVED = Remembered[bool]()
 
 
 class Analyzer:
@@ -277,15 +280,25 @@ class Analyzer:
                 return self.prove(a) or self.prove(b)
             case Not(Binary("or", a, b)):
                 return self.prove(Not(a)) and self.prove(Not(b))
-            case Compare(op, a, b) as comparison:
-                if cases.holds(comparison, self._known):
-                    return True
-                if op != "lt" or not _has_both(comparison):
-                    return False
-                room = poly.as_constant(self._with_quotients(self._difference(b, a)))
-                return room is not None and room > 0
+            case Compare() as comparison:
+                key = self._rewriter.about.key(comparison)
+                found = _PROVED.get(key)
+                if found is None:
+                    found = self._holds(comparison)
+                    _PROVED.put(key, found)
+                return found
             case _:
                 return False
+
+    def _holds(self, comparison: Compare) -> bool:
+        """Whether a comparison in normal form that bounds don't decide holds nevertheless."""
+        if cases.holds(comparison, self._known):
+            return True
+        if comparison.op != "lt" or not _has_both(comparison):
+            return False
+        difference = self._difference(comparison.b, comparison.a)
+        room = poly.as_constant(self._with_quotients(difference))
+        return room is not None and room > 0
 
 
 def _has_both(e: PrimExpr) -> bool:
