@@ -432,11 +432,15 @@ class Expressions:
         self.em.label(good)
 
     def size(self, buffer: Buffer) -> str:
-        """How many elements a buffer spans."""
+        """How many elements a buffer spans: none where an extent is negative."""
         if buffer.strides is None:
             total = "1"
             for extent in buffer.shape:
-                total = self.em.mul(total, self.index(extent), "")
+                count = self.index(extent)
+                if count[0] == "%" and not self.is_nonnegative(extent):
+                    some = self.em.pure(f"icmp sgt i64 {count}, 0")
+                    count = self.em.pure(f"select i1 {some}, i64 {count}, i64 0")
+                total = self.em.mul(total, count, "")
             return total
         last = "1"
         for extent, stride in zip(buffer.shape, buffer.strides, strict=True):

@@ -113,7 +113,7 @@ def _allocate(buffer: Buffer, slots: Slots) -> Run:
     slot, dtype = slots.define(buffer), buffer.dtype
 
     def run(frame: Frame) -> None:
-        extents = [n(frame) for n in shape]
+        extents = [max(0, n(frame)) for n in shape]  # of less than nothing, there is nothing
         if buffer.strides is None:
             frame[slot] = fresh(extents, dtype)
         else:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.codegen.llvm.run_kernel import build, run
+from tests.transform.tensor.kernels import assert_same
 from unity.codegen.llvm import OUT_OF_BOUNDS
 from unity.errors import UnityError
 from unity.ir.dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, Array, DType
@@ -35,6 +36,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
+from unity.script import parse
 
 N = SizeVar("n")
 ZERO = imm(0)
@@ -282,3 +284,26 @@ def test_scalar_parameters() -> None:
 def test_names_of_the_runtime_are_taken() -> None:
     with pytest.raises(UnityError, match="must not be named malloc"):
         build({"malloc": _asserting("serial")})
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+def test_temporaries_of_less_than_nothing_have_no_elements(n: int) -> None:
+    """Keys that rows of a block see, of which there may be fewer than none."""
+    func = parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
+    for i in range(n):
+        t = T.alloc(((n + i - 5) * 20,), "float32")
+        for j in range((n + i - 5) * 20):
+            t[j] = a[i] + 1.0
+        c[i] = 1.0
+        for j in range((n + i - 5) * 20):
+            c[i] = c[i] + t[j]
+""").prim_funcs()["main"]
+    assert_same(func, func, {"n": n})
+    x, got = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    assert build({"k": func})["k"]([x, got], {"n": n}) == 0
+    some = 20 * np.maximum(n + np.arange(n) - 5, 0)
+    np.testing.assert_array_equal(got, 1 + some * (x + 1))
