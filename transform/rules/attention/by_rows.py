@@ -45,10 +45,12 @@ from .stages import (
     units_of,
 )
 
+BEST = 64
+"""Rows of a block, at best: keys and values are read, and copied, once for all of them."""
+SHARE = 3 / 4
+"""Of these at least, where a block of so many leaves no rows."""
 VECTORS = 4
-"""Vectors of rows in a block, at best."""
-FEWEST_VECTORS = 3
-"""The same at least, where there is another block."""
+"""Vectors of rows in a block where their number is unknown: of few rows most are left, then."""
 FEW = 4
 """Rows from which on a block pays."""
 
@@ -77,12 +79,12 @@ def _rows(found: Attention) -> int:
     count = found.count
     if len(found.sizes) == 1 or (count is not None and count < FEW):
         return 1
-    best = VECTORS * found.lanes
     if count is None:
-        return best
+        return VECTORS * found.lanes
+    best = max(n for n in found.sizes if n <= max(BEST, found.lanes))
     if count <= best:
         return -(-count // found.lanes) * found.lanes
-    least = min(count, FEWEST_VECTORS * found.lanes)
+    least = min(count, best * SHARE)
     fitting = [rows for rows in found.sizes if rows >= least and not count % rows]
     return min(fitting, key=lambda rows: abs(rows - best), default=best)
 
