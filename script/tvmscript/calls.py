@@ -173,6 +173,16 @@ class CallRewriter(ast.NodeTransformer):
             return value
         return at_place(ast.Call(dotted("T.imm"), [ast.Constant(name), value], []), node)
 
+    def _extents(self, node: ast.expr) -> list[ast.expr]:
+        """The dims of a buffer's shape: a tuple, or one dim (``T.Buffer(16)``)."""
+        return [self._dim(node)] if self._is_dim(node) else self._dims(node)
+
+    def _is_dim(self, node: ast.expr) -> bool:
+        """Whether it is one size for certain: other names may be captured tuples."""
+        if isinstance(node, ast.Name):
+            return node.id in self.symbols
+        return type(constant(node)) is int
+
     def _dims(self, node: ast.expr) -> list[ast.expr]:
         """The dims of a shape; names in quotes are symbols."""
         if isinstance(node, ast.Call) and path_of(node.func) == "R.shape":
@@ -209,7 +219,7 @@ class CallRewriter(ast.NodeTransformer):
     def _buffer_of(self, node: ast.Call, given: Mapping[str, ast.expr]) -> ast.expr:
         if "shape" not in given:
             raise self.source.error(node, f"{path_of(node.func)} needs 'shape'")
-        parts: list[ast.expr] = self._dims(given["shape"]) or [ast.Tuple([], ast.Load())]
+        parts: list[ast.expr] = self._extents(given["shape"]) or [ast.Tuple([], ast.Load())]
         if "scope" in given:
             parts.append(ast.Call(dotted("T.scope"), [given["scope"]], []))
         if "align" in given and constant(given["align"]) not in (-1, 0):
@@ -227,21 +237,31 @@ class CallRewriter(ast.NodeTransformer):
         if isinstance(shape, ast.Constant) and isinstance(shape.value, str):
             given["dtype"], shape = shape, None
         parts: list[ast.expr]
-        if shape is not None:
-            parts = self._dims(shape) or [ast.Tuple([], ast.Load())]
-        elif "ndim" in given:
+        if said(shape):
+            parts = self._dims_of_rank(shape, given) or [ast.Tuple([], ast.Load())]
+        elif _has_ndim(given):
             parts = [ast.Call(dotted("R.rank"), [given["ndim"]], [])]
         else:
             parts = [ast.Constant(...)]
         items = ast.Tuple([ast.Name("Tensor", ast.Load()), *parts], ast.Load())
         return at_place(ast.Subscript(self._element(given.get("dtype")), items, ast.Load()), node)
 
+    def _dims_of_rank(self, shape: ast.expr, given: Mapping[str, ast.expr]) -> list[ast.expr]:
+        """The dims of a shape, as many as ``ndim`` says, if it says a number."""
+        dims = self._dims(shape)
+        if _has_ndim(given) and constant(given["ndim"]) != len(dims):
+            wanted = ast.unparse(given["ndim"])
+            raise self.source.error(given["ndim"], f"ndim={wanted}, got {len(dims)} dims")
+        return dims
+
     def _shape_type(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         given = bound.named
-        if "ndim" in given:
-            args: list[ast.expr] = [ast.Call(dotted("R.rank"), [given["ndim"]], [])]
-        elif "values" in given:
-            args = self._dims(given["values"])
+        values = given.get("values")
+        args: list[ast.expr]
+        if said(values):
+            args = self._dims_of_rank(values, given)
+        elif _has_ndim(given):
+            args = [ast.Call(dotted("R.rank"), [given["ndim"]], [])]
         else:
             args = [ast.Constant(...)]
         return at_place(ast.Call(node.func, args, []), node)
@@ -323,6 +343,11 @@ class CallRewriter(ast.NodeTransformer):
             edge = -finite if least else finite
         value = ast.Constant(edge)
         return at_place(ast.Call(dotted("T.imm"), [element, value], []), node)
+
+
+def _has_ndim(given: Mapping[str, ast.expr]) -> bool:
+    """Whether a rank is given; -1 is TVM's word for any."""
+    return "ndim" in given and constant(given["ndim"]) != -1
 
 
 def _is_one_of(same: tuple[object, ...], value: ast.expr) -> bool:

@@ -184,9 +184,13 @@ class Rewriter(CallRewriter):
             if parts:
                 whole = at_place(ast.Tuple(parts, ast.Load()), given[theirs])
                 keywords.append(keyword(name, whole))
-        return at_place(
-            ast.Call(dotted(ours), [self.visit(given["shape"]), element], keywords), call
+        given_shape = given["shape"]
+        shape: ast.expr = (
+            at_place(ast.Tuple(self._extents(given_shape), ast.Load()), given_shape)
+            if self._is_dim(given_shape)
+            else self.visit(given_shape)
         )
+        return at_place(ast.Call(dotted(ours), [shape, element], keywords), call)
 
 
 def _listed(names: Iterable[str]) -> str:

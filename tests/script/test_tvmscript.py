@@ -185,6 +185,27 @@ def main(
         tvmscript.parse(text.replace("b: R.Tensor,", "b: R.Bogus,"))
 
 
+def test_shapes_of_one_dim_and_of_none() -> None:
+    assert first_difference(tvmscript.parse(kernel()), tvmscript.parse(kernel(shape="16"))) is None
+    one = tvmscript.parse(kernel(shape="T.int64(16)"))
+    assert first_difference(tvmscript.parse(kernel()), one) is None
+    text = """
+@R.function
+def main(
+    a: R.Tensor(None, dtype="float32", ndim=2), b: R.Tensor(None, "float32"),
+    c: R.Tensor((2, 3), "float32", ndim=2), d: R.Tensor(dtype="float32", ndim=-1), s: R.Shape(None)
+):
+    return a
+"""
+    printed = script.print_module(tvmscript.parse(text))
+    assert "a: f32[Tensor, R.rank(2)], b: f32[Tensor, ...], c: f32[Tensor, 2, 3]" in printed
+    assert "d: f32[Tensor, ...], s: R.Shape(...)" in printed
+    with pytest.raises(UnityError, match="ndim=3, got 2 dims"):
+        tvmscript.parse(text.replace('"float32", ndim=2), d', '"float32", ndim=3), d'))
+    with pytest.raises(UnityError, match="a shape must be a tuple"):
+        tvmscript.parse(kernel(shape="other"))  # a name that may be captured as a tuple
+
+
 def test_mistakes_are_at_their_place() -> None:
     bad = THEIRS.replace("C[vi, vj] = T.float32(0)", "C[vi] = T.float32(0)")
     with pytest.raises(UnityError, match="C has 2 dims, got 1 index") as caught:
@@ -234,14 +255,16 @@ def main(x: R.Tensor((1, 4, 2, 8), "float32")):
     assert 'R.nn.attention(x, x, x, causal_mask="BottomRight")' in printed
 
 
-def kernel(head: str = "", loop: str = "T.serial(16)", value: str = "A[i]") -> str:
+def kernel(
+    head: str = "", loop: str = "T.serial(16)", value: str = "A[i]", shape: str = "(16,)"
+) -> str:
     return f"""
 @T.prim_func
-def f(a: T.handle, C: T.Buffer((16,), "float32")):
+def f(a: T.handle, C: T.Buffer({shape}, "float32")):
     offset = T.int32()
     stride = T.int32()
-    A = T.match_buffer(a, (16,), "float32"{head})
-    t = T.alloc_buffer((16,), "float32", scope="global", align=128, strides=[1])
+    A = T.match_buffer(a, {shape}, "float32"{head})
+    t = T.alloc_buffer({shape}, "float32", scope="global", align=128, strides=[1])
     for i in {loop}:
         C[i] = {value}
 """
