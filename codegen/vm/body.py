@@ -307,6 +307,10 @@ class FunctionBuilder:
                 dst = self.register(spec)
                 self.emit(p.MakeShape(dst, self.scope.sizes(of.dims)), label)
                 return dst
+        if name == "tensor_to_shape":
+            dst = self.register(self.scope.spec(of))
+            self.emit(p.ReadShape(dst, self.reg(e.args[0], label)), label)
+            return dst
         row = OPS.get(name)
         if row is None or row.reference is None or any(_symbolic(v) for v in e.attrs.values()):
             return self.missing(f"operator {name}", of)

@@ -165,7 +165,7 @@ def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
             return dst
         case (
             p.AllocTensor(dst) | p.Copy(dst) | p.View(dst) | p.LoadConst(dst) | p.Move(dst)
-            | p.Reshape(dst) | p.Element(dst)
+            | p.Reshape(dst) | p.Element(dst) | p.MakeShape(dst) | p.ReadShape(dst)
         ):  # fmt: skip
             return (dst,)
         case _:
@@ -215,6 +215,12 @@ def _learn(
             for expected, size in zip(spec.shape or (), known.shape, strict=False):
                 if isinstance(expected, Slot) and expected.index in binds:
                     layout.known.setdefault(expected.index, size)
+        case p.ReadShape(_, src):
+            if _length(_tensor(layout.code.registers[src], "what a shape is read from")) is None:
+                raise NotNativeError("it reads a shape of unknown rank")
+        case p.Match(int(value), p.ShapeSpec() as expected, _, p.ShapeSpec(None), _):
+            if expected.dims is None or read_shape(layout.code, value) is None:
+                raise NotNativeError("it checks an unknown shape")
         case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
             if expected.dims is None or found.dims is None:
                 raise NotNativeError("it checks an unknown shape")
@@ -225,6 +231,25 @@ def _learn(
             raise NotNativeError("it checks a value that is neither tensor nor shape")
         case _:
             pass
+
+
+def _length(vector: p.TensorSpec) -> int | None:
+    """How many elements a vector has, if that is known."""
+    match vector.shape:
+        case (int(length),):
+            return length
+        case _:
+            return None
+
+
+def read_shape(code: p.FunctionCode, register: p.Reg) -> int | None:
+    """The rank of a shape that one instruction reads from a vector; None if it comes otherwise."""
+    match [i for i in code.code if register in _written(i)]:
+        case [p.ReadShape(_, src)]:
+            spec = code.registers[src]
+            return _length(spec) if isinstance(spec, p.TensorSpec) else None
+        case _:
+            return None
 
 
 def _choose_direct(layout: Layout) -> None:

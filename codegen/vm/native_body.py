@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import assert_never
 
-from unity.codegen.vm.layout import Layout, byte_count, resolve, staged
+from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, staged
 from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_text import Text
 from unity.ir.dtype import dtype
@@ -14,6 +14,9 @@ from unity.runtime import program as p
 from unity.runtime.sizes import Size, Slot, combine
 
 FAILED, INTERRUPTED = 1, 2
+LARGEST_READ = 1 << 31
+"""Sizes read from tensors are below, so that products of two don't overflow; others are left to the
+bytecode."""
 
 
 def run_text(
@@ -67,6 +70,8 @@ class Body:
         for at, i in enumerate(self.code.code):
             if isinstance(i, p.CallFunction):
                 declare_frame(t, at, self.layouts[i.function])
+            if isinstance(i, p.ReadShape):
+                t.do(f"%shape{at} = alloca [{read_shape(self.code, i.dst) or 1} x i64]")
         for k, param in enumerate(self.code.params):
             assert isinstance(param.registers, int)
             self.set(param.registers, t.load("ptr", "%inputs", k, "ptr"))
@@ -157,6 +162,10 @@ class Body:
                 self.update(targets, sources)
             case p.MakeScalar(dst, value, _):
                 self.set(dst, self.scalar(dst, value))
+            case p.ReadShape(dst, src):
+                self.read_shape(at, dst, src)
+            case p.Match(int(value), p.ShapeSpec(tuple(dims)), binds, p.ShapeSpec(None)):
+                self.match_read(at, value, dims, binds)
             case p.Match(_, spec, binds, known):
                 self.match(at, spec, binds, known)
             case p.Jump(target):
@@ -229,6 +238,35 @@ class Body:
                 self.goto_unless(same, "failed", at, f"axis{axis}")
         for slot in binds:
             self.facts(at, self.code.symbols[slot], self.t.size(Slot(slot)), str(slot))
+
+    def read_shape(self, at: int, dst: p.Reg, src: p.Reg) -> None:
+        """Keep a vector's elements: its storage may be another's before they are looked at."""
+        rank = read_shape(self.code, dst)
+        assert rank is not None
+        source, kept = self.get(src), f"%shape{at}"
+        for k in range(rank):
+            self.t.store("i64", self.t.load("i64", source, k, "i64"), kept, k)
+        self.set(dst, kept)
+
+    def match_read(
+        self, at: int, value: p.Reg, dims: tuple[Size, ...], binds: tuple[int, ...]
+    ) -> None:
+        """Compare a shape that was read with sizes; the first of each symbol's is its value."""
+        t, dims_of = self.t, self.get(value)
+        bound: set[int] = set()
+        for axis, expected in enumerate(dims):
+            actual = t.load("i64", dims_of, axis, "i64")
+            if isinstance(expected, Slot) and expected.index in {*binds} - bound:
+                t.store("i64", actual, "%slots", expected.index)
+                t.sizes.clear()
+                bound.add(expected.index)
+                small = t.let(f"icmp ult i64 {actual}, {LARGEST_READ}")
+                self.goto_unless(small, "failed", at, f"small{axis}")
+            else:
+                same = t.let(f"icmp eq i64 {t.size(expected)}, {actual}")
+                self.goto_unless(same, "failed", at, f"axis{axis}")
+        for slot in binds:
+            self.facts(at, self.code.symbols[slot], t.size(Slot(slot)), str(slot))
 
     def facts(self, at: int, info: p.SymbolInfo, value: str, tag: str) -> None:
         """What is declared of a symbol that a check or a call binds."""

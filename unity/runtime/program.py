@@ -235,6 +235,14 @@ class MakeShape:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadShape:
+    """A shape value of what an int64 vector holds."""
+
+    dst: Reg
+    src: Reg
+
+
+@dataclass(frozen=True, slots=True)
 class MakeScalar:
     """A number: a size, or a literal."""
 
@@ -298,6 +306,7 @@ Instruction: TypeAlias = (
     | Copy
     | Update
     | MakeShape
+    | ReadShape
     | MakeScalar
     | Match
     | Jump

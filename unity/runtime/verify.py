@@ -370,6 +370,8 @@ def held(i: p.Instruction) -> Iterator[tuple[p.Reg, type[p.Spec]]]:
             yield closure, p.ObjectSpec
         case p.MakeShape(dst):
             yield dst, p.ShapeSpec
+        case p.ReadShape(dst, src):
+            yield from ((dst, p.ShapeSpec), (src, p.TensorSpec))
         case p.MakeScalar(dst):
             yield dst, p.ScalarSpec
         case _:
@@ -411,7 +413,10 @@ def read(i: p.Instruction) -> Iterator[p.Reg]:
             yield from p.leaves((*state, *inputs))
         case p.View(_, arena):
             yield arena
-        case p.Reshape(_, src) | p.Element(_, src) | p.Move(_, src) | p.Copy(_, src):
+        case (
+            p.Reshape(_, src) | p.Element(_, src) | p.Move(_, src) | p.Copy(_, src)
+            | p.ReadShape(_, src)
+        ):  # fmt: skip
             yield src
         case p.Fill(dst, src):
             yield from (dst, src)

@@ -191,6 +191,8 @@ class VM:
                     regs[target] = value
             case p.MakeShape(dst, dims):
                 regs[dst] = _sizes(dims, slots)
+            case p.ReadShape(dst, src):
+                regs[dst] = tuple(_array(regs[src]).tolist())
             case p.MakeScalar(dst, value, name):
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)

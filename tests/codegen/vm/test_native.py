@@ -137,6 +137,28 @@ def test_what_is_not_native_says_why() -> None:
     np.testing.assert_array_equal(np.asarray(exe(x)), [2, 3])
 
 
+READ = """
+def main(x: f32[Tensor, n], s: i64[Tensor, 2]) -> f32[Tensor, n]:
+    sizes = R.match_cast(R.tensor_to_shape(R.add(s, s)), R.Shape(n, m))
+    y = R.exp(R.exp(x))
+    return R.multiply(y, R.astype(R.dims(values=(m,)), dtype="float32"))
+"""
+
+
+def test_sizes_read_from_a_tensor() -> None:
+    module = parse(HEAD + READ.lstrip())
+    exe = unity.compile(module)
+    if supported():
+        assert exe.native()["main"] == "native"
+    x = np.linspace(-1, 1, 6, dtype=np.float32)
+    for m in (0, 1, 2**33):  # the last is left to the bytecode
+        s = np.asarray([3, m])
+        same(exe(x, s), interpret(module, "main", [x, s]))
+    for s in ([2, 5], [3, -1]):
+        with pytest.raises(unity.UnityError, match="'sizes'"):
+            exe(x, np.asarray(s))
+
+
 def test_a_check_inside_a_function_names_the_symbol() -> None:
     text = (
         'n = dim("n")\nm = dim("m", max=5)\n\n@script.function\n' + PROGRAMS["match_cast"].lstrip()
