@@ -41,14 +41,13 @@ class ScheduleDefault(Pass):
     <BLANKLINE>
     @script.prim_func(attrs={"scheduled": True})
     def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
-        for i_0 in T.parallel((n + 399) // 400):
-            for i_1, j_0 in T.grid(400, 13):
-                for j_1 in T.vectorized(4):
-                    with T.block("add"):
-                        vi = T.axis.spatial(n, i_0 * 400 + i_1)
-                        vj = T.axis.spatial(50, j_0 * 4 + j_1)
-                        T.where(i_0 * 400 + i_1 < n and j_0 * 4 + j_1 < 50)
-                        c[vi, vj] = a[vi, vj] + b[vj]
+        for i, j_0 in T.grid(n, 13):
+            for j_1 in T.vectorized(4):
+                with T.block("add"):
+                    vi = T.axis.spatial(n, i)
+                    vj = T.axis.spatial(50, j_0 * 4 + j_1)
+                    T.where(j_0 * 4 + j_1 < 50)
+                    c[vi, vj] = a[vi, vj] + b[vj]
 
     Attributes:
         decide: Which decisions of rules are to be others, by the name of a block (``{"softmax":

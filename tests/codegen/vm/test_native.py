@@ -154,9 +154,9 @@ def test_sizes_read_from_a_tensor() -> None:
     for m in (0, 1, 2**33):  # the last is left to the bytecode
         s = np.asarray([3, m])
         same(exe(x, s), interpret(module, "main", [x, s]))
-    for s in ([2, 5], [3, -1]):
+    for wrong in ([2, 5], [3, -1]):
         with pytest.raises(unity.UnityError, match="'sizes'"):
-            exe(x, np.asarray(s))
+            exe(x, np.asarray(wrong))
 
 
 def test_a_check_inside_a_function_names_the_symbol() -> None:
