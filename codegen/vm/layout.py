@@ -218,9 +218,11 @@ def _learn(
         case p.ReadShape(_, src):
             if _length(_tensor(layout.code.registers[src], "what a shape is read from")) is None:
                 raise NotNativeError("it reads a shape of unknown rank")
-        case p.Match(int(value), p.ShapeSpec() as expected, _, p.ShapeSpec(None), _):
-            if expected.dims is None or read_shape(layout.code, value) is None:
+        case p.Match(int(value), p.ShapeSpec() as expected, binds, p.ShapeSpec(None), _):
+            if expected.dims is None or read_shape(layout.code, value) != len(expected.dims):
                 raise NotNativeError("it checks an unknown shape")
+            if binds and layout.code.aliases:  # what is too large is done again by the bytecode
+                raise NotNativeError("it reads sizes, and writes over its inputs")
         case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
             if expected.dims is None or found.dims is None:
                 raise NotNativeError("it checks an unknown shape")

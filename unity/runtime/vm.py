@@ -192,7 +192,7 @@ class VM:
             case p.MakeShape(dst, dims):
                 regs[dst] = _sizes(dims, slots)
             case p.ReadShape(dst, src):
-                regs[dst] = tuple(_array(regs[src]).tolist())
+                regs[dst] = _read_shape(_array(regs[src]), frame.code.labels[pc])
             case p.MakeScalar(dst, value, name):
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)
@@ -260,6 +260,21 @@ class VM:
 
     def _argument(self, function: int) -> str:
         return f"call of {self.program.functions[function].name}: argument"
+
+
+def _read_shape(vector: Array, label: str) -> tuple[int, ...]:
+    """What a vector of integers holds.
+
+    Raises:
+        UnityError: It holds something else; the type of some is known only now.
+    """
+    if vector.ndim != 1 or vector.dtype != np.int64:
+        raise UnityError(
+            f"{label}: a shape is read from an int64 vector, "
+            f"got {vector.dtype} of shape {vector.shape}",
+            hint="convert with astype",
+        )
+    return tuple(vector.tolist())
 
 
 def kernel_error(kernel: p.KernelInfo, failed: int, label: str) -> UnityError:

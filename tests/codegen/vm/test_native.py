@@ -159,6 +159,39 @@ def test_sizes_read_from_a_tensor() -> None:
             exe(x, np.asarray(wrong))
 
 
+def test_sizes_of_another_number_are_refused() -> None:
+    text = (
+        "def main(s: i64[Tensor, 2]) -> R.Shape(m):\n"
+        "    return R.match_cast(R.tensor_to_shape(s), R.Shape(m))\n"
+    )
+    exe = unity.compile(parse(HEAD + text))
+    with pytest.raises(unity.UnityError, match=r"expected a shape of 1 sizes, got \(3, 4\)"):
+        exe(np.asarray([3, 4]))
+
+
+def test_what_writes_over_its_inputs_reads_sizes_in_bytecode() -> None:
+    """Sizes too large for native code are left to the bytecode: nothing may be done twice."""
+    text = """
+p = dim("p")
+t = dim("t")
+r = dim("r")
+m = dim("m")
+
+@script.function(attrs={"aliases": ((0, 1),)})
+def main(
+    x: f32[Tensor, 2, t, 3],
+    cache: f32[Tensor, 2, p + t + r, 3],
+    n: R.Shape(p, r),
+    s: i64[Tensor, 1],
+) -> f32[Tensor, 2, p + t + r, 3]:
+    y = R.nn.cache_append(cache, x, length=p, axis=1)
+    size = R.match_cast(R.tensor_to_shape(s), R.Shape(m))
+    return y
+"""
+    exe = unity.compile(parse(text))
+    assert exe.native()["main"] == "bytecode: it reads sizes, and writes over its inputs"
+
+
 def test_a_check_inside_a_function_names_the_symbol() -> None:
     text = (
         'n = dim("n")\nm = dim("m", max=5)\n\n@script.function\n' + PROGRAMS["match_cast"].lstrip()

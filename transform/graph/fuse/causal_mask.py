@@ -31,13 +31,21 @@ class Scores:
         queries: Its rows.
         keys: Its columns.
         kept: Whether a row that sees nothing gives 0 anyway.
+        alone: Whether nothing else can hide a key: where something can, it may hide all that a row
+            sees with the same finite number, and then the row sees the others again.
         values: What variables are bound to.
     """
 
     queries: Dim
     keys: Dim
     kept: bool
+    alone: bool
     values: Mapping[Var, Expr]
+
+    def hides(self, data: Array) -> Array:
+        """Which of some numbers, added to scores or in their place, hide keys from every row."""
+        least = LEAST if self.alone and data.dtype == np.float32 else -np.inf
+        return np.less_equal(data, least)
 
     def made(self, x: Expr) -> Expr | None:
         """What a variable is bound to."""
@@ -80,7 +88,7 @@ def causal_bias(bias: Expr, scores: Scores) -> str | None:
         return None
     match bias if isinstance(bias, Constant) else scores.made(bias):
         case Constant(data=data):
-            hidden = _hides(data)
+            hidden = scores.hides(data)
             order = _order_of(hidden) if np.all(hidden | (data == 0)) else None
             return None if order is None else _word(order, scores)
         case Call(Op("expand_dims" | "reshape"), (inner, *_)):
@@ -90,29 +98,27 @@ def causal_bias(bias: Expr, scores: Scores) -> str | None:
             if order is None:
                 return None
             hidden, seen = (then, other) if order.later else (other, then)
-            return _word(order, scores) if np.all(_hides(hidden)) and not np.any(seen) else None
+            return (
+                _word(order, scores) if np.all(scores.hides(hidden)) and not np.any(seen) else None
+            )
         case _:
             return None
 
 
 def causal_choice(mask: Expr, fill: float, scores: Scores) -> str | None:
     """The same of a mask that holds for keys that are seen; `fill` is the score of the others."""
-    order = _order(mask, scores) if fill <= LEAST and scores.is_whole(mask) else None
+    hides = bool(scores.hides(np.asarray(fill, np.float32)))
+    order = _order(mask, scores) if hides and scores.is_whole(mask) else None
     return None if order is None or order.later else _word(order, scores)
 
 
-def terms(bias: Expr, scores: Scores) -> list[Expr]:
-    """What is added up to what is added to scores."""
-    match scores.made(bias):
+def terms(bias: Expr, values: Mapping[Var, Expr]) -> list[Expr]:
+    """What is added up to what is added to scores, given what variables are bound to."""
+    match values.get(bias) if isinstance(bias, Var) else None:
         case Call(Op("add"), (a, b)):
-            return [*terms(a, scores), *terms(b, scores)]
+            return [*terms(a, values), *terms(b, values)]
         case _:
             return [bias]
-
-
-def _hides(data: Array) -> Array:
-    least = LEAST if data.dtype == np.float32 else -np.inf
-    return np.less_equal(data, least)
 
 
 def _word(order: _Order, scores: Scores) -> str | None:

@@ -424,12 +424,14 @@ class _Fuser(BodyRewriter):
             scores.causal = word
             return True
 
-        given = Scores(queries, keys, scores.zero_unseen, self.values)
+        added = [] if scores.bias is None else terms(scores.bias, self.values)
+        added = [x for x in added if not self.is_zero(x)]
+        alone = len(added) + (scores.mask is not None) <= 1
+        given = Scores(queries, keys, scores.zero_unseen, alone, self.values)
         if scores.mask is not None and told(causal_choice(scores.mask, scores.fill, given)):
             scores.mask = None
         if scores.bias is None:
             return
-        added = [x for x in terms(scores.bias, given) if not self.is_zero(x)]
         left = [x for x in added if not told(causal_bias(x, given))]
         if left != [scores.bias]:
             scores.bias = self.sum_of(left)

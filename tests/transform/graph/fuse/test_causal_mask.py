@@ -113,6 +113,20 @@ OTHERS: dict[str, tuple[str, str, str]] = {
 }
 
 
+def test_a_finite_mask_beside_another_stays() -> None:
+    """A row all of whose keys the other one hides as much sees the later ones again."""
+    both = "both = R.add(pad, R.where(R.less(row, key), low, zero)); masked = R.add(scores, both)"
+    before = program(f"{LOWEST}; {both}", "s", "s")
+    after, call = fused(before)
+    assert call.attrs["causal_mask"] is None
+    rng = np.random.default_rng(0)
+    inputs: list[Array] = [rng.standard_normal((1, 2, 5, 4), np.float32) for _ in range(3)]
+    pad = np.zeros((1, 1, 1, 5), np.float32)
+    pad[..., :2] = np.finfo(np.float32).min
+    want, got = (np.asarray(interpret(m, "main", [*inputs, pad])) for m in (before, after))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("case", OTHERS)
 def test_other_masks_stay(case: str) -> None:
     _, call = fused(program(*OTHERS[case]))
