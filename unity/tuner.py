@@ -90,7 +90,7 @@ def tune(
         kernels: Names of those to be tuned; all if there are none.
         spaces: Functions that take steps on a `Schedule` and leave choices to ``sample_*``: each is
             searched where it is not refused, beside our own spaces.
-        strategy: ``"evolution"``, ``"annealing"`` or ``"random"``.
+        strategy: ``"evolution"``, ``"annealing"`` or ``"random"`` (chance alone: no model chooses).
         learn: Whether a model learns which candidates are worth measuring (`xgboost-cpu`; without
             it they are ranked by estimate).
         rules: Whether the decisions of the default rules are searched. Without them the search

@@ -3,11 +3,11 @@
 ``structure``: from nothing but a kernel's structure (the rules' space is left out), how the fastest
 candidate compares with the default rules, after 200 trials or 5 minutes.
 ``table``: a table of operators tuned for some trials each, from the default on.
+``pool``: candidates drawn by chance from all spaces, which a model learns from and is judged by.
 ``model``: the rank correlation of the learned model on kernels that it saw nothing of, from the
-trials of ``structure`` and ``table``.
+trials of ``pool``.
 ``random``: how many trials search with the model needs for what random search found in its all,
 the median of five seeds.
-
 
 Everything is measured on one thread; results are kept by part in ``tuning.json``.
 """
@@ -85,13 +85,14 @@ TABLE: dict[str, Callable[[], IRModule]] = {
 
 
 def tuned(
-    name: str, db: Path, trials: int, seconds: float, *, rules: bool, seed: int = 0
+    name: str, db: Path, trials: int, seconds: float, *, rules: bool, strategy: str = "evolution"
 ) -> dict[str, object]:
     """What tuning one work found."""
     begin = time.monotonic()
     found = unity.tune(
-        TABLE[name](), threads=1, trials=trials, seconds=seconds, db=db, rules=rules, seed=seed
-    )
+        TABLE[name](), threads=1, trials=trials, seconds=seconds, db=db, rules=rules,
+        strategy=strategy,
+    )  # fmt: skip
     kernel = max(found.kernels, key=lambda k: k.before)
     ratios = [
         t.seconds / t.reference
@@ -170,7 +171,7 @@ def against_random(name: str, trials: int, seeds: int) -> dict[str, object]:
 def main() -> None:
     """Run a part and keep what it found."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.tuning", description=__doc__)
-    parser.add_argument("part", choices=["structure", "table", "model", "random"])
+    parser.add_argument("part", choices=["structure", "table", "pool", "model", "random"])
     parser.add_argument("works", nargs="*", help="names of works; all of the part if none")
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=300.0, help="for each work")
@@ -179,10 +180,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     args = parser.parse_args()
     found: object
-    if args.part in ("structure", "table"):
+    if args.part in ("structure", "table", "pool"):
         names = args.works or list(WORKS if args.part == "structure" else TABLE)
-        rules = args.part == "table"
-        found = [tuned(n, args.db, args.trials, args.seconds, rules=rules) for n in names]
+        rules, method = args.part != "structure", "random" if args.part == "pool" else "evolution"
+        found = [
+            tuned(n, args.db, args.trials, args.seconds, rules=rules, strategy=method)
+            for n in names
+        ]
     elif args.part == "model":
         found = ranks(Records(args.db).trials())
     else:

@@ -24,7 +24,14 @@ from tests.transform.tensor.kernels import assert_same
 from unity.errors import UnityError
 from unity.transform.rules.canonical import canonical
 from unity.tuning.cost.leaves import leaves
-from unity.tuning.spaces import Point, ProgramSpace, RuleSpace, Space, multi_level_tiles
+from unity.tuning.spaces import (
+    Point,
+    ProgramSpace,
+    RuleSpace,
+    Space,
+    multi_level_tiles,
+    rows_together,
+)
 
 MOST = 60_000
 """Iterations that the interpreter is asked for: some ten seconds."""
@@ -55,6 +62,7 @@ def row_of(k: int, count: int, seed: int) -> dict[str, Row]:
     spaces: list[Space] = [
         RuleSpace(func, family.target),
         ProgramSpace(func, family.target, multi_level_tiles),
+        ProgramSpace(func, family.target, rows_together),
     ]
     found = {space.name: Row() for space in spaces}
     for at, space in enumerate(spaces):

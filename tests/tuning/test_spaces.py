@@ -24,6 +24,7 @@ from unity.tuning.spaces import (
     RuleSpace,
     Space,
     multi_level_tiles,
+    rows_together,
     tensorized,
 )
 from unity.tuning.spaces.by_program import decisions_of
@@ -35,6 +36,23 @@ from .kernels import ROWS, SMALL, TARGET, module, tasks
 
 (PRODUCT,) = tasks(SMALL)
 (SOFTMAX,) = tasks(ROWS, n=3)
+NORMALIZED = """
+@script.function
+def main(x: f32[Tensor, 5, 40], g: f32[Tensor, 40], b: f32[Tensor, 40]) -> f32[Tensor, 5, 40]:
+    return R.nn.layer_norm(x, g, b, axes=-1)
+"""
+ATTENDED = """
+@script.function
+def main(
+    q: f32[Tensor, 1, 64, 2, 8], k: f32[Tensor, 1, 24, 2, 8], v: f32[Tensor, 1, 24, 2, 8]
+) -> f32[Tensor, 1, 64, 2, 8]:
+    return R.nn.attention(q, k, v)
+"""
+WHOLE = """
+@script.function
+def main(x: f32[Tensor, 40]) -> f32[Tensor, 40]:
+    return x / R.sum(x)
+"""
 
 
 def rules(task: Task) -> Space:
@@ -43,6 +61,25 @@ def rules(task: Task) -> Space:
 
 def tiles(task: Task) -> Space:
     return ProgramSpace(task.func, TARGET, multi_level_tiles)
+
+
+@pytest.mark.parametrize("work", [NORMALIZED, ATTENDED], ids=["layer_norm", "attention"])
+def test_kernels_of_several_sums_are_done_row_by_row(work: str) -> None:
+    """What one block makes of some rows, the next reads at once; nothing is summed by rule."""
+    (task,) = tasks(work)
+    space, random = ProgramSpace(task.func, TARGET, rows_together), Random(0)
+    points = [p for p in (space.sample(random) for _ in range(2)) if p is not None]
+    assert points
+    for point in points:
+        laid = space.schedule(point)
+        outermost = {laid.get_loops(b)[0] for b in laid.get_blocks()}
+        assert len(outermost) == 1 + (work == ATTENDED)  # besides, keys are turned
+        assert_same(task.func, laid.func, dict(task.sizes))
+
+
+def test_what_has_no_rows_in_common_is_not_done_row_by_row() -> None:
+    for task in (PRODUCT, *tasks(WHOLE)):
+        assert ProgramSpace(task.func, TARGET, rows_together).first(Random(0)) is None
 
 
 def test_equal_kernels_are_one_task() -> None:

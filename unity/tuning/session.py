@@ -25,6 +25,7 @@ from .spaces import (
     Space,
     SpaceProgram,
     multi_level_tiles,
+    rows_together,
     tensorized,
 )
 from .tasks import Task
@@ -246,7 +247,7 @@ def spaces_of(
         tiles: Whether the second are.
     """
     found: list[Space] = [RuleSpace(task.func, task.target)] if rules else []
-    more = [*([multi_level_tiles, tensorized] if tiles else []), *programs]
+    more = [*([multi_level_tiles, rows_together, tensorized] if tiles else []), *programs]
     for program in more:
         space = ProgramSpace(task.func, task.target, program)
         if space.first(Random(0)) is not None:

@@ -114,20 +114,24 @@ class Search:
         wanted = count - len(first)
         if wanted <= 0:
             return first[:count]
-        pool = self._pool(wanted * (POOL if self.trials else 2))
+        times = (POOL if self.trials else 2) if self._strategy.ranked else 1
+        pool = self._pool(wanted * times)
         if not pool and not first:
             self.exhausted = True
             return []
-        pool.sort(key=lambda p: p.predicted)
-        hopeful = [p for p in pool if p.predicted <= pool[0].predicted + HOPELESS]
-        curious = min(len(hopeful), round(CURIOUS * wanted)) if len(hopeful) > wanted else 0
-        chosen = hopeful[: wanted - curious]
-        rest = hopeful[wanted - curious :]
-        chosen += self._random.sample(rest, min(curious, len(rest)))
+        chosen = self._chosen(pool, wanted) if self._strategy.ranked else pool
         for proposal in (*first, *chosen):
             self._tried.add(proposal.point)
             self._programs.add(fingerprint(proposal.schedule.func))
         return [*first, *chosen]
+
+    def _chosen(self, pool: list[Proposal], wanted: int) -> list[Proposal]:
+        """The best of a pool by the model, and some of the others."""
+        pool = sorted(pool, key=lambda p: p.predicted)
+        hopeful = [p for p in pool if p.predicted <= pool[0].predicted + HOPELESS]
+        curious = min(len(hopeful), round(CURIOUS * wanted)) if len(hopeful) > wanted else 0
+        chosen, rest = hopeful[: wanted - curious], hopeful[wanted - curious :]
+        return chosen + self._random.sample(rest, min(curious, len(rest)))
 
     def _firsts(self) -> list[Proposal]:
         """Where the spaces begin; what the rules do by default is known: it takes its own time."""

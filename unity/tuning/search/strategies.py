@@ -22,7 +22,13 @@ _HEAT, _COOLING = 0.5, 0.97
 
 
 class Strategy(Protocol):
-    """Makes candidates."""
+    """Makes candidates.
+
+    Attributes:
+        ranked: Whether a model chooses which of them are measured: else they all are.
+    """
+
+    ranked: bool
 
     def points(self, measured: Mapping[Point, float], random: Random) -> Iterator[Point]:
         """Candidates, as many as are asked for; some may be known already.
@@ -40,6 +46,8 @@ class Evolution:
     Args:
         spaces: Of the kernel.
     """
+
+    ranked = True
 
     def __init__(self, spaces: Sequence[Space]) -> None:
         self._spaces = {s.name: s for s in spaces}
@@ -73,6 +81,8 @@ class Annealing:
     Args:
         spaces: Of the kernel.
     """
+
+    ranked = True
 
     def __init__(self, spaces: Sequence[Space]) -> None:
         self._spaces = {s.name: s for s in spaces}
@@ -109,6 +119,8 @@ class Chance:
     Args:
         spaces: Of the kernel.
     """
+
+    ranked = False
 
     def __init__(self, spaces: Sequence[Space]) -> None:
         self._spaces = list(spaces)

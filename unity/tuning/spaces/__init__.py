@@ -3,6 +3,7 @@
 from .by_program import ProgramSpace, SpaceProgram
 from .by_rules import RuleSpace
 from .point import Point, Space
+from .rows import rows_together
 from .tensorized import tensorized
 from .tiles import multi_level_tiles
 
@@ -13,5 +14,6 @@ __all__ = [
     "Space",
     "SpaceProgram",
     "multi_level_tiles",
+    "rows_together",
     "tensorized",
 ]

@@ -30,7 +30,7 @@ def multi_level_tiles(sch: Schedule) -> None:
         UnityError: Its blocks can't be laid out so.
     """
     sums = [b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]
-    tiled = [b for b in sums if _multiplies(sch, b)] or (sums if len(sums) == 1 else [])
+    tiled = [b for b in sums if multiplies(sch, b)] or (sums if len(sums) == 1 else [])
     for block in tiled:
         _inline_around(sch, block)
     done: set[str] = set()
@@ -42,7 +42,7 @@ def multi_level_tiles(sch: Schedule) -> None:
             _cut(sch, block)
 
 
-def _multiplies(sch: Schedule, block: BlockRef) -> bool:
+def multiplies(sch: Schedule, block: BlockRef) -> bool:
     """Whether a reduction reads two buffers or more, each of which others read again: a product."""
     found = path_to(sch.func, block.name)[1]
     made = {r.buffer for r in found.writes}
@@ -62,13 +62,37 @@ def _inline_around(sch: Schedule, main: BlockRef) -> None:
 
 def _tiled(sch: Schedule, main: BlockRef) -> None:
     """Tiles of a reduction, its sums in registers, written out when they are complete."""
-    lanes = _lanes(sch)
+    copy = written_out(sch, main)
+    outer = tile(sch, main, copy, sch.get_loops(main), cuts=_CUTS)
+    sch.parallel(sch.fuse(*outer) if len(outer) > 1 else outer[0])
+
+
+def written_out(sch: Schedule, main: BlockRef) -> BlockRef:
+    """The block that writes a reduction's sums out of registers, and does what is done to each."""
     copy = sch.cache_write(main, 0, "local")
     for block in sch.get_consumers(copy):
-        if "R" not in sch.axis_kinds(block):
+        if "R" not in sch.axis_kinds(block) and len(sch.get_producers(block)) == 1:
             with suppress(UnityError):  # it is done behind the tile then
                 sch.reverse_compute_inline(block)
-    loops = sch.get_loops(main)
+    return copy
+
+
+def tile(
+    sch: Schedule, main: BlockRef, copy: BlockRef, loops: Sequence[LoopRef], cuts: Sequence[int]
+) -> list[LoopRef]:
+    """Part a reduction into tiles, with sums in registers that another block writes out.
+
+    Args:
+        sch: The schedule.
+        main: The reduction.
+        copy: The block that writes its sums out.
+        loops: Those of its axes, in their order; they are the innermost ones.
+        cuts: How many tiles may lie together, by axis.
+
+    Returns:
+        The outer loops over tiles.
+    """
+    lanes = lanes_of(sch)
     kinds = sch.axis_kinds(main)
     spatial = [x for x, kind in zip(loops, kinds, strict=True) if kind == "S"]
     summed = [x for x, kind in zip(loops, kinds, strict=True) if kind == "R"]
@@ -79,33 +103,32 @@ def _tiled(sch: Schedule, main: BlockRef) -> None:
     inner: list[LoopRef] = []
     room = sch.target.vector_registers if sch.target is not None else 16
     for loop in spatial[:-1]:
-        registers = _factor(sch, loop, [v for v in _REGISTERS if v <= room])
+        registers = factor_of(sch, loop, [v for v in _REGISTERS if v <= room])
         room //= registers
-        a, b, c = sch.split(loop, [None, _factor(sch, loop, _CUTS, registers), registers])
+        a, b, c = sch.split(loop, [None, factor_of(sch, loop, cuts, registers), registers])
         outer.append(a)
         middle.append(b)
         inner.append(c)
     last = spatial[-1]
-    registers = _factor(sch, last, [v for v in (1, 2, 3, 4) if v <= max(1, room)], lanes)
-    columns = [None, _factor(sch, last, _CUTS, lanes * registers), registers, lanes]
+    registers = factor_of(sch, last, [v for v in (1, 2, 3, 4) if v <= max(1, room)], lanes)
+    columns = [None, factor_of(sch, last, cuts, lanes * registers), registers, lanes]
     a, b, c, lane = sch.split(last, columns)
-    steps = [sch.split(loop, [None, _factor(sch, loop, (1, 2, 4, 8))]) for loop in summed]
+    steps = [sch.split(loop, [None, factor_of(sch, loop, (1, 2, 4, 8))]) for loop in summed]
     first, second = [s[0] for s in steps], [s[1] for s in steps]
     order = [*outer, a, *middle, b, *first, *second, *inner, c, lane]
     sch.reorder(*order)
     sch.reverse_compute_at(copy, b)
     zeros = sch.decompose_reduction(main, first[0])
-    threads = sch.fuse(*outer, a) if outer else a
-    sch.parallel(threads)
     sch.vectorize(lane)
-    _vectorize_last(sch, zeros)
-    _vectorize_last(sch, copy, split=lanes)
+    vectorize_last(sch, zeros)
+    vectorize_last(sch, copy, split=lanes)
     for loop in (*inner, c):
         sch.unroll(loop)
     if sch.sample_categorical([0, 1], [0.3, 0.7]):
         short = prod(sch.extent(loop) or _STEPS for loop in second) <= _STEPS
         for loop in second if short else second[-1:]:
             sch.unroll(loop)
+    return [*outer, a]
 
 
 def _cut(sch: Schedule, block: AnyBlock) -> None:
@@ -120,7 +143,7 @@ def _cut(sch: Schedule, block: AnyBlock) -> None:
             sch.fuse(*loops[:together])
     loops = sch.get_loops(block)
     if kinds[-1] == "S":
-        _, lane = sch.split(loops[-1], [None, _lanes(sch)])
+        _, lane = sch.split(loops[-1], [None, lanes_of(sch)])
         with suppress(UnityError):
             sch.vectorize(lane)
     else:
@@ -128,7 +151,7 @@ def _cut(sch: Schedule, block: AnyBlock) -> None:
     first = sch.get_loops(block)[0]
     if count:
         with suppress(UnityError):
-            outer, _ = sch.split(first, [None, _factor(sch, first, _CUTS)])
+            outer, _ = sch.split(first, [None, factor_of(sch, first, _CUTS)])
             sch.parallel(outer)
 
 
@@ -138,14 +161,14 @@ def _parted(sch: Schedule, block: AnyBlock, loop: LoopRef) -> None:
         return
     trial = sch.copy()
     with suppress(UnityError):
-        _, lane = trial.split(loop, [None, _lanes(sch)])
+        _, lane = trial.split(loop, [None, lanes_of(sch)])
         trial.rfactor(lane)
-        _, lane = sch.split(loop, [None, _lanes(sch)])
+        _, lane = sch.split(loop, [None, lanes_of(sch)])
         parts = sch.rfactor(lane)
         sch.vectorize(sch.get_loops(parts)[-1])
 
 
-def _vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) -> None:
+def vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) -> None:
     """Lanes along a block's last loop."""
     with suppress(UnityError):
         loop = sch.get_loops(block)[-1]
@@ -154,7 +177,7 @@ def _vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) ->
         sch.vectorize(loop)
 
 
-def _factor(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 1) -> int:
+def factor_of(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 1) -> int:
     """One of some factors, each as likely; not so large that the loop's tiles are mostly empty.
 
     Args:
@@ -168,7 +191,7 @@ def _factor(sch: Schedule, loop: LoopRef, values: Sequence[int], times: int = 1)
     return sch.sample_categorical(fits, [1 / len(fits)] * len(fits))
 
 
-def _lanes(sch: Schedule) -> int:
+def lanes_of(sch: Schedule) -> int:
     """How many lanes of 32 bits a register has."""
     return max(1, (sch.target.vector_bits if sch.target is not None else 128) // 32)
 
