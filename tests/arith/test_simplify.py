@@ -309,6 +309,26 @@ def test_a_loop_over_a_product_runs_where_each_factor_is_positive() -> None:
     assert Analyzer().with_extent(PrimVar("i"), imm(0), n + m).bounds(n) == (0, None)
 
 
+def test_a_loop_over_frames_of_rows_runs_where_there_are_frames() -> None:
+    frames: PrimExpr = Binary("floordiv", M + 128, imm(160)) - 3
+    inside = Analyzer().with_extent(PrimVar("i"), imm(0), N * frames)
+    assert inside.bounds(frames) == inside.bounds(N) == (1, None)
+    assert inside.bounds(M) == (4 * 160 - 128, None)
+
+
+def test_what_limits_leave_is_a_number() -> None:
+    blocks = Binary("floordiv", N * M + 143, imm(144))
+    task, panel = PrimVar("task"), PrimVar("panel")
+    known = Analyzer().with_extent(task, imm(0), blocks * 5)
+    value = Binary("floordiv", task, blocks)
+    assert known.bounds(value) == (0, 4)
+    assert known.bounds(value * 2 - 3) == (-3, 5)
+    known = known.with_value(panel, value)
+    assert known.bounds(panel) == (0, 4)
+    assert known.with_condition(Not(Compare("lt", panel, imm(4)))).simplify(panel * 64) == imm(256)
+    assert Analyzer().with_extent(J, N, imm(4)).bounds(J - N) == (0, 3)
+
+
 def test_data_and_floats_keep_their_arithmetic() -> None:
     x = Load(Buffer("x", (imm(4),), FLOAT32), (X + 0,))
     assert simplify(x - x) == Load(x.buffer, (X,)) - Load(x.buffer, (X,))

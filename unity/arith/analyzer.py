@@ -123,7 +123,8 @@ class Analyzer:
                 rest = poly.divide_monomial(monomial, shared)
                 assert rest is not None
                 others[rest] = c
-            return Analyzer(inside._runs_of_rest(others))._with_least(others, 1)._known
+            left_over = Analyzer(inside._runs_of_rest(others))._with_least(others, 1)
+            return left_over.with_positive(poly.to_expr(others))._known
         whole = {m: c for m, c in left.items() if c > 0}
         if len(whole) != 1:
             return self._known
@@ -200,10 +201,10 @@ class Analyzer:
         return known
 
     def _with_least(self, p: poly.Poly, least: int) -> Analyzer:
-        """Knowing ``p >= least``, where `p` is a size or its negative and a number."""
-        by = {monomial: c for monomial, c in p.items() if monomial}
-        match list(by.items()):
-            case [((SizeVar() as size,), 1 | -1 as sign)]:
+        """Knowing ``p >= least``, of a variable, its negative or a quotient, and a number."""
+        varying = [(monomial, c) for monomial, c in p.items() if monomial]
+        match varying:
+            case [((SizeVar() | PrimVar() as size,), 1 | -1 as sign)]:
                 low, high = self._known.bounds(size)
                 limit = (least - p.get((), 0)) * sign
                 if sign > 0:
@@ -212,6 +213,8 @@ class Analyzer:
                     high = limit if high is None else min(high, limit)
                 if low is None or high is None or low <= high:
                     return self.with_range(size, low, high)
+            case [((Binary("floordiv", x, Imm(int() as by)),), 1)] if by > 0:
+                return self._with_least(self._rewriter.poly(x), (least - p.get((), 0)) * by)
             case _:
                 pass
         return self
@@ -238,9 +241,14 @@ class Analyzer:
         return self._rewriter.simplify(e)
 
     def bounds(self, e: PrimExpr) -> Interval:
-        """Inclusive constant bounds of an int64 expression, None where there is no limit."""
+        """Inclusive constant bounds of an int64 expression, None where there is no limit.
+
+        >>> n, i = SizeVar("n"), PrimVar("i", INT64)
+        >>> Analyzer().with_extent(i, n * 0, n * 5).bounds(Binary("floordiv", i, n))
+        (0, 4)
+        """
         p = self._rewriter.poly(e)
-        return self._known.poly_bounds(p) if self._known.is_exact(p) else ANYTHING
+        return division.bounds(p, self._known) if self._known.is_exact(p) else ANYTHING
 
     def equal(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Whether two int64 expressions provably have one value."""

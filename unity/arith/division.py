@@ -12,6 +12,7 @@ from math import gcd
 from unity.ir.prim_expr import Binary, PrimExpr, PrimVar, Select, SizeVar
 
 from . import polynomial as poly
+from .interval import Interval
 from .known import Known, Limits
 from .polynomial import ONE, Poly
 
@@ -345,6 +346,30 @@ def _without_one(
             continue
         if limit is not None:
             return poly.add(rest, poly.multiply(factor, limit))
+    return None
+
+
+def bounds(p: Poly, known: Known) -> Interval:
+    """Inclusive constant bounds of a normal form, also of what it lies between over variables."""
+    low, high = known.poly_bounds(p)
+    if high is None:
+        high = _least_above(p, known)
+    if low is None:
+        below = _least_above(poly.scale(p, -1), known)
+        low = None if below is None else -below
+    return low, high
+
+
+def _least_above(p: Poly, known: Known) -> int | None:
+    """A number that a poly never exceeds, found by what its atoms never exceed."""
+    for _ in range(_ROUNDS):
+        raised = _raised(p, known)
+        if raised is None:
+            return None
+        high = known.poly_bounds(raised)[1]
+        if high is not None:
+            return high
+        p = raised
     return None
 
 

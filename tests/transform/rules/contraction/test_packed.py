@@ -12,7 +12,7 @@ from tests.transform.tensor.kernels import after, assert_same
 from unity.ir.dims import Dim, dim, floordiv
 from unity.ir.equality import first_difference
 from unity.ir.prim_expr import Imm, imm
-from unity.ir.stmt import Allocate, For, IfThen, PrimFunc
+from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Store
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.script import parse
@@ -165,6 +165,17 @@ def test_rows_of_several_unknown_batches_keep_sums_in_registers(rows: Dim) -> No
     sums = [s.buffer for s in walk_stmt(done.body) if isinstance(s, Allocate)]
     assert sums
     assert all(isinstance(n, Imm) for b in sums for n in b.shape)
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS - 3, floordiv(ROWS + 128, 160) - 3])
+def test_the_last_panel_of_several_unknown_batches_has_its_own_columns(rows: Dim) -> None:
+    """And no lanes that a mask turns off in each step: which panel it is is a number there."""
+    func = kernel((dim("batch"), rows, 512), (3, 512, 64), 144)
+    low = after(default_schedule(func, replace(WIDE, threads=1)).kernel(), *lowering())
+    loops = [s for s in walk_stmt(low.body) if isinstance(s, For) and s.kind == "serial"]
+    stores = [s for loop in loops for s in walk_stmt(loop) if isinstance(s, Store)]
+    assert stores
+    assert all(s.predicate is None for s in stores)
 
 
 def test_tiles_of_few_sums_have_them_several_times() -> None:
