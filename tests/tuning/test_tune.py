@@ -17,8 +17,10 @@ from unity.transform.rules.by_record import Replay, ScheduleByRecord
 from unity.transform.rules.canonical import canonical, identity
 from unity.transform.schedule import ScheduleDefault
 from unity.transform.schedule.schedule import Schedule
+from unity.tuning.cost import FEATURES, LearnedModel
+from unity.tuning.cost.features import Features
 from unity.tuning.records import Best, Records, Trial
-from unity.tuning.session import Progress
+from unity.tuning.session import Progress, Session
 from unity.tuning.workers.describe import key_of_target
 
 from .kernels import MATMUL, ROWS, tasks
@@ -121,6 +123,23 @@ def test_sizes_choose_among_records_when_it_runs() -> None:
     for n in (1, 12, 13, 126, 127, 500):
         x = RNG.standard_normal((n, 96), np.float32)
         np.testing.assert_array_equal(exe(x), np.maximum(x, 0))
+
+
+@pytest.mark.tuning
+def test_records_with_other_features_teach_nothing() -> None:
+    """A file that an older version wrote is gone on with."""
+    (task,) = tasks(MATMUL)
+    key, records, rows = key_of_target(task.target), Records(), []
+
+    class Noted(LearnedModel):
+        def add(self, kernel: str, row: Features, seconds: float) -> None:
+            rows.append(row)
+            super().add(kernel, row, seconds)
+
+    for length in (len(FEATURES) - 6, len(FEATURES)):
+        records.add(Trial("k", key, (), "rules", f"{length}", 1.0, 2.0, (1.0,) * length, ""))
+    Session([task], records, Noted())
+    assert [len(row) for row in rows] == [len(FEATURES)]
 
 
 def test_names_of_blocks_do_not_count() -> None:

@@ -14,7 +14,7 @@ from random import Random
 
 import numpy as np
 
-from .cost import CostModel
+from .cost import FEATURES, CostModel
 from .records import Best, Records, Trial
 from .scheduler import next_search
 from .search import Proposal, Search, strategy
@@ -106,9 +106,12 @@ class Session:
         self._begin = time.monotonic()
 
     def _learn_earlier(self) -> None:
-        """Teach the model what was measured before, of these kernels and others."""
+        """Teach the model what was measured before, of these kernels and others.
+
+        Records with other features, from an older version, teach nothing.
+        """
         for trial in self.records.trials(target=self._target):
-            if trial.seconds and trial.reference and trial.features:
+            if trial.seconds and trial.reference and len(trial.features) == len(FEATURES):
                 row = np.asarray(trial.features, np.float32)
                 self._model.add(trial.kernel, row, trial.seconds / trial.reference)
 

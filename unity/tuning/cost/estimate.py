@@ -1,27 +1,34 @@
 """What a kernel that is laid out should take, by counting: the prior of the learned model.
 
 Of each store: arithmetic by lanes, loads that registers don't save, sums that wait for each other,
-bytes that pass each level of memory, steps of loops. The longest of what runs side by side counts,
-and some of the rest. Crude, and right about what is far apart: a model learns the rest.
+bytes that pass each level of memory (not of what a leaf before left there), steps of loops. The
+longest of what runs side by side counts, and some of the rest. Crude, and right about what is far
+apart: a model learns the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, gcd, log2, prod
 
-from unity.ir.stmt import PrimFunc
+from unity.ir.aligned import LINE
+from unity.ir.prim_expr import PrimVar
+from unity.ir.stmt import Buffer, PrimFunc
 from unity.machine.target import Target
 
 from .leaves import Access, Leaf, leaves
 
-_LINE = 64
-"""Bytes of a line of a cache."""
 _COSTLY_CYCLES = 8.0
 """Of a call of a function, for each register of lanes: a polynomial of some fourteen steps."""
 _SCALAR_LOOP_CYCLES = 1.5
 """Of a step of a loop that is not unrolled."""
+_FORWARDED_CYCLES, _SCATTERED_CYCLES = 5, 90
+"""What a store takes until it is loaded again: of a register, of lanes that lie apart."""
+_MISS_CYCLES = 8.0
+"""Of a line from the second cache, several of which are under way."""
+_OPERANDS = 4
+"""Registers that hold what is multiplied."""
 _OVERLAP = 0.25
 """The share of what runs beside the longest part that is not hidden."""
 
@@ -34,7 +41,8 @@ class Costs:
         parts: Cycles of arithmetic, of loads, of sums that wait, of memory, of loops' steps.
         traffic: Bytes into the first, the second and the last cache.
         touched: Bytes touched in all.
-        chains: Sums that go on beside each other.
+        chains: Sums that go on beside each other, lanes included.
+        registers: What these lie in, where they are meant to.
         cycles: Of all threads together.
         seconds: From begin to end.
     """
@@ -43,6 +51,7 @@ class Costs:
     traffic: tuple[float, float, float]
     touched: float
     chains: int
+    registers: float
     cycles: float
     seconds: float
 
@@ -55,11 +64,22 @@ def estimated_seconds(func: PrimFunc, target: Target, sizes: Mapping[str, int]) 
         target: The machine.
         sizes: What unknown sizes are, by name.
     """
-    return sum(costs_of(leaf, target).seconds for leaf in leaves(func, sizes))
+    return sum(costs.seconds for costs in costs_of(leaves(func, sizes), target))
 
 
-def costs_of(leaf: Leaf, target: Target) -> Costs:
-    """What a leaf takes on a machine."""
+def costs_of(found: Sequence[Leaf], target: Target) -> list[Costs]:
+    """What each leaf of a kernel takes on a machine.
+
+    Args:
+        found: All of them, in order.
+        target: The machine.
+    """
+    together = _Together(found)
+    return [_costs(k, together, target) for k in range(len(found))]
+
+
+def _costs(k: int, together: _Together, target: Target) -> Costs:
+    leaf = together.leaves[k]
     machine = target.machine
     lanes = _lanes(leaf, target)
     registers = leaf.iterations / lanes
@@ -68,19 +88,21 @@ def costs_of(leaf: Leaf, target: Target) -> Costs:
         + leaf.costly * _COSTLY_CYCLES
     )
     loads = sum(_times(a, leaf, lanes) for a in leaf.accesses if not a.local)
+    loads += _spilled(leaf, lanes, target.vector_registers)
     loads /= machine.loads_per_cycle
     chains = _chains(leaf)
-    chain = leaf.iterations * machine.fma_latency / chains if _is_sum(leaf) else 0.0
+    chain = _waits(leaf) * _latency(leaf, target) / chains if _is_sum(leaf) else 0.0
     traffic = (
-        _traffic(leaf, target.l1_bytes),
-        _traffic(leaf, target.l2_bytes),
-        _traffic(leaf, target.l3_bytes),
+        together.traffic(k, target.l1_bytes),
+        together.traffic(k, target.l2_bytes),
+        together.traffic(k, target.l3_bytes),
     )
     memory = max(
         traffic[0] / machine.l2_bytes_per_cycle,
         traffic[1] / (2 * machine.memory_bytes_per_cycle),
         traffic[2] / machine.memory_bytes_per_cycle,
     )
+    memory += _MISS_CYCLES * sum(_misses(a, leaf, target) for a in leaf.accesses)
     loops = _SCALAR_LOOP_CYCLES * prod(
         x.extent for x in leaf.loops if x.kind in ("serial", "parallel")
     )
@@ -92,7 +114,7 @@ def costs_of(leaf: Leaf, target: Target) -> Costs:
     waking = machine.wake_cycles if threads > 1 else 0.0
     touched = float(sum(a.elements(leaf.extents, 0) * _bytes(a) for a in leaf.accesses))
     seconds = (cycles * share + waking) / machine.hertz
-    return Costs(parts, traffic, touched, chains, cycles, seconds)
+    return Costs(parts, traffic, touched, chains, chains / lanes, cycles, seconds)
 
 
 def _lanes(leaf: Leaf, target: Target) -> float:
@@ -120,7 +142,34 @@ def _chains(leaf: Leaf) -> int:
             found *= loop.extent
         elif loop.extent > 1 and loop.kind != "unrolled":
             break
-    return min(found, 256)
+    return found
+
+
+def _latency(leaf: Leaf, target: Target) -> float:
+    """Cycles until a sum can be added to again: through memory, if it does not lie in registers."""
+    store = leaf.accesses[-1]
+    lane = next((k for k, x in enumerate(leaf.loops) if x.kind == "vectorized"), None)
+    scattered = lane is not None and store.stride(lane) > 1
+    waits = _SCATTERED_CYCLES if scattered else 0 if store.local else _FORWARDED_CYCLES
+    return target.machine.fma_latency + waits
+
+
+def _spilled(leaf: Leaf, lanes: float, registers: int) -> float:
+    """Loads and stores of sums for which there are too few registers."""
+    if not (_is_sum(leaf) and leaf.accesses[-1].local):
+        return 0.0
+    sums = _chains(leaf) / lanes
+    over = max(0.0, sums - (registers - _OPERANDS)) / sums
+    return 2 * over * leaf.iterations / lanes
+
+
+def _waits(leaf: Leaf) -> float:
+    """Steps of its sums behind each other; lanes that are summed up are so by halves."""
+    steps = float(leaf.iterations)
+    for loop, step in zip(leaf.loops, leaf.accesses[-1].steps, strict=True):
+        if loop.kind == "vectorized" and loop.extent > 1 and not any(step):
+            steps *= ceil(log2(loop.extent)) / loop.extent
+    return steps
 
 
 def _times(access: Access, leaf: Leaf, lanes: float) -> float:
@@ -130,7 +179,7 @@ def _times(access: Access, leaf: Leaf, lanes: float) -> float:
         if loop.kind == "vectorized":
             stride = access.stride(leaf.loops.index(loop))
             if stride > 1:
-                count *= lanes  # gathered one by one
+                count *= min(lanes, 1 + stride)  # neighbours are loaded together and picked
             continue
         if not waits or any(step):
             waits = waits and loop.kind == "unrolled"
@@ -140,35 +189,95 @@ def _times(access: Access, leaf: Leaf, lanes: float) -> float:
     return count
 
 
-def _traffic(leaf: Leaf, cache: int) -> float:
-    """Bytes that come into a cache: what lies in it is not fetched again."""
-    extents = leaf.extents
-    first = 0
-    for first in range(len(extents) + 1):
-        if sum(_spread(a, extents, first) for a in leaf.accesses) <= cache:
-            break
-    return sum(
-        _spread(access, extents, first)
-        * prod(
-            extent
-            for k, (extent, step) in enumerate(zip(extents[:first], access.steps, strict=False))
-            if any(step) or k < first - 1  # what the loop just outside does not move stays
-        )
-        for access in leaf.accesses
-    )
+def _misses(access: Access, leaf: Leaf, target: Target) -> float:
+    """Lines that lanes load each for itself, where so many of them share a set that none stays."""
+    page = target.machine.page_bytes
+    for k, loop in enumerate(leaf.loops):
+        step = access.stride(k) * _bytes(access)
+        if loop.kind == "vectorized" and step >= LINE:
+            sets = page // gcd(step, page)
+            return float(leaf.iterations) if loop.extent > sets * (target.l1_bytes // page) else 0.0
+    return 0.0
+
+
+class _Together:
+    """Carries what each leaf touches while its outer loops stand still.
+
+    What leaves before it touched in the same iterations, as far as it all fits, lies in a cache.
+
+    Args:
+        found: The leaves, in order.
+    """
+
+    def __init__(self, found: Sequence[Leaf]) -> None:
+        self.leaves = found
+        self._touched = [
+            [_touched(leaf, first) for first in range(len(leaf.loops) + 1)] for leaf in found
+        ]
+        self._below: dict[tuple[PrimVar, ...], list[int]] = {}
+        for k, leaf in enumerate(found):
+            for depth in range(len(leaf.loops) + 1):
+                self._below.setdefault(_vars(leaf, depth), []).append(k)
+
+    def traffic(self, k: int, cache: int) -> float:
+        """Bytes that come into a cache for a leaf: what lies in it is not fetched again."""
+        leaf, touched = self.leaves[k], self._touched[k]
+        depths = range(len(touched))
+        first = next((d for d in depths if sum(touched[d].values()) <= cache), len(touched) - 1)
+        there = self._left(k, cache)
+        fetched: dict[Buffer, float] = {}
+        for access in leaf.accesses:
+            if access.buffer in there:
+                continue
+            times = prod(
+                extent
+                for d, (extent, step) in enumerate(
+                    zip(leaf.extents[:first], access.steps, strict=False)
+                )
+                if any(step) or d < first - 1  # what the loop just outside does not move stays
+            )
+            size = touched[first][access.buffer] * times
+            fetched[access.buffer] = max(size, fetched.get(access.buffer, 0.0))
+        return sum(fetched.values())
+
+    def _left(self, k: int, cache: int) -> set[Buffer]:
+        """What leaves before one touched in the same iterations, as far as it all fits."""
+        leaf = self.leaves[k]
+        for depth in range(len(leaf.loops) + 1):
+            group = self._below[_vars(leaf, depth)]
+            sizes: dict[Buffer, float] = {}
+            for j in group:
+                for buffer, size in self._touched[j][depth].items():
+                    sizes[buffer] = max(size, sizes.get(buffer, 0.0))
+            if sum(sizes.values()) <= cache:
+                return {a.buffer for j in group if j < k for a in self.leaves[j].accesses}
+        return set()
+
+
+def _vars(leaf: Leaf, depth: int) -> tuple[PrimVar, ...]:
+    return tuple(x.var for x in leaf.loops[:depth])
+
+
+def _touched(leaf: Leaf, first: int) -> dict[Buffer, float]:
+    """Bytes of each buffer that a leaf touches while the loops from `first` on run once."""
+    found: dict[Buffer, float] = {}
+    for access in leaf.accesses:
+        size = _spread(access, leaf.extents, first)
+        found[access.buffer] = max(size, found.get(access.buffer, 0.0))
+    return found
 
 
 def _spread(access: Access, extents: tuple[int, ...], first: int) -> float:
     """Bytes of the lines that are touched while the loops from `first` on run once."""
     count = access.elements(extents, first)
     if count <= 1:
-        return float(_LINE)
+        return float(LINE)
     near = any(
-        0 < access.stride(k) * _bytes(access) < _LINE
+        0 < access.stride(k) * _bytes(access) < LINE
         for k in range(first, len(extents))
         if extents[k] > 1
     )
-    return float(count * (_bytes(access) if near else _LINE))
+    return float(count * (_bytes(access) if near else LINE))
 
 
 def _bytes(access: Access) -> int:

@@ -23,7 +23,8 @@ from .leaves import Leaf, leaves
 _OF_A_LEAF = (
     "iterations", "operations", "costly", "lanes", "unrolled", "parallel", "serial", "depth",
     "innermost extent", "loads", "loads from memory", "broadcasts", "in order", "strided",
-    "stores to registers", "sums beside", "l1 work a byte", "l2 work a byte", "l3 work a byte",
+    "stores to registers", "sums beside", "guards", "guards of lanes", "registers",
+    "l1 work a byte", "l2 work a byte", "l3 work a byte",
     "l1 bytes", "l2 bytes", "touched", "cycles: operations", "cycles: loads", "cycles: chain",
     "cycles: memory", "cycles: loops", "cycles: all",
 )  # fmt: skip
@@ -44,7 +45,8 @@ def features(func: PrimFunc, target: Target, sizes: Mapping[str, int]) -> Featur
     Returns:
         As many numbers as `FEATURES` has names.
     """
-    found = [(leaf, costs_of(leaf, target)) for leaf in leaves(func, sizes)]
+    parts = leaves(func, sizes)
+    found = list(zip(parts, costs_of(parts, target), strict=True))
     found.sort(key=lambda pair: -pair[1].cycles)
     row: list[float] = []
     for k in range(2):
@@ -79,6 +81,9 @@ def _of_leaf(leaf: Leaf, costs: Costs) -> list[float]:
         sum(s > 1 for s in strides),
         sum(a.local for a in leaf.accesses if a.stores),
         _log(costs.chains),
+        leaf.guards,
+        leaf.lane_guards,
+        _log(costs.registers),
         *(_log(leaf.iterations / max(1.0, b)) for b in costs.traffic),
         _log(costs.traffic[0]),
         _log(costs.traffic[1]),

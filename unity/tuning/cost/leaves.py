@@ -9,13 +9,14 @@ with one loop after another a step ahead.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from unity.ir.dtype import INT64
+from unity.ir.empty_reduction import conjuncts
 from unity.ir.prim_expr import (
     Binary,
     Cast,
@@ -42,7 +43,7 @@ from unity.ir.stmt import (
     Stmt,
     Store,
 )
-from unity.ir.visit import walk_prim
+from unity.ir.visit import variables, walk_prim
 
 Vector = npt.NDArray[np.int64]
 Env = dict[PrimVar, Vector]
@@ -64,8 +65,9 @@ class Access:
     Attributes:
         buffer: What it touches.
         stores: Whether it is the store.
-        steps: For each loop, outermost first, how far each index moves when the loop steps.
-        shape: The buffer's, as numbers.
+        steps: For each loop, outermost first, how far each index moves when the loop steps. Loops
+            around the buffer's allocation don't move it: each iteration has the same memory.
+        shape: The buffer's, as numbers; of one that is allocated in a loop what an iteration needs.
     """
 
     buffer: Buffer
@@ -108,12 +110,16 @@ class Leaf:
         accesses: What it loads and stores.
         operations: Arithmetic of one iteration.
         costly: Calls of functions in it: exponentials, divisions.
+        guards: Conditions it is under that not whole loops are left out by: ends of tiles.
+        lane_guards: Of these, those that some lanes only may meet.
     """
 
     loops: tuple[Loop, ...]
     accesses: tuple[Access, ...]
     operations: int
     costly: int
+    guards: int
+    lane_guards: int
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -137,16 +143,19 @@ def leaves(func: PrimFunc, sizes: Mapping[str, int]) -> list[Leaf]:
         func: The kernel, laid out.
         sizes: What unknown sizes are, by name.
     """
-    return list(_Walk(sizes).walk(func.body, (), {}))
+    return list(_Walk(sizes).walk(func.body, (), {}, ()))
 
 
 class _Walk:
-    """Carries what sizes are; what variables are is handed down."""
+    """Carries what sizes are, and where buffers lie; what variables are is handed down."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.sizes = sizes
+        self.loops_around: dict[Buffer, int] = {}
 
-    def walk(self, s: Stmt, loops: tuple[Loop, ...], env: Env) -> Iterator[Leaf]:
+    def walk(
+        self, s: Stmt, loops: tuple[Loop, ...], env: Env, guards: tuple[PrimExpr, ...]
+    ) -> Iterator[Leaf]:
         """The leaves below a statement."""
         count = 1 + len(loops)
         match s:
@@ -156,54 +165,83 @@ class _Walk:
                 moves[-1] = min(1, extent - 1)
                 inner = {v: np.append(x, x[0]) for v, x in env.items()}
                 inner[s.var] = moves
-                yield from self.walk(s.body, (*loops, Loop(s.var, extent, s.kind)), inner)
+                inside = (*loops, Loop(s.var, extent, s.kind))
+                yield from self.walk(s.body, inside, inner, guards)
             case Block():
                 inner = {**env, **{a.var: self.value(a.value, env, count) for a in s.axes}}
+                if s.predicate is not None:
+                    loops, guards = _guarded(loops, guards, s.predicate)
                 if s.init is not None:
-                    yield from self.walk(s.init, loops, inner)
-                yield from self.walk(s.body, loops, inner)
+                    yield from self.walk(s.init, loops, inner, guards)
+                yield from self.walk(s.body, loops, inner, guards)
             case Store():
-                yield self.leaf(s, loops, env)
+                yield self.leaf(s, loops, env, guards)
             case Seq():
                 for each in s.stmts:
-                    yield from self.walk(each, loops, env)
+                    yield from self.walk(each, loops, env, guards)
             case IfThen():
-                yield from self.walk(s.then, loops, env)
+                fewer, more = _guarded(loops, guards, s.condition)
+                yield from self.walk(s.then, fewer, env, more)
                 if s.orelse is not None:
-                    yield from self.walk(s.orelse, loops, env)
+                    yield from self.walk(s.orelse, loops, env, guards)
             case Let():
-                yield from self.walk(s.body, loops, {**env, s.var: self.value(s.value, env, count)})
-            case Allocate() | PrimWhile():
-                yield from self.walk(s.body, loops, env)
+                inner = {**env, s.var: self.value(s.value, env, count)}
+                yield from self.walk(s.body, loops, inner, guards)
+            case Allocate():
+                self.loops_around[s.buffer] = len(loops)
+                yield from self.walk(s.body, loops, env, guards)
+            case PrimWhile():
+                yield from self.walk(s.body, loops, env, guards)
             case _:
                 return
 
-    def leaf(self, s: Store, loops: tuple[Loop, ...], env: Env) -> Leaf:
+    def leaf(
+        self, s: Store, loops: tuple[Loop, ...], env: Env, guards: tuple[PrimExpr, ...]
+    ) -> Leaf:
         """One store."""
         nodes = list(walk_prim(s.value))
         costly = [n for n in nodes if isinstance(n, Intrinsic) or _divides(n)]
         made = [n for n in nodes if isinstance(n, Binary | Compare | Select)]
         found = [
-            self.access(n.buffer, n.indices, stores=False, loops=len(loops), env=env)
+            self.access(n.buffer, n.indices, stores=False, loops=loops, env=env)
             for n in nodes
             if isinstance(n, Load)
         ]
-        found.append(self.access(s.buffer, s.indices, stores=True, loops=len(loops), env=env))
+        found.append(self.access(s.buffer, s.indices, stores=True, loops=loops, env=env))
+        lanes = {x.var for x in loops if x.kind == "vectorized"}
         return Leaf(
             loops,
             tuple(found),
             sum(n.dtype != INT64 for n in made),
             len(costly),
+            len(guards),
+            sum(not lanes.isdisjoint(variables(g)) for g in guards),
         )
 
     def access(
-        self, buffer: Buffer, indices: tuple[PrimExpr, ...], *, stores: bool, loops: int, env: Env
+        self,
+        buffer: Buffer,
+        indices: tuple[PrimExpr, ...],
+        *,
+        stores: bool,
+        loops: tuple[Loop, ...],
+        env: Env,
     ) -> Access:
         """What one load or store touches."""
-        values = [self.value(i, env, loops + 1) for i in indices]
-        steps = tuple(tuple(int(v[k + 1] - v[0]) for v in values) for k in range(loops))
-        shape = tuple(max(1, int(self.value(d, {}, 1)[0])) for d in buffer.shape)
-        return Access(buffer, stores, steps, shape)
+        values = [self.value(i, env, len(loops) + 1) for i in indices]
+        outer = self.loops_around.get(buffer, 0)
+        steps = tuple(
+            tuple(int(v[k + 1] - v[0]) if k >= outer else 0 for v in values)
+            for k in range(len(loops))
+        )
+        shape = [max(1, int(self.value(d, {}, 1)[0])) for d in buffer.shape]
+        if outer:
+            for axis, size in enumerate(shape):
+                reach = sum(
+                    abs(s[axis]) * (x.extent - 1) for s, x in zip(steps, loops, strict=True)
+                )
+                shape[axis] = min(size, 1 + reach)
+        return Access(buffer, stores, steps, tuple(shape))
 
     def value(self, e: PrimExpr, env: Env, count: int) -> Vector:
         """What an index comes to, for each loop a step ahead; 0 where it depends on data."""
@@ -222,6 +260,24 @@ class _Walk:
                 return self.value(e.then, env, count)
             case _:
                 return np.zeros(count, np.int64)
+
+
+def _guarded(
+    loops: tuple[Loop, ...], guards: tuple[PrimExpr, ...], condition: PrimExpr
+) -> tuple[tuple[Loop, ...], tuple[PrimExpr, ...]]:
+    """The loops with those iterations only in which something runs, and what else must hold."""
+    least: dict[PrimVar, int] = {}
+    lanes = {x.var for x in loops if x.kind == "vectorized"}
+    for part in conjuncts(condition):
+        match part:
+            case Compare("lt", PrimVar() as var, Imm(int() as end)) if var not in lanes:
+                least[var] = end
+            case Compare("eq", PrimVar() as var, Imm()) if var not in lanes:
+                least[var] = 1
+            case _:
+                guards = (*guards, part)
+    fewer = [replace(x, extent=max(1, min(x.extent, least.get(x.var, x.extent)))) for x in loops]
+    return tuple(fewer), guards
 
 
 def _divides(e: PrimExpr) -> bool:

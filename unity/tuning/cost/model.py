@@ -25,7 +25,12 @@ log = getLogger("unity")
 _PRIOR = FEATURES.index("seconds")
 _LEAST = 8
 """Measurements before a model is fitted."""
-_ROUNDS, _DEPTH, _RATE = 120, 5, 0.12
+_OPTIONS = {
+    "max_depth": 4, "eta": 0.05, "subsample": 0.5, "colsample_bytree": 0.4, "min_child_weight": 8.0,
+    "nthread": 1, "verbosity": 0,
+}  # fmt: skip
+_ROUNDS = 200
+"""Small trees of part of what is known each: kernels are few, and unlike each other."""
 
 
 class CostModel(Protocol):
@@ -103,11 +108,7 @@ class LearnedModel:
             best = taken[here].min()
             weights[here] = 0.25 + 2.0 ** -np.minimum(taken[here] - best, 4.0)
         data = self._xgboost.DMatrix(rows, label=off, weight=weights)
-        options = {
-            "max_depth": _DEPTH, "eta": _RATE, "subsample": 0.8, "colsample_bytree": 0.8,
-            "min_child_weight": 1.0, "seed": self._seed, "nthread": 1, "verbosity": 0,
-        }  # fmt: skip
-        self._model = self._xgboost.train(options, data, _ROUNDS)
+        self._model = self._xgboost.train({**_OPTIONS, "seed": self._seed}, data, _ROUNDS)
         self._fitted = count
 
 

@@ -19,10 +19,17 @@ from unity.transform.schedule.index_map import IndexMap
 from unity.transform.schedule.refs import BlockRef, LoopRef
 from unity.transform.schedule.schedule import Schedule
 
-from .tiles import factor_of, lanes_of, multiplies, tile, vectorize_last, written_out
+from .tiles import (
+    VECTORS,
+    along,
+    factor_of,
+    lanes_of,
+    multiplies,
+    tile,
+    vectorize_last,
+    written_out,
+)
 
-_VECTORS = (1, 2, 4, 8)
-"""Registers that a step along a row has."""
 _ROWS = (8, 16, 32, 64)
 """Rows that are done together where they are multiplied by something."""
 
@@ -56,7 +63,9 @@ def rows_together(sch: Schedule) -> None:
         elif block.name in copies:
             tile(sch, block, copies[block.name], _own(sch, block), cuts=(1,))
         elif block.name not in laid:
-            _along(sch, block, row)
+            inner = sch.get_loops(block)[-1]
+            if inner != row and sch.extent(inner) != 1:
+                along(sch, block, VECTORS)
     sch.parallel(row)
 
 
@@ -113,29 +122,6 @@ def _rows(sch: Schedule, block: BlockRef) -> list[int]:
         return []
     shared = set.intersection(*sets)
     return [k for k, axis in enumerate(found.axes) if axis.var in shared]
-
-
-def _along(sch: Schedule, block: BlockRef, row: LoopRef) -> None:
-    """A block of some rows: in lanes along each, some registers a step."""
-    lanes, last = lanes_of(sch), sch.get_loops(block)[-1]
-    if last == row or sch.extent(last) == 1:
-        return
-    _, part = sch.split(last, [None, factor_of(sch, last, _VECTORS, lanes) * lanes])
-    if sch.axis_kinds(block)[-1] == "S":
-        registers, lane = sch.split(part, [None, lanes])
-        sch.vectorize(lane)
-        sch.unroll(registers)
-        return
-    partial = sch.rfactor(part, 0, sch.get_loops(block)[-3])
-    zeros = sch.decompose_reduction(partial, sch.get_loops(partial)[-2])
-    _, lane = sch.split(sch.get_loops(zeros)[-1], [None, lanes])
-    sch.vectorize(lane)
-    registers, lane = sch.split(sch.get_loops(partial)[-1], [None, lanes])
-    sch.vectorize(lane)
-    sch.unroll(registers)
-    summed = sch.get_loops(block)[-1]
-    sch.decompose_reduction(block, summed)
-    sch.vectorize(summed)
 
 
 def _own(sch: Schedule, block: BlockRef) -> tuple[LoopRef, ...]:

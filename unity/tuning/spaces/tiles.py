@@ -13,12 +13,15 @@ from contextlib import suppress
 from math import prod
 
 from unity.errors import UnityError
+from unity.ir.visit import variables
 from unity.transform.blocks.tree import block_path as path_to
 from unity.transform.schedule.refs import AnyBlock, BlockRef, LoopRef
 from unity.transform.schedule.schedule import Schedule
 
 _REGISTERS = (1, 2, 3, 4, 6, 8)
 _CUTS = (1, 2, 4, 8, 16)
+VECTORS = (1, 2, 4, 8)
+"""Registers that a step along a row has."""
 _STEPS = 8
 """Steps of summed loops that are written out behind each other, at most."""
 
@@ -30,7 +33,9 @@ def multi_level_tiles(sch: Schedule) -> None:
         UnityError: Its blocks can't be laid out so.
     """
     sums = [b for b in sch.get_blocks() if "R" in sch.axis_kinds(b)]
-    tiled = [b for b in sums if multiplies(sch, b)] or (sums if len(sums) == 1 else [])
+    tiled = [b for b in sums if multiplies(sch, b)]
+    if not tiled and len(sums) == 1 and _runs_along(sch, sums[0]):
+        tiled = sums
     for block in tiled:
         _inline_around(sch, block)
     done: set[str] = set()
@@ -48,6 +53,17 @@ def multiplies(sch: Schedule, block: BlockRef) -> bool:
     made = {r.buffer for r in found.writes}
     read = {r.buffer for r in found.reads} - made
     return len(read) > 1 and sch.axis_kinds(block).count("S") > 1
+
+
+def _runs_along(sch: Schedule, block: BlockRef) -> bool:
+    """Whether neighbours along a sum's last spatial axis lie side by side in something it reads."""
+    found = path_to(sch.func, block.name)[1]
+    kinds = sch.axis_kinds(block)
+    if "S" not in kinds:
+        return False
+    last = found.axes[kinds.rindex("S")].var
+    made = {r.buffer for r in found.writes}
+    return any(last in variables(r.ranges[-1].begin) for r in found.reads if r.buffer not in made)
 
 
 def _inline_around(sch: Schedule, main: BlockRef) -> None:
@@ -146,8 +162,8 @@ def _cut(sch: Schedule, block: AnyBlock) -> None:
         _, lane = sch.split(loops[-1], [None, lanes_of(sch)])
         with suppress(UnityError):
             sch.vectorize(lane)
-    else:
-        _parted(sch, block, loops[-1])
+    elif len(loops) > 1 and kinds.count("R") == 1 and sch.sample_categorical([0, 1], [0.3, 0.7]):
+        along(sch, block, VECTORS)
     first = sch.get_loops(block)[0]
     if count:
         with suppress(UnityError):
@@ -155,17 +171,31 @@ def _cut(sch: Schedule, block: AnyBlock) -> None:
             sch.parallel(outer)
 
 
-def _parted(sch: Schedule, block: AnyBlock, loop: LoopRef) -> None:
-    """A sum along the last loop in as many sums as there are lanes, if that is drawn."""
-    if not sch.sample_categorical([0, 1], [0.3, 0.7]):
+def along(sch: Schedule, block: AnyBlock, factors: Sequence[int]) -> None:
+    """A block's last loop in lanes, some registers a step; each lane has a sum of its own.
+
+    Args:
+        sch: The schedule.
+        block: The block; of a sum, some loop is around the last one.
+        factors: How many registers a step may have.
+    """
+    lanes, last = lanes_of(sch), sch.get_loops(block)[-1]
+    _, part = sch.split(last, [None, factor_of(sch, last, factors, lanes) * lanes])
+    if sch.axis_kinds(block)[-1] == "S":
+        registers, lane = sch.split(part, [None, lanes])
+        sch.vectorize(lane)
+        sch.unroll(registers)
         return
-    trial = sch.copy()
-    with suppress(UnityError):
-        _, lane = trial.split(loop, [None, lanes_of(sch)])
-        trial.rfactor(lane)
-        _, lane = sch.split(loop, [None, lanes_of(sch)])
-        parts = sch.rfactor(lane)
-        sch.vectorize(sch.get_loops(parts)[-1])
+    partial = sch.rfactor(part, 0, sch.get_loops(block)[-3])
+    zeros = sch.decompose_reduction(partial, sch.get_loops(partial)[-2])
+    _, lane = sch.split(sch.get_loops(zeros)[-1], [None, lanes])
+    sch.vectorize(lane)
+    registers, lane = sch.split(sch.get_loops(partial)[-1], [None, lanes])
+    sch.vectorize(lane)
+    sch.unroll(registers)
+    summed = sch.get_loops(block)[-1]
+    sch.decompose_reduction(block, summed)
+    sch.vectorize(summed)
 
 
 def vectorize_last(sch: Schedule, block: AnyBlock, split: int | None = None) -> None:
