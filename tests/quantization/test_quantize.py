@@ -243,6 +243,8 @@ def test_the_report_reads() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no data": ({"calibration_data": None}, "needs calibration_data"),
     "no samples": ({"calibration_data": []}, "calibration_data has no samples"),
+    "one dict": ({"calibration_data": IMAGES[0]}, "is one dict"),
+    "one array": ({"calibration_data": IMAGES[0]["x"]}, "is one array"),
     "a number": ({"calibration_data": [1]}, "sample 0: expected arrays by name, got a int"),
     "two arrays": (
         {"calibration_data": [(normal(2), normal(2))]},
@@ -268,6 +270,11 @@ def test_what_is_refused(case: str) -> None:
         unity.quantize(conv_net(), **{"calibration_data": IMAGES[:1], **given})
 
 
+def test_a_range_that_nothing_was_seen_of_is_refused() -> None:
+    with pytest.raises(UnityError, match="'x' has no elements in any sample"):
+        unity.quantize(linear(normal(4, 4)), [np.zeros((0, 4), np.float32)])
+
+
 def test_what_is_no_onnx_model_is_refused() -> None:
     with pytest.raises(UnityError, match="can't quantize"):
         unity.quantize(cast("str", unity.load(linear(normal(4, 4)))), [normal(2, 4)])
@@ -277,3 +284,60 @@ def test_a_quantized_model_is_refused() -> None:
     found = unity.quantize(conv_net(), IMAGES[:1])
     with pytest.raises(UnityError, match="is quantized already"):
         unity.quantize(found.model, IMAGES[:1])
+
+
+def test_nodes_of_one_name() -> None:
+    """Names are for people: several nodes may have one, or that of another's output."""
+    node = helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["h"], "a"),
+        node("MatMul", ["v", "h"], ["g"], "a"),
+        node("MatMul", ["g", "w2"], ["k"]),
+        node("MatMul", ["v2", "k"], ["y"], "k"),
+    ]
+    weights = {"w": normal(16, 8), "v": normal(5, 4), "w2": normal(8, 6), "v2": normal(3, 5)}
+    x: list[dict[str, Array]] = [{"x": normal(4, 16, seed=s)} for s in range(2)]
+    proto = model(nodes, weights, (4, 16))
+    found = unity.quantize(proto, x)
+    assert len(found.report.quantized) == 4
+    agrees_with_onnxruntime(found, x[0])
+    assert len(unity.quantize(proto, x, exclude=["a"]).report.quantized) == 2
+
+
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_one_bias_for_all_columns(per_channel: bool) -> None:
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], "product")
+    x: list[dict[str, Array]] = [{"x": normal(4, 16, seed=s)} for s in range(2)]
+    proto = model([node], {"w": normal(16, 8), "b": normal(1, seed=2)}, ("n", 16))
+    found = unity.quantize(proto, x, per_channel=per_channel)
+    agrees_with_onnxruntime(found, x[0])
+    assert found.report.errors[0].sqnr > 30
+
+
+def test_what_a_branch_reads_is_not_folded_away() -> None:
+    node, info = helper.make_node, helper.make_tensor_value_info
+    branches = [
+        helper.make_graph(
+            [node(kind, ["c2"], ["r"])], kind, [], [info("r", onnx.TensorProto.FLOAT, None)]
+        )
+        for kind in ("Identity", "Neg")
+    ]
+    proto = conv_net()
+    proto.graph.input.append(info("f", onnx.TensorProto.BOOL, []))
+    proto.graph.output.append(info("z", onnx.TensorProto.FLOAT, None))
+    then, other = branches
+    proto.graph.node.append(node("If", ["f"], ["z"], "choice", then_branch=then, else_branch=other))
+    x: dict[str, Array] = {**IMAGES[0], "f": np.array(False)}
+    found = unity.quantize(proto, [x])
+    assert "BatchNormalization" in kinds(found.model)
+    agrees_with_onnxruntime(found, x)
+
+
+def test_constants_that_are_inputs() -> None:
+    """So formats before 4 have it; what is added need not be an input."""
+    proto = linear(normal(16, 8), opset=9)
+    proto.ir_version = 3
+    proto.graph.input.append(helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [16, 8]))
+    found = unity.quantize(proto, [normal(2, 16)])
+    onnx.checker.check_model(found.model)
+    assert [i.name for i in found.model.graph.input] == ["x"]

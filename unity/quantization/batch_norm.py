@@ -22,8 +22,7 @@ _AXES = {"Conv": 0, "ConvTranspose": 1}
 
 def fold_batch_norm(model: EditedModel) -> None:
     """Fold what follows a convolution and is its only reader; results change within rounding."""
-    reads = Counter(v for n in model.graph.node for v in n.input)
-    reads.update(o.name for o in model.graph.output)
+    reads = Counter(model.read())
     nodes: list[onnx.NodeProto] = []
     makers: dict[str, onnx.NodeProto] = {}
     for node in model.graph.node:

@@ -47,8 +47,19 @@ def samples_of(data: Iterable[object], proto: onnx.ModelProto) -> list[Sample]:
     Raises:
         UnityError: There is none, or one is something else.
     """
+    if isinstance(data, Mapping):
+        raise UnityError(
+            "calibration_data is one dict, expected several samples",
+            hint="one sample is a list of one: [{...}]",
+        )
     constants = {t.name for t in proto.graph.initializer}
-    names = [i.name for i in proto.graph.input if i.name not in constants]
+    inputs = [i for i in proto.graph.input if i.name not in constants]
+    names = [i.name for i in inputs]
+    if isinstance(data, np.ndarray) and [_rank(i) for i in inputs] == [data.ndim]:
+        raise UnityError(
+            "calibration_data is one array, whose rows would be the samples",
+            hint="one sample is a list of one: [array]",
+        )
     found: list[Sample] = []
     for place, given in enumerate(data):
         where = f"calibration_data, sample {place}"
@@ -75,6 +86,12 @@ def samples_of(data: Iterable[object], proto: onnx.ModelProto) -> list[Sample]:
     return found
 
 
+def _rank(value: onnx.ValueInfoProto) -> int | None:
+    """How many axes an input has, if the model says so."""
+    kind = value.type.tensor_type
+    return len(kind.shape.dim) if kind.HasField("shape") else None
+
+
 def run_all(executable: Executable, samples: Sequence[Sample]) -> Iterable[dict[str, Array]]:
     """The results of each sample.
 
@@ -96,7 +113,7 @@ def observe(
     """Run a model, and look at some of its tensors.
 
     Raises:
-        UnityError: A sample does not fit, or a tensor holds what is no number.
+        UnityError: A sample does not fit, or a tensor holds what is no number, or nothing.
     """
     own = [o.name for o in proto.graph.output]
     inputs = {i.name for i in proto.graph.input}
@@ -121,6 +138,12 @@ def observe(
                 )
             else:
                 histogram.add(values, counts=method == "entropy")
+    for name, histogram in seen.items():
+        if not histogram.count and name not in others:
+            raise UnityError(
+                f"{name!r} has no elements in any sample, so its range is not known",
+                hint="give samples that are not empty, or by exclude= the nodes that read it",
+            )
     ranges = {
         name: h.range_by_entropy() if method == "entropy" else (h.low, h.high)
         for name, h in seen.items()

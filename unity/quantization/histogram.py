@@ -31,12 +31,14 @@ class Histogram:
     Zeros are not counted: each range tells them exactly, and after a ReLU they are half of all.
 
     Attributes:
-        low: The least value.
-        high: The largest.
+        count: How many values were looked at.
+        low: The least of them, or 0.
+        high: The largest, or 0.
         width: Of a bin; 0 as long as all values were 0.
         counts: ``[2 * BINS]``, from the left.
     """
 
+    count: int = 0
     low: float = 0.0
     high: float = 0.0
     width: float = 0.0
@@ -46,6 +48,7 @@ class Histogram:
         """Look at values; with `counts`, count them."""
         if not values.size:
             return
+        self.count += values.size
         self.low = min(self.low, float(values.min()))
         self.high = max(self.high, float(values.max()))
         most = max(-self.low, self.high)

@@ -20,6 +20,8 @@ from unity.ir.dtype import Array
 
 OPSET = 13
 """The first whose QuantizeLinear and DequantizeLinear have an axis."""
+FORMAT = 7
+"""The version of ONNX's format that came with it; since 4, constants need not be inputs."""
 
 
 @dataclass(slots=True)
@@ -31,12 +33,14 @@ class EditedModel:
         name: What to call it in messages.
         constants: Values that are known: initializers, Constant nodes, and what only moves those.
         names: All that are taken.
+        given: For each node's name, the one that the model gives it: several may have one.
     """
 
     proto: onnx.ModelProto
     name: str
     constants: dict[str, Array] = field(default_factory=dict[str, Array])
     names: set[str] = field(default_factory=set[str])
+    given: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
     def graph(self) -> onnx.GraphProto:
@@ -58,12 +62,16 @@ class EditedModel:
         self.graph.initializer.append(numpy_helper.from_array(data, found))
         return found
 
+    def read(self) -> Iterable[str]:
+        """The names that nodes read, those of inner graphs too, and those of outputs."""
+        return _read(self.graph)
+
     def put(self, nodes: Iterable[onnx.NodeProto]) -> None:
         """Replace the nodes, and drop initializers that none reads any more."""
         kept = list(nodes)
         del self.graph.node[:]
         self.graph.node.extend(kept)
-        read = set(_read(self.graph))
+        read = set(self.read())
         used = [t for t in self.graph.initializer if t.name in read]
         del self.graph.initializer[:]
         self.graph.initializer.extend(used)
@@ -100,6 +108,7 @@ def read_model(source: object) -> EditedModel:
         proto = converted(proto, version, OPSET, name)
     if any(n.op_type == "QuantizeLinear" for n in proto.graph.node):
         raise UnityError(f"{name} is quantized already", hint="give the model of float32")
+    proto.ir_version = max(proto.ir_version, FORMAT)
     model = EditedModel(proto, name)
     nodes = sorted_nodes(proto.graph, name)
     model.names = set(_all_names(proto.graph))
@@ -107,7 +116,7 @@ def read_model(source: object) -> EditedModel:
     for node in nodes:
         _know(model.constants, node)
     copies = [_copy(n) for n in nodes]
-    _name(copies)
+    _name(model, copies)
     model.put(copies)
     return model
 
@@ -118,11 +127,12 @@ def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
     return own
 
 
-def _name(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Give nodes without a name that of their first output, as messages do."""
+def _name(model: EditedModel, nodes: Iterable[onnx.NodeProto]) -> None:
+    """Give each node a name of its own: one without is called as its first output is."""
     for node in nodes:
-        if not node.name:
-            node.name = next(iter(node.output), "")
+        given = node.name or next(iter(node.output), "")
+        node.name = model.fresh(given) if given in model.given else given
+        model.given[node.name] = given
 
 
 def _know(constants: dict[str, Array], node: onnx.NodeProto) -> None:
@@ -145,7 +155,6 @@ def _know(constants: dict[str, Array], node: onnx.NodeProto) -> None:
 
 
 def _read(graph: onnx.GraphProto) -> Iterable[str]:
-    """The names that nodes read, those of inner graphs too, and that of outputs."""
     yield from (o.name for o in graph.output)
     for node in graph.node:
         yield from node.input

@@ -57,7 +57,7 @@ def find_products(
     for node in model.graph.node:
         if node.op_type not in PRODUCTS or node.domain not in DEFAULT_DOMAINS:
             continue
-        hit = {node.name, node.op_type} & set(exclude)
+        hit = {node.name, model.given[node.name], node.op_type} & set(exclude)
         asked -= hit
         kind = "excluded" if hit else _product(node, model.constants)
         if isinstance(kind, str):
@@ -78,7 +78,8 @@ def _product(node: onnx.NodeProto, constants: Mapping[str, Array]) -> Product | 
     known = [constants.get(v) for v in node.input]
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     a, b = known[0], known[1]
-    bias = 2 if len(known) > 2 and known[2] is not None and np.ndim(known[2]) == 1 else None
+    addend = known[2] if len(known) > 2 else None
+    bias = 2 if addend is not None and addend.ndim == 1 else None
     groups = int(attributes.get("group", 1))
     if a is not None and b is not None:
         return "both operands are known"
@@ -90,7 +91,9 @@ def _product(node: onnx.NodeProto, constants: Mapping[str, Array]) -> Product | 
         case "ConvTranspose":
             found = Product(node.name, (0,), 1, 1, bias, groups)
         case "Gemm":
-            found = _gemm(node.name, attributes, a, b, bias)
+            columns = 0 if b is None or b.ndim != 2 else b.shape[not attributes.get("transB", 0)]
+            fits = addend is not None and addend.size == columns  # else it is for all alike
+            found = _gemm(node.name, attributes, a, b, bias if fits else None)
         case _:
             found = _matmul(node.name, a, b)
     weight = None if found.weight is None else known[found.weight]

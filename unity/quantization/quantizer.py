@@ -23,7 +23,7 @@ from .parameters import Activations, Parameters, of_range
 from .placement import place
 from .products import Product, find_products
 from .report import QuantizationReport, TensorRange, output_errors
-from .rewriting import insert_pairs
+from .rewriting import Pairs
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -113,8 +113,8 @@ def quantize(
         left |= others
         roots = place(own, products.values())
         found = {r: of_range(*seen.ranges[r], activations) for r in dict.fromkeys(roots.values())}
-        excluded = [name for name, why in left.items() if why == "excluded"]
-        insert_pairs(own, products, roots, found, per_channel=per_channel, untouched=excluded)
+        excluded = {name for name, why in left.items() if why == "excluded"}
+        Pairs(own, products, roots, found, per_channel, excluded).insert()
         ranges = tuple(_row(r, seen, found[r]) for r in dict.fromkeys(roots.values()))
     if not products:
         raise UnityError(

@@ -7,7 +7,8 @@ DequantizeLinear, biases int32 by the scale that the sums have.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -20,49 +21,33 @@ from .parameters import BIAS_STEPS, Parameters, of_weight, rounded
 from .products import Product
 
 
-def insert_pairs(
-    model: EditedModel,
-    products: Mapping[str, Product],
-    roots: Mapping[str, str],
-    parameters: Mapping[str, Parameters],
-    *,
-    per_channel: bool,
-    untouched: Iterable[str],
-) -> None:
-    """Quantize products and what they read.
+@dataclass(slots=True)
+class Pairs:
+    """Quantizes products and what they read; carries what was made so far.
 
-    Args:
+    Attributes:
         model: Changed in place.
         products: The nodes to be quantized, by name.
         roots: For each tensor to be quantized, the one whose parameters it has.
         parameters: Of these.
         per_channel: Whether each output of a product has its own scale of weights.
         untouched: Names of nodes that read reals.
+        reals: For each tensor that is quantized, what its pair gives.
+        stored: For each root, the names of its scale and zero point.
+        weights: What gives weights again, by their name, axis and scales.
     """
-    _Pairs(model, products, roots, parameters, per_channel, frozenset(untouched)).insert()
 
-
-class _Pairs:
-    """Carries what was made so far: pairs by tensor, weights by what they are from."""
-
-    def __init__(
-        self,
-        model: EditedModel,
-        products: Mapping[str, Product],
-        roots: Mapping[str, str],
-        parameters: Mapping[str, Parameters],
-        per_channel: bool,
-        untouched: frozenset[str],
-    ) -> None:
-        self.model = model
-        self.products = products
-        self.roots = roots
-        self.parameters = parameters
-        self.per_channel = per_channel
-        self.untouched = untouched
-        self.reals: dict[str, str] = {}
-        self.stored: dict[str, tuple[str, str]] = {}
-        self.weights: dict[tuple[str, int, bytes], str] = {}
+    model: EditedModel
+    products: Mapping[str, Product]
+    roots: Mapping[str, str]
+    parameters: Mapping[str, Parameters]
+    per_channel: bool
+    untouched: Collection[str]
+    reals: dict[str, str] = field(default_factory=dict[str, str])
+    stored: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    weights: dict[tuple[str, int, bytes], str] = field(
+        default_factory=dict[tuple[str, int, bytes], str]
+    )
 
     def insert(self) -> None:
         """Do all of it."""

@@ -18,7 +18,7 @@ from unity.ir.aligned import aligned_empty
 from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
 from unity.runtime.check import Binder, Value
-from unity.runtime.sizes import Size, evaluate
+from unity.runtime.sizes import Size, evaluate, slots_of
 
 Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
 """Runs a kernel on tensors and sizes; 0, or 1 + the index of the assert that failed."""
@@ -169,7 +169,7 @@ class VM:
                     evaluate(offset, slots),
                     _extents(shape, slots, frame.code.labels[pc]),
                 )
-                regs[dst] = _view(_array(regs[arena]), start, sizes, name)
+                regs[dst] = _view(_array(regs[arena]), start, sizes, name, frame)
             case p.Reshape(dst, src, shape):
                 sizes = _extents(shape, slots, frame.code.labels[pc])
                 regs[dst] = _array(regs[src]).reshape(sizes)
@@ -316,6 +316,19 @@ def _extents(sizes: Sequence[Size], slots: Sequence[int | None], label: str) -> 
     return shape
 
 
+def _require_extents(frame: _Frame) -> None:
+    """Refuse sizes by which a tensor to come would have less than nothing: the arena lacks that.
+
+    Raises:
+        UnityError: There is one.
+    """
+    for i, label in zip(frame.code.code, frame.code.labels, strict=True):
+        if isinstance(i, p.View) and all(
+            frame.slots[s] is not None for size in i.shape for s in slots_of(size)
+        ):
+            _extents(i.shape, frame.slots, label)
+
+
 def _number(value: Size, slots: Sequence[int | None], name: str) -> int | float:
     number = evaluate(value, slots)
     return float(number) if dtype(name).is_float else number
@@ -383,9 +396,11 @@ def _aligned(size: int, frame: _Frame) -> Array:
         ) from None
 
 
-def _view(arena: Array, offset: int, shape: tuple[int, ...], name: str) -> Array:
+def _view(arena: Array, offset: int, shape: tuple[int, ...], name: str, frame: _Frame) -> Array:
     storage = dtype(name).numpy
     size = int(np.prod(shape, dtype=np.int64)) * storage.itemsize
+    if offset + size > arena.nbytes:
+        _require_extents(frame)
     assert offset + size <= arena.nbytes, f"a view ends at {offset + size} of {arena.nbytes} bytes"
     return arena[offset : offset + size].view(storage).reshape(shape)
 

@@ -219,6 +219,19 @@ def test_inputs_too_small_for_a_computed_extent_are_refused() -> None:
     np.testing.assert_allclose(exe(np.zeros((5, 4), np.float32)), np.full((2, 4), np.e), rtol=1e-5)
 
 
+def test_inputs_too_small_for_what_is_computed_on_the_way_are_refused() -> None:
+    """A tensor of less than nothing makes the arena too small for the others as well."""
+    text = HEAD + (
+        "def main(x: f32[Tensor, 1, 2, n]):\n"
+        "    padded = R.nn.pad(R.exp(x), pad_width=(0, 0, 0, 0, 1, 0))\n"
+        "    y = R.nn.conv1d(padded, R.const('w'))\n"
+        "    return R.nn.pad(R.exp(y), pad_width=(0, 0, 0, 0, 50, 50))\n"
+    )
+    exe = unity.compile(parse(text, {"w": np.ones((20, 2, 64), np.float32)}))
+    with pytest.raises(unity.UnityError, match="would have the shape"):
+        exe(np.zeros((1, 2, 5), np.float32))
+
+
 SCAN = """
 def main(x: f32[Tensor, n, 4], s: f32[Tensor, 4]) -> R.Tuple(f32[Tensor, 4], f32[Tensor, n, 4]):
     def step(total: f32[Tensor, 4], previous: f32[Tensor, 4], row: f32[Tensor, 4]):
