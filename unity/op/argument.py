@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.ir.dims import Dim, dim_text, equal
-from unity.ir.dtype import INT8, UINT8, DType
+from unity.ir.dtype import INT8, INT16, UINT8, DType
 from unity.ir.types import Shape, ShapeType, TensorType, TupleType
 
 from .registry import OpCall
@@ -118,13 +118,13 @@ def common_dtype(call: OpCall, types: Sequence[TensorType]) -> DType | None:
 
 
 def factor_dtype(call: OpCall, types: Sequence[TensorType]) -> DType | None:
-    """The same of what is multiplied, where integers of 8 bits, signed or not, may meet.
+    """The same of what is multiplied, where integers of 8 bits, signed or not, and of 16 may meet.
 
     Their sums have the dtype that `out_dtype` gives.
     """
     found = {t.dtype for t in types if t.dtype is not None}
-    if found == {INT8, UINT8} and call.attrs["out_dtype"] is not None:
-        return INT8
+    if found < {INT8, UINT8, INT16} and len(found) > 1 and call.attrs["out_dtype"] is not None:
+        return INT16 if INT16 in found else INT8
     return common_dtype(call, types)
 
 

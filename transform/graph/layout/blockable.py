@@ -87,11 +87,19 @@ def is_blockable(call: Call, image: Image, out: Image, lanes: int, waste: float 
         return False
     if call.attrs["out_dtype"] is not None and not is_of_integers(call):
         return False
-    groups, taken = call.attrs["groups"], weight.data.shape[1]
-    depthwise = taken == 1 and groups == image.channels == out.channels and groups != 1
-    if not depthwise and groups != 1:
+    if not is_depthwise(call) and call.attrs["groups"] != 1:
         return False
     return -(-out.channels // lanes) * lanes <= waste * out.channels
+
+
+def is_depthwise(call: Call) -> bool:
+    """Whether each channel of a convolution's result is one of its input by itself."""
+    groups = call.attrs["groups"]
+    match [atom_type(a) for a in call.args]:
+        case [TensorType((_, c, *_)), TensorType((o, 1, *_))]:
+            return groups == c == o and groups != 1
+        case _:
+            return False
 
 
 def standing_alone(f: Function, target: Target) -> frozenset[Var]:
@@ -123,13 +131,17 @@ def plain_products(f: Function, target: Target) -> frozenset[Var]:
 
 
 def is_of_integers(call: Call) -> bool:
-    """Whether a convolution multiplies integers as dot products take them, sums in int32."""
+    """Whether a convolution multiplies integers as dot products take them, sums in int32.
+
+    One of each channel by itself widens both: its weights may have 16 bits beside bytes.
+    """
     if call.callee != Op("nn.conv2d") or call.attrs["out_dtype"] is None:
         return False
     match [atom_type(a) for a in call.args]:
         case [TensorType(_, left), TensorType(_, right)]:
-            wide = dtype_attr(call.attrs, "out_dtype") == INT32
-            return (left, right) in INTEGER_OPERANDS and wide
+            narrow = (left, right) in INTEGER_OPERANDS
+            narrow = narrow or ((left, right) == (UINT8, INT16) and is_depthwise(call))
+            return narrow and dtype_attr(call.attrs, "out_dtype") == INT32
         case _:
             return False
 

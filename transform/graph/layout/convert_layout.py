@@ -195,7 +195,8 @@ class _Converter(BodyRewriter):
     def convolution(self, call: Call, out: Image) -> Call | None:
         x, weight = call.args
         image = image_of(x)
-        if is_of_integers(call):
+        of_integers, depthwise = is_of_integers(call), call.attrs["groups"] != 1
+        if of_integers and not depthwise:
             return self.of_integers(call, out, image)
         if self.interleave is not None and (
             image is None or image.pixels is None or len(image.sizes) != 2
@@ -205,7 +206,6 @@ class _Converter(BodyRewriter):
         if image is None or not is_blockable(call, image, out, self.lanes, waste):
             return None
         assert isinstance(weight, Constant)
-        depthwise = call.attrs["groups"] != 1
         seen: Expr | None = self.blocked.get(x)
         lanes = self.lanes
         if seen is None and depthwise:
@@ -219,7 +219,7 @@ class _Converter(BodyRewriter):
             shape = ShapeValue((*image.shape, 1))
             seen = self.emit(Call(Op("reshape"), (x, shape), span=call.span), "image")
         attrs = {k: call.attrs[k] for k in ("strides", "padding", "dilation")}
-        attrs |= {"depthwise": depthwise, "out_dtype": None}
+        attrs |= {"depthwise": depthwise, "out_dtype": call.attrs["out_dtype"]}
         attrs |= {"algorithm": call.attrs.get("algorithm")}
         weights = self.weights(weight, depthwise, lanes)
         assert isinstance(call.callee, Op)

@@ -15,6 +15,7 @@ from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType
+from unity.op.quantize import limits
 from unity.op.registry import dtype_attr, int_attr
 
 from ..layout.narrow_weights import in_8_bits
@@ -44,7 +45,8 @@ class Weights:
 
     Attributes:
         source: The constant it is from.
-        integers: In int8, the axes as the product has them.
+        integers: In int8, the axes as the product has them; a convolution's in int16 where int8
+            does not hold them without their zero points, but the sum of two does.
         scale: What one is in reals: a scalar, or one for each output; None as above.
         offset: What is to be added to the integers of each output, where int8 does not hold them
             without their zero points; None where it does.
@@ -125,7 +127,9 @@ def _weights(source: Constant, wide: Array, scale: Array | None, outputs: int) -
     if found is not None:
         return Weights(source, found, scale)
     if wide.ndim != 2:
-        return None
+        low, high = limits(INT8)
+        held = 2 * low <= int(wide.min()) and int(wide.max()) <= 2 * high
+        return Weights(source, wide.astype(np.int16), scale) if held else None
     exact = wide.astype(np.int64)  # which holds the difference of any two in int32
     low, high = (f(exact, axis=1 - outputs, keepdims=True) for f in (np.min, np.max))
     if np.any(high - low > 255):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.dtype import FLOAT32, INT32, UINT8, Array
+from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -21,6 +21,7 @@ from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
+from ..layout.blockable import is_depthwise
 from ..layout.interleave import interleave_for
 from ..layout.narrow_products import prod_of
 from ..layout.pack_weights import worth_packing
@@ -36,6 +37,8 @@ _LEAST_PIXELS = 16
 _WASTE = 1.5
 _FEW_ROWS = 2
 """Rows of a product up to which its weights are read no faster than they come from memory."""
+_GAIN_OF_TWO = 2.0
+"""The same of two convolutions of bytes."""
 _WIDE_GAIN = 1.4
 """How many times faster products of int16 are than float32's (by AVX2 on Zen 3: 1.2 to 1.6)."""
 
@@ -45,7 +48,9 @@ class IntegerProducts(Pass):
     """Where the target adds up dot products of integers, products of quantized tensors are such.
 
     Those of bytes where it has them, else of int16 (`wide_operands.py`). uint8 (int8 by an offset)
-    is multiplied by constant weights in int8 and summed in int32.
+    is multiplied by constant weights in int8 and summed in int32. Convolutions by weights that int8
+    does not hold without their zero points are the sum of two; those of each channel by itself
+    widen both operands.
     The activations' zero point times the sum of an output's weights is known and added to the sums;
     scales are multiplied in float32 behind them. What such products read is stored in 8 bits
     (`requantize.py`), and what only moves between two quantized tensors moves as integers.
@@ -170,10 +175,10 @@ class _Products(BodyRewriter):
 
     def convolution(self, call: Call, out: Type, x: Expr, w: Expr) -> Call | None:
         """The same of a convolution that will lie in blocks."""
-        if not self.lies_in_blocks(call, out):
-            return None
         left, right = activations(x, self.values), weights(w, self.values, 0)
-        if left is None or right is None or not _is_summed_alike(call, left, right, (1, 2, 3)):
+        if left is None or right is None or not self.lies_in_blocks(call, out, right):
+            return None
+        if not _is_summed_alike(call, left, right, (1, 2, 3)):
             return None
         begin, end = paddings(call.attrs["padding"], 2)
         padded = any((*begin, *end))
@@ -190,12 +195,15 @@ class _Products(BodyRewriter):
         sums = right.integers.sum((1, 2, 3), dtype=np.int32)
         return self.scaled(call, q, left, right, sums, (1, 1))
 
-    def lies_in_blocks(self, call: Call, out: Type) -> bool:
-        """Whether `ConvertLayout` takes a convolution."""
+    def lies_in_blocks(self, call: Call, out: Type, right: Weights) -> bool:
+        """Whether `ConvertLayout` takes a convolution, and float32's is no faster."""
         dots = integer_dots(self.target)
         assert dots is not None
-        if interleave_for(*dots[1:], INT32, self.target) is None or call.attrs["groups"] != 1:
+        depthwise = is_depthwise(call)
+        if interleave_for(*dots[1:], INT32, self.target) is None:
             return False
+        if call.attrs["groups"] != 1 and not (depthwise and dots[1] == UINT8):
+            return False  # of int16, depthwise ones are no faster than float32's
         if call.attrs.get("algorithm") is not None or call.attrs["data_layout"] != "NCHW":
             return False
         match atom_type(call.args[0]), out:
@@ -205,12 +213,26 @@ class _Products(BodyRewriter):
                 if h * w < _LEAST_PIXELS or -(-o // lanes) * lanes > _WASTE * o:
                     return False
                 sizes = (representative(n, BATCH), c, o, h, w)
-                return dots[1] == UINT8 or not self.is_best_by_winograd(call, sizes)
+                gain = _WIDE_GAIN
+                if dots[1] == UINT8:
+                    if depthwise or not self.takes_two(call, right):
+                        return True
+                    gain = _GAIN_OF_TWO
+                return not self.is_best_by_winograd(call, sizes, gain)
             case _:
                 return False
 
-    def is_best_by_winograd(self, call: Call, sizes: tuple[int, int, int, int, int]) -> bool:
-        """Whether Winograd's tiles in float32 save more than wider integers do."""
+    def takes_two(self, call: Call, right: Weights) -> bool:
+        """Whether a convolution is the sum of two: of bytes that weights are the sum of."""
+        dots = integer_dots(self.target)
+        if right.integers.dtype == np.int8 or dots is None or dots[2] != INT8:
+            return False
+        return not is_depthwise(call)
+
+    def is_best_by_winograd(
+        self, call: Call, sizes: tuple[int, int, int, int, int], gain: float
+    ) -> bool:
+        """Whether Winograd's tiles in float32 save more than integers do, so many times as fast."""
         (n, c, o, h, w), lanes = sizes, self.target.vector_bits // INT32.bits
         kind = atom_type(call.args[1])
         shape = kind.shape if isinstance(kind, TensorType) else None
@@ -220,7 +242,7 @@ class _Products(BodyRewriter):
         if not self.winograd or taps != (TAPS, TAPS) or not plain or c % lanes or o % lanes:
             return False
         cycles = winograd_cycles(o // lanes, c // lanes, n, h, w, lanes, self.target)
-        return min(cycles.values()) * _WIDE_GAIN < cycles[0]
+        return min(cycles.values()) * gain < cycles[0]
 
     def without_sign(self, left: Activations) -> Activations:
         """Activations in uint8."""
@@ -262,6 +284,14 @@ class _Products(BodyRewriter):
         data = derived(right.source, right.integers, "integers")
         attrs = call.attrs.with_(out_dtype=INT32)
         total: Expr = Call(call.callee, (q, data), attrs, call.span)
+        if self.takes_two(call, right):
+            whole = right.integers.astype(np.int16)
+            half = whole >> 1  # what is left of it differs by 1 at most
+            first, second = (
+                Call(call.callee, (q, derived(right.source, x.astype(np.int8), name)), attrs)
+                for x, name in ((half, "half"), (whole - half, "rest"))
+            )
+            total = call_op("add", self.emit(first, "half"), self.emit(second, "rest"))
         if right.offset is not None:
             wide = self.emit(call_op("astype", q, dtype=INT32), "wide", call.span)
             rows = self.emit(call_op("sum", wide, axis=(-1,), keepdims=True), "rows", call.span)

@@ -7,7 +7,7 @@ each product; whoever reads it as a number, and what only moves it, reads that.
 
 from __future__ import annotations
 
-from unity.ir.dtype import INT8, INT32, UINT8, DType, dtype
+from unity.ir.dtype import INT8, INT16, INT32, UINT8, DType, dtype
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -127,7 +127,8 @@ def _product(call: Call) -> Constant | None:
     match call:
         case Call(Op(name), (Var() as x, Constant() as w), attrs) if name in _PRODUCTS:
             sums = attrs["out_dtype"] is not None and dtype_attr(attrs, "out_dtype") == INT32
-            return w if sums and _is_narrow(x) and dtype(w.data.dtype) == INT8 else None
+            held = dtype(w.data.dtype) in (INT8, INT16)
+            return w if sums and _is_narrow(x) and held else None
         case _:
             return None
 

@@ -63,6 +63,13 @@ def test_products_are_those_of_the_reals(of: str, zero: int, scale: str, context
         np.testing.assert_allclose(np.asarray(got), want, rtol=0, atol=1e-5 * largest)
 
 
+def assert_within_a_quantum(got: object, want: Array) -> None:
+    """Of the last quantization here."""
+    steps = np.abs(np.asarray(got) - want) / 0.06
+    assert steps.max() <= 1.001
+    assert (steps > 0.5).mean() < 0.02, "halves are rare"
+
+
 IMAGE = """
 @script.function
 def main(x: f32[Tensor, 1, 5, 9, 9]) -> f32[Tensor, 1, 16, {size}, {size}]:
@@ -95,9 +102,7 @@ def test_convolutions_differ_by_a_quantum_at_most(
     x = RNG.standard_normal((1, 5, 9, 9)).astype(np.float32) * 3
     want = np.asarray(interpret(module, "main", [x]))
     for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
-        steps = np.abs(np.asarray(got) - want) / 0.06
-        assert steps.max() <= 1.001
-        assert (steps > 0.5).mean() < 0.02, "halves are rare"
+        assert_within_a_quantum(got, want)
 
 
 def test_convolutions_of_images_of_unknown_size() -> None:
@@ -120,9 +125,7 @@ def test_convolutions_of_images_of_unknown_size() -> None:
         x = RNG.standard_normal((n, 5, h, w)).astype(np.float32) * 3
         want = np.asarray(interpret(module, "main", [x]))
         for got in (interpret(after, "main", [x]), compiled(x)):
-            steps = np.abs(np.asarray(got) - want) / 0.06
-            assert steps.max() <= 1.001
-            assert (steps > 0.5).mean() < 0.02, "halves are rare"
+            assert_within_a_quantum(got, want)
 
 
 MOVED = """
@@ -185,12 +188,75 @@ def test_weights_that_8_bits_do_not_hold_are_moved(which: str) -> None:
         )
 
 
-def test_convolutions_by_such_weights_stay_as_they_are() -> None:
+@pytest.mark.parametrize(("context", "products"), [(BYTES, 3), (PAIRS, 2)])
+def test_convolutions_by_such_weights_are_sums_of_two(context: Context, products: int) -> None:
+    """Or of one, where the target multiplies integers of 16 bits."""
+    text = IMAGE.format(zero=117, padding=1, strides=2, size=5)
+    constants: dict[str, Array] = {
+        "w": TAPS,
+        "v": RNG.integers(-128, 128, (16, 16, 1, 1), dtype=np.int8),
+        "outputs": OUTPUTS,
+        "bias": RNG.standard_normal((1, 16, 1, 1)).astype(np.float32),
+    }
+    module = parse(text.replace('R.const(0, "int8")', 'R.const(9, "int8")', 1), constants)
+    after = integers(module, context)
+    assert print_module(after).count('out_dtype="int32"') == products
+    x = RNG.standard_normal((1, 5, 9, 9)).astype(np.float32) * 3
+    want = np.asarray(interpret(module, "main", [x]))
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        assert_within_a_quantum(got, want)
+
+
+def test_convolutions_by_weights_that_no_two_bytes_add_up_to_stay_as_they_are() -> None:
     text = IMAGE.format(zero=0, padding=0, strides=1, size=7)
     bias, square = np.zeros((1, 16, 1, 1), np.float32), np.ones((16, 16, 1, 1), np.int8)
-    constants: dict[str, Array] = {"w": TAPS, "v": square, "outputs": OUTPUTS, "bias": bias}
-    module = parse(text.replace('R.const(0, "int8")', 'R.const(9, "int8")', 1), constants)
+    constants: dict[str, Array] = {
+        "w": np.full(TAPS.shape, 255, np.uint8),
+        "v": square,
+        "outputs": OUTPUTS,
+        "bias": bias,
+    }
+    module = parse(text.replace('R.const(0, "int8")', 'R.const(0, "uint8")', 1), constants)
     assert print_module(integers(module)).count('out_dtype="int32"') == 1
+
+
+CHANNELS = """
+@script.function
+def main(x: f32[Tensor, 1, 16, 9, 9]) -> f32[Tensor, 1, 16, {size}, {size}]:
+    q = R.quantize(x, 0.05, R.const(3, "uint8"), out_dtype="uint8")
+    a = R.dequantize(q, 0.05, R.const(3, "uint8"))
+    v = R.dequantize(R.const("v"), R.const("outputs"), R.const(0, "int8"), axis=0)
+    y = R.add(R.nn.conv2d(a, v), R.const("bias"))
+    r = R.quantize(y, 0.04, R.const({zero}, "uint8"), out_dtype="uint8")
+    b = R.dequantize(r, 0.04, R.const({zero}, "uint8"))
+    w = R.dequantize(R.const("w"), R.const("outputs"), R.const({point}, "int8"), axis=0)
+    z = R.nn.conv2d(b, w, padding={padding}, strides={strides}, groups=16)
+    s = R.quantize(z, 0.06, R.const(90, "uint8"), out_dtype="uint8")
+    return R.dequantize(s, 0.06, R.const(90, "uint8"))
+"""
+
+
+@pytest.mark.parametrize("point", [0, 9])
+@pytest.mark.parametrize("zero", [0, 117])
+@pytest.mark.parametrize(("padding", "strides", "size"), [(1, 1, 9), (0, 1, 7), (1, 2, 5)])
+def test_convolutions_of_each_channel_are_of_integers_where_bytes_have_dot_products(
+    zero: int, point: int, padding: int, strides: int, size: int
+) -> None:
+    text = CHANNELS.format(zero=zero, point=point, padding=padding, strides=strides, size=size)
+    constants: dict[str, Array] = {
+        "v": RNG.integers(-128, 128, (16, 16, 1, 1), dtype=np.int8),
+        "w": RNG.integers(-128, 128, (16, 1, 3, 3), dtype=np.int8),
+        "outputs": OUTPUTS,
+        "bias": RNG.standard_normal((1, 16, 1, 1)).astype(np.float32),
+    }
+    module = parse(text, constants)
+    after = integers(module)
+    assert print_module(after).count('out_dtype="int32"') == 2
+    assert print_module(integers(module, PAIRS)).count('out_dtype="int32"') == 1
+    x = RNG.standard_normal((1, 16, 9, 9)).astype(np.float32) * 3
+    want = np.asarray(interpret(module, "main", [x]))
+    for got in (interpret(after, "main", [x]), unity.compile(module, cache=None)(x)):
+        assert_within_a_quantum(got, want)
 
 
 LONG = """
