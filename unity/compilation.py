@@ -6,7 +6,6 @@ arguments mean, and imports this only then.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from logging import getLogger
@@ -191,15 +190,14 @@ def _tuned(passes: Pipeline, db: Path | str | Records, context: Context) -> Pipe
     return passes.insert_before(ScheduleDefault, ScheduleByRecord(db.replays(context.target)))
 
 
-def _explained(context: Context) -> str:
-    """What call sites were resolved to, and which kernels were laid out by records."""
+def _explained(context: Context, module: IRModule) -> str:
+    """What call sites were resolved to, and which of their kernels were laid out by records."""
     explanation = context.reports.get(EXPLANATION, "")
     if TUNED not in context.reports:
         return explanation
-    told: dict[str, str] = json.loads(context.reports[TUNED])
-    notes = tuple(f"the kernel {name} is tuned: {about}" for name, about in sorted(told.items()))
-    found = Explanation.stored(explanation)
-    return replace(found, notes=(*found.notes, *notes)).to_json()
+    from unity.tuning.explained import with_tuned
+
+    return with_tuned(Explanation.stored(explanation), context.reports[TUNED], module).to_json()
 
 
 def _built(
@@ -214,7 +212,7 @@ def _built(
         lowered = lower(module, passes, context, store, checks=bool(asked.get("check_bounds")))
         try:
             lowered.kernels.unscheduled.require_decided()
-            return assemble(lowered, _explained(context), asked), passes
+            return assemble(lowered, _explained(context, module), asked), passes
         except ImplementationError as error:
             passes = _without(passes, error, lowered.module, context)
         except Exception as error:

@@ -78,6 +78,9 @@ def test_a_record_is_of_a_kernel_and_not_of_a_program() -> None:
     exe = unity.compile(parse(other), threads=1, db=records)
     notes = [n for n in exe.explain().notes if "is tuned" in n]
     assert notes == ["the kernel fused_matmul_relu is tuned: mine 2.00x"]
+    told = {row.op: (row.choice, row.seconds) for row in exe.explain()}
+    assert told["matmul"] == told["nn.relu"] == ("tir:tuned", 1.0)
+    assert told["nn.softmax"][0] == "tir"
     x, w = (RNG.standard_normal(s, np.float32) for s in ((32, 48), (48, 64)))
     usual = unity.compile(parse(other), threads=1)
     np.testing.assert_allclose(exe(x, w), usual(x, w), rtol=1e-4, atol=1e-5)

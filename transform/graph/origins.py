@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from unity.ir.graph import Function
 
+LAID_OUT = "_blocked"
+"""What layout conversion puts behind a variable's name."""
 INLINED = "inlined"
 """Attribute of a function: pairs of a variable's name and ``function/variable`` it is a copy of."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from unity.ir.graph import Binding, Call, Expr, Function, Op, Var, VarBinding
 from unity.ir.visit_graph import free_vars, graph_children
+
+_FARTHEST = 40
+"""Variables behind each other that may be computed together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,24 @@ class Graph:
     def using(self, var: Var) -> list[Var]:
         """The variables computed from a variable directly."""
         return self.users.get(var, [])
+
+    def computed_with(self, var: Var, names: Collection[str]) -> str | None:
+        """Which of some variables a variable is computed with.
+
+        Itself, or the one that it alone goes into: bias and activation behind a product.
+
+        Args:
+            var: The variable.
+            names: Of variables that have a kernel of their own.
+        """
+        for _ in range(_FARTHEST):
+            if var.name in names:
+                return var.name
+            users = self.using(var)
+            if len(users) != 1:
+                return None
+            var = users[0]
+        return None
 
     def ops_using(self, var: Var) -> set[str]:
         """The ops that use a variable; ``return`` for the function's result, ``?`` for all else."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from logging import getLogger
 from math import isqrt
 
 from unity.errors import UnityError
+from unity.ir.graph import CallTir, FunctionRef, VarBinding
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Compare, PrimExpr, SizeVar, imm
 from unity.ir.signature import size_params
 from unity.ir.stmt import IfThen, PrimFunc, Stmt
+from unity.ir.visit_graph import walk_bindings
 from unity.machine.target import Target
 
 from ..blocks.tree import distinct
@@ -37,6 +39,7 @@ class Replay:
             steps don't apply any more. None for other programs.
         sizes: What unknown sizes were when it was measured.
         about: What the record is called in explanations.
+        seconds: What the kernel took when it was measured.
     """
 
     kernel: str
@@ -44,6 +47,37 @@ class Replay:
     decisions: str | None = None
     sizes: tuple[tuple[str, int], ...] = ()
     about: str = ""
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TunedKernel:
+    """What an explanation is told of a kernel that records laid out.
+
+    Attributes:
+        name: The kernel's.
+        about: What the records are called.
+        calls: The variables that its calls are bound to, as ``function/variable``.
+        seconds: What it took when it was measured, if it has one version.
+    """
+
+    name: str
+    about: str
+    calls: tuple[str, ...] = ()
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TunedKernels:
+    """The report of `ScheduleByRecord`.
+
+    Attributes:
+        kernels: Those that records laid out.
+        others: The variables that calls of other kernels are bound to, as ``function/variable``.
+    """
+
+    kernels: tuple[TunedKernel, ...]
+    others: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +138,29 @@ class ScheduleByRecord(Pass):
                 done[name] = made
         if not done:
             return module
-        told = {name: func.attrs[TUNED] for name, func in done.items()}
-        ctx.reports[TUNED] = json.dumps(told)
+        calls = _calls(module)
+        told: list[TunedKernel] = []
+        for name, func in done.items():
+            taken = of[identity(module.prim_funcs()[name])]
+            seconds = taken[0].seconds if len(taken) == 1 else None
+            about = str(func.attrs[TUNED])
+            told.append(TunedKernel(name, about, tuple(calls.get(name, ())), seconds))
+        others = [c for name, made in calls.items() if name not in done for c in made]
+        ctx.reports[TUNED] = json.dumps(asdict(TunedKernels(tuple(told), tuple(others))))
         return module.with_(done)
+
+
+def _calls(module: IRModule) -> dict[str, list[str]]:
+    """For each kernel the variables that its calls are bound to."""
+    found: dict[str, list[str]] = {}
+    for function, graph in module.graph_functions().items():
+        for binding in walk_bindings(graph):
+            match binding:
+                case VarBinding(var, CallTir(FunctionRef(name))):
+                    found.setdefault(name, []).append(f"{function}/{var.name}")
+                case _:
+                    pass
+    return found
 
 
 def by_records(

@@ -15,13 +15,11 @@ from unity.ir.graph import Var
 from unity.runtime.executable import Executable
 from unity.runtime.program import CallKernel
 from unity.runtime.vm import Event
+from unity.transform.graph.origins import LAID_OUT
 from unity.transform.pattern import Graph
 
 _RUNS, _SECONDS = 4, 0.6
 """Runs at least, and how long there may be more of them."""
-_FARTHEST = 40
-_LAID_OUT = "_blocked"
-"""What layout conversion puts behind a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +93,11 @@ def kernel_times(
             totals[key] = totals.get(key, 0.0) + seconds
     order = sorted(totals)
     called = {_name(labels[key]): i for i, key in enumerate(order)}
-    found = {var: _made_in(var, called, graph) for var in graph.values}
-    of = {var: at for var, at in found.items() if at is not None}
+    found = {var: graph.computed_with(var, called) for var in graph.values}
+    of = {var: called[name] for var, name in found.items() if name is not None}
     return KernelTimes(tuple(totals[key] for key in order), of)
 
 
 def _name(label: str) -> str:
     """The variable that a label begins with."""
-    return label.partition(", ")[0].removesuffix(_LAID_OUT)
-
-
-def _made_in(var: Var, called: Mapping[str, int], graph: Graph) -> int | None:
-    for _ in range(_FARTHEST):
-        if var.name in called:
-            return called[var.name]
-        users = graph.using(var)
-        if len(users) != 1:
-            return None
-        var = users[0]
-    return None
+    return label.partition(", ")[0].removesuffix(LAID_OUT)

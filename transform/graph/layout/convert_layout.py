@@ -29,6 +29,7 @@ from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions
 from ..derived import derived
+from ..origins import LAID_OUT
 from ..rewriter import BodyRewriter
 from ..slices import begin_of, slice_of
 from .blockable import (
@@ -186,7 +187,7 @@ class _Converter(BodyRewriter):
             return value
         if new is None:
             return value
-        made = self.emit(new, f"{var.name}_blocked", value.span)
+        made = self.emit(new, f"{var.name}{LAID_OUT}", value.span)
         self.blocked[var] = made
         return self.plain(made, out)
 

@@ -107,6 +107,7 @@ class Records:
                 r.point if r.space == "rules" else None,
                 r.sizes,
                 f"{r.space} {1 / r.ratio:.2f}x" + (f" at {_told(r)}" if r.sizes else ""),
+                r.seconds,
             )
             for r in self.bests(key_of_target(target))
             if r.ratio <= WORTH
