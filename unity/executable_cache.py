@@ -131,7 +131,9 @@ class Wanted:
         place = None if names is None else self._place(names)
         executable = compiled()
         size = sum(c.nbytes for c in executable.constants)
-        if names is None or place is None or size > LARGEST or not self.stands(names, place):
+        if names is None or place is None or size > LARGEST or not self._lists.is_safe():
+            return executable
+        if not self.stands(names, place):
             return executable
         with suppress(OSError, UnityError):  # no room for it, or it calls what has no name
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """The disk cache: bytes, object code most of all, by a key that names everything they depend on.
 
 An entry is checked when read and rewritten when damaged; entries appear whole or not at all; the
-oldest go when the folder has grown too big. A cache that cannot be written is no error.
+oldest go when the folder has grown too big. A cache that cannot be written is no error. Code is
+run, so nothing is taken from a folder that another user may have put it in.
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import cache
+from logging import getLogger
 from pathlib import Path
 
 _MAGIC = b"UNITYOBJ2\n"
@@ -19,6 +23,8 @@ _DIGEST = 32
 LIMIT = 1 << 30
 """Bytes the folder may take."""
 _ABANDONED = 3600.0  # seconds after which nobody is writing a file any more
+ROOT = 0
+"""The user whose folders all trust."""
 FOLDER = "objects"
 """Where object code lies within the folder of all caches."""
 
@@ -38,6 +44,25 @@ def default_folder() -> Path | None:
         return Path.home() / ".cache" / "unity"
     except RuntimeError:  # the system knows no such user
         return None
+
+
+def why_unsafe(folder: Path) -> str | None:
+    """Why another user may have put there what a folder holds; None if none can have.
+
+    Groups are trusted: who makes a folder for one means that.
+    """
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    if status.st_uid not in (ROOT, os.geteuid()):
+        return f"{folder} belongs to another user"
+    return f"everybody may write to {folder}" if status.st_mode & stat.S_IWOTH else None
+
+
+@cache
+def _tell(why: str) -> None:
+    getLogger("unity").warning("the cache is not used: %s", why)
 
 
 def key_of(*parts: str) -> str:
@@ -63,16 +88,25 @@ class ObjectCache:
     limit: int = LIMIT
     suffix: str = ".o"
 
+    def is_safe(self) -> bool:
+        """Whether no other user can have put there what it holds."""
+        why = why_unsafe(self.folder.parent) or why_unsafe(self.folder)
+        if why is not None:
+            _tell(why)
+        return why is None
+
     def place(self, key: str) -> Path:
         """Where the entry of a key lies, if there is one."""
         return self.folder / key[:2] / f"{key[2:]}{self.suffix}"
 
     def get(self, key: str) -> bytes | None:
-        """The bytes stored under a key; None if there are none, or damaged or another key's."""
+        """The bytes stored under a key; None if there are none, or damaged or not ours."""
         path = self.place(key)
         try:
             data = path.read_bytes()
         except OSError:
+            return None
+        if not self.is_safe():
             return None
         start = len(_MAGIC) + _DIGEST
         body = data[start:]
@@ -85,6 +119,8 @@ class ObjectCache:
     def put(self, key: str, body: bytes) -> None:
         """Store bytes under a key, unless the folder cannot be written."""
         path = self.place(key)
+        if not self.is_safe():
+            return
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")

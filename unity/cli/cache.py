@@ -12,6 +12,7 @@ from rich.table import Table
 from unity.codegen.kernel_cache import FOLDER as KERNELS
 from unity.codegen.llvm import default_folder
 from unity.codegen.llvm.cache import FOLDER as OBJECTS
+from unity.codegen.llvm.cache import why_unsafe
 from unity.executable_cache import FOLDER as EXECUTABLES
 from unity.tuning.database import FILE as MEASUREMENTS
 
@@ -50,7 +51,7 @@ def _gap(folder: Path) -> str | None:
         return f"{there} is no folder"
     if not os.access(there, os.W_OK | os.X_OK):
         return f"{there} can't be written to"
-    return None
+    return why_unsafe(folder)
 
 
 def show_cache(clear: bool, clear_measurements: bool) -> None:

@@ -124,6 +124,37 @@ def test_doctor_says_what_is_wrong_with_the_cache(
     assert f"nothing is kept: {tmp_path} can't be written to" in summary(tmp_path / "new")
 
 
+@pytest.mark.parametrize(
+    ("mode", "other", "why"),
+    [(0o777, False, "everybody may write to {}"), (0o755, True, "{} belongs to another user")],
+)
+def test_what_another_user_may_have_put_there_is_not_run(
+    tmp_path: Path,
+    mode: int,
+    other: bool,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    folder = tmp_path / "cache"
+    right(folder)
+    kept = [f for f in files(folder) if f.suffix in (".o", ".json")]
+    assert kept
+    folder.chmod(mode)
+    if other:
+        monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+        monkeypatch.setattr("unity.codegen.llvm.cache.ROOT", -1)
+    for file in kept:
+        key = file.parent.name + file.stem
+        assert ObjectCache(file.parents[1], suffix=file.suffix).get(key) is None
+    before = set(files(folder))
+    exe = unity.compile(parse(PROGRAM.replace("1.0", "3.0")), cache=folder)
+    np.testing.assert_allclose(exe(X), np.full(5, 4))
+    assert set(files(folder)) == before
+    assert [r.message for r in caplog.records] == [f"the cache is not used: {why.format(folder)}"]
+    assert why.format(folder) in summary(folder)
+
+
 def test_who_has_no_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody() -> Path:
         raise RuntimeError("Could not determine home directory.")
