@@ -73,7 +73,8 @@ def test_kernels_of_several_sums_are_done_row_by_row(work: str) -> None:
     for point in points:
         laid = space.schedule(point)
         outermost = {laid.get_loops(b)[0] for b in laid.get_blocks()}
-        assert len(outermost) == 1 + (work == ATTENDED)  # besides, keys are turned
+        copied = len(outermost) - 1  # keys are turned, values may be copied
+        assert copied in ((1, 2) if work == ATTENDED else (0,))
         assert_same(task.func, laid.func, dict(task.sizes))
 
 

@@ -70,21 +70,29 @@ def rows_together(sch: Schedule) -> None:
 
 
 def _pack(sch: Schedule, block: BlockRef) -> list[str]:
-    """Factors of a product turned first, so that lanes of its last spatial axis lie in order."""
+    """Factors of a product that are copied first, so that lanes and steps read them in order.
+
+    One along whose rows lanes don't run is turned; whether another one is copied whose rows lie
+    apart is drawn.
+    """
     made: list[str] = []
     found = block_path(sch.func, block.name)[1]
-    kinds = sch.axis_kinds(block)
-    lane = found.axes[kinds.rindex("S")].var
+    kinds = {a.var: kind for a, kind in zip(found.axes, sch.axis_kinds(block), strict=True)}
+    lane = [v for v, kind in kinds.items() if kind == "S"][-1]
     for k, read in enumerate(found.reads):
-        begins = [r.begin for r in read.ranges]
-        used = [list(variables(b)) for b in begins]
-        at = next((i for i, names in enumerate(used) if lane in names), None)
-        if at is None or at == len(used) - 1:
+        used = [v for r in read.ranges for v in variables(r.begin) if v in kinds]
+        if lane not in used or len(set(used)) != len(used):
             continue
-        order = [v for names in used for v in names if v is not lane]
-        turned = IndexMap(tuple(a.var for a in found.axes), (*order, lane))
-        made.append(sch.reindex_cache_read(block, k, "global", turned).name)
+        order = sorted((v for v in used if v is not lane), key=lambda v: kinds[v] == "R")
+        if used == [*order, lane] or (used[-1] is lane and not _drawn(sch)):
+            continue
+        laid = IndexMap(tuple(kinds), (*order, lane))
+        made.append(sch.reindex_cache_read(block, k, "global", laid).name)
     return made
+
+
+def _drawn(sch: Schedule) -> bool:
+    return bool(sch.sample_categorical([0, 1], [0.5, 0.5]))
 
 
 def _row(sch: Schedule, block: BlockRef, *, together: bool) -> LoopRef:
