@@ -1,9 +1,9 @@
 """Long tables of cases, a part of which runs each time.
 
 A test marked ``rotated(n)`` runs every ``SHARE * n``-th of its cases, one without cases at every
-``SHARE * n``-th turn; the others are slow tests this time. Which ones is the turn, ``--turn``: 0 if
-nobody says, and another one for each commit in CI. Tests begin at different turns, so that all of
-them take about as long.
+``SHARE * n``-th turn; the others are slow tests this time. So ``rotated(1 / 4)`` leaves each third.
+Which ones is the turn, ``--turn``: 0 if nobody says, and another one for each commit in CI. Tests
+begin at different turns, so that all of them take about as long.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def rotate(items: list[pytest.Item], turn: int) -> None:
         if marker is None:
             continue
         test = item.nodeid.partition("[")[0]
-        turns = SHARE * marker.args[0]
+        turns = round(SHARE * marker.args[0])
         if (seen[test] + crc32(test.encode()) + turn) % turns:
             item.add_marker(pytest.mark.slow)
         seen[test] += 1

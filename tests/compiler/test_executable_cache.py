@@ -31,13 +31,15 @@ from unity.transform import backend_of, register_backend
 
 Weight: TypeAlias = "npt.NDArray[np.float32]"
 X = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-W = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+W = np.random.default_rng(1).standard_normal(64).astype(np.float32)
+MATRIX = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
 
 
 def model(weight: Weight = W) -> onnx.ModelProto:
-    """``relu(x @ w)``, of rows of unknown number."""
+    """``relu(x + w)``, or ``relu(x @ w)`` of a matrix, for rows of unknown number."""
+    kind = "Add" if weight.ndim == 1 else "MatMul"
     graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])],
+        [helper.make_node(kind, ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 64])],
@@ -47,7 +49,7 @@ def model(weight: Weight = W) -> onnx.ModelProto:
 
 
 def expected(weight: Weight = W) -> Weight:
-    made: Weight = np.maximum(X @ weight, 0)
+    made: Weight = np.maximum(X + weight if weight.ndim == 1 else X @ weight, 0)
     return made
 
 
@@ -79,11 +81,12 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_the_second_time_nothing_is_compiled(file: Path, compiled: list[object]) -> None:
+    onnx.save(model(MATRIX), file)
     first = unity.compile(file, cache=file.parent)
     again = unity.compile(str(file), cache=file.parent)
     assert compiled == [file]
     for exe in (first, again):
-        np.testing.assert_allclose(exe(X), expected(), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(exe(X), expected(MATRIX), rtol=1e-4, atol=1e-4)
     assert again.kernels == first.kernels
     assert again.signature == first.signature
     assert again.native() == first.native()
@@ -169,12 +172,12 @@ def test_decisions_and_records_count(file: Path, compiled: list[object]) -> None
     records.write_text("")
     first = unity.compile(file, cache=file.parent)
     (rule, *_) = first.rules(first.kernels[0])
-    one, other, *_ = rule.legal["steps"].values
-    decisions = {rule.blocks[0]: {"steps": one}}
+    name, (one, other, *_) = next((n, c.values) for n, c in rule.legal.items() if len(c.values) > 1)
+    decisions = {rule.blocks[0]: {name: one}}
     for times in (2, 2):
         made()
         assert len(compiled) == times
-    decisions = {rule.blocks[0]: {"steps": other}}
+    decisions = {rule.blocks[0]: {name: other}}
     made()
     assert len(compiled) == 3
     records.write_text("{}\n")
@@ -273,7 +276,7 @@ def test_a_damaged_one_is_compiled_again(file: Path, compiled: list[object]) -> 
 
 
 def test_large_ones_are_not_kept(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executable_cache, "LARGEST", 1000)
+    monkeypatch.setattr(executable_cache, "LARGEST", 200)
     unity.compile(file, cache=file.parent)
     assert entries(file.parent) == []
 

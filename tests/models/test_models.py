@@ -110,6 +110,7 @@ def test_several_new_tokens_at_once() -> None:
     compare(model, executable, feeds)
 
 
+@pytest.mark.rotated(1)
 def test_a_wrong_shape_names_the_symbol() -> None:
     _, executable = decoder()
     feeds = decoder_step(9, 2, 4, 16, 500)

@@ -37,7 +37,7 @@ def off(got: Array, want: Array) -> float:
 
 def agrees_with_onnxruntime(found: QuantizedModel, feeds: Mapping[str, Array]) -> None:
     """A number in a thousand may be a quantum off, where what is rounded lies between two."""
-    got = unity.compile(found.model, threads=1).run(feeds)
+    got = unity.compile(found.model).run(feeds)
     for a, b in zip(got.values(), expected(found.model, feeds), strict=True):
         assert off(a, b) < 2e-3
 

@@ -142,6 +142,7 @@ def test_several_threads_at_once_and_different_numbers_of_them(library: Exported
         assert list(workers.map(wrong, range(3))) == [0, 0, 0]
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.long("compiles C against two libraries")
 def test_models_and_two_libraries_in_one_process(tmp_path: Path) -> None:
     """Both have kernels and a thread pool of the same names, which must not meet."""
@@ -194,6 +195,7 @@ def test_an_output_shares_memory_with_nothing(library: Exported) -> None:
         library.run([x, w], [memory[:3].reshape(1, 3), memory[2:6]])
 
 
+@pytest.mark.rotated(1 / 4)
 def test_caches_written_in_place(tmp_path: Path) -> None:
     model = transformer.gpt2(layers=1, width=64, heads=2, ffn=128, vocab=300)
     exe = unity.compile(model, caches=True)

@@ -82,6 +82,7 @@ def test_what_is_near() -> None:
     assert as_near(Binary("floordiv", Ramp(at, imm(1), 4), Broadcast(imm(2), 4))) is None
 
 
+@pytest.mark.rotated(1 / 2)
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64, DType("float16"), DType("uint8"), INT64, BOOL])
 @pytest.mark.parametrize("stride", [2, 3, 4, 5])
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])

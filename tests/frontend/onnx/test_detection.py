@@ -49,6 +49,7 @@ def test_suppression_of_unknown_sizes(center: int) -> None:
         np.testing.assert_array_equal(interpret(module, "main", list(given.values())), want)
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.long("compiles a sort and a scan of unknown sizes")
 def test_suppression_compiled() -> None:
     of = model(SUPPRESSION.replace("CENTER", "0"), 11)

@@ -115,6 +115,7 @@ CASES: dict[str, tuple[str, dict[str, Array], dict[str, Array]]] = {
 }
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("case", CASES)
 def test_as_onnxruntime(case: str) -> None:
     graph, weights, feeds = CASES[case]

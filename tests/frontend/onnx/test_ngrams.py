@@ -36,6 +36,7 @@ def vectorizer(*, words: bool, rank: int = 2, **more: Any) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize(
     "more",

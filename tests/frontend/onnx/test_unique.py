@@ -47,6 +47,7 @@ def by_numpy(x: Array, *, ascending: bool) -> list[Array]:
     return [values[order], first[order], inverse, counts[order]]
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("axis", [0, 1, -1, -3])
 def test_slices_compiled(axis: int) -> None:
     of = model(

@@ -53,6 +53,7 @@ def test_blocks_that_do_not_fit_are_refused() -> None:
         )
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(
     "options",

@@ -67,6 +67,7 @@ g (float[a, 3] x, float[b, 3] y, int64 k, int64 p) => (float[c, 3] z, int64 n) {
 }""")
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize(("k", "p"), [(0, 0), (2, -1), (-1, 3), (-3, 1), (1, -4)])
 def test_positions_known_at_run_time(k: int, p: int) -> None:
     x, y = rows(2, 4)

@@ -169,6 +169,7 @@ def _able(precision: Precision) -> bool:
     return not names[precision] or any(target.has(n) for n in names[precision])
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize(("precision", "to"), [("bf16", BFLOAT16), ("f16", FLOAT16)])
 def test_compiled_code_computes_with_rounded_operands(precision: Precision, to: DType) -> None:
     if not _able(precision):

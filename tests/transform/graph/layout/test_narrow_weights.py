@@ -80,6 +80,7 @@ FORMS: dict[str, tuple[str, dict[str, Array], bool]] = {
 }
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("form", FORMS)
 def test_few_rows_read_integers(form: str) -> None:
     rows, weights, turned = FORMS[form]

@@ -45,6 +45,7 @@ def main(x: f32[Tensor, 3, 40]) -> f32[Tensor, 3, 24]:
 """
 
 
+@pytest.mark.rotated(1 / 4)
 @BOTH
 @pytest.mark.parametrize("scale", ["0.02", 'R.const("columns")'], ids=["tensor", "columns"])
 @pytest.mark.parametrize(("of", "zero"), [("uint8", 0), ("uint8", 131), ("int8", -7)])
@@ -86,6 +87,7 @@ def main(x: f32[Tensor, 1, 5, 9, 9]) -> f32[Tensor, 1, 16, {size}, {size}]:
 """
 
 
+@pytest.mark.rotated(1 / 4)
 @BOTH
 @pytest.mark.parametrize("zero", [0, 117])
 @pytest.mark.parametrize(("padding", "strides", "size"), [(1, 1, 9), (0, 1, 7), (1, 2, 5)])
@@ -380,6 +382,7 @@ EXACT = {
 }
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("of", ["uint8", "int8"])
 @pytest.mark.parametrize("op", [*EXACT, "MatMulInteger of uint8"])
 def test_integer_operators_are_exact(op: str, of: str) -> None:

@@ -101,6 +101,7 @@ def test_what_numpy_runs_is_told() -> None:
     assert "3 host" in table.summary()
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("seed", range(3))
 def test_host_rows_are_what_the_program_calls(seed: int) -> None:
     module = random_module(Random(seed), 10)

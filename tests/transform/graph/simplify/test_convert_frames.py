@@ -53,5 +53,6 @@ def test_which_are_products(filters: str, attributes: str, length: str) -> None:
     size = 173 if length == "m" else int(length)
     x = RNG.standard_normal((2, channels, size)).astype(np.float32)
     want = np.asarray(interpret(before, "main", [x]))
-    for got in (interpret(after, "main", [x]), unity.compile(before, cache=None)(x)):
-        np.testing.assert_allclose(np.asarray(got), want, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(interpret(after, "main", [x])), want, rtol=0, atol=1e-4)
+    if "padding" in attributes:  # the others become the same kernels
+        np.testing.assert_allclose(np.asarray(unity.compile(before)(x)), want, rtol=0, atol=1e-4)

@@ -35,6 +35,7 @@ DYNAMIC = """g (float[n, 80] x) => (float[n, 24] y) {
  h = MatMulInteger(q, w, z, wz) f = Cast<to=1>(h) m = Mul(s, ws) y = Mul(f, m) }"""
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("zeros", [np.array(0, np.int8), np.arange(24, dtype=np.int8)])
 def test_dynamic_quantization_as_onnxruntime(zeros: Array) -> None:
     ort = pytest.importorskip("onnxruntime")

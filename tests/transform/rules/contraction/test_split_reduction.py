@@ -144,6 +144,7 @@ def test_pieces_of_random_reductions(seed: int) -> None:
     assert_same(func, replace(func, body=body, attrs=func.attrs.with_(scheduled=True)), {})
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("n", [0, 1, 16, 33, 70])
 def test_pieces_of_unknown_length(n: int) -> None:
     x = te.placeholder((dim("n"), 3), "float32", "x")

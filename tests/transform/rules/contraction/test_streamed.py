@@ -129,6 +129,7 @@ def test_the_first_rows_begin_the_sums_and_others_are_read_once_for_a_strip() ->
     assert read == {"y_sums", "y_sums_local", "x_local", "w"}
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("depth", [3, 11, dim("k")])
 def test_strips_are_narrow_where_columns_turn_out_to_be_few(depth: Dim) -> None:
     target = replace(HOST, vector_bits=128, vector_registers=16, threads=2)
