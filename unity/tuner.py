@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
 
@@ -145,17 +146,17 @@ def tune(
             pipeline=pipeline, db=db,
         )  # fmt: skip
 
-    here = not (stopped or kernels or fleet)
-    whole = _whole(build, records, several[-1], module["main"]) if here else None
     found = TuningReport(
         key_of_target(context.target),
         session.trials,
         time.monotonic() - begin,
         tuple(sorted(map(_row, session.searches), key=lambda k: -k.before * k.calls)),
-        whole,
+        None,
         tuple(session.points),
         stopped,
     )
+    if found.gained and not (stopped or kernels or fleet):
+        found = replace(found, whole=_whole(build, records, several[-1], module["main"]))
     if report is not None:
         found.save(report)
     return found

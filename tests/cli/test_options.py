@@ -99,6 +99,20 @@ def test_a_model_in_float16_is_checked_as_far_as_that_tells(
     assert "differ by more than 0.001" in refused("check", str(path), "--tolerance", "1e-3")
 
 
+def test_what_onnx_itself_does_not_run_is_interpreted(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 13]>
+        g (float[2, 3] x) => (float[2, 3] y)
+        <float s = {0.5}, uint8 z = {3}> {
+            q = QuantizeLinear(x, s, z)
+            y = DequantizeLinear(q, s, z)
+        }"""
+    path = tmp_path / "q.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    result = CliRunner().invoke(app, ["check", str(path)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "Unity's interpreter computes it instead" in result.output
+
+
 def test_errors_of_the_system_have_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

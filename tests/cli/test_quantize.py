@@ -43,8 +43,14 @@ def test_a_model_and_samples(tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     samples, to = tmp_path / "samples.npz", str(tmp_path / "small.onnx")
-    with pytest.raises(UnityError, match="needs calibration_data"):
+    with pytest.raises(UnityError, match="unity quantize needs samples") as found:
         said(DIGITS, "-o", to)
+    assert "--weights int4" in str(found.value)
+    with pytest.raises(UnityError, match="is the model itself"):
+        said(DIGITS, str(samples), "-o", DIGITS)
+    np.save(tmp_path / "one.npy", np.zeros(3, np.float32))
+    with pytest.raises(UnityError, match="it holds one array, which has no name"):
+        said(DIGITS, str(tmp_path / "one.npy"), "-o", to)
     samples.write_bytes(b"nothing")
     with pytest.raises(UnityError, match="cannot read the samples"):
         said(DIGITS, str(samples), "-o", to)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from unity.transform.schedule.schedule import Schedule
 from unity.tuning.cost import FEATURES, LearnedModel
 from unity.tuning.cost.features import Features
 from unity.tuning.records import Best, Records, Trial
+from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.session import Progress, Session
 from unity.tuning.workers.describe import key_of_target
 
@@ -181,3 +183,12 @@ def test_another_machine_and_a_missing_file_are_refused(tmp_path: Path) -> None:
         unity.tune(parse(MATMUL), arm, trials=1)
     with pytest.raises(UnityError, match="there is no file"):
         unity.compile(parse(MATMUL), db=tmp_path / "nothing.jsonl")
+
+
+def test_a_report_of_nothing_found_says_so() -> None:
+    known = KernelReport("matmul", "k", (), 2, 3, 1e-3, 1e-3, "", "", ())
+    other = replace(known, name="softmax", trials=0, before=0.0, after=0.0)
+    text = str(TuningReport("cpu", 3, 1.0, (known, other)))
+    assert "nothing faster was found" in text
+    assert "not measured" in text.splitlines()[-1]
+    assert "nothing faster" not in str(TuningReport("cpu", 3, 1.0, (replace(known, after=5e-4),)))

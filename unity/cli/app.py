@@ -301,7 +301,10 @@ def migrate(
 
 @app.command()
 def quantize(
-    model: Model,
+    model: Annotated[
+        Path,
+        typer.Argument(help="An ONNX model of float32.", show_default=False, callback=model_path),
+    ],
     calibration: Annotated[
         list[Path] | None,
         typer.Argument(

@@ -28,8 +28,19 @@ def quantize_model(
     exclude: Sequence[str],
     block: int,
 ) -> None:
-    """Write the quantized model and print the report."""
+    """Write the quantized model and print the report.
+
+    Raises:
+        UnityError: The output is the model, or there are no samples where they are needed.
+    """
     only_models(model, "quantize")
+    if output.exists() and output.samefile(model):
+        raise UnityError(f"{output} is the model itself", hint="-o NAME.onnx names another file")
+    if weights == "int8" and not calibration:
+        raise UnityError(
+            "unity quantize needs samples: ranges of activations are observed on them",
+            hint=f"unity quantize {model} samples.npz, or --weights int4",
+        )
     console = Console(highlight=False)
     graph = load_model(model).proto.graph
     samples = [s for path in calibration for s in samples_in(path, graph)]
@@ -58,7 +69,10 @@ def samples_in(path: Path, graph: onnx.GraphProto) -> Iterator[dict[str, Array]]
         UnityError: It is no such file, or arrays don't hold equally many samples.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        held = np.load(path, allow_pickle=False)
+        if isinstance(held, np.ndarray):
+            raise ValueError("it holds one array, which has no name")
+        with held as file:
             arrays: dict[str, Array] = dict(file)
     except (OSError, ValueError, EOFError, TypeError, AttributeError) as error:
         raise UnityError(

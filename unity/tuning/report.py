@@ -55,7 +55,8 @@ class TuningReport:
         trials: Candidates measured.
         seconds: How long it took.
         kernels: What became of each, those that take most first.
-        whole: Seconds of a call of the whole program by default and tuned; None if not measured.
+        whole: Seconds of a call of the whole program by default and tuned; None if not measured,
+            as it is not where nothing faster was found.
         over_time: Seconds since the begin, trials, what all kernels take together.
         stopped: Whether it was stopped before its end.
     """
@@ -78,6 +79,11 @@ class TuningReport:
         """Seconds of all kernels together now."""
         return sum(k.after * k.calls for k in self.kernels)
 
+    @property
+    def gained(self) -> bool:
+        """Whether a kernel is faster than by default."""
+        return any(k.gain > 1 for k in self.kernels)
+
     def __str__(self) -> str:
         """As a table."""
         lines = [
@@ -88,12 +94,17 @@ class TuningReport:
         if self.whole is not None:
             was, now = self.whole
             lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
+        if not self.gained:
+            lines.append("nothing faster was found: the program stays what it is")
         lines.append(
             f"{'kernel':40} {'calls':>5} {'trials':>6} {'us':>10} {'tuned us':>10} {'gain':>6}"
         )
         for k in self.kernels:
             sizes = ",".join(f"{n}={v}" for n, v in k.sizes)
             name = f"{k.name}[{sizes}]" if sizes else k.name
+            if not k.before:
+                lines.append(f"{name[:40]:40} {k.calls:5} {k.trials:6} not measured")
+                continue
             lines.append(
                 f"{name[:40]:40} {k.calls:5} {k.trials:6} {k.before * 1e6:10.1f} "
                 f"{k.after * 1e6:10.1f} {k.gain:5.2f}x  {k.space if k.gain > 1 else ''}"
