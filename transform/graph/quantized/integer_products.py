@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array
+from unity.errors import Span
+from unity.ir.dims import Dim
+from unity.ir.dtype import BOOL, FLOAT32, INT8, INT32, UINT8, Array
 from unity.ir.graph import Call, Constant, Expr, Function, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
@@ -27,7 +29,7 @@ from ..layout.narrow_products import prod_of
 from ..layout.pack_weights import worth_packing
 from ..layout.winograd_estimate import TAPS, winograd_cycles
 from ..rewriter import BodyRewriter
-from .factors import Activations, Weights, activations, weights
+from .factors import Activations, Weights, activations, weights, widened
 from .requantize import MOVES, Requantizer
 from .unsigned import OFFSET, unsigned
 from .wide_operands import widened_operands
@@ -182,18 +184,46 @@ class _Products(BodyRewriter):
             return None
         begin, end = paddings(call.attrs["padding"], 2)
         padded = any((*begin, *end))
-        if padded and not _is_held(left):
+        if padded and not self.is_held(left):
             return None
+        if padded and not isinstance(left.zero, Constant) and is_depthwise(call):
+            return None  # it would not repay the padded copy
         left = self.without_sign(left)
         q: Expr = left.integers
-        if padded and isinstance(left.zero, Constant) and np.any(left.zero.data):
+        if padded and not (isinstance(left.zero, Constant) and not np.any(left.zero.data)):
             sizes = [n for pair in zip(begin, end, strict=True) for n in pair]
-            value = float(left.zero.data)
-            wide = call_op("nn.pad", q, pad_width=(0, 0, 0, 0, *sizes), pad_value=value)
-            q = self.emit(wide, "padded", call.span)
+            q = self.padded(left, (0, 0, 0, 0, *sizes), call.span)
             call = Call(call.callee, call.args, call.attrs.with_(padding=(0, 0, 0, 0)), call.span)
         sums = right.integers.sum((1, 2, 3), dtype=np.int32)
         return self.scaled(call, q, left, right, sums, (1, 1))
+
+    def is_held(self, left: Activations) -> bool:
+        """Whether the integers hold their zero point, which padding is of."""
+        kind = left.integers.type
+        assert isinstance(kind, TensorType)
+        assert kind.dtype is not None
+        if isinstance(left.zero, Constant):
+            low, high = limits(kind.dtype)
+            return low <= int(left.zero.data) <= high
+        point = widened(self.values.get(left.zero)) if isinstance(left.zero, Var) else None
+        of = None if point is None else atom_type(point)
+        return isinstance(of, TensorType) and of.dtype == kind.dtype
+
+    def padded(self, left: Activations, widths: tuple[Dim, ...], span: Span | None) -> Var:
+        """Integers with their zero point around them, which may be known only at run time."""
+        q, zero, kind = left.integers, left.zero, left.integers.type
+        if isinstance(zero, Constant):
+            value = float(zero.data)
+            whole = call_op("nn.pad", q, pad_width=widths, pad_value=value)
+            return self.emit(whole, "padded", span)
+        assert isinstance(kind, TensorType)
+        assert isinstance(kind.shape, tuple)
+        image = call_op("ones", (1, 1, *kind.shape[2:]), dtype=BOOL)
+        inside = call_op("nn.pad", self.emit(image, "image", span), pad_width=widths)
+        where = self.emit(inside, "inside", span)
+        held = self.emit(call_op("nn.pad", q, pad_width=widths), "held", span)
+        point = self.emit(call_op("astype", zero, dtype=kind.dtype), "point", span)
+        return self.emit(call_op("where", where, held, point), "padded", span)
 
     def lies_in_blocks(self, call: Call, out: Type, right: Weights) -> bool:
         """Whether `ConvertLayout` takes a convolution, and float32's is no faster."""
@@ -215,7 +245,7 @@ class _Products(BodyRewriter):
                 sizes = (representative(n, BATCH), c, o, h, w)
                 gain = _WIDE_GAIN
                 if dots[1] == UINT8:
-                    if depthwise or not self.takes_two(call, right):
+                    if depthwise or right.scale is None or not self.takes_two(call, right):
                         return True
                     gain = _GAIN_OF_TWO
                 return not self.is_best_by_winograd(call, sizes, gain)
@@ -362,14 +392,3 @@ def _is_summed_alike(call: Call, left: Activations, right: Weights, axes: tuple[
         exact = exact + right.offset.astype(np.int64)
     most = np.abs(exact).sum(axes).max(initial=0) * limits(UINT8)[1]
     return out in (None, FLOAT32) and int(most) <= limits(INT32)[1]
-
-
-def _is_held(left: Activations) -> bool:
-    """Whether the integers hold their zero point, which is known: padding is of it."""
-    kind = left.integers.type
-    assert isinstance(kind, TensorType)
-    assert kind.dtype is not None
-    if not isinstance(left.zero, Constant):
-        return False
-    low, high = limits(kind.dtype)
-    return low <= int(left.zero.data) <= high

@@ -403,6 +403,31 @@ def test_integer_operators_are_exact(op: str, of: str) -> None:
     np.testing.assert_array_equal(got, expected(proto, {"x": x}))
 
 
+@BOTH
+@pytest.mark.parametrize("point", [0, 23])
+@pytest.mark.parametrize("dims", ["1, 5, 9, 9", "n, 5, h, w"])
+def test_zero_points_of_run_time_pad_images(dims: str, point: int, context: Context) -> None:
+    """Also where weights are sums of two, or wide."""
+    text = f"g (uint8[{dims}] x, uint8 z) => (int32[n2, 16, h2, w2] y)"
+    text += " { y = ConvInteger<pads=[1, 0, 2, 1]>(x, w, z, v) }"
+    proto = model(text, 18, {"w": TAPS, "v": np.array(point, np.int8)})
+    assert 'out_dtype="int32"' in print_module(integers(unity.load(proto), context))
+    compiled = unity.compile(proto, cache=None)
+    for shape in ((1, 5, 9, 9),) if dims[0] == "1" else ((1, 5, 9, 9), (2, 5, 1, 30)):
+        x = RNG.integers(0, 256, shape).astype(np.uint8)
+        feeds: dict[str, Array] = {"x": x, "z": np.array(131, np.uint8)}
+        np.testing.assert_array_equal(np.asarray(compiled(*feeds.values())), expected(proto, feeds))
+
+
+def test_integers_are_not_left_to_winograd_in_float32() -> None:
+    text = """g (uint8[1, 32, 28, 28] x) => (int32[1, 32, 28, 28] y) {
+     y = ConvInteger<pads=[1, 1, 1, 1]>(x, w, z, v) }"""
+    weight = RNG.integers(-128, 128, (32, 32, 3, 3), dtype=np.int8)
+    zeros = {"w": weight, "z": np.array(5, np.uint8), "v": np.array(9, np.int8)}
+    after = print_module(integers(unity.load(model(text, 18, zeros))))
+    assert after.count('out_dtype="int32"') == 2
+
+
 def expected(proto: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
     """By onnx's own reference: onnxruntime saturates where there are no dot products of bytes."""
     (found,) = ReferenceEvaluator(proto).run(None, feeds)
