@@ -24,6 +24,7 @@ class ScheduleDefault(Pass):
     Stages that only transform a reduction's result are done in its write-back first. A kernel with
     the attribute ``scheduled`` was laid out by someone who knew better, and is left alone.
 
+    >>> from dataclasses import replace
     >>> from unity.script import parse, print_module
     >>> before = parse('''
     ... n = dim("n")
@@ -35,19 +36,21 @@ class ScheduleDefault(Pass):
     ...             vi, vj = T.axis.remap("SS", i, j)
     ...             c[vi, vj] = a[vi, vj] + b[vj]
     ... ''')
-    >>> print(print_module(ScheduleDefault()(before, Context())), end="")
+    >>> two = Context(replace(Context().target, threads=2))
+    >>> print(print_module(ScheduleDefault()(before, two)), end="")
     n = dim("n")
     <BLANKLINE>
     <BLANKLINE>
     @script.prim_func(attrs={"scheduled": True})
     def main(a: f32[Buffer, n, 50], b: f32[Buffer, 50], c: f32[Buffer, n, 50]) -> None:
-        for i, j_0 in T.grid(n, 13):
-            for j_1 in T.vectorized(4):
-                with T.block("add"):
-                    vi = T.axis.spatial(n, i)
-                    vj = T.axis.spatial(50, j_0 * 4 + j_1)
-                    T.where(j_0 * 4 + j_1 < 50)
-                    c[vi, vj] = a[vi, vj] + b[vj]
+        for i_0 in T.parallel((n + 399) // 400):
+            for i_1, j_0 in T.grid(400, 13):
+                for j_1 in T.vectorized(4):
+                    with T.block("add"):
+                        vi = T.axis.spatial(n, i_0 * 400 + i_1)
+                        vj = T.axis.spatial(50, j_0 * 4 + j_1)
+                        T.where(i_0 * 400 + i_1 < n and j_0 * 4 + j_1 < 50)
+                        c[vi, vj] = a[vi, vj] + b[vj]
 
     Attributes:
         decide: Which decisions of rules are to be others, by the name of a block (``{"softmax":
