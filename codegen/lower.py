@@ -9,26 +9,34 @@ What is asked of them later, their IR or their assembly, is lowered then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from unity.codegen.kernel_cache import CachedKernel, KernelCache, setting_of
+from unity.codegen.kernel_work import KernelWork, Temporaries, symbol_of
 from unity.codegen.llvm import ObjectCode, compile_kernels
 from unity.codegen.llvm.build import KernelCode
 from unity.codegen.llvm.cache import key_of
 from unity.codegen.llvm.known import require_known
 from unity.codegen.unscheduled import BeforeSchedule, Unscheduled
+from unity.codegen.workers.crew import compile_beside
 from unity.ir.fingerprint import fingerprint
 from unity.ir.foreign import foreign_symbols
 from unity.ir.module import IRModule
 from unity.ir.stmt import Allocate, Buffer, PrimFunc, Seq, Stmt
-from unity.transform import Context, Pass, Pipeline
+from unity.transform import Context, Pipeline
 from unity.transform.graph.lower.share_kernels import share_kernels
 from unity.transform.tail import Tail, split
 
 
 def lower(
-    module: IRModule, passes: Pipeline, ctx: Context, cache: Path | None, *, checks: bool = False
+    module: IRModule,
+    passes: Pipeline,
+    ctx: Context,
+    cache: Path | None,
+    *,
+    checks: bool = False,
+    processes: int = 1,
 ) -> Lowered:
     """Run a pipeline on a module.
 
@@ -38,6 +46,7 @@ def lower(
         ctx: What passes are given. Where instruments look on, every kernel is lowered.
         cache: The folder of the disk cache, None for none.
         checks: Whether accesses of kernels will be checked.
+        processes: How many processes may lower and compile kernels, where there is a cache.
     """
     require_known(ctx.target)
     head, tail = split(passes)
@@ -56,9 +65,16 @@ def lower(
     if noted.kernels is None:
         before = Unscheduled.of_tail(module.prim_funcs(), tail)
     found = {name: _found(store, identities[name], func) for name, func in funcs.items()}
+    missing = {
+        name: (funcs[name], identities[name])
+        for name, kernel in found.items()
+        if kernel is None and "overwritable" not in funcs[name].attrs  # small, and may yet alias
+    }
+    compile_beside(KernelWork(store, tail, ctx, checks), missing, processes)
+    found |= {name: _found(store, identity, func) for name, (func, identity) in missing.items()}
     known = {name: kernel for name, kernel in found.items() if kernel is not None}
     module = module.with_({name: _signature(funcs[name], k) for name, k in known.items()})
-    watch = _Temporaries({name: f for name, f in funcs.items() if name not in known})
+    watch = Temporaries({name: f for name, f in funcs.items() if name not in known})
     module = Pipeline(tail.passes).run(module, replace(ctx, instruments=(watch,)))
     lookup = _Lookup(store, tail, funcs, identities, known, watch.added)
     return Lowered(module, Kernels(ctx, cache, checks, before, lookup))
@@ -76,26 +92,6 @@ def _signature(func: PrimFunc, known: CachedKernel) -> PrimFunc:
     for buffer in reversed(known.temporaries):
         body = Allocate(buffer, body)
     return replace(func, body=body, attrs=func.attrs.with_(scheduled=True))
-
-
-@dataclass(slots=True)
-class _Temporaries:
-    """An instrument that notes the buffers which kernels are given besides their own."""
-
-    kernels: Mapping[str, PrimFunc]
-    added: dict[str, tuple[Buffer, ...]] = field(default_factory=dict[str, tuple[Buffer, ...]])
-
-    def before(self, step: Pass, module: IRModule, ctx: Context) -> None:
-        """Nothing."""
-
-    def after(self, step: Pass, module: IRModule, ctx: Context) -> None:
-        """Note them where they appear: later passes change their shapes."""
-        for name, func in self.kernels.items():
-            now = module.functions.get(name)
-            if isinstance(now, PrimFunc) and name not in self.added:
-                more = now.buffers[len(func.buffers) :]
-                if more:
-                    self.added[name] = more
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +186,7 @@ class Kernels:
         """
         if self.lookup is None or name not in self.lookup.identities:
             return f"kernel_{key_of(name)[:32]}"
-        end = "_aliased" if _may_alias(func) else ""
-        return f"kernel_{self.lookup.identities[name][:32]}{end}"
+        return symbol_of(self.lookup.identities[name], may_alias=_may_alias(func))
 
     def _keep(self, name: str, func: PrimFunc, code: KernelCode) -> None:
         """Put a compiled kernel into the cache."""

@@ -6,6 +6,7 @@ And Hypothesis judges values, not the clock: machines that run tests are slow at
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -39,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--extras") and (names := missing()):
         raise pytest.UsageError(f"--extras without {', '.join(names)}: CONTRIBUTING.md says how")
+    os.environ.setdefault("UNITY_COMPILE_PROCESSES", "1")  # tests run side by side already
     settings.load_profile("seeds" if config.getoption("--new-seeds") else "unity")
     config.stash[PRINT_BACK] = PrintBack(bool(config.getoption("--every-program")))
 

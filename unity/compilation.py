@@ -18,6 +18,7 @@ from unity.codegen.engine.failing import failing_calls
 from unity.codegen.kernel_call import kernel_call
 from unity.codegen.llvm.cache import default_folder
 from unity.codegen.lower import lower
+from unity.codegen.workers.crew import processes
 from unity.collection import no_cycle_collection
 from unity.dynamic import with_dynamic_dims
 from unity.errors import UnityError
@@ -209,7 +210,14 @@ def _built(
 ) -> tuple[Executable, Pipeline]:
     """The executable, and the pipeline that it came of: without what failed on the way."""
     while True:
-        lowered = lower(module, passes, context, store, checks=bool(asked.get("check_bounds")))
+        lowered = lower(
+            module,
+            passes,
+            context,
+            store,
+            checks=bool(asked.get("check_bounds")),
+            processes=processes(context.target),
+        )
         try:
             lowered.kernels.unscheduled.require_decided()
             return assemble(lowered, _explained(context, module), asked), passes

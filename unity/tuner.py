@@ -33,7 +33,7 @@ from unity.tuning.spaces import SpaceProgram
 from unity.tuning.tasks import Task, tasks_of
 from unity.tuning.timing import assignments, inputs_for, interleaved, sizes_for
 from unity.tuning.workers import Measurer
-from unity.tuning.workers.describe import key_of_target
+from unity.tuning.workers.machine_key import key_of_target
 
 __all__ = ["tune"]
 log = getLogger("unity")

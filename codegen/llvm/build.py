@@ -175,6 +175,28 @@ def compile_kernels(
     )
 
 
+def compile_kernel(
+    func: PrimFunc, symbol: str, target: Target, cache: Path, *, checks: bool = False
+) -> KernelCode:
+    """Compile one lowered prim func, as `compile_kernels` does.
+
+    Args:
+        func: The kernel.
+        symbol: What its function is called.
+        target: What to generate code for.
+        cache: The folder of the disk cache.
+        checks: Whether each access asserts that its index lies within the buffer.
+
+    Raises:
+        UnsupportedError: The kernel uses an intrinsic that has no code.
+    """
+    analysis = analyse(func.body)
+    text, told = _unit_text(symbol, func, analysis, target, checks)
+    level = _level(analysis)
+    code = compile_cached(text, target, level, ObjectCache(cache / OBJECTS))
+    return KernelCode(symbol, told, object_key(text, target, level), code)
+
+
 def object_key(text: str, target: Target, level: Level) -> str:
     """The name of a module's object in the cache."""
     return key_of(

@@ -12,7 +12,7 @@ from unity.errors import UnityError
 from unity.machine.target import Target
 from unity.tuning.records import Best, Record, Records, Trial, merge, prune
 from unity.tuning.records.record import decoded, encoded
-from unity.tuning.workers.describe import key_of_target
+from unity.tuning.workers.machine_key import key_of_target
 
 TARGET = Target("cpu", "x86_64-unknown-linux-gnu", "haswell", ("avx2",), 256)
 KEY = key_of_target(TARGET)

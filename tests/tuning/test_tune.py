@@ -23,7 +23,7 @@ from unity.tuning.cost.features import Features
 from unity.tuning.records import Best, Records, Trial
 from unity.tuning.report import KernelReport, TuningReport
 from unity.tuning.session import Progress, Session
-from unity.tuning.workers.describe import key_of_target
+from unity.tuning.workers.machine_key import key_of_target
 
 from .kernels import MATMUL, ROWS, tasks
 

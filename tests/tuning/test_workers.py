@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from unity.codegen.llvm.host import host_target
+from unity.codegen.workers.child import Child, ChildError
 from unity.transform.schedule import default_schedule
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
 from unity.tuning.workers import Candidate, Measurer
-from unity.tuning.workers.child import Child, ChildError
 
 from .kernels import MATMUL, tasks
 

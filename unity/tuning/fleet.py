@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from unity.codegen.llvm.host import host_target
+from unity.codegen.workers.child import Child, ChildError, Message
+from unity.codegen.workers.described import described, target_from
 from unity.errors import UnityError
 from unity.machine.target import Target
 
-from .workers.child import Child, ChildError, Message
-from .workers.describe import described, target_from
 from .workers.runner import RUN_SECONDS, Measured, Reference, asked, measured_of
 
 DEVICE = "cpu"

@@ -30,7 +30,7 @@ from .spaces import (
 )
 from .tasks import Task
 from .workers import Candidate, Measured, Measurer
-from .workers.describe import key_of_target
+from .workers.machine_key import key_of_target
 
 BATCH = 8
 """Candidates that are measured before the model is asked again."""

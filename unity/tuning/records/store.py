@@ -12,7 +12,7 @@ from unity.machine.target import Target
 from unity.runtime.artifact.replacing import replacing
 from unity.transform.rules.by_record import Replay
 
-from ..workers.describe import key_of_target
+from ..workers.machine_key import key_of_target
 from .record import Best, Record, Trial, decoded, encoded
 
 log = getLogger("unity")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from unity.codegen.assemble import assemble
 from unity.codegen.lower import lower
+from unity.codegen.workers.child import Message
+from unity.codegen.workers.described import target_from
+from unity.codegen.workers.serve import serve
 from unity.script import parse
 from unity.transform import Context, pipeline
 from unity.transform.schedule.schedule import Schedule
 from unity.transform.schedule.trace import Trace
 
 from ..tasks.task import KERNEL
-from .child import Message
-from .describe import target_from
-from .serve import serve
 
 
 def build(request: Message) -> Message:

@@ -14,6 +14,8 @@ from typing import Self, cast
 
 import numpy as np
 
+from unity.codegen.workers.child import Child, ChildError, Message
+from unity.codegen.workers.described import described
 from unity.errors import UnityError
 from unity.ir.graph import Function
 from unity.machine.target import Target
@@ -23,8 +25,6 @@ from unity.transform.schedule.trace import Trace
 from ..agreement import tolerance_of
 from ..tasks.task import CALLER, Task
 from ..timing import inputs_for, sizes_for
-from .child import Child, ChildError, Message
-from .describe import described
 from .runner import LocalRunner, Measured, Reference, Runner
 
 BUILD_SECONDS = 30.0

@@ -8,13 +8,13 @@ from typing import cast
 
 import numpy as np
 
+from unity.codegen.workers.child import Message
+from unity.codegen.workers.serve import serve
 from unity.ir.dtype import Array, dtype
 from unity.runtime.artifact.read import load
 
 from ..agreement import copied, disagreement
 from ..timing import interleaved
-from .child import Message
-from .serve import serve
 
 _FAR, _LONG = 4.0, 2e-3
 """A candidate that takes so many times the default's time, and so many seconds, runs once."""

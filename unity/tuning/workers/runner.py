@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from unity.codegen.workers.child import Child, ChildError, Message
 from unity.errors import UnityError
-
-from .child import Child, ChildError, Message
 
 RUN_SECONDS = 10.0
 """How long a candidate may run besides what it is timed for."""

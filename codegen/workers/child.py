@@ -21,6 +21,11 @@ class ChildError(Exception):
     """The child gave no answer: it died, or took too long; the text says which."""
 
 
+def _path() -> str:
+    """Where we import from, and nowhere else: the folder we were started in may have anything."""
+    return os.pathsep.join(p or os.getcwd() for p in sys.path)
+
+
 class Child:
     """Carries a process of one of our modules, and what it needs to be told when it starts.
 
@@ -80,7 +85,7 @@ class Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            env={**os.environ, "PYTHONPATH": _path(), "PYTHONSAFEPATH": "1"},
             start_new_session=True,  # Ctrl-C is the parent's affair
         )
         self.started += 1

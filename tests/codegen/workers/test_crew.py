@@ -1,0 +1,95 @@
+"""Kernels compiled by several processes: what the cache has is what one of them would put there."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unity
+from unity.codegen.kernel_cache import KernelCache, setting_of
+from unity.codegen.kernel_work import KernelWork
+from unity.codegen.llvm import host_target
+from unity.codegen.workers import crew
+from unity.codegen.workers.child import Child
+from unity.errors import UnityError
+from unity.ir.fingerprint import fingerprint
+from unity.ir.stmt import PrimFunc
+from unity.script import parse
+from unity.transform import Context, pipeline
+from unity.transform.tail import split
+
+PROGRAM = """
+n = dim("n")
+@script.function
+def main(x: f32[Tensor, n, 48], w: f32[Tensor, 48, 40]) -> f32[Tensor, n, 40]:
+    y = R.nn.softmax(R.matmul(x, w), axis=1)
+    return R.cumsum(y, axis=1)
+"""
+HERE = host_target(2)
+
+
+def work_in(folder: Path) -> tuple[KernelWork, dict[str, tuple[PrimFunc, str]]]:
+    """What becomes of the program's kernels, and they."""
+    head, tail = split(pipeline())
+    kernels = head.run(parse(PROGRAM), Context(HERE)).prim_funcs()
+    store = KernelCache(folder, setting_of(tail.identity, HERE, checks=False))
+    work = KernelWork(store, tail, Context(HERE), checks=False)
+    return work, {name: (f, fingerprint(f)) for name, f in kernels.items()}
+
+
+def test_a_child_does_what_we_would_or_nothing(tmp_path: Path) -> None:
+    work, kernels = work_in(tmp_path / "child")
+    assert len(kernels) == 3
+    other = replace(work, store=replace(work.store, setting="of another compiler"))
+    asked = crew._Crew(other, kernels, deque(kernels))
+    child = asked.child()
+    asked.run(child)
+    assert len(asked.waiting) == 3
+    asked = crew._Crew(work, kernels, deque(kernels), [child])
+    asked.run(child)
+    assert not asked.waiting
+    asked.close()
+    ours, _ = work_in(tmp_path / "ours")
+    for name, (func, identity) in kernels.items():
+        ours.do(name, func, identity)
+        made = work.store.get(identity, func, may_alias=False)
+        assert made is not None
+        assert made == ours.store.get(identity, func, may_alias=False)
+
+
+def test_children_that_die_are_done_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+
+    class Dying(Child):
+        def __init__(self, module: str) -> None:
+            started.append(module)
+            super().__init__("no.such.module")
+
+    monkeypatch.setattr(crew, "Child", Dying)
+    monkeypatch.setattr(crew, "FEW", 2)
+    monkeypatch.setattr(crew, "WORTH", 0.001)
+    monkeypatch.setattr(crew, "_SEEN", 0.0)
+    monkeypatch.setenv(crew.VARIABLE, "3")
+    exe = unity.compile(parse(PROGRAM), HERE, cache=tmp_path)
+    assert started
+    rng = np.random.default_rng(0)
+    x, w = rng.random((5, 48), np.float32), rng.random((48, 40), np.float32)
+    y = np.exp(x @ w)
+    expected = np.cumsum(y / y.sum(1, keepdims=True), axis=1)
+    np.testing.assert_allclose(exe(x, w), expected, rtol=1e-5)
+
+
+def test_how_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(crew.VARIABLE, raising=False)
+    assert crew.processes(replace(HERE, threads=1)) == 1
+    monkeypatch.setenv(crew.VARIABLE, "7")
+    assert crew.processes(HERE) == 7
+    monkeypatch.setenv(crew.VARIABLE, "none")
+    with pytest.raises(UnityError, match="UNITY_COMPILE_PROCESSES is 'none'"):
+        crew.processes(HERE)
