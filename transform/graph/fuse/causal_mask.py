@@ -16,8 +16,9 @@ from unity.ir.attrs import Attrs
 from unity.ir.dims import Dim, SymDim, always_ge, as_dim, equal
 from unity.ir.dtype import Array, DType
 from unity.ir.graph import Call, Constant, Expr, Op, Var
-from unity.ir.lattice import atom_type
-from unity.ir.types import Shape, TensorType
+from unity.ir.types import Shape
+
+from .attention_operands import shape_of
 
 LEAST = float(np.finfo(np.float32).min) / 2
 """What is added to scores hides them from here on: as float32 has it, no score outweighs it."""
@@ -53,7 +54,7 @@ class Scores:
 
     def is_whole(self, x: Expr) -> bool:
         """Whether a tensor has an element for each score, the same for all that stand beside."""
-        shape = _shape(x)
+        shape = shape_of(x)
         if shape is None or len(shape) < 2:
             return False
         *others, queries, keys = shape
@@ -129,11 +130,6 @@ def _word(order: _Order, scores: Scores) -> str | None:
     return "BottomRight" if sees and equal(order.offset, scores.keys - scores.queries) else None
 
 
-def _shape(x: Expr) -> Shape | None:
-    kind = atom_type(x)
-    return kind.shape if isinstance(kind, TensorType) and isinstance(kind.shape, tuple) else None
-
-
 def _order(condition: Expr, scores: Scores) -> _Order | None:
     """What a condition on queries and keys says, if it compares their positions."""
     match condition if isinstance(condition, Constant) else scores.made(condition):
@@ -196,7 +192,7 @@ def _positions(x: Expr, scores: Scores) -> _Positions | None:
             axis = left.axis if right.axis is None else right.axis
             return _Positions(axis, as_dim(left.first + right.first))
         case Call(Op("expand_dims" | "reshape"), (inner, *_)):
-            found, old, new = _positions(inner, scores), _shape(inner), _shape(x)
+            found, old, new = _positions(inner, scores), shape_of(inner), shape_of(x)
             return None if found is None or not old or new is None else _moved(found, old, new)
         case _:
             return None

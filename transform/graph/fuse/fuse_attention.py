@@ -9,17 +9,26 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.ir.attrs import Attrs
-from unity.ir.dims import Dim, as_dim, equal
+from unity.ir.dims import Dim, equal
 from unity.ir.dtype import Array
-from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, TupleGet, Var
-from unity.ir.lattice import atom_type
+from unity.ir.graph import Call, Constant, Expr, Function, Op, ShapeValue, Var
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType, Type
 
 from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
-from ..slices import begin_of, part_of_split
+from ..slices import begin_of
 from ..uses import count_uses
+from .attention_operands import (
+    Operand,
+    axes_from,
+    equal_dims,
+    first_rows,
+    rank_of,
+    repeated,
+    shape_of,
+    sliced,
+)
 from .causal_mask import Scores, causal_bias, causal_choice, terms
 
 
@@ -81,35 +90,6 @@ class _Scores:
     causal: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Operand:
-    """A tensor as an operand of an attention.
-
-    Attributes:
-        layout: The order of its axes.
-        first: The first head that is used.
-        rows: How many rows are used, if not all.
-        group: How many heads of queries share one of its heads.
-    """
-
-    value: Expr
-    layout: str
-    first: int = 0
-    rows: Dim | None = None
-    group: int = 1
-
-    def dims(self) -> dict[str, Dim]:
-        """Its dims by axis."""
-        kind = atom_type(self.value)
-        assert isinstance(kind, TensorType)
-        assert isinstance(kind.shape, tuple)
-        return dict(zip(self.layout, kind.shape, strict=True))
-
-    def used(self) -> Dim:
-        """How many rows are used."""
-        return self.dims()["L"] if self.rows is None else self.rows
-
-
 class _Fuser(BodyRewriter):
     """Carries how often each variable is used: what others need is not taken into an attention."""
 
@@ -133,7 +113,7 @@ class _Fuser(BodyRewriter):
         if softmax is not None and softmax.callee == Op("where"):
             guard, zero, kept = softmax.args
             softmax = self.only_use(kept) if _number(zero) == 0 else None
-        rank = _rank(weights)
+        rank = rank_of(weights)
         if softmax is None or softmax.callee != Op("nn.softmax") or rank not in (3, 4):
             return None
         if softmax.attrs["axis"] not in (-1, rank - 1):
@@ -142,7 +122,7 @@ class _Fuser(BodyRewriter):
         product = self.product(softmax.args[0], scores)
         if guard is not None and not self.tells_unseen(guard, scores, weights):
             return None
-        if product is None or any(_rank(x) != rank for x in (*product.args, v)):
+        if product is None or any(rank_of(x) != rank for x in (*product.args, v)):
             return None
         batch = "BH"[4 - rank :]
         q = self.operand(product.args[0], f"{batch}LD", scores)
@@ -153,7 +133,7 @@ class _Fuser(BodyRewriter):
     def tells_unseen(self, guard: Expr, scores: _Scores, weights: Var) -> bool:
         """Whether it holds for rows that a bias leaves nothing of, as ONNX's Attention asks."""
         if isinstance(guard, Constant) and isinstance(scores.bias, Constant):
-            added, all_of = np.asarray(scores.bias.data, np.float64), _shape(weights)
+            added, all_of = np.asarray(scores.bias.data, np.float64), shape_of(weights)
             if all_of is None or not added.ndim or not equal(all_of[-1], added.shape[-1]):
                 return False
             unseen = added.max(axis=-1, keepdims=True, initial=-np.inf) == -np.inf
@@ -165,10 +145,10 @@ class _Fuser(BodyRewriter):
         peak = self.values.get(most) if isinstance(most, Var) else None
         if not isinstance(peak, Call) or peak.callee != Op("max") or _number(lowest) != -np.inf:
             return False
-        (bias,), rank = peak.args, _rank(peak.args[0])
+        (bias,), rank = peak.args, rank_of(peak.args[0])
         if rank is None or peak.attrs["axis"] not in ((-1,), (rank - 1,)):
             return False
-        whole, row, made = _shape(bias), _shape(weights), self.infer(peak)
+        whole, row, made = shape_of(bias), shape_of(weights), self.infer(peak)
         kept = isinstance(made, TensorType) and made.ndim == rank
         wide = whole is not None and row is not None and equal(whole[-1], row[-1])
         return kept and wide and scores.mask is None and bias is scores.bias
@@ -246,7 +226,7 @@ class _Fuser(BodyRewriter):
 
     def operand(
         self, x: Expr, letters: str, scores: _Scores | None, *, keys: bool = False
-    ) -> _Operand:
+    ) -> Operand:
         """A factor of a product, taken back to before it was scaled and transposed.
 
         One that holds keys or values also to before it was cut short and its heads were repeated.
@@ -259,7 +239,7 @@ class _Fuser(BodyRewriter):
                 break
             match call:
                 case Call(Op("permute_dims"), (base,)):
-                    axes = _axes(call, len(letters))
+                    axes = axes_from(call, len(letters))
                     found = [""] * len(letters)
                     for letter, axis in zip(letters, axes, strict=True):
                         found[axis] = letter
@@ -270,66 +250,40 @@ class _Fuser(BodyRewriter):
                         break
                     x = inner
                 case Call(Op("strided_slice"), (base,)) if keys:
-                    count = _first_rows(call, x, letters)
+                    count = first_rows(call, x, letters)
                     if count is None:
                         break
                     rows, x = count if rows is None else rows, base
                 case Call(Op("reshape"), (Var() as wide, _)) if keys:
-                    repeated = self.repeated(x, wide, letters.index("H")) if group == 1 else None
-                    if repeated is None:
+                    at = letters.index("H")
+                    narrow = repeated(x, wide, at, self.values) if group == 1 else None
+                    if narrow is None:
                         break
-                    x, group = repeated
+                    x, group = narrow
                 case _:
                     break
         if len(letters) == 3:
             x = self.emit(Call(Op("expand_dims"), (x,), Attrs(axis=(0,))), "batch")
-            return _Operand(x, f"B{letters}", rows=rows, group=group)
+            return Operand(x, f"B{letters}", rows=rows, group=group)
         part = None if rows is not None or group > 1 else self.part(x, letters)
-        return part or _Operand(x, letters, rows=rows, group=group)
+        return part or Operand(x, letters, rows=rows, group=group)
 
-    def repeated(self, x: Var, wide: Var, axis: int) -> tuple[Expr, int] | None:
-        """What `x` holds every head of several times in a row, and how many times.
-
-        Such a tensor is the reshape of one, `wide`, with an axis behind the heads that was
-        broadcast.
-        """
-        made = self.values.get(wide)
-        if not isinstance(made, Call) or made.callee != Op("broadcast_to"):
-            return None
-        narrow = self.values.get(made.args[0]) if isinstance(made.args[0], Var) else None
-        if not isinstance(narrow, Call) or narrow.callee not in (Op("expand_dims"), Op("reshape")):
-            return None
-        base, copies, whole = _shape(narrow.args[0]), _shape(wide), _shape(x)
-        if base is None or copies is None or whole is None or len(copies) != len(base) + 1:
-            return None
-        group = copies[axis + 1]
-        if not isinstance(group, int) or group < 1:
-            return None
-        one = (*base[: axis + 1], 1, *base[axis + 1 :])
-        shape = (*base[:axis], as_dim(base[axis] * group), *base[axis + 1 :])
-        many = (*one[: axis + 1], group, *one[axis + 2 :])
-        before = _shape(made.args[0])
-        fits = before is not None and _equal_dims(before, one)
-        if not fits or not _equal_dims(copies, many) or not _equal_dims(whole, shape):
-            return None
-        return narrow.args[0], group
-
-    def part(self, x: Expr, letters: str) -> _Operand | None:
+    def part(self, x: Expr, letters: str) -> Operand | None:
         """The whole that an operand is some heads of: one product gives q, k and v."""
         view = self.values.get(x) if isinstance(x, Var) else None
         if isinstance(view, Call) and view.callee == Op("strided_slice"):
             base, axis = view.args[0], letters.index("H")
-            shape = _shape(base)
+            shape = shape_of(base)
             begin = None if shape is None else begin_of(view, axis, shape)
-            return None if begin is None else _Operand(base, letters, begin)
+            return None if begin is None else Operand(base, letters, begin)
         if letters != "BLHD" or not isinstance(view, Call) or view.callee != Op("reshape"):
             return None
-        found = self.sliced(view.args[0])
-        shape = _shape(x)
+        found = sliced(view.args[0], self.values)
+        shape = shape_of(x)
         if found is None or shape is None:
             return None
         whole, begin = found
-        width, (batch, length, heads, size) = _shape(whole), shape
+        width, (batch, length, heads, size) = shape_of(whole), shape
         if width is None or len(width) != 3 or not isinstance(width[2], int):
             return None
         if not isinstance(size, int) or not isinstance(heads, int) or size == 0:
@@ -338,38 +292,12 @@ class _Fuser(BodyRewriter):
             return None
         dims = ShapeValue((batch, length, width[2] // size, size))
         packed = self.emit(Call(Op("reshape"), (whole, dims), span=view.span), "heads")
-        return _Operand(packed, letters, begin // size)
+        return Operand(packed, letters, begin // size)
 
-    def sliced(self, x: Expr) -> tuple[Expr, int] | None:
-        """What an expression is a part of along its last axis, and where it begins there."""
-        made = self.values.get(x) if isinstance(x, Var) else None
-        match made:
-            case Call(Op("strided_slice"), (whole,)):
-                begin, rank = made.attrs["begin"], _rank(whole)
-                if rank is None or made.attrs["axes"] not in ((-1,), (rank - 1,)):
-                    return None
-                if made.attrs["strides"] not in (None, (1,)) or not isinstance(begin, tuple):
-                    return None
-                start = begin[0]
-                return (whole, start) if isinstance(start, int) and start >= 0 else None
-            case TupleGet(Var() as parts, index):
-                split = self.values.get(parts)
-                if not isinstance(split, Call) or split.callee != Op("split"):
-                    return None
-                shape = _shape(split.args[0])
-                bounds = None if shape is None else part_of_split(split, shape, index)
-                if shape is None or bounds is None or bounds[0] != len(shape) - 1:
-                    return None
-                return split.args[0], bounds[1]
-            case _:
-                return None
-
-    def call(
-        self, q: _Operand, k: _Operand, v: _Operand, scores: _Scores, result: Var
-    ) -> Expr | None:
+    def call(self, q: Operand, k: Operand, v: Operand, scores: _Scores, result: Var) -> Expr | None:
         """The call, if the operands fit."""
-        rank = _rank(result)
-        shape = _shape(result)
+        rank = rank_of(result)
+        shape = shape_of(result)
         if shape is None or rank is None:
             return None
         heads: Dim = shape[1] if rank == 4 else shape[0]
@@ -459,7 +387,7 @@ class _Fuser(BodyRewriter):
         """A transposed result of an attention: the attention writes it in that order."""
         if self.uses[x] != 1:
             return None
-        made, rank = self.values.get(x), _rank(x)
+        made, rank = self.values.get(x), rank_of(x)
         squeezed = isinstance(made, Call) and made.callee == Op("squeeze")
         if squeezed and isinstance(made, Call) and made.attrs["axis"] == (0,):
             inner = made.args[0]
@@ -471,7 +399,7 @@ class _Fuser(BodyRewriter):
         old = str(layouts[3])
         if squeezed and old[0] != "B":
             return None
-        axes = _axes(call, rank)
+        axes = axes_from(call, rank)
         new = "B" + "".join(old[a + 1] for a in axes) if squeezed else "".join(old[a] for a in axes)
         moved = replace(made, attrs=made.attrs.with_(layouts=(*layouts[:3], new)))
         if not squeezed:
@@ -484,32 +412,16 @@ class _Fuser(BodyRewriter):
         return made if isinstance(made, Call) else None
 
 
-def _rank(x: Expr) -> int | None:
-    kind = atom_type(x)
-    return kind.ndim if isinstance(kind, TensorType) else None
-
-
-def _shape(x: Expr) -> tuple[Dim, ...] | None:
-    kind = atom_type(x)
-    return kind.shape if isinstance(kind, TensorType) and isinstance(kind.shape, tuple) else None
-
-
 def _same_shape(x: Expr, kind: Type) -> bool:
     """Whether an operand has the shape of the result, so that nothing else broadcasts it."""
-    shape = _shape(x)
-    return shape is not None and isinstance(kind, TensorType) and _equal_dims(shape, kind.shape)
+    shape = shape_of(x)
+    return shape is not None and isinstance(kind, TensorType) and equal_dims(shape, kind.shape)
 
 
 def _equal_types(a: Type, b: Type) -> bool:
     if not isinstance(a, TensorType) or not isinstance(b, TensorType) or a.dtype != b.dtype:
         return False
-    return isinstance(a.shape, tuple) and _equal_dims(a.shape, b.shape)
-
-
-def _equal_dims(a: tuple[Dim, ...], b: object) -> bool:
-    if not isinstance(b, tuple) or len(a) != len(b):
-        return False
-    return all(equal(m, n) for m, n in zip(a, b, strict=True))
+    return isinstance(a.shape, tuple) and equal_dims(a.shape, b.shape)
 
 
 def _number(x: Expr) -> float | None:
@@ -517,25 +429,6 @@ def _number(x: Expr) -> float | None:
     if not isinstance(x, Constant) or x.data.size != 1 or x.data.dtype.kind != "f":
         return None
     return float(x.data.reshape(()).astype(np.float64))
-
-
-def _axes(call: Call, rank: int) -> tuple[int, ...]:
-    """Where each axis of a transposed tensor comes from."""
-    axes = call.attrs["axes"]
-    if axes is None:
-        return tuple(reversed(range(rank)))
-    assert isinstance(axes, tuple)
-    return tuple(a % rank for a in axes if isinstance(a, int))
-
-
-def _first_rows(cut: Call, x: Expr, layout: str) -> Dim | None:
-    """How many rows a slice leaves of a tensor that it cuts short."""
-    shape, axes = _shape(x), cut.attrs["axes"]
-    if shape is None or axes not in ((layout.index("L"),), (layout.index("L") - len(shape),)):
-        return None
-    if cut.attrs["begin"] != (0,) or cut.attrs["strides"] not in (None, (1,)):
-        return None
-    return shape[layout.index("L")]
 
 
 def _zero(like: Var) -> Array:
