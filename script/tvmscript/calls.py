@@ -12,12 +12,27 @@ from collections.abc import Callable, Mapping, Sequence
 from unity.arguments import Bound, Named
 from unity.errors import UnityError
 from unity.ir.dtype import SHORT_NAMES, dtype
+from unity.op.registry import OpDef
+from unity.op.table import OPS
 from unity.te import max_value, min_value
 
 from ..parser.source import Source
+from .layouts import LAID_OUT, in_our_layout
 from .signatures import FOREIGN, Foreign
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 
+_OPERATIONS: Mapping[str, type[ast.operator]] = {
+    "T.Add": ast.Add,
+    "T.Sub": ast.Sub,
+    "T.Mul": ast.Mult,
+    "T.FloorDiv": ast.FloorDiv,
+    "T.FloorMod": ast.Mod,
+    "T.floordiv": ast.FloorDiv,
+    "T.floormod": ast.Mod,
+}
+"""Arithmetic written as calls."""
+OPERATORS = "relax.op."
+"""What TVM's builders call what is ``R.`` in scripts."""
 SHORT: Mapping[str, str] = {long: short for short, long in SHORT_NAMES.items()}
 _GREATEST: Mapping[str, float] = {
     "float16": 65504.0,
@@ -33,6 +48,8 @@ _ABSENT = ("", "void", None)
 _RENAMED: Mapping[str, str] = {
     "T.sblock": "T.block",
     "T.Select": "T.select",
+    "T.Min": "T.min",
+    "T.Max": "T.max",
     "T.if_then_else": "T.select",
     "T.Cast": "T.cast",
     "T.power": "T.pow",
@@ -50,6 +67,7 @@ _RENAMED: Mapping[str, str] = {
     "R.prim_value": "R.prim",
     "R.call_dps_packed": "R.call_library",
     "R.Callable": "R.Func",
+    "R.Any": "R.Object",
 }
 
 
@@ -65,22 +83,48 @@ class CallRewriter(ast.NodeTransformer):
         self.source = source
         self.modules = set(modules)
         self.symbols: dict[str, None] = {}
+        self.in_graph = False
+        """Whether a graph function is read: scalars are Python's there."""
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """``cls.f`` is ``f``; names with another spelling get ours."""
         if path_of(node.value) in self.modules:
             return at_place(ast.Name(node.attr, ast.Load()), node)
-        if path_of(node) == "R.Tensor":
-            return self._tensor(at_place(ast.Call(node, [], []), node), Bound({}))
+        if path_of(node) in ("R.Tensor", "R.Shape"):
+            return self.visit_Call(at_place(ast.Call(node, [], []), node))
         renamed = _RENAMED.get(path_of(node))
         return node if renamed is None else at_place(dotted(renamed), node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.Assert:
+        """``assert x, ("ValueError", ["a ", "b"])`` says the texts; ours is a `UnityError`."""
+        match node.msg:
+            case ast.Tuple([ast.Constant(), ast.List(parts)]) if all(
+                isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts
+            ):
+                text = "".join(str(constant(p)) for p in parts)
+                node.msg = at_place(ast.Constant(text), node.msg)
+            case _:
+                pass
+        self.generic_visit(node)
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call in our spelling."""
         path = path_of(node.func)
+        if not self.in_graph and isinstance(node.func, ast.Attribute) and path not in FOREIGN:
+            scalar = self._scalar_call(node, node.func)
+            if scalar is not None:
+                return self._again(scalar)
+        if path.startswith(OPERATORS):
+            path = f"R.{path.removeprefix(OPERATORS)}"
+            node.func = at_place(dotted(path), node.func)
         rule = _RULES.get(path)
         if rule is not None:
             return rule(self, node, self._bound(node))
+        if path in LAID_OUT:
+            turned = in_our_layout(self.source, node, LAID_OUT[path])
+            if turned is not node:
+                return self._again(turned)
         if path in FOREIGN:
             return self._foreign(node, FOREIGN[path])
         if path.startswith("R.memory."):
@@ -88,6 +132,9 @@ class CallRewriter(ast.NodeTransformer):
         name = path.removeprefix("T.")
         if path.startswith("T.") and name in SHORT and node.args:
             return self._literal(node, name)
+        row = OPS.get(path.removeprefix("R.")) if path.startswith("R.") else None
+        if row is not None:
+            _unwrap_attributes(node, row)
         node.func = self.visit(node.func)
         node.args = [self.visit(a) for a in node.args]
         layouts = [k.value for k in node.keywords if k.arg in _LAYOUTS]
@@ -97,6 +144,29 @@ class CallRewriter(ast.NodeTransformer):
             if not self._leaves_open(k, layouts)
         ]
         return node
+
+    def _again(self, made: ast.expr) -> ast.expr:
+        """What was put in place of a call, with its own parts in our spelling."""
+        found: ast.expr = self.visit(made)
+        return found
+
+    def _scalar_call(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
+        """Scalars' methods and constructors in terms of operators; None for other calls."""
+        path = path_of(func)
+        match node.args:
+            case [kind] if func.attr == "astype" and not path.startswith("T."):
+                return at_place(ast.Call(dotted("T.cast"), [func.value, kind], []), node)
+            case [value] if path in ("T.meta_var", "I.meta_var"):
+                return value
+            case [a, b] if path in _OPERATIONS:
+                return at_place(ast.BinOp(a, _OPERATIONS[path](), b), node)
+            case [a, b] if path == "T.ceildiv":
+                whole = ast.BinOp(ast.BinOp(a, ast.Add(), b), ast.Sub(), ast.Constant(1))
+                return at_place(ast.BinOp(whole, ast.FloorDiv(), b), node)
+            case [ast.Constant(str(kind)), value] if path in ("T.IntImm", "T.FloatImm"):
+                return at_place(ast.Call(dotted(f"T.{kind}"), [value], []), node)
+            case _:
+                return None
 
     def _leaves_open(self, keyword: ast.keyword, layouts: Sequence[ast.expr]) -> bool:
         """Whether a keyword says what holds without it: no other dtype, no other layout."""
@@ -151,9 +221,12 @@ class CallRewriter(ast.NodeTransformer):
     def _foreign(self, node: ast.Call, row: Foreign) -> ast.expr:
         """A call of TVM's by our names."""
         bound = self._bound(node)
+        op = OPS.get(path_of(node.func).removeprefix("R."))
+        attributes = () if op is None else [p.name for p in op.params if p.kind == "attr"]
+        given = {row.ours.get(name, name): value for name, value in bound.named.items()}
         keywords = [
-            keyword(row.ours.get(name, name), self.visit(value))
-            for name, value in bound.named.items()
+            keyword(name, self.visit(_unwrapped(value) if name in attributes else value))
+            for name, value in given.items()
         ]
         keywords += [
             keyword(name, ast.copy_location(ast.Constant(value), node))
@@ -166,12 +239,24 @@ class CallRewriter(ast.NodeTransformer):
     def _literal(self, node: ast.Call, name: str) -> ast.expr:
         """``T.int64(4)`` is 4, ``T.float32(0.5)`` an immediate, of an expression a cast."""
         value = node.args[0]
+        if self.in_graph:
+            return self._number(node, value)
         if not isinstance(value, ast.Constant):
             inner = self.visit(value)
             return at_place(ast.Call(dotted("T.cast"), [ast.Constant(name), inner], []), node)
         if dtype(name).is_int or name == "bool":
             return value
         return at_place(ast.Call(dotted("T.imm"), [ast.Constant(name), value], []), node)
+
+    def _number(self, node: ast.Call, value: ast.expr) -> ast.expr:
+        """``T.float32(0.5)`` is 0.5 in a graph function, ``T.float64("inf")`` infinite."""
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            try:
+                return at_place(ast.Constant(float(value.value)), node)
+            except ValueError:
+                raise self.source.error(value, f"not a number: {value.value!r}") from None
+        found: ast.expr = self.visit(value)
+        return found
 
     def _extents(self, node: ast.expr) -> list[ast.expr]:
         """The dims of a buffer's shape: a tuple, or one dim (``T.Buffer(16)``)."""
@@ -209,6 +294,8 @@ class CallRewriter(ast.NodeTransformer):
         if node is None:
             return dotted("R.any_dtype")
         name = node.value if isinstance(node, ast.Constant) else path_of(node).removeprefix("T.")
+        if name is None:
+            return dotted("R.any_dtype")
         if not isinstance(name, str) or name not in SHORT:
             raise self.source.error(node, f"unknown dtype {name!r}")
         return ast.Name(SHORT[name], ast.Load())
@@ -298,6 +385,15 @@ class CallRewriter(ast.NodeTransformer):
         args = [self.visit(given["callee"]), self.visit(given["args"])]
         return at_place(ast.Call(node.func, args, keywords), node)
 
+    def _call_tir_inplace(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """``inplace_indices`` says of each output which argument it lies in, as `inplace` does."""
+        places = keyword("inplace", self.visit(bound.named["inplace_indices"]))
+        node.func = at_place(dotted("R.call_tir"), node.func)
+        call = self._call_tir(node, bound)
+        assert isinstance(call, ast.Call)
+        call.keywords.append(places)
+        return call
+
     def _spliced(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         """``T.reads([a, b])`` is ``T.reads(a, b)``."""
         args = bound.rest
@@ -345,6 +441,44 @@ class CallRewriter(ast.NodeTransformer):
         return at_place(ast.Call(dotted("T.imm"), [element, value], []), node)
 
 
+def _unwrap_attributes(node: ast.Call, row: OpDef) -> None:
+    """Values that operators have as attributes are Python's: ``R.prim_value(1)`` is 1."""
+    kinds = [p.kind for p in row.params]
+    names = {p.name for p in row.params if p.kind == "attr"}
+    node.args = [
+        _unwrapped(a) if k < len(kinds) and kinds[k] == "attr" else _constant_of(a)
+        for k, a in enumerate(node.args)
+    ]
+    for given in node.keywords:
+        given.value = _unwrapped(given.value) if given.arg in names else _constant_of(given.value)
+
+
+def _unwrapped(value: ast.expr) -> ast.expr:
+    match value:
+        case ast.Call(args=[inner], keywords=[]) if path_of(value.func) == "R.prim_value":
+            return inner
+        case ast.Tuple(elts) | ast.List(elts):
+            value.elts = [_unwrapped(e) for e in elts]
+            return value
+        case _:
+            return value
+
+
+def _constant_of(value: ast.expr) -> ast.expr:
+    """``R.prim_value(T.float32(1))`` in place of a tensor is a constant of that dtype."""
+    match value:
+        case ast.Call(args=[ast.Call(args=[number], keywords=[]) as typed]) if (
+            path_of(value.func) == "R.prim_value"
+        ):
+            name = path_of(typed.func).removeprefix("T.")
+            if name in SHORT and isinstance(constant(number), int | float):
+                made = [number, ast.Constant(name)]
+                return at_place(ast.Call(dotted("R.const"), made, []), value)
+        case _:
+            pass
+    return value
+
+
 def _has_ndim(given: Mapping[str, ast.expr]) -> bool:
     """Whether a rank is given; -1 is TVM's word for any."""
     return "ndim" in given and constant(given["ndim"]) != -1
@@ -370,4 +504,5 @@ _RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.exp
     "R.Tuple": CallRewriter._tuple_type,
     "R.tuple": CallRewriter._tuple,
     "R.call_tir": CallRewriter._call_tir,
+    "R.call_tir_inplace": CallRewriter._call_tir_inplace,
 }

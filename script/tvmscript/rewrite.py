@@ -8,12 +8,16 @@ and ``"n"`` in a shape are symbols.
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterable, Sequence
 
 from .calls import SHORT, CallRewriter
 from .signatures import FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 
+SIZES = ("T.int64", "T.int32")
+"""Scalars that are sizes here."""
+_CPU_TARGETS = ("llvm", "c", "test")
 _BLOCK_ATTRS = ("T.block_attr", "T.sblock_attr")
 _DROPPED_ATTRS = frozenset({"global_symbol", "tir.noalias", "tir.is_scheduled"})
 
@@ -28,6 +32,11 @@ class Rewriter(CallRewriter):
         kind = path_of(called)
         if kind not in ("T.prim_func", "R.function"):
             raise self.source.error(decorator, f"unknown decorator {kind!r}")
+        self.in_graph = kind == "R.function"
+        if not self.in_graph:
+            self.symbols.update(
+                (a.arg, None) for a in node.args.args if path_of(a.annotation) in SIZES
+            )
         buffers, attrs, body = self._declarations(node.body)
         for arg in node.args.args:
             if arg.arg in buffers:
@@ -35,6 +44,8 @@ class Rewriter(CallRewriter):
                 arg.arg, arg.annotation = name, annotation
             elif arg.annotation is not None:
                 arg.annotation = self._scalar(arg.annotation) or self.visit(arg.annotation)
+        if path_of(node.returns) == "R.Tuple":
+            node.returns = None  # some tuple: what the body returns says which
         if node.returns is not None:
             node.returns = self.visit(node.returns)
         node.body = self._suite(body) or [at_place(ast.Pass(), node)]
@@ -84,14 +95,25 @@ class Rewriter(CallRewriter):
         if path_of(value) in self.modules:
             self.modules.add(path_of(target))
             return True
-        if not all(
-            isinstance(v, ast.Call)
-            and not v.args
-            and path_of(v.func) in ("T.int64", "T.int32", "T.Var", "T.SizeVar")
-            for v in values
-        ):
+        if not all(isinstance(v, ast.Call) and self._makes_symbol(v) for v in values):
             return False
         self.symbols.update(dict.fromkeys(path_of(n) for n in names))
+        return True
+
+    def _makes_symbol(self, call: ast.Call) -> bool:
+        """Whether it is ``T.int64()``, ``T.var("int32")``, ``T.Var("n", "int64")``.
+
+        Raises:
+            UnityError: It is a variable of something else than a size.
+        """
+        path = path_of(call.func)
+        if path in SIZES:
+            return not call.args
+        if path not in ("T.var", "T.Var", "T.SizeVar"):
+            return False
+        kinds = [a.value for a in call.args if isinstance(a, ast.Constant)]
+        if kinds and kinds[-1] not in ("int32", "int64", "n") and len(kinds) == len(call.args):
+            raise self.source.error(call, f"a variable is a size, got {kinds[-1]!r}")
         return True
 
     def _attrs(self, node: ast.expr) -> ast.expr | None:
@@ -99,13 +121,23 @@ class Rewriter(CallRewriter):
         if not isinstance(node, ast.Dict):
             raise self.source.error(node, "attributes must be a dict")
         kept = [
-            (key, self.visit(value))
+            (key, self._target(value) or self.visit(value))
             for key, value in zip(node.keys, node.values, strict=True)
             if isinstance(key, ast.Constant) and key.value not in _DROPPED_ATTRS
         ]
         if not kept:
             return None
         return at_place(ast.Dict([k for k, _ in kept], [v for _, v in kept]), node)
+
+    def _target(self, value: ast.expr) -> ast.expr | None:
+        """``T.target("llvm -mcpu=skylake")`` in attributes: its text, if it is a cpu's."""
+        if not isinstance(value, ast.Call) or path_of(value.func) != "T.target":
+            return None
+        said = constant(value.args[0]) if value.args else None
+        kind = said.get("kind") if isinstance(said, dict) else str(said).partition(" ")[0]
+        if kind not in _CPU_TARGETS:
+            raise self.source.error(value, f"Unity has no target {kind!r}", "it compiles for cpus")
+        return at_place(ast.Constant(said if isinstance(said, str) else json.dumps(said)), value)
 
     def _scalar(self, annotation: ast.expr) -> ast.expr | None:
         """A scalar parameter: ``T.int64`` is a size, ``T.float32`` a scalar."""
@@ -124,7 +156,7 @@ class Rewriter(CallRewriter):
             match node:
                 case ast.Assign(targets=[ast.Name() as name], value=ast.Call() as call) if path_of(
                     call.func
-                ) in ("T.alloc_buffer", "T.sblock_alloc_buffer"):
+                ) in ("T.alloc_buffer", "T.sblock_alloc_buffer", "T.decl_buffer"):
                     ours = "T.block_alloc" if in_block else "T.alloc"
                     found.append(at_place(ast.Assign([name], self._alloc(call, ours)), node))
                 case ast.Assign(targets=[target], value=value) if self._declares(target, value):

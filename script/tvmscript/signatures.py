@@ -71,6 +71,7 @@ _AXIS: Mapping[str, str] = {"dom": "domain", "binding": "value"}
 _NORM: Mapping[str, tuple[object, ...] | str] = {"center": (True,), "scale": (True,)}
 _ROWS: tuple[Foreign, ...] = (
     _foreign(f"T.Buffer(shape, {_BUFFER})", same={**_WHERE_IT_LIES, "axis_separators": (None, ())}),
+    _foreign(f"T.decl_buffer(shape, {_BUFFER})", {"axis_separators": "separators"}, _WHERE_IT_LIES),
     _foreign(
         f"T.match_buffer(param, shape=None, {_BUFFER})",
         same={**_WHERE_IT_LIES, "axis_separators": (None, ())},
@@ -135,6 +136,10 @@ _ROWS: tuple[Foreign, ...] = (
     _foreign(
         "R.call_tir(callee, args, out_sinfo=None, tir_vars=None, *, out_ty=None, out=None,"
         " sym_args=None)"
+    ),
+    _foreign(
+        "R.call_tir_inplace(callee, args, inplace_indices, out_sinfo=None, tir_vars=None, *,"
+        " out_ty=None)"
     ),
     _foreign(
         "R.call_dps_packed(func, args, out_sinfo=None, *, out_ty=None)",

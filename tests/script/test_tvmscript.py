@@ -301,14 +301,6 @@ REFUSED = {
         products("float32", "void").replace('(2, 64), "float32"', '(2, 64), "float32", "cuda"'),
         "no vdevice='cuda' for R.Tensor",
     ),
-    "a layout": (
-        """
-@R.function
-def main(x: R.Tensor((1, 4, 8, 8), "float32")):
-    return R.nn.max_pool2d(x, pool_size=[2, 2], layout="NCHW", out_layout="NHWC")
-""",
-        "the layout of the input here, not 'NHWC'",
-    ),
     "a mask": (
         """
 @R.function
