@@ -7,8 +7,10 @@ import sys
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from uuid import uuid4
 
 from unity import errors
+from unity.version import LOADED
 
 _PACKAGES = ("llvmlite", "ml_dtypes", "numpy", "onnx", "sympy")
 """What it computes with."""
@@ -25,14 +27,18 @@ def compiler_digest() -> str:
 def source_digest() -> str:
     """The digest of every file of Unity's, by path and contents.
 
-    Contents and not dates: an installation may give every file the same date.
+    Contents and not dates: an installation may give every file the same date. If files were written
+    since this process loaded Unity (an update, an editor), what runs in it is neither the old nor
+    the new ones: the digest is then one that no other process has.
     """
     root = Path(errors.__file__).parent
     places = [root, *(f.resolve() for f in sorted(root.iterdir()) if f.is_symlink())]
     digest = hashlib.sha256()
     for place in places:
         for file in sorted(place.rglob("*.py")):
-            body = file.read_bytes()
+            body, written = file.read_bytes(), file.stat().st_ctime
+            if written > LOADED:
+                return uuid4().hex
             digest.update(f"{file.relative_to(place)} {len(body)} ".encode())
             digest.update(body)
     return digest.hexdigest()

@@ -19,6 +19,7 @@ from onnx.external_data_helper import set_external_data
 
 import unity
 from unity import compilation, executable_cache
+from unity.codegen import sources
 from unity.codegen.assemble import assemble
 from unity.codegen.llvm import host_target
 from unity.errors import UnityError
@@ -200,6 +201,15 @@ def test_another_compiler_finds_nothing(
     monkeypatch.setattr(executable_cache, "compiler_digest", lambda: "changed")
     unity.compile(file, cache=file.parent)
     assert len(compiled) == 2
+
+
+def test_a_compiler_that_is_written_to_while_it_runs_is_like_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    digest = sources.source_digest.__wrapped__
+    assert digest() == digest()
+    monkeypatch.setattr(sources, "LOADED", 0.0)
+    assert digest() != digest()
 
 
 def test_another_backend_of_this_machine_finds_nothing(file: Path, compiled: list[object]) -> None:
