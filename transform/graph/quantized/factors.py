@@ -107,11 +107,11 @@ def weights(w: Expr, values: Values, outputs: int) -> Weights | None:
             return _weights(c, wide, scale, outputs)
         case Call(Op("subtract"), (Var() as w32, Constant(zero))):
             source = widened(values.get(w32))
-            if not isinstance(source, Constant) or zero.ndim not in (0, source.data.ndim):
+            if not isinstance(source, Constant):
                 return None
-            return _weights(
-                source, source.data.astype(np.int32) - zero.astype(np.int32), None, outputs
-            )
+            moved = source.data.astype(np.int32) - zero.astype(np.int32)
+            same = moved.shape == source.data.shape
+            return _weights(source, moved, None, outputs) if same else None
         case _:
             source = widened(made)
             return (

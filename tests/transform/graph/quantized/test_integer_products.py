@@ -456,6 +456,25 @@ def test_qlinear_convolution_as_onnx_says() -> None:
     assert np.abs(got - expected(proto, {"x": x}).astype(np.int32)).max() <= 1
 
 
+def test_qlinear_products_by_scales_of_columns_as_onnx_says() -> None:
+    text = """g (uint8[3, 40] x) => (uint8[3, 24] y) {
+     y = QLinearMatMul(x, sx, zx, w, sw, zw, sy, zy) }"""
+    constants: dict[str, Array] = {
+        "sx": np.array(0.05, np.float32),
+        "zx": np.array(117, np.uint8),
+        "w": MATRIX,
+        "sw": COLUMNS,
+        "zw": np.arange(-12, 12, dtype=np.int8),
+        "sy": np.array(0.8, np.float32),
+        "zy": np.array(101, np.uint8),
+    }
+    proto = model(text, 18, constants)
+    assert 'out_dtype="int32"' in print_module(integers(unity.load(proto)))
+    x = RNG.integers(0, 256, (3, 40)).astype(np.uint8)
+    got = np.asarray(unity.compile(proto, cache=None)(x)).astype(np.int32)
+    assert np.abs(got - expected(proto, {"x": x}).astype(np.int32)).max() <= 1
+
+
 @pytest.mark.parametrize("bits", [256, 512])
 def test_narrow_registers_have_products_of_matrices_alone(bits: int) -> None:
     context = replace(BYTES, target=replace(BYTES.target, vector_bits=bits))
