@@ -31,6 +31,7 @@ def test_columns_are_looked_for_without_recursion() -> None:
     assert column_chunks(function(1200), 4) == {}
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.long("1,200 blocks are compiled: what recurses into a chain ends in Python's limit")
 def test_a_thousand_blocks_compile_and_are_right() -> None:
     rng = np.random.default_rng(0)

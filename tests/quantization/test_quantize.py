@@ -64,6 +64,7 @@ def test_what_a_pool_moves_has_one_scale() -> None:
     assert "p1_dequantized" in add.input  # who reads what is quantized anyway stores no reals
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("groups", [1, 2])
 def test_transposed_convolutions(groups: int) -> None:
     node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], "up", group=groups)
@@ -75,6 +76,7 @@ def test_transposed_convolutions(groups: int) -> None:
     assert found.report.errors[0].sqnr > 35
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize(
     ("weight", "attributes", "axis"),
     [((32, 24), {}, 1), ((24, 32), {"transB": 1}, 0), ((32, 24), {"alpha": 0.5, "beta": 2.0}, 1)],
@@ -304,6 +306,7 @@ def test_nodes_of_one_name() -> None:
     assert len(unity.quantize(proto, x, exclude=["a"]).report.quantized) == 2
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("per_channel", [True, False])
 def test_one_bias_for_all_columns(per_channel: bool) -> None:
     node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], "product")

@@ -108,6 +108,7 @@ def test_the_rules_own_decisions_are_the_first_point() -> None:
     assert structural_equal(space.schedule(first).func, usual.func)
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("make", [rules, tiles])
 @pytest.mark.parametrize("task", [PRODUCT, SOFTMAX], ids=["product", "softmax"])
 def test_points_compute_what_the_kernel_does(task: Task, make: Callable[[Task], Space]) -> None:

@@ -30,6 +30,7 @@ from .kernels import MATMUL, ROWS, tasks
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.long("measures in children, which import the compiler")
 def test_what_is_found_is_kept_and_used_and_gone_on_from(tmp_path: Path) -> None:
     module, db = parse(MATMUL), tmp_path / "db.jsonl"

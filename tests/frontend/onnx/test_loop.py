@@ -263,6 +263,7 @@ assert executable.run({"on": np.asarray(False), "first": x})["last"].shape == x.
 """
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.long("a process compiles, then doubles a tensor until memory ends")
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
 def test_a_state_that_grows_for_ever_ends_where_memory_does() -> None:

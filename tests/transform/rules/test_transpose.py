@@ -116,6 +116,7 @@ def test_what_is_computed_of_turned_lines(more: str, bits: int) -> None:
         np.testing.assert_allclose(exe(x, z), wants[more], rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("bits", TARGETS)
 def test_sizes_known_at_run_time(bits: int) -> None:
     rng = np.random.default_rng(2)

@@ -61,6 +61,7 @@ def reference(name: str, x: Array, args: tuple[Array, ...]) -> Array:
     return found
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("name", ["tree_ensemble", "linked_tree_ensemble"])
 @pytest.mark.parametrize(("groups", "outputs"), [(1, 1), (3, 1), (1, 3), (2, 17)])
 def test_sums_are_in_the_order_of_the_trees(name: str, groups: int, outputs: int) -> None:

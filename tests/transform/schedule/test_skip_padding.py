@@ -139,6 +139,7 @@ CASES: dict[str, tuple[Program, Steps]] = {
 }
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.long("compiles a kernel of each kind")
 def test_compiled() -> None:
     assert_kept(CASES)

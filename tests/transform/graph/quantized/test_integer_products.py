@@ -238,6 +238,7 @@ def main(x: f32[Tensor, 1, 16, 9, 9]) -> f32[Tensor, 1, 16, {size}, {size}]:
 """
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("point", [0, 9])
 @pytest.mark.parametrize("zero", [0, 117])
 @pytest.mark.parametrize(("padding", "strides", "size"), [(1, 1, 9), (0, 1, 7), (1, 2, 5)])
@@ -403,6 +404,7 @@ def test_integer_operators_are_exact(op: str, of: str) -> None:
     np.testing.assert_array_equal(got, expected(proto, {"x": x}))
 
 
+@pytest.mark.rotated(1 / 4)
 @BOTH
 @pytest.mark.parametrize("point", [0, 23])
 @pytest.mark.parametrize("dims", ["1, 5, 9, 9", "n, 5, h, w"])

@@ -178,6 +178,7 @@ def test_other_weights_are_refused() -> None:
         unity.compile(product(64, 64, turned=False), weights=wrong)
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("points", [False, True])
 @pytest.mark.parametrize("bits", [4, 8])
 def test_constant_weights_of_matmul_nbits_are_words(bits: int, points: bool) -> None:

@@ -61,6 +61,7 @@ CASES = [
 ]
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize(("q", "keys", "width", "mask"), CASES[1:3])
 def test_interpreted(q: tuple[int, ...], keys: int, width: int, mask: bool) -> None:
     module = attention(q, keys, width, mask)

@@ -104,6 +104,7 @@ def test_known_sizes(name: str, threads: int) -> None:
     assert any("T.parallel" in str(exe.ir(k)) for k in exe.kernels)
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize("body", ["R.sum(x)", "R.nn.softmax(x, axis=0)", "R.max(R.exp(x))"])
 def test_any_length(body: str) -> None:
     out = "f32[Tensor, n]" if "softmax" in body else "f32[Tensor]"
@@ -163,6 +164,7 @@ def test_instructions_are_worth_more_than_threads() -> None:
         assert dots in instructions(done)
 
 
+@pytest.mark.rotated(1 / 6)
 @pytest.mark.parametrize("threads", [2, 3])
 @settings(max_examples=examples(8), deadline=None)
 @given(seed=st.integers(0, 10**6))

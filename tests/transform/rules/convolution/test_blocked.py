@@ -160,6 +160,7 @@ def test_heavy_weights_are_fetched_ahead() -> None:
     check(schedule(before, TARGET), floats(1, x, heavy), {}, padding=1)  # of every index
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize(
     ("x", "w", "attrs", "threads", "cut"),
     [

@@ -60,6 +60,7 @@ def test_laid_out_it_computes_the_same(w: tuple[int, ...], attrs: Options, threa
             )
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize(("w", "attrs"), CASES[:3])
 def test_it_is_a_program_of_steps(w: tuple[int, ...], attrs: Options) -> None:
     """Which is known to be legal where no two sizes of the result are differences."""

@@ -164,6 +164,7 @@ def test_in_vector_registers_it_computes_the_same(name: str, known: bool) -> Non
     close(run(low, arrays, np.full(want.shape, np.nan, np.float32), sizes, target=target), want)
 
 
+@pytest.mark.rotated(1 / 4)
 @pytest.mark.parametrize(
     ("triple", "features"),
     [
