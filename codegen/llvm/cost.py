@@ -30,33 +30,38 @@ _INSTRUCTION = 32
 
 def work(s: Stmt) -> PrimExpr:
     """Roughly how many simple operations a statement performs; over sizes and integers only."""
+    return _work(s, {})
+
+
+def _work(s: Stmt, seen: dict[int, int]) -> PrimExpr:
+    """The same, given the costs of expressions met before, by their ids: copies share them."""
     match s:
         case For(attrs=attrs) if attrs.get(INSTRUCTION) == "transpose":
             return _turned(s)
         case For() if INSTRUCTION in s.attrs:
             return imm(_INSTRUCTION)
         case For():
-            return _times(_trips(s.extent), _plus(work(s.body), imm(1)))
+            return _times(_trips(s.extent), _plus(_work(s.body, seen), imm(1)))
         case Seq():
             total: PrimExpr = imm(0)
             for child in s.stmts:
-                total = _plus(total, work(child))
+                total = _plus(total, _work(child, seen))
             return total
         case Store():
-            return imm(2 + _cost(s.value) + sum(_cost(i) for i in s.indices))
+            return imm(2 + _cost(s.value, seen) + sum(_cost(i, seen) for i in s.indices))
         case IfThen():
-            then = _plus(work(s.then), imm(_cost(s.condition)))
-            return then if s.orelse is None else _plus(then, work(s.orelse))
+            then = _plus(_work(s.then, seen), imm(_cost(s.condition, seen)))
+            return then if s.orelse is None else _plus(then, _work(s.orelse, seen))
         case Let():
-            return _plus(work(s.body), imm(_cost(s.value)))
+            return _plus(_work(s.body, seen), imm(_cost(s.value, seen)))
         case Allocate():
-            return work(s.body)
+            return _work(s.body, seen)
         case PrimWhile():
-            return _times(imm(UNKNOWN_TRIPS), work(s.body))
+            return _times(imm(UNKNOWN_TRIPS), _work(s.body, seen))
         case Assert():
-            return imm(_cost(s.condition))
+            return imm(_cost(s.condition, seen))
         case Evaluate():
-            return imm(_cost(s.value))
+            return imm(_cost(s.value, seen))
         case Block():
             raise AssertionError("a block in lowered code")
         case _:
@@ -72,9 +77,14 @@ def _turned(s: For) -> PrimExpr:
             return imm(_INSTRUCTION)
 
 
-def _cost(e: PrimExpr) -> int:
-    own = _INTRINSIC if isinstance(e, Intrinsic) else _LOAD if isinstance(e, Load) else 1
-    return own + sum(_cost(c) for c in prim_children(e))
+def _cost(e: PrimExpr, seen: dict[int, int]) -> int:
+    found = seen.get(id(e))
+    if found is None:
+        found = _INTRINSIC if isinstance(e, Intrinsic) else _LOAD if isinstance(e, Load) else 1
+        for c in prim_children(e):
+            found += _cost(c, seen)
+        seen[id(e)] = found
+    return found
 
 
 def _trips(extent: PrimExpr) -> PrimExpr:

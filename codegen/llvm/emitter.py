@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from unity.errors import UnityError
+from unity.ir.prim_expr import PrimExpr
 from unity.machine.machine import MACHINE, Machine
 
 from .abilities import Abilities
@@ -96,6 +97,7 @@ class Emitter:
         "_read",
         "allocas",
         "block",
+        "indices",
         "lines",
         "narrow",
         "unit",
@@ -108,8 +110,9 @@ class Emitter:
         self.allocas: list[str] = []
         self.block = "entry"
         self._count = 0
+        self.indices: dict[PrimExpr, tuple[str, bool]] = {}  # filled by `note`
         self._known: dict[str, str] = {}
-        self._log: list[str] = []
+        self._log: list[str | PrimExpr] = []
         self._own: set[str] = set()  # storage of this function, which nothing else points to
         self._read: dict[str, tuple[str, str]] = {}  # (load -> its register, pointer) of the block
 
@@ -162,6 +165,12 @@ class Emitter:
             self._log.append(text)
         return name
 
+    def note(self, e: PrimExpr, index: tuple[str, bool]) -> tuple[str, bool]:
+        """Keep in `indices` what an index came to, as long as what follows has its registers."""
+        self.indices[e] = index
+        self._log.append(e)
+        return index
+
     def first(self, fact: str) -> bool:
         """Whether a fact is new here; it is known to what follows, as pure instructions are."""
         if fact in self._known:
@@ -200,8 +209,11 @@ class Emitter:
 
     def forget(self, mark: int) -> None:
         """Make the pure instructions emitted since `mark` unknown again."""
-        for text in self._log[mark:]:
-            del self._known[text]
+        for key in self._log[mark:]:
+            if isinstance(key, str):
+                del self._known[key]
+            else:
+                self.indices.pop(key, None)
         del self._log[mark:]
 
     def call(self, name: str, result: Ty, *args: tuple[Ty, str], flags: str = "") -> str:

@@ -178,18 +178,30 @@ class Expressions:
             case Imm():
                 return str(int(e.value)), True
             case Binary("add" | "sub" | "mul" as op, a, b) if e.dtype == INT64:
+                known = self.em.indices.get(e)
+                if known is not None:
+                    return known
                 (x, sure_x), (y, sure_y) = self._index(a), self._index(b)
                 sure = sure_x and sure_y
                 flags = "nsw " if sure else ""
-                if op == "add":
-                    return self.em.add(x, y, flags), sure
-                if op == "mul":
-                    return self.em.mul(x, y, flags), sure
-                if y[0] != "%":
-                    return self.em.add(x, str(-int(y)), flags), sure
-                return self.em.pure(f"sub {flags}i64 {x}, {y}"), sure
+                return self.em.note(e, (self._combined(op, x, y, flags), sure))
             case _:
                 return self.expr(e), self._is_counted(e)
+
+    def _combined(self, op: str, x: str, y: str, flags: str) -> str:
+        if op == "add":
+            return self.em.add(x, y, flags)
+        if op == "mul":
+            return self.em.mul(x, y, flags)
+        if y[0] != "%":
+            return self.em.add(x, str(-int(y)), flags)
+        return self.em.pure(f"sub {flags}i64 {x}, {y}")
+
+    def bind(self, var: PrimVar, value: str) -> None:
+        """Let a variable be a value from here on; copies of a loop have the same variables."""
+        if self.values.get(var, value) != value:
+            self.em.indices.clear()  # what was made of its last value
+        self.values[var] = value
 
     def _is_counted(self, e: PrimExpr) -> bool:
         match e:

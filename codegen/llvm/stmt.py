@@ -185,7 +185,7 @@ class Statements:
     def _bind_let(self, s: Let) -> None:
         x = self.expressions
         counted = s.var.dtype == INT64 and s.value.dtype == INT64
-        x.values[s.var] = x.index(s.value) if counted else x.expr(s.value)
+        x.bind(s.var, x.index(s.value) if counted else x.expr(s.value))
         if counted and x.is_nonnegative(s.value):
             x.nonnegative.add(s.var)
 
@@ -265,7 +265,7 @@ class Statements:
             x.nonnegative.add(s.var)
         if extent[0] != "%" and int(extent) <= 1:
             if int(extent) == 1:
-                x.values[s.var] = self._counter(begin, s.var)
+                x.bind(s.var, self._counter(begin, s.var))
                 if x.is_nonnegative(s.begin):
                     x.nonnegative.add(s.var)
                 self.stmt(s.body)
@@ -296,7 +296,7 @@ class Statements:
         counter, following = em.register(), em.register()
         phi = len(em.lines)
         em.lines.append("")
-        self.expressions.values[s.var] = self._counter(counter, s.var)
+        self.expressions.bind(s.var, self._counter(counter, s.var))
         self.stmt(s.body if body is None else body)
         em.lines[phi] = (
             f"  {counter} = phi i64 [ {begin}, %{before} ], [ {following}, %{em.block} ]"

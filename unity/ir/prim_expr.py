@@ -39,7 +39,9 @@ class _Operators:
     normal: PrimExpr  # likewise
     bits: int  # as `unity.arith.wrapping.data_bits` finds them, nothing being known of variables
     order: str  # as `unity.arith.polynomial.key` gives it
+    _dtype: DType
     __slots__ = (
+        "_dtype",
         "_hash",
         "bits",
         "leaves",
@@ -166,8 +168,12 @@ class Binary(_Operators):
 
     @property
     def dtype(self) -> DType:
-        """The operands'."""
-        return self.a.dtype
+        """The operands', found once: sums are deep."""
+        try:
+            return self._dtype
+        except AttributeError:
+            object.__setattr__(self, "_dtype", found := self.a.dtype)
+            return found
 
     def __hash__(self) -> int:
         """Of the content, computed once."""
