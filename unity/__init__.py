@@ -13,6 +13,7 @@ from unity.ir.display import Printer, set_printer
 from unity.version import VERSION
 
 if TYPE_CHECKING:
+    from unity import nn as nn
     from unity.compiler import compile  # noqa: A004
     from unity.errors import InternalError, UnityError, UnsupportedError
     from unity.frontend.sklearn import from_sklearn
@@ -41,6 +42,7 @@ __all__ = [
     "dim",
     "from_sklearn",
     "load",
+    "nn",
     "pipeline",
     "quantize",
     "rewrite_rule",
@@ -78,6 +80,8 @@ set_printer(_load_printer)
 
 
 def __getattr__(name: str) -> object:
+    if name == "nn":
+        return import_module("unity.nn")
     if name not in _HOMES:
         raise AttributeError(f"module 'unity' has no attribute {name!r}")
     with no_cycle_collection():

@@ -1,0 +1,152 @@
+"""unity.nn: modules become programs that compute what numpy does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import unity
+from unity import nn
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.script import Tensor, dim, f32, i64
+
+RNG = np.random.default_rng(0)
+Floats = npt.NDArray[np.float32]
+n = dim("n", min=1)
+
+
+class Classifier(nn.Module):
+    def __init__(self) -> None:
+        self.layers = [nn.Linear(8, 16), nn.Linear(16, 16)]
+        self.norm = nn.LayerNorm(16)
+        self.scores = nn.Linear(16, 3, bias=False)
+
+    def forward(self, x: nn.Value) -> nn.Value:
+        for layer in self.layers:
+            x = layer(x) * 0.5
+            assert isinstance(x, nn.Value)
+        return self.scores(self.norm(x))
+
+
+def classified(x: Floats, state: dict[str, Floats]) -> Floats:
+    for k in range(2):
+        x = (x @ state[f"layers.{k}.weight"].T + state[f"layers.{k}.bias"]) * np.float32(0.5)
+    x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + np.float32(1e-5))
+    x = x * state["norm.weight"] + state["norm.bias"]
+    return np.asarray(x @ state["scores.weight"].T, np.float32)
+
+
+def test_parameters_have_names_and_are_bound() -> None:
+    model = Classifier()
+    model.initialize(seed=1, scale=0.5)
+    names = [name for name, _ in model.named_parameters()]
+    assert names[:3] == ["layers.0.weight", "layers.0.bias", "layers.1.weight"]
+    x = RNG.standard_normal((5, 8), np.float32)
+    exe = unity.compile(model.export({"x": f32[Tensor, n, 8]}))
+    state = {k: np.asarray(v, np.float32) for k, v in model.state().items()}
+    np.testing.assert_allclose(exe(x), classified(x, state), rtol=1e-4, atol=1e-5)
+    lifted = model.export({"x": f32[Tensor, n, 8]}, bind=False)
+    assert len(lifted.graph_functions()["main"].params) == 1 + len(names)
+    again = unity.compile(nn.bind(lifted, state))
+    np.testing.assert_array_equal(again(x), exe(x))
+
+
+def test_states_are_loaded_by_name() -> None:
+    model = nn.Linear(3, 2)
+    with pytest.raises(UnityError, match=r"missing: bias; not in the model: scale"):
+        model.load({"weight": np.ones((2, 3), np.float32), "scale": np.ones(1, np.float32)})
+    with pytest.raises(UnityError, match=r"weight: expected float32\(2, 3\), got float32"):
+        model.load({"weight": np.ones((3, 2), np.float32)}, strict=False)
+    with pytest.raises(UnityError, match="weight has no numbers"):
+        model.export({"x": f32[Tensor, n, 3]})
+    lifted = model.export({"x": f32[Tensor, n, 3]}, bind=False)
+    with pytest.raises(UnityError, match="main has no input 'scale'"):
+        nn.bind(lifted, {"scale": np.ones(1, np.float32)})
+    with pytest.raises(UnityError, match=r"bias: expected float32\(2,\), got float64"):
+        nn.bind(lifted, {"bias": np.ones(2)})
+
+
+def test_mistakes_are_told_where_they_are_made() -> None:
+    class Empty(nn.Module):
+        pass
+
+    class Wrong(nn.Module):
+        def forward(self, x: nn.Value) -> object:
+            return {"y": x}
+
+    class Branching(nn.Module):
+        def forward(self, x: nn.Value) -> object:
+            return x if x else -x
+
+    inputs = {"x": f32[Tensor, n, 3]}
+    with pytest.raises(UnityError, match="Empty has no forward"):
+        Empty().export(inputs)
+    with pytest.raises(UnityError, match="forward returned dict"):
+        Wrong().export(inputs)
+    with pytest.raises(UnityError, match="it is not true or false"):
+        Branching().export(inputs)
+    with pytest.raises(UnityError, match="there are no numbers outside of an export"):
+        nn.ops.matmul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
+
+
+class Indexed(nn.Module):
+    def __init__(self, which: int) -> None:
+        self.which = which
+
+    def forward(self, x: nn.Value) -> object:
+        return INDICES[self.which](x)
+
+
+INDICES: list[Callable[[Any], Any]] = [
+    lambda x: x[1],
+    lambda x: x[:, 1:3],
+    lambda x: x[..., -1],
+    lambda x: x[:, None, 2, ::2],
+    lambda x: x[-2:, ..., :-1],
+    lambda x: x[:, : x.shape[1] - 1],
+    lambda x: (
+        (1 - x) / 2 + x * x - x.permute(2, 1, 0).permute(2, 1, 0) @ np.eye(6, dtype=np.float32)
+    ),
+    lambda x: x.reshape(x.shape[0], -1).astype("float64"),
+]
+
+
+@pytest.mark.parametrize("which", range(len(INDICES)))
+def test_values_index_and_calculate_as_numpy_does(which: int) -> None:
+    x = RNG.standard_normal((3, 4, 6), np.float32)
+    module = Indexed(which).export({"x": f32[Tensor, 3, 4, 6]})
+    found = interpret(module, "main", [x])
+    alike: dict[int, Callable[[Any], Any]] = {
+        6: lambda v: (1 - v) / 2 + v * v - v,
+        7: lambda v: v.reshape(3, -1).astype(np.float64),
+    }
+    same = alike.get(which, INDICES[which])
+    np.testing.assert_allclose(np.asarray(found), same(x), rtol=1e-5, atol=1e-5)
+
+
+def test_results_are_tuples_and_parameters_may_be_shared() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            self.table = nn.Embedding(10, 4)
+            self.out = self.table
+
+        def forward(self, tokens: nn.Value) -> object:
+            x = self.table(tokens)
+            scores = x @ nn.ops.permute_dims(self.out.weight, (1, 0))
+            return scores, nn.ops.split(x, 2, axis=-1)
+
+    model = Tied()
+    assert [name for name, _ in model.named_parameters()] == ["table.weight"]
+    model.initialize(scale=1.0)
+    exe = unity.compile(model.export({"tokens": i64[Tensor, n]}))
+    tokens = np.asarray([3, 9, 0])
+    rows = np.asarray(model.state()["table.weight"], np.float32)[tokens]
+    scores, (first, second) = exe(tokens)
+    table = np.asarray(model.state()["table.weight"], np.float32)
+    np.testing.assert_allclose(scores, rows @ table.T, rtol=1e-5)
+    np.testing.assert_array_equal(np.concatenate([first, second], 1), rows)
