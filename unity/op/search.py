@@ -16,7 +16,7 @@ from .argument import common_dtype, tensor
 from .attribute import FLAG, INT
 from .broadcast import broadcast_types, read_broadcast
 from .elementwise import accepts_dtype
-from .position import BLOCK, LEAST, Extreme, first_position
+from .ordering.position import BLOCK, LEAST, Extreme, first_position
 from .reduce import Reduction, infer_reduced, known, tensor_of
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, flag_attr
 from .sampling import Sampler, sample

@@ -1,8 +1,8 @@
 """Sorting along an axis: argsort, sort, topk.
 
-One order of indices serves all three: by digits (`radix.py`) for dtypes of up to 32 bits, a stable
-merge sort for wider ones. Of topk, few are selected in one pass (`selection.py`), one is searched
-(`position.py`). NaN counts as greater than every number.
+One order of indices serves all three, in `ordering/`: by digits (`radix.py`) for dtypes of up to 32
+bits, a stable merge sort for wider ones. Of topk, few are selected in one pass (`selection.py`),
+one is searched (`position.py`). NaN counts as greater than every number.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from unity.ir.types import TensorType, TupleType, Type
 
 from .argument import axis, tensor, type_text
 from .attribute import DTYPE, FLAG, INT, SIZE
-from .position import first_position
-from .radix import has_keys, ordered
+from .ordering.position import first_position
+from .ordering.radix import has_keys, ordered
+from .ordering.selection import MOST, selected
 from .reduce import Reduction, known
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, dtype_attr, int_attr
 from .sampling import Sampler, sample
-from .selection import MOST, selected
 
 _SORT = (Param("x"), attr("axis", INT, -1), attr("descending", FLAG, False))
 _ARGSORT = (*_SORT, attr("dtype", DTYPE, INT64))

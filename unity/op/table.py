@@ -42,6 +42,7 @@ from . import (
     slicing,
     softmax,
     sort,
+    suppression,
     tree,
     view,
 )
@@ -87,6 +88,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     scatter.OPS,
     scan.OPS,
     sort.OPS,
+    suppression.OPS,
     tree.OPS,
     memory.OPS,
 )

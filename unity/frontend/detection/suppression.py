@@ -1,7 +1,4 @@
-"""Boxes that others cover are suppressed: one scan over the boxes in the order of their scores.
-
-Each step compares one box with those kept so far, so that no matrix of all pairs is held.
-"""
+"""Boxes that others cover are suppressed, in the order of their scores, by one kernel."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unity.frontend.emission import Emission
-from unity.ir.dtype import BOOL, INT32
-from unity.ir.graph import Constant, Expr, Scan, Tuple
-from unity.ir.types import TensorType
+from unity.ir.dtype import INT32
+from unity.ir.graph import Constant, Expr
 
 
 def moved_to_front(c: Emission, flags: Expr, rows: Expr, filler: float = -1) -> tuple[Expr, Expr]:
@@ -84,65 +80,18 @@ def kept_boxes(
         counts_all: Whether those with scores of 0 and less count.
         inclusive: Whether a box is suppressed that just has the threshold's overlap.
     """
-    batch, count = c.shape_of(boxes.scores)
     left, top, right, bottom = boxes.corners
     area = c.op("multiply", c.op("subtract", right, left), c.op("subtract", bottom, top))
-    inner = Emission(c.builder.child(), c.broadcasts.inner(), c.label, c.span)
-    named: dict[str, Expr] = dict(
-        zip(("left", "top", "right", "bottom"), boxes.corners, strict=True),
-        area=area,
-        score=boxes.scores,
-        active=boxes.active,
+    positive = c.op("greater", boxes.scores, c.number(0, boxes.scores))
+    shields = positive if boxes.shields is None else boxes.shields
+    one = c.op("zeros_like", positive)  # label for all
+    labels = one if boxes.labels is None else boxes.labels
+    limit = Constant(np.array(-1, np.int32)) if most is None else most
+    flags = (positive, boxes.active, shields, labels)
+    kept: Expr = c.op(
+        "kept_boxes",
+        *(*boxes.corners, area, *flags, threshold, limit),
+        counts_all=counts_all,
+        inclusive=inclusive,
     )
-    named |= {} if boxes.labels is None else {"class_id": boxes.labels}
-    named |= {} if boxes.shields is None else {"shields": boxes.shields}
-    new = inner.builder.new_var
-    shielding = new("kept", TensorType((batch, count), BOOL))
-    number = new("found", TensorType((batch,), INT32))
-    elements = {k: new(k, TensorType((batch,), c.dtype_of(v))) for k, v in named.items()}
-    nth = new("nth", TensorType((), INT32))
-
-    def column(name: str) -> Expr:
-        return inner.op("reshape", elements[name], (batch, 1))
-
-    def side(low: str, high: str, lows: Expr, highs: Expr) -> Expr:
-        length = inner.op(
-            "subtract",
-            inner.op("minimum", column(high), highs),
-            inner.op("maximum", column(low), lows),
-        )
-        return inner.op("maximum", length, inner.number(0, length))
-
-    common = inner.op(
-        "multiply", side("left", "right", left, right), side("top", "bottom", top, bottom)
-    )
-    union = inner.op("subtract", inner.op("add", column("area"), area), common)
-    nothing = inner.op("less_equal", union, inner.number(0, union))
-    overlap = inner.op("where", nothing, inner.number(0, union), inner.op("divide", common, union))
-    reaches = "greater_equal" if inclusive else "greater"
-    covers = inner.op("logical_and", inner.op(reaches, overlap, threshold), shielding)
-    if boxes.labels is not None:
-        same = inner.op("equal", column("class_id"), boxes.labels)
-        covers = inner.op("logical_and", covers, same)
-    hit = inner.op("any", covers, axis=(1,))
-    score = elements["score"]
-    positive = inner.op("greater", score, inner.number(0, score))
-    open_: Expr = elements["active"]
-    if most is not None:
-        open_ = inner.op("logical_and", open_, inner.op("not_equal", number, most))
-    stays = inner.op("logical_not", inner.op("logical_and", positive, hit))
-    keep = inner.op("logical_and", open_, stays)
-    counted = keep if counts_all else inner.op("logical_and", keep, positive)
-    shield = inner.op("logical_and", keep, positive)
-    if boxes.shields is not None:
-        shield = inner.op("logical_and", shield, elements["shields"])
-    here = inner.op("equal", inner.op("arange", count, dtype=INT32), nth)
-    marked = inner.op("logical_and", here, inner.op("reshape", shield, (batch, 1)))
-    after = inner.op("logical_or", shielding, marked)
-    found = inner.op("add", number, inner.cast(counted, INT32))
-    body = inner.builder.body(Tuple((after, found, keep)))
-    init = c.op("zeros", (batch, count), dtype=BOOL), c.op("zeros", (batch,), dtype=INT32)
-    inputs = [c.op("permute_dims", v, axes=(1, 0)) for v in named.values()]
-    numbers = c.op("arange", count, dtype=INT32)
-    scan = Scan((shielding, number), init, (*elements.values(), nth), (*inputs, numbers), body)
-    return c.op("permute_dims", c.field(c.builder.emit(scan, c.label, c.span), 2), axes=(1, 0))
+    return kept
