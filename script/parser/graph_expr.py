@@ -14,7 +14,7 @@ import numpy as np
 
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.dims import SymDim, symbols_of
+from unity.ir.dims import Dim, SymDim, symbols_of
 from unity.ir.dtype import INT64, Array, dtype
 from unity.ir.graph import (
     Call,
@@ -27,10 +27,11 @@ from unity.ir.graph import (
     Var,
 )
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import FuncType, ObjectType, TupleType, Type
+from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op, is_expr
 from unity.op.infer import infer_type
+from unity.op.slicing import part_of
 
 from ..annotations import BufferSpec
 from ..graph_names import as_type
@@ -296,13 +297,16 @@ class GraphEvaluator(Evaluator):
         base = self.value(node.value)
         if isinstance(base, Cast) or is_expr(base):
             base = self.builder.atom(self.graph(node.value, base))
-            index = self.constant(node.slice)
             kind = self.type_of(base)
+            if isinstance(kind, TensorType) and isinstance(kind.shape, tuple):
+                return self._part(node, base, kind.shape)
+            index = self.constant(node.slice)
             if not isinstance(kind, TupleType):
                 raise self.source.error(
                     node,
-                    f"{ast.unparse(node.value)!r} is no tuple, it can't be indexed",
-                    "take parts of a tensor with R.strided_slice or R.take",
+                    f"{ast.unparse(node.value)!r} is neither a tuple nor a tensor of known rank: "
+                    "it can't be indexed",
+                    "R.match_cast(value, type) says what its shape is",
                 )
             if not isinstance(index, int) or not -len(kind.fields) <= index < len(kind.fields):
                 raise self.source.error(
@@ -312,6 +316,46 @@ class GraphEvaluator(Evaluator):
         if isinstance(base, tuple | list | dict):
             return self.run(node, base.__getitem__, self.constant(node.slice))
         return self.type(node)
+
+    def _part(self, node: ast.Subscript, x: Expr, shape: tuple[Dim, ...]) -> Expr:
+        """A part of a tensor: integers, slices forward, ``...`` and None."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+        def applied(name: str, value: Expr, *attrs: object) -> Expr:
+            operand = self.builder.atom(value)
+            return self.checked(node, lambda: self._op(node, name, [operand, *attrs], {}))
+
+        try:
+            return part_of(shape, tuple(map(self._index, parts))).of(x, applied)
+        except UnityError as error:
+            if error.span is not None:
+                raise
+            raise self.source.error(node, error.message, error.hint) from None
+
+    def _index(self, node: ast.expr) -> object:
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            return slice(*(None if e is None else self.constant(e) for e in ends))
+        value = self.value(node)
+        if is_expr(value):
+            raise self.source.error(
+                node, "an index holds a tensor", "R.take(x, indices, axis=0) takes rows by number"
+            )
+        return value
+
+    def attribute(self, node: ast.Attribute) -> object:
+        """``x.shape``, ``x.ndim`` and ``x.dtype`` of a tensor; else as in Python."""
+        if node.attr in ("shape", "ndim", "dtype"):
+            base = self.value(node.value)
+            if is_expr(base):
+                kind = self.type_of(base)
+                found = _known(kind, node.attr)
+                if found is None:
+                    raise self.source.error(
+                        node, f"the {node.attr} of {ast.unparse(node.value)!r} is not known"
+                    )
+                return found
+        return super().attribute(node)
 
     def call(self, node: ast.Call) -> object:
         """A call of an operator, of a function, or of one of the few that run while parsing."""
@@ -403,6 +447,17 @@ class _Plain(Evaluator):
             for symbol in symbols_of(found):
                 self._mentions.setdefault(symbol.name, node)
         return found
+
+
+def _known(kind: Type, name: str) -> object:
+    """A tensor's shape, rank or dtype (by name); None if that is not known."""
+    if not isinstance(kind, TensorType):
+        return None
+    if name == "dtype":
+        return None if kind.dtype is None else kind.dtype.name
+    if name == "ndim":
+        return kind.ndim
+    return kind.shape if isinstance(kind.shape, tuple) else None
 
 
 def _is_tensor(value: object) -> bool:

@@ -196,7 +196,7 @@ GRAPH_MISTAKES = {
     "assign to an element": Mistake(
         "x[0] = 1.0\nreturn x", "x[0]", "can't assign to 'x[0]'", "make a new one"
     ),
-    "index a tensor": Mistake("return x[0]", "x[0]", "is no tuple", "R.strided_slice"),
+    "index a tensor": Mistake("return x[0]", "x[0]", "it is not known to be there", "min=1"),
     "field of a tuple": Mistake("t = (x, w)\nreturn t[2]", "2", "has 2 fields, got index 2"),
     "unpack": Mistake("a, b = (x, x, x)\nreturn a", "a, b", "2 names for 3 values"),
     "unpack a tensor": Mistake("a, b = x\nreturn a", "x", "is no tuple"),

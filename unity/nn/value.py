@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import EllipsisType
 from typing import TypeAlias, cast
 
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.dims import Dim, SymDim, as_dim
+from unity.ir.dims import Dim, SymDim
 from unity.ir.dtype import Array, DType
 from unity.ir.graph import Constant, Expr, Tuple, TupleGet, Var
 from unity.ir.types import TensorType, TupleType
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op
+from unity.op.slicing import Index, part_of
 from unity.op.table import OPS
 
 from .parameter import Parameter
 
 Operand: TypeAlias = "Value | Parameter | Array | float"
-Index: TypeAlias = "int | SymDim | slice | EllipsisType | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ class Value:
 
     def __getitem__(self, at: Index | tuple[Index, ...]) -> Value:
         """A part of it: integers, slices forward, ``...`` and None, as numpy has them."""
-        return _part(self, at if isinstance(at, tuple) else (at,))
+        return part_of(self.shape, at).of(self, _applied)
 
     def __iter__(self) -> Iterator[Value]:
         """Its parts along the first axis.
@@ -252,55 +251,6 @@ def _operand(state: Exporting, value: object) -> object:
             return value
 
 
-def _part(x: Value, index: Sequence[Index]) -> Value:
-    """`x` at an index."""
-    named = sum(i is not None and i is not ... for i in index)
-    if sum(i is ... for i in index) > 1 or named > x.ndim:
-        raise UnityError(f"an index of {named} axes for {x!r}", hint="at most one of them is ...")
-    spread: list[Index] = []
-    for i in index:
-        spread += [slice(None)] * (x.ndim - named) if i is ... else [i]
-    spread += [slice(None)] * (x.ndim - sum(i is not None for i in spread))
-    axes: list[int] = []
-    begins: list[Dim] = []
-    ends: list[Dim] = []
-    steps: list[int] = []
-    dropped: list[int] = []
-    axis = 0
-    for i in spread:
-        if i is None:
-            continue
-        size = x.shape[axis]
-        if isinstance(i, slice):
-            step = 1 if i.step is None else i.step
-            if not isinstance(step, int) or step < 1:
-                raise UnityError(f"a slice with a step of {step!r}", hint="a positive integer")
-            begin = 0 if i.start is None else _place(i.start, size)
-            end = size if i.stop is None else _place(i.stop, size)
-            if (begin, end, step) != (0, size, 1):
-                axes.append(axis)
-                begins.append(begin)
-                ends.append(end)
-                steps.append(step)
-        elif i is not ...:
-            begin = _place(i, size)
-            axes.append(axis)
-            begins.append(begin)
-            ends.append(as_dim(begin + 1))
-            steps.append(1)
-            dropped.append(axis)
-        axis += 1
-    found = x
-    if axes:
-        found = ops.strided_slice(found, tuple(axes), tuple(begins), tuple(ends), tuple(steps))
-    if dropped:
-        found = ops.squeeze(found, tuple(dropped))
-    kept = [i for i in spread if not isinstance(i, int | SymDim)]
-    new = tuple(k for k, i in enumerate(kept) if i is None)
-    return ops.expand_dims(found, new) if new else found
-
-
-def _place(value: object, size: Dim) -> Dim:
-    """A begin or an end; negative numbers count from the end."""
-    place = as_dim(value)
-    return as_dim(size + place) if isinstance(place, int) and place < 0 else place
+def _applied(name: str, *args: object) -> Value:
+    """A call of an operator by its name."""
+    return Operators(name)(*args)

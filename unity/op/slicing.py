@@ -1,12 +1,16 @@
-"""Slices with static or symbolic bounds, read and written."""
+"""Slices with static or symbolic bounds, read and written; parts by index, as numpy has them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import EllipsisType
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from unity import te
+from unity.errors import UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import to_prim_expr
 from unity.ir.dims import (
@@ -30,6 +34,8 @@ from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, in
 from .sampling import Sampler, sample
 from .window import dims_of
 
+Index: TypeAlias = "int | SymDim | slice | EllipsisType | None"
+V = TypeVar("V")
 _SLICE = (
     Param("x"),
     attr("axes", INTS),
@@ -323,3 +329,119 @@ OPS: tuple[OpDef, ...] = (
         samples=_scatter_samples,
     ),
 )
+
+
+@dataclass(slots=True)
+class Part:
+    """What an index comes to: a strided slice, then axes dropped, then new ones.
+
+    Attributes:
+        axes: Those that are cut.
+        begins: Where each begins.
+        ends: Where each ends.
+        steps: By how much each goes on.
+        dropped: Axes that an integer stood for.
+        new: Axes of size 1 in the result.
+    """
+
+    axes: list[int] = field(default_factory=list[int])
+    begins: list[Dim] = field(default_factory=list[Dim])
+    ends: list[Dim] = field(default_factory=list[Dim])
+    steps: list[int] = field(default_factory=list[int])
+    dropped: list[int] = field(default_factory=list[int])
+    new: tuple[int, ...] = ()
+
+    def of(self, x: V, op: Callable[..., V]) -> V:
+        """This part of a value.
+
+        Args:
+            x: The value.
+            op: Calls an operator: its name, the value, and attributes.
+        """
+        if self.axes:
+            cut = (tuple(self.axes), tuple(self.begins), tuple(self.ends), tuple(self.steps))
+            x = op("strided_slice", x, *cut)
+        if self.dropped:
+            x = op("squeeze", x, tuple(self.dropped))
+        return op("expand_dims", x, self.new) if self.new else x
+
+
+def part_of(shape: Sequence[Dim], index: object) -> Part:
+    """What an index of a tensor means.
+
+    Args:
+        shape: The tensor's.
+        index: Integers, slices forward, ``...`` and None, or a tuple of them. Negative integers
+            count from the end, as numpy's do; sizes never do.
+
+    Raises:
+        UnityError: It is something else, or has more axes than the tensor.
+
+    >>> part = part_of((4, 6), (slice(1, None), None, -1))
+    >>> part.axes, part.begins, part.ends, part.dropped, part.new
+    ([0, 1], [1, 5], [4, 6], [1], (1,))
+    """
+    given = index if isinstance(index, tuple) else (index,)
+    found = Part()
+    spread = _spread(given, len(shape))
+    axis = 0
+    for i in spread:
+        if i is None:
+            continue
+        size = shape[axis]
+        if isinstance(i, slice):
+            begin, end, step = _range(i, size)
+            if (begin, end, step) != (0, size, 1):
+                _cut(found, axis, begin, end, step)
+        else:
+            begin = _place(i, size)
+            if not (always_ge(begin, 0) and always_ge(size, as_dim(begin + 1))):
+                raise UnityError(
+                    f"index {i} of axis {axis}, which has {size}: it is not known to be there",
+                    hint='dim("n", min=1) says how many there are at least',
+                )
+            _cut(found, axis, begin, as_dim(begin + 1), 1)
+            found.dropped.append(axis)
+        axis += 1
+    kept = [i for i in spread if i is None or isinstance(i, slice)]
+    found.new = tuple(k for k, i in enumerate(kept) if i is None)
+    return found
+
+
+def _spread(given: Sequence[object], rank: int) -> list[object]:
+    """An index with a slice for each axis that it does not name."""
+    named = sum(i is not None and i is not ... for i in given)
+    if sum(i is ... for i in given) > 1 or named > rank:
+        raise UnityError(
+            f"an index of {named} axes for a tensor of {rank}", hint="... stands at one place"
+        )
+    spread: list[object] = []
+    for i in given:
+        spread += [slice(None)] * (rank - named) if i is ... else [i]
+    return spread + [slice(None)] * (rank - sum(i is not None for i in spread))
+
+
+def _cut(part: Part, axis: int, begin: Dim, end: Dim, step: int) -> None:
+    part.axes.append(axis)
+    part.begins.append(begin)
+    part.ends.append(end)
+    part.steps.append(step)
+
+
+def _range(i: slice, size: Dim) -> tuple[Dim, Dim, int]:
+    step: object = 1 if i.step is None else i.step
+    if not isinstance(step, int) or step < 1:
+        raise UnityError(f"a slice with a step of {step!r}", hint="a positive integer")
+    begin = 0 if i.start is None else _place(i.start, size)
+    return begin, size if i.stop is None else _place(i.stop, size), step
+
+
+def _place(value: object, size: Dim) -> Dim:
+    """A begin or an end; negative numbers count from the end."""
+    if isinstance(value, bool) or not isinstance(value, int | SymDim):
+        raise UnityError(
+            f"an index holds {value!r}",
+            hint="integers, sizes, slices, ... and None; R.take takes rows by a tensor",
+        )
+    place = as_dim(value)
+    return as_dim(size + place) if isinstance(place, int) and place < 0 else place

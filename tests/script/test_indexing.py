@@ -1,0 +1,75 @@
+"""Parts of tensors by index, and what is known of them, in graph functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from unity import script
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.script import R, Tensor, dim, f32, parse
+
+n = dim("n", min=2)
+m = dim("m", min=1)
+
+
+PARTS = """
+n = dim("n", min=2)
+m = dim("m", min=1)
+
+@script.function
+def parts(x: f32[Tensor, n, 5, m]):
+    a = x[1:, ..., 0]
+    b = x[0, 1:4:2]
+    c = x[:, -2][:, None, : m - 1] * 2.0
+    return a, b, c, x[n - 1]
+"""
+
+
+def test_parts_are_those_of_numpy() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5, 4), np.float32)
+    expected = (x[1:, ..., 0], x[0, 1:4:2], x[:, -2][:, None, :3] * np.float32(2), x[2])
+    found = interpret(parse(PARTS), "parts", [x])
+    assert isinstance(found, tuple)
+    for got, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(got), wanted)
+
+
+@script.function
+def flat(x: f32[Tensor, n, 5, m]) -> f32[Tensor, n, 5 * m]:
+    y = R.reshape(x, (x.shape[0], x.shape[1] * x.shape[2]))
+    return R.astype(y, x.dtype) * float(x.ndim)
+
+
+def test_shapes_ranks_and_dtypes_are_known() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 5, 4), np.float32)
+    found = interpret(script.module(flat), "flat", [x])
+    np.testing.assert_array_equal(np.asarray(found), 3 * x.reshape(3, 20))
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("x[0, 0, 0, 0]", "an index of 4 axes for a tensor of 3"),
+        ("x[::-1]", "a slice with a step of -1"),
+        ("x[x]", "an index holds a tensor"),
+        ("x[1.5]", "an index holds 1.5"),
+        ("x[..., ...]", r"an index of 0 axes"),
+        ("x[:6, 7]", "index 7 of axis 1, which has 5: it is not known"),
+        ("x[3]", "index 3 of axis 0, which has n: it is not known"),
+        ("R.shape_of(x)[0]", "is neither a tuple nor a tensor of known rank"),
+        ("y.shape", "the shape of 'y' is not known"),
+    ],
+)
+def test_mistakes_are_told_at_their_place(part: str, message: str) -> None:
+    text = f"""
+n = dim("n", min=2)
+
+@script.function
+def main(x: f32[Tensor, n, 5, 4], y: f32[Tensor, ...]):
+    return {part}
+"""
+    with pytest.raises(UnityError, match=message) as caught:
+        parse(text)
+    assert caught.value.span is not None
