@@ -398,11 +398,11 @@ def _aligned(size: int, frame: _Frame) -> Array:
 
 def _view(arena: Array, offset: int, shape: tuple[int, ...], name: str, frame: _Frame) -> Array:
     storage = dtype(name).numpy
-    size = int(np.prod(shape, dtype=np.int64)) * storage.itemsize
+    size = math.prod(shape) * storage.itemsize
     if offset + size > arena.nbytes:
         _require_extents(frame)
     assert offset + size <= arena.nbytes, f"a view ends at {offset + size} of {arena.nbytes} bytes"
-    return arena[offset : offset + size].view(storage).reshape(shape)
+    return np.ndarray(shape, storage, arena, offset)
 
 
 def _read(registers: Sequence[Value], tree: p.Tree) -> Value:
