@@ -192,4 +192,6 @@ def test_a_report_of_nothing_found_says_so() -> None:
     text = str(TuningReport("cpu", 3, 1.0, (known, other)))
     assert "nothing faster was found" in text
     assert "not measured" in text.splitlines()[-1]
+    assert "(0.00x)" not in str(TuningReport("cpu", 0, 1.0, (other,)))
+    assert "the time was too short" in str(TuningReport("cpu", 0, 1.0, (other,)))
     assert "nothing faster" not in str(TuningReport("cpu", 3, 1.0, (replace(known, after=5e-4),)))

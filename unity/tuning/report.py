@@ -88,9 +88,15 @@ class TuningReport:
         """As a table."""
         lines = [
             f"{self.trials} trials in {self.seconds:.0f} s{' (stopped)' if self.stopped else ''}; "
-            f"kernels together {self.before * 1e3:.3f} -> {self.after * 1e3:.3f} ms "
-            f"({self.before / (self.after or 1):.2f}x)"
         ]
+        if self.after:
+            gain = self.before / self.after
+            lines[0] += (
+                f"kernels together {self.before * 1e3:.3f} -> {self.after * 1e3:.3f} ms "
+                f"({gain:.2f}x)"
+            )
+        else:
+            lines[0] += "the time was too short for one: what to try has to be found first"
         if self.whole is not None:
             was, now = self.whole
             lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
