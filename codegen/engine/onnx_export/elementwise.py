@@ -56,6 +56,8 @@ def _quantize(name: str) -> NodeRule:
         wide = n.dtype() if name == "QuantizeLinear" else n.attrs["out_dtype"]
         if n.dtype(2) != narrow or n.dtype(1) != FLOAT32 or wide != FLOAT32:
             raise UnityError("takes float32 and a zero point of the integers' dtype")
+        if n.attrs.get("block", 0):
+            raise UnityError("has scales of blocks from opset 21 on")
         return n.w.node(name, n.inputs, axis=n.axis() if n.rank(1) or n.rank(2) else 0)
 
     return rule
