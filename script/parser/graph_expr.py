@@ -40,6 +40,7 @@ from ..program import Program, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
 from .scope import Scope
+from .sizes import decided, known
 from .source import Source
 
 _OPERATORS: Mapping[type[ast.AST], str] = {
@@ -249,7 +250,18 @@ class GraphEvaluator(Evaluator):
         name = _OPERATORS.get(kind)
         if name is None:
             raise self.source.error(node, f"{ast.unparse(node)!r} has no meaning here")
-        return self.checked(node, lambda: self._op(node, name, [left, right], {}))
+        operands = [self._sized(node, left, right), self._sized(node, right, left)]
+        return self.checked(node, lambda: self._op(node, name, operands, {}))
+
+    def _sized(self, node: ast.expr, value: object, other: object) -> object:
+        """A size beside a tensor is a tensor of one number, of the other one's dtype."""
+        if isinstance(value, PrimValue):
+            value = value.value
+        if not isinstance(value, SymDim):
+            return value
+        kind = self.type_of(other) if is_expr(other) else None
+        of = kind.dtype if isinstance(kind, TensorType) else None
+        return self.builder.atom(self._op(node, "dims", [value], {"dtype": of or INT64}))
 
     def _op(
         self, node: ast.expr, name: str, args: Sequence[object], named: dict[str, object]
@@ -290,7 +302,21 @@ class GraphEvaluator(Evaluator):
         left, right = self.operand(node.left), self.operand(node.comparators[0])
         if len(node.ops) == 1 and (is_expr(left) or is_expr(right)):
             return self.operator(node, type(node.ops[0]), left, right)
+        if len(node.ops) == 1 and (isinstance(left, SymDim) or isinstance(right, SymDim)):
+            return self._compared_sizes(node, type(node.ops[0]), left, right)
         return super().compare(node)
+
+    def _compared_sizes(
+        self, node: ast.Compare, kind: type[ast.AST], left: object, right: object
+    ) -> object:
+        """A comparison of sizes: known now, or a value when it runs."""
+        if not isinstance(left, int | SymDim) or not isinstance(right, int | SymDim):
+            return super().compare(node)
+        found = decided(kind, left, right)
+        if found is not None:
+            return found
+        a, b = (self.graph(node, v) for v in (left, right))
+        return self.operator(node, kind, a, b)
 
     def subscript(self, node: ast.Subscript) -> object:
         """A field of a tuple; a part of a captured tuple; a type."""
@@ -349,7 +375,7 @@ class GraphEvaluator(Evaluator):
             base = self.value(node.value)
             if is_expr(base):
                 kind = self.type_of(base)
-                found = _known(kind, node.attr)
+                found = known(kind, node.attr)
                 if found is None:
                     raise self.source.error(
                         node, f"the {node.attr} of {ast.unparse(node.value)!r} is not known"
@@ -447,17 +473,6 @@ class _Plain(Evaluator):
             for symbol in symbols_of(found):
                 self._mentions.setdefault(symbol.name, node)
         return found
-
-
-def _known(kind: Type, name: str) -> object:
-    """A tensor's shape, rank or dtype (by name); None if that is not known."""
-    if not isinstance(kind, TensorType):
-        return None
-    if name == "dtype":
-        return None if kind.dtype is None else kind.dtype.name
-    if name == "ndim":
-        return kind.ndim
-    return kind.shape if isinstance(kind.shape, tuple) else None
 
 
 def _is_tensor(value: object) -> bool:

@@ -345,13 +345,33 @@ def always_ge(a: Dim, b: Dim) -> bool:
 
     >>> always_ge(dim("n"), dim_min(100, dim("n")))
     True
+    >>> always_ge(dim("n"), floordiv(dim("n"), 2)), always_ge(floordiv(dim("n"), 2), 1)
+    (True, False)
     """
     if type(a) is int and type(b) is int:
         return a >= b
     if isinstance(b, nodes.DimMin):
         return any(always_ge(a, as_dim(part)) for part in b.args)
-    low, _ = bounds(as_dim(sympy.expand(sympy.sympify(a) - sympy.sympify(b))))
-    return low is not None and low >= 0
+    difference = sympy.expand(sympy.sympify(a) - sympy.sympify(b))
+    low, _ = bounds(as_dim(difference))
+    if low is not None and low >= 0:
+        return True
+    smaller = _without_quotient(difference)
+    return smaller is not None and always_ge(smaller, 0)
+
+
+def _without_quotient(e: sympy.Expr) -> Dim | None:
+    """A multiple of at most `e`: ``n - n // 2`` is at least half of ``2 * n - n``.
+
+    None where nothing is taken away that is a quotient by a number.
+    """
+    for term in sympy.Add.make_args(e):
+        count, rest = term.as_coeff_Mul()
+        if count < 0 and isinstance(rest, nodes.FloorDiv) and rest.args[1].is_Integer:
+            number, by = rest.args
+            if by > 0:
+                return as_dim(sympy.expand(by * (e - term) + count * number))
+    return None
 
 
 def divisor(value: Dim) -> int:
