@@ -75,6 +75,7 @@ def test_children_that_die_are_done_without(
     monkeypatch.setattr(crew, "FEW", 2)
     monkeypatch.setattr(crew, "WORTH", 0.001)
     monkeypatch.setattr(crew, "_SEEN", 0.0)
+    monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
     monkeypatch.setenv(crew.VARIABLE, "3")
     exe = unity.compile(parse(PROGRAM), HERE, cache=tmp_path)
     assert started
