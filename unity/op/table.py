@@ -16,6 +16,7 @@ from . import (
     conv_interleaved,
     conv_transpose,
     conv_winograd,
+    coupling,
     create,
     datatype,
     elementwise,
@@ -89,6 +90,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     scan.OPS,
     sort.OPS,
     suppression.OPS,
+    coupling.OPS,
     tree.OPS,
     memory.OPS,
 )

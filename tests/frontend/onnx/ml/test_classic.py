@@ -67,14 +67,19 @@ def test_svm_regressor(kernel: str, one_class: int) -> None:
     agree(values("SVMRegressor", attributes), floats(20, 4, seed=2))
 
 
+@pytest.mark.parametrize("probable", [False, True])
 @pytest.mark.parametrize("kernel", ["LINEAR", "RBF"])
 @pytest.mark.parametrize("sizes", [(3, 2), (3, 2, 4), (1, 2, 1, 3)])
-def test_svm_classifier(kernel: str, sizes: tuple[int, ...]) -> None:
+def test_svm_classifier(kernel: str, sizes: tuple[int, ...], probable: bool) -> None:
     count, vectors = len(sizes), sum(sizes)
+    pairs = count * (count - 1) // 2
     attributes = {"kernel_type": kernel, "kernel_params": [0.3, 0.0, 3.0],
                   "support_vectors": floats(vectors * 4).tolist(), "vectors_per_class": sizes,
                   "coefficients": floats(vectors * (count - 1), seed=1).tolist(),
-                  "rho": floats(count * (count - 1) // 2, seed=3).tolist()}  # fmt: skip
+                  "rho": floats(pairs, seed=3).tolist()}  # fmt: skip
+    if probable:
+        attributes |= {"prob_a": (floats(pairs, seed=4) - 2).tolist(),
+                       "prob_b": floats(pairs, seed=5).tolist()}  # fmt: skip
     agree(scores("SVMClassifier", count, attributes), floats(20, 4, seed=2))
 
 
@@ -283,7 +288,9 @@ def test_refused_by_name() -> None:
     attributes = {"prob_a": [1.0], "prob_b": [1.0], "vectors_per_class": [1, 1], "rho": [0.0],
                   "coefficients": [1.0, -1.0], "support_vectors": [0.0] * 8}  # fmt: skip
     with pytest.raises(UnsupportedError) as error:
-        from_onnx(scores("SVMClassifier", 2, attributes))
-    assert "probabilities of a support vector machine" in str(error.value)
+        from_onnx(scores("SVMClassifier", 2, {**attributes, "post_transform": "SOFTMAX"}))
+    assert "post_transform SOFTMAX of probabilities" in str(error.value)
+    with pytest.raises(UnityError, match="prob_a and prob_b have 2 and 1 elements; expected 1"):
+        from_onnx(scores("SVMClassifier", 2, {**attributes, "prob_a": [1.0, 2.0]}))
     with pytest.raises(UnityError, match="3 coefficients for 1 targets of 4 columns"):
         from_onnx(values("LinearRegressor", {"coefficients": [1.0, 2.0, 3.0]}))

@@ -14,6 +14,8 @@ from .rows import rows_of
 from .scores import beside, class_labels, labelled, of_targets, post_transform, transformed
 
 _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+_LEAST = 1e-7
+"""The probability of one of two classes, at least."""
 
 
 def _floats(node: Node, name: str) -> npt.NDArray[np.float32]:
@@ -83,8 +85,6 @@ def _require(coefficients: Array, count: int) -> None:
 def _classifier(node: Node) -> list[Value]:
     labels, how = class_labels(node, "classlabels_ints"), post_transform(node)
     count = len(labels[0] or labels[1] or ())
-    if node.floats_of("prob_a") or node.floats_of("prob_b"):
-        raise node.gap("probabilities of a support vector machine (prob_a, prob_b)")
     sizes = node.ints_of("vectors_per_class") or ()
     if not sizes:
         raise node.gap("a classifier without support vectors")
@@ -101,6 +101,17 @@ def _classifier(node: Node) -> list[Value]:
     scores = _times(node, kernel, weights)
     scores = node.op("add", scores, Constant(rho.astype(node.dtype_of(scores).numpy)))
     index = _voted(node, scores, pairs, count)
+    slopes, offsets = _floats(node, "prob_a"), _floats(node, "prob_b")
+    if slopes.size or offsets.size:
+        if slopes.size != len(pairs) or offsets.size != len(pairs):
+            raise UnityError(
+                f"prob_a and prob_b have {slopes.size} and {offsets.size} elements; "
+                f"expected {len(pairs)}"
+            )
+        if how != "NONE":
+            raise node.gap(f"post_transform {how} of probabilities")
+        found = _probabilities(node, scores, (slopes, offsets), pairs, count)
+        return [labelled(node, index, labels), node.cast(found, FLOAT32)]
     if count == 2:
         if how not in ("NONE", "LOGISTIC"):
             raise node.gap(f"post_transform {how} of one score for two classes")
@@ -120,6 +131,28 @@ def _pairs(coefficients: Array, sizes: tuple[int, ...]) -> tuple[Array, list[tup
         weights[first, k] = coefficients[j - 1, first]
         weights[second, k] = coefficients[i, second]
     return weights, pairs
+
+
+def _probabilities(
+    node: Node,
+    scores: Expr,
+    lines: tuple[Array, Array],
+    pairs: list[tuple[int, int]],
+    count: int,
+) -> Expr:
+    """The probability of each class, by those of pairs: a logistic function of each one's score."""
+    slopes, offsets = (Constant(a.astype(node.dtype_of(scores).numpy)) for a in lines)
+    moved = node.op("add", node.op("multiply", scores, slopes), offsets)
+    first = node.op("sigmoid", node.op("negative", moved))
+    first = node.op("clip", first, min=_LEAST, max=1 - _LEAST)
+    second = node.op("subtract", node.number(1, first), first)
+    both = node.op("concat", [first, second], axis=1)
+    places = np.zeros((count, count), np.int64)
+    for k, (i, j) in enumerate(pairs):
+        places[i, j], places[j, i] = k, k + len(pairs)
+    flat = node.op("take", both, Constant(places.reshape(-1)), axis=1)
+    rows = node.shape_of(flat)[0]
+    return node.op("pairwise_coupling", node.op("reshape", flat, (rows, count, count)))
 
 
 def _voted(node: Node, scores: Expr, pairs: list[tuple[int, int]], count: int) -> Expr:
