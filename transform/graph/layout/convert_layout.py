@@ -23,6 +23,7 @@ from unity.ir.graph import (
 from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.machine.dot_units import integer_dots
+from unity.machine.target import Target
 from unity.op.call import call_op
 from unity.op.pool import BLOCKED
 from unity.op.window import paddings, per_axis
@@ -45,6 +46,7 @@ from .blockable import (
     plain_products,
 )
 from .interleave import Interleave, interleave_for
+from .lone_depthwise import repays_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class ConvertLayout(Pass):
     stay only at the borders of such a region (`EliminateDeadCode` removes the others). Weights are
     laid out here.
     A product of single pixels that stands alone stays as it is (`lone_products`), or where a call's
-    attribute `algorithm` says so: ``"gemm"``.
+    attribute `algorithm` says so: ``"gemm"``; so does a depthwise convolution of a plain
+    image whose lines are long (`lone_depthwise.py`).
     Channels that fill no block are padded by zeros. Channels are known; batch sizes, heights and
     widths may be symbols (heights and widths not with `narrow`). A finite result stays as it is, as
     far as its inputs are finite.
@@ -111,7 +114,7 @@ class ConvertLayout(Pass):
             alone = plain_products(f, ctx.target)
             if interleave is not None:
                 alone = frozenset()  # tiles pay for the transposes
-            return _Converter(module, lanes, alone, interleave, of_integers).function(f)
+            return _Converter(module, ctx.target, lanes, alone, interleave, of_integers).function(f)
 
         return map_functions(module, converted)
 
@@ -122,12 +125,14 @@ class _Converter(BodyRewriter):
     def __init__(
         self,
         module: IRModule,
+        target: Target,
         lanes: int,
         alone: frozenset[Var],
         interleave: Interleave | None,
         narrow: Interleave | None,
     ) -> None:
         super().__init__(module)
+        self.target = target
         self.lanes = lanes
         self.alone = alone
         self.interleave = interleave
@@ -210,7 +215,10 @@ class _Converter(BodyRewriter):
         seen: Expr | None = self.blocked.get(x)
         lanes = self.lanes
         if seen is None and depthwise:
-            return None  # alone it would not repay the transposes
+            if of_integers or self.interleave is not None:
+                return None
+            if not repays_blocks(call, image, out, self.target):
+                return None
         if seen is None and image.channels % lanes == 0:
             seen = self.in_blocks(x, image)
         if self.interleave is not None and not depthwise:

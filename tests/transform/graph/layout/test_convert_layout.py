@@ -26,6 +26,7 @@ SHAPES = {
     "w3": (8, 16, 3, 3),
     "w12": (12, 8, 3, 3),
     "deep": (8, 1, 3, 3),
+    "narrow": (64, 1, 5, 5),
     "bias": (1, 8, 1, 1),
     "twelve": (1, 12, 1, 1),
     "f1": (16, 8, 1, 1, 1),
@@ -237,6 +238,21 @@ def test_an_image_of_few_channels_is_read_as_it_is() -> None:
 def test_what_does_not_repay_it_stays(line: str) -> None:
     before = program(f"        {line}")
     assert ops(converted(before)) == ops(before)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "blocks"),
+    [("9, 9", 1, True), ("9, w", 2, True), ("64, 64", 1, False), ("112, w", 1, False)],
+)
+def test_lone_depthwise_convolutions_of_short_lines_repay_it(
+    sizes: str, strides: int, blocks: bool
+) -> None:
+    line = f'        y = R.nn.conv2d(x, R.const("narrow"), groups=64, padding=2, strides={strides})'
+    before = program(line, 64, sizes=sizes)
+    after = converted(before)
+    assert ("nn.conv2d_blocked" in ops(after)) is blocks
+    if blocks:
+        same(before, after, floats(5, (1, 64, 9, 9))[0])
 
 
 def test_short_registers_have_no_blocks() -> None:
