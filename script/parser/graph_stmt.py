@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from unity.ir.dims import SymDim
 from unity.ir.graph import (
     Body,
     Constant,
@@ -24,6 +25,7 @@ from unity.ir.graph import (
 from unity.ir.lattice import is_subtype, join
 from unity.ir.types import TupleType, Type
 from unity.op.builder import GraphBuilder
+from unity.op.call import is_expr
 
 from ..marker import Marker
 from .graph_expr import GraphEvaluator, Surroundings, Undefined
@@ -99,7 +101,7 @@ class GraphStatements(GraphLoops):
             case ast.While():
                 self._while(node)
             case ast.For():
-                return self._unrolled(node, live)
+                return self._for(node, live)
             case ast.FunctionDef():
                 self._nested_function(node)
             case ast.Return():
@@ -149,6 +151,39 @@ class GraphStatements(GraphLoops):
         if result is not None:
             raise self.source.error(node.body[-1], "return after the dataflow block")
         return None
+
+    def _for(self, node: ast.For, live: frozenset[str]) -> Expr | None:
+        """A loop over captured values is written out; one to a size counts when it runs."""
+        match node:
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [*bounds])) if len(bounds) in (
+                1,
+                2,
+            ) and any(self._is_size(b) for b in bounds):
+                self._counted(node, name, bounds)
+                return None
+            case _:
+                return self._unrolled(node, live)
+
+    def _is_size(self, node: ast.expr) -> bool:
+        """Whether it is a size, or a number that is known only when it runs."""
+        value = self.value(node)
+        return isinstance(value, SymDim) or is_expr(value)
+
+    def _counted(self, node: ast.For, name: str, bounds: Sequence[ast.expr]) -> None:
+        """``for i in range(n)`` is a while loop over a count that the body can't change."""
+        count = ast.Name(f"{name}_count", ast.Load())
+        begin = bounds[0] if len(bounds) == 2 else ast.Constant(0)
+        value = self._sized(node.iter, self.graph(node.iter, self.value(begin)), None)
+        self.scope.bind(count.id, self.builder.atom(self.graph(node.iter, value)))
+        taken = ast.Assign([node.target], count)
+        one = ast.BinOp(count, ast.Add(), ast.Constant(1))
+        on = ast.Assign([ast.Name(count.id, ast.Store())], one)
+        test = ast.Compare(count, [ast.Lt()], [bounds[-1]])
+        loop = ast.While(test, [taken, *node.body, on], node.orelse)
+        for made in ast.walk(loop):
+            if isinstance(made, ast.expr | ast.stmt) and not hasattr(made, "lineno"):
+                ast.copy_location(made, node.iter)
+        self._while(loop)
 
     def _unrolled(self, node: ast.For, live: frozenset[str]) -> Expr | None:
         """A loop over captured values is written out."""

@@ -84,3 +84,40 @@ def main(x: f32[Tensor, n, 2]):
         np.testing.assert_array_equal(np.asarray(first), x[: count // 2])
         np.testing.assert_array_equal(np.asarray(second), x[count // 2 :])
         np.testing.assert_array_equal(np.asarray(middle), x[count // 3 : count - count // 4])
+
+
+COUNTED = """
+n = dim("n", min=1)
+
+@script.function
+def main(x: f32[Tensor, n, 2], k: i64[Tensor]):
+    y = x
+    for i in range(1, n):
+        y = y + R.astype(i, "float32")
+        for j in range(2):
+            y = y * 0.5
+    for i in range(k):
+        y = y + 1.0
+    return y
+"""
+
+
+@pytest.mark.parametrize(("count", "times"), [(1, 0), (4, 3)])
+def test_loops_to_a_size_count_when_they_run(count: int, times: int) -> None:
+    x = np.random.default_rng(0).standard_normal((count, 2), np.float32)
+    expected = x
+    for i in range(1, count):
+        expected = (expected + np.float32(i)) * np.float32(0.25)
+    expected = expected + np.float32(times)
+    module = parse(COUNTED)
+    for found in (
+        interpret(module, "main", [x, np.asarray(times)]),
+        unity.compile(module)(x, np.asarray(times)),
+    ):
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5)
+
+
+def test_a_counter_is_of_its_loop() -> None:
+    with pytest.raises(unity.UnityError, match="unknown name 'i'") as caught:
+        parse(COUNTED.replace("return y", 'return y + R.astype(i, "float32")'))
+    assert caught.value.span is not None
