@@ -86,7 +86,7 @@ def _machine(triple: str, cpu: str, features: tuple[str, ...]) -> llvm.TargetMac
     host = triple == host_triple()
     given = feature_text(features)
     if triple.startswith("x86_64"):
-        given += ",+64bit"  # LLVM ends the process without, and cpus like i386 haven't it
+        given += ",+64bit,+cx8"  # LLVM ends the process without, or calls atomics that nobody has
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=cpu,
         features=given,
