@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,29 @@ def test_mistakes_are_told_where_they_are_made() -> None:
         Branching().export(inputs)
     with pytest.raises(UnityError, match="there are no numbers outside of an export"):
         nn.ops.matmul(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32))
+
+
+def test_layers_refuse_what_does_not_fit() -> None:
+    with pytest.raises(UnityError, match="inputs"):
+        nn.Linear(*cast("Any", ("a", 3)))
+    with pytest.raises(UnityError, match="6 and 4 channels are not in 4 groups"):
+        nn.Conv(6, 4, (3, 3), groups=4)
+    with pytest.raises(UnityError, match="one to three numbers"):
+        nn.Conv(6, 4, ())
+    with pytest.raises(UnityError, match="6 heads can't share 4"):
+        nn.Attention(24, 6, 4)
+    with pytest.raises(UnityError, match="25 features are not in 6 heads"):
+        nn.Attention(25, 6)
+
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            self.attention = nn.Attention(8, 2)
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            return self.attention(x, x)
+
+    with pytest.raises(UnityError, match="need cosines and sines"):
+        Half().export({"x": f32[Tensor, 1, n, 8]}, bind=False)
 
 
 class Indexed(nn.Module):

@@ -95,6 +95,8 @@ class Attention(Module):
         q = self.q_proj(x).reshape(batch, positions, self._heads, self._size)
         k = self.k_proj(x).reshape(batch, positions, self._shared, self._size)
         v = self.v_proj(x).reshape(batch, positions, self._shared, self._size)
+        if (cos is None) != (sin is None):
+            raise UnityError("rotary positions need cosines and sines", hint="give cos and sin")
         if cos is not None and sin is not None:
             q, k = rotated(q, cos, sin), rotated(k, cos, sin)
         if cache is not None:
