@@ -173,6 +173,7 @@ def test_the_compute_equals_the_reference(name: str) -> None:
 
 STATIC_ONLY: dict[str, str] = {
     "matmul_interleaved": "the extents of its weight must be known",
+    "matmul_words": "the extents of its words and scales must be known",
     "nn.conv2d_interleaved": "which groups make a block must be known",
     "nn.conv2d_winograd": "which transform it is must be known",
     "tree_ensemble": "how many trees and nodes there are must be known",
