@@ -14,6 +14,7 @@ from unity.version import VERSION
 
 if TYPE_CHECKING:
     from unity import nn as nn
+    from unity.building import GraphBuilder
     from unity.compiler import compile  # noqa: A004
     from unity.errors import InternalError, UnityError, UnsupportedError
     from unity.frontend.sklearn import from_sklearn
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Executable",
+    "GraphBuilder",
     "IRModule",
     "InternalError",
     "Session",
@@ -52,6 +54,7 @@ __all__ = [
 __version__ = VERSION
 _HOMES = {
     "Executable": "unity.runtime.executable",
+    "GraphBuilder": "unity.building",
     "IRModule": "unity.ir.module",
     "Session": "unity.runtime.session",
     "Target": "unity.machine.target",
