@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,8 +36,10 @@ FEW = 6
 """Kernels below which there is nothing to share."""
 WORTH = 1.5
 """Seconds of work that another process is started for."""
+PACE = 6000.0
+"""Characters of kernels' texts that are compiled in a second, before that is seen (AMD Zen 4)."""
 _SEEN = 0.3
-"""Seconds of work after which the rest is estimated."""
+"""Seconds of work after which it is."""
 _PATIENCE = 300.0
 """Seconds that a kernel may take a child."""
 
@@ -70,23 +73,26 @@ def compile_beside(
     """
     if count < 2 or len(kernels) < FEW or not _can_share(work):
         return
-    crew = _Crew(work, kernels, deque(kernels))
-    start, all_of_them = time.perf_counter(), len(kernels)
+    crew = _Crew.of(work, kernels)
+    texts, start, pace = crew.texts, time.perf_counter(), PACE
+    total = sum(map(len, texts.values()))
     with ThreadPoolExecutor(count - 1) as threads:
         try:
-            while (name := crew.next()) is not None:
-                func, identity = kernels[name]
-                try:
-                    work.do(name, func, identity)
-                except Exception:
-                    continue
-                finally:
-                    left = len(crew.waiting)
-                    done = time.perf_counter() - start
-                    rest = done / (all_of_them - left) * left
-                    if not crew.children and done > _SEEN and rest > 2 * WORTH:
-                        for _ in range(min(count - 1, int(rest / WORTH))):
+            while True:
+                if not crew.children:
+                    left = sum(len(texts[name]) for name in crew.waiting)
+                    spent = time.perf_counter() - start
+                    if spent > _SEEN:
+                        pace = (total - left) / spent
+                    if left > 2 * WORTH * pace:
+                        for _ in range(min(count - 1, int(left / pace / WORTH))):
                             threads.submit(crew.run, crew.child())
+                name = crew.next()
+                if name is None:
+                    break
+                func, identity = kernels[name]
+                with suppress(Exception):  # told when it is compiled in the ordinary way
+                    work.do(name, func, identity)
             threads.shutdown()
         finally:
             crew.close()
@@ -103,12 +109,28 @@ def _can_share(work: KernelWork) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Crew:
-    """What is still to be done, and who does it."""
+    """What is still to be done, and who does it.
+
+    Attributes:
+        work: What becomes of kernels.
+        kernels: Each one and its fingerprint.
+        texts: What children are told of each: the longer, the longer it takes.
+        waiting: Those that nobody does yet, what takes longest first.
+        children: Who else is there.
+    """
 
     work: KernelWork
     kernels: Mapping[str, tuple[PrimFunc, str]]
+    texts: Mapping[str, str]
     waiting: deque[str]
     children: list[Child] = field(default_factory=list[Child])
+
+    @classmethod
+    def of(cls, work: KernelWork, kernels: Mapping[str, tuple[PrimFunc, str]]) -> _Crew:
+        """All is to be done, and nobody else is there."""
+        texts = {name: print_module(IRModule({name: f})) for name, (f, _) in kernels.items()}
+        longest_first = deque(sorted(texts, key=lambda name: -len(texts[name])))
+        return cls(work, kernels, texts, longest_first)
 
     def next(self) -> str | None:
         """The next kernel to compile; None if there is none."""
@@ -136,9 +158,12 @@ class _Crew:
             if child.ask(request, _PATIENCE).get("same") is not True:
                 return
             while (name := self.next()) is not None:
-                func, identity = self.kernels[name]
-                text = print_module(IRModule({name: func}))
-                kernel = {"do": "kernel", "name": name, "module": text, "identity": identity}
+                kernel = {
+                    "do": "kernel",
+                    "name": name,
+                    "module": self.texts[name],
+                    "identity": self.kernels[name][1],
+                }
                 child.ask(kernel, _PATIENCE)
         except ChildError:
             return

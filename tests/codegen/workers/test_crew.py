@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,11 +44,12 @@ def test_a_child_does_what_we_would_or_nothing(tmp_path: Path) -> None:
     work, kernels = work_in(tmp_path / "child")
     assert len(kernels) == 3
     other = replace(work, store=replace(work.store, setting="of another compiler"))
-    asked = crew._Crew(other, kernels, deque(kernels))
+    asked = crew._Crew.of(other, kernels)
     child = asked.child()
     asked.run(child)
     assert len(asked.waiting) == 3
-    asked = crew._Crew(work, kernels, deque(kernels), [child])
+    asked = crew._Crew.of(work, kernels)
+    asked.children.append(child)
     asked.run(child)
     assert not asked.waiting
     asked.close()
@@ -74,7 +74,7 @@ def test_children_that_die_are_done_without(
     monkeypatch.setattr(crew, "Child", Dying)
     monkeypatch.setattr(crew, "FEW", 2)
     monkeypatch.setattr(crew, "WORTH", 0.001)
-    monkeypatch.setattr(crew, "_SEEN", 0.0)
+    monkeypatch.setattr(crew, "PACE", 1.0)
     monkeypatch.setattr("unity.machine.changed._CHANGED", set[str]())  # by other tests here
     monkeypatch.setenv(crew.VARIABLE, "3")
     exe = unity.compile(parse(PROGRAM), HERE, cache=tmp_path)
