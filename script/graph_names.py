@@ -99,7 +99,16 @@ else:
         """The marker of any other name."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return Marker(f"R.{name}")
+        from .operator_names import operator_name
+
+        return operator_name(f"R.{name}")
+
+    def __dir__() -> list[str]:
+        """What programs write, and the first parts of operators' names."""
+        from .operator_names import names_below
+
+        words = [n for n, v in globals().items() if isinstance(v, Marker)]
+        return sorted({*__all__, *words, *names_below("")})
 
 
 @word
