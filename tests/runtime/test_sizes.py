@@ -65,3 +65,14 @@ def test_the_slots_of_a_size() -> None:
 def test_an_unbound_slot_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="before it is bound"):
         evaluate(Slot(0), [None])
+
+
+def test_sizes_too_deep_for_a_line_of_python_are_evaluated_as_well() -> None:
+    size: Size = Slot(0)
+    for _ in range(120):
+        size = SizeOp("floordiv", SizeOp("mul", size, 3), 2)
+    expected = 9
+    for _ in range(120):
+        expected = expected * 3 // 2
+    assert evaluate(size, [9]) == expected
+    assert evaluate(size, [0]) == 0

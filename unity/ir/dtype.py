@@ -137,6 +137,7 @@ SHORT_NAMES: dict[str, str] = {
     "boolean": "bool",
 }
 """The names the language uses in annotations, ``f32[Tensor, n]``."""
+_BY_NAME = {n: DType(n) for n in _ROWS} | {n: DType(of) for n, of in SHORT_NAMES.items()}
 
 
 def dtype(of: str | DType | npt.DTypeLike) -> DType:
@@ -151,6 +152,9 @@ def dtype(of: str | DType | npt.DTypeLike) -> DType:
     if isinstance(of, DType):
         return of
     if isinstance(of, str):
+        known = _BY_NAME.get(of)
+        if known is not None:
+            return known
         name, _, lanes = of.partition("x")
         name = SHORT_NAMES.get(name, name)
         if name in _ROWS and (lanes.isdecimal() or not lanes):

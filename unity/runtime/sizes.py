@@ -5,9 +5,9 @@ What dims are to the compiler, these are at run time: no sympy, cheap to evaluat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias, assert_never, cast
 
 from unity.runtime.records import Index
 
@@ -21,8 +21,15 @@ class Slot:
     index: Index
 
 
+class _Compiled:
+    """What a size is evaluated by, made when it is first asked for."""
+
+    __slots__ = ("code",)
+    code: Callable[[Sequence[int | None]], int]
+
+
 @dataclass(frozen=True, slots=True)
-class SizeOp:
+class SizeOp(_Compiled):
     """An operation on two sizes; divisions round down."""
 
     op: SizeOpName
@@ -83,18 +90,33 @@ def product(sizes: Sequence[Size]) -> Size:
 
 
 def evaluate(size: Size, slots: Sequence[int | None]) -> int:
-    """The number a size stands for. Every slot it names must be bound."""
-    match size:
-        case int():
-            return size
-        case Slot(index):
-            value = slots[index]
-            assert value is not None, f"symbol slot {index} is read before it is bound"
-            return value
-        case SizeOp(op, a, b):
-            return apply(op, evaluate(a, slots), evaluate(b, slots))
-        case _:
-            assert_never(size)
+    """The number a size stands for. Every slot it names must be bound.
+
+    >>> evaluate(SizeOp("floordiv", SizeOp("add", Slot(0), 15), 16), [33])
+    3
+    """
+    if isinstance(size, int):
+        return size
+    if isinstance(size, Slot):
+        value = slots[size.index]
+        assert value is not None, f"symbol slot {size.index} is read before it is bound"
+        return value
+    try:
+        code = size.code
+    except AttributeError:  # nobody asked for it before
+        code = _compiled(size)
+        object.__setattr__(size, "code", code)
+    return code(slots)
+
+
+def _compiled(size: SizeOp) -> Callable[[Sequence[int | None]], int]:
+    """A function of the slots: Python's own arithmetic is ten times as fast as a walk."""
+    names = [f"s[{k}]" for k in range(1 + max(slots_of(size), default=0))]
+    try:
+        made = eval(f"lambda s: {size_text(size, names)}", {"min": min, "max": max})
+    except (RecursionError, MemoryError, SyntaxError):  # more parentheses than Python reads
+        return lambda s: apply(size.op, evaluate(size.a, s), evaluate(size.b, s))
+    return cast("Callable[[Sequence[int | None]], int]", made)
 
 
 def slots_of(size: Size) -> Iterator[int]:
