@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,15 @@ from unity.transform.rules.by_record import Replay, ScheduleByRecord
 from unity.transform.rules.canonical import canonical, identity
 from unity.transform.schedule import ScheduleDefault
 from unity.transform.schedule.schedule import Schedule
-from unity.tuning.cost import FEATURES, LearnedModel
+from unity.tuning.cost import FEATURES, LearnedModel, PriorModel
 from unity.tuning.cost.features import Features
 from unity.tuning.records import Best, Records, Trial
 from unity.tuning.report import KernelReport, TuningReport
+from unity.tuning.scheduler import is_tired
+from unity.tuning.search import Proposal, Search, strategy
 from unity.tuning.session import Progress, Session
+from unity.tuning.spaces import Point, ProgramSpace, multi_level_tiles
+from unity.tuning.workers import Measured
 from unity.tuning.workers.machine_key import key_of_target
 
 from .kernels import MATMUL, ROWS, tasks
@@ -146,6 +151,30 @@ def test_records_with_other_features_teach_nothing() -> None:
         records.add(Trial("k", key, (), "rules", f"{length}", 1.0, 2.0, (1.0,) * length, ""))
     Session([task], records, Noted())
     assert [len(row) for row in rows] == [len(FEATURES)]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "tired"),
+    [
+        ([3.0 - k / 100 for k in range(150)], False),
+        ([2.0] * 150, True),
+        ([float("inf")] * 150, True),
+        ([2.0] * 20, False),
+        ([0.9, *[1.1] * 120], True),
+    ],
+    ids=["better and better", "no better", "nothing runs", "few", "the default is beaten at once"],
+)
+def test_a_search_is_tired_when_what_it_finds_gets_no_better(
+    ratios: list[float], tired: bool
+) -> None:
+    """Also where all of it is behind the default: that may still be reached."""
+    (task,) = tasks(MATMUL)
+    spaces = [ProgramSpace(task.func, task.target, multi_level_tiles)]
+    search = Search(task, spaces, strategy("random", spaces), PriorModel(), Random(0))
+    proposal = Proposal(Point("a", "{}"), Schedule(task.func), np.zeros(1, np.float32), 0.0)
+    for ratio in ratios:
+        search.tell(proposal, Measured(ratio if ratio < 9 else None, 1.0))
+    assert is_tired(search) is tired
 
 
 def test_names_of_blocks_do_not_count() -> None:

@@ -39,7 +39,8 @@ def gain(search: Search) -> float:
 
 
 def is_tired(search: Search) -> bool:
-    """Whether a kernel's last trials gained next to nothing."""
+    """Whether a kernel's last trials gained next to nothing, also behind the default."""
     if search.trials < _PATIENCE:
         return False
-    return search.history[-_PATIENCE] - search.best_ratio < _GAIN
+    gained = search.measured[-_PATIENCE] - search.measured[-1]
+    return not gained >= _GAIN  # also where nothing runs at all: infinite times

@@ -84,6 +84,8 @@ class Search:
         self.default_seconds: float | None = None
         self.trials = 0
         self.history: list[float] = []
+        self.measured: list[float] = []
+        """After each trial the fastest that was measured, in the default's time, which is none."""
         self.exhausted = False
         self._spaces = {s.name: s for s in spaces}
         self._strategy = strategy
@@ -203,6 +205,7 @@ class Search:
             if better:
                 self.best, self.best_ratio = proposal, ratio
         self.history.append(self.best_ratio)
+        self.measured.append(min(ratio, self.measured[-1] if self.measured else ratio))
         return better
 
     @property
