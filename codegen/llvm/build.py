@@ -24,7 +24,7 @@ from .emitter import Unit
 from .machine import Compiled, Level, compile_text
 from .pool import LIMIT, LIMIT_SYMBOLS, POOL_SYMBOLS, pool_text
 
-CODE_VERSION = "2"
+CODE_VERSION = "3"
 """Part of the cache's key: raise it when the way of compiling changes, not the text."""
 _RESERVED = frozenset(
     {"malloc", "free", "memcpy", "memset", "memmove", *POOL_SYMBOLS, *LIMIT_SYMBOLS}

@@ -13,6 +13,7 @@ from typing import assert_never
 from unity.arith.divisors import never_traps
 from unity.ir.dtype import INT64, DType
 from unity.ir.foreign import ADDRESS_OF, CALL_EXTERN
+from unity.ir.leaves import leaves
 from unity.ir.prim_expr import (
     Binary,
     Broadcast,
@@ -183,8 +184,10 @@ class Expressions:
                     return known
                 (x, sure_x), (y, sure_y) = self._index(a), self._index(b)
                 sure = sure_x and sure_y
-                flags = "nsw " if sure else ""
-                return self.em.note(e, (self._combined(op, x, y, flags), sure))
+                made = self._combined(op, x, y, "nsw " if sure else ""), sure
+                held = leaves(e)
+                # what it loads may be another number when it is met again
+                return made if held.loads or held.calls else self.em.note(e, made)
             case _:
                 return self.expr(e), self._is_counted(e)
 

@@ -307,3 +307,23 @@ def main(a: f32[Buffer, n], c: f32[Buffer, n]) -> None:
     assert build({"k": func})["k"]([x, got], {"n": n}) == 0
     some = 20 * np.maximum(n + np.arange(n) - 5, 0)
     np.testing.assert_array_equal(got, 1 + some * (x + 1))
+
+
+def test_an_index_that_loads_is_another_number_when_memory_changed() -> None:
+    """A walk through a table: each step reads where the next one is."""
+    func = parse("""
+@script.prim_func
+def main(table: i64[Buffer, 16], out: i64[Buffer, 4]) -> None:
+    at = T.alloc((1,), "int64")
+    at[0] = 0
+    out[0] = table[at[0] * 2 + 1]
+    at[0] = table[at[0] * 2]
+    out[1] = table[at[0] * 2 + 1]
+    at[0] = table[at[0] * 2]
+    out[2] = table[at[0] * 2 + 1]
+    at[0] = table[at[0] * 2]
+    out[3] = table[at[0] * 2 + 1]
+""").prim_funcs()["main"]
+    table = np.asarray([3, 30, 0, 0, 5, 50, 2, 20, 0, 0, 7, 70, 0, 0, 1, 11], np.int64)
+    out = run(func, [table], np.zeros(4, np.int64))
+    np.testing.assert_array_equal(out, [30, 20, 50, 70])
