@@ -27,7 +27,7 @@ class InterleavedRoles:
         group: The elements of a group.
         lane: The outputs of a block, innermost.
         block: The blocks of outputs, if there are several.
-        pixel: The pixels of a line; how many may be unknown.
+        pixel: The pixels of a line; how many may be unknown where that was asked for.
         line: The lines, if there are several; likewise.
         outer: The other spatial axes.
         steps: The other reduced ones.
@@ -66,8 +66,16 @@ def _operands(reduction: Reduction) -> tuple[Load, Load] | None:
             return None
 
 
-def interleaved_roles(nest: Nest, reduction: Reduction) -> InterleavedRoles | None:
-    """The roles, if a block of outputs lies innermost and groups of inputs are multiplied."""
+def interleaved_roles(
+    nest: Nest, reduction: Reduction, *, unknown: bool = False
+) -> InterleavedRoles | None:
+    """The roles, if a block of outputs lies innermost and groups of inputs are multiplied.
+
+    Args:
+        nest: The stage.
+        reduction: Its sum.
+        unknown: Whether pixels and lines may be axes of unknown extent; they are outer ones else.
+    """
     operands = _operands(reduction)
     if operands is None or len(nest.axes) < 2 or len(reduction.axes) < 2:
         return None
@@ -90,11 +98,11 @@ def interleaved_roles(nest: Nest, reduction: Reduction) -> InterleavedRoles | No
         moves = [(step(at, v.var), step(there, v.var)) for v in (group, depth, lane)]
         if moves != [(1, 1), (size, width * size), (0, size)]:
             continue
-        pixel = moves_alone(others, at, there, unknown=True)
+        pixel = moves_alone(others, at, there, unknown=unknown)
         if pixel is None or not step(at, pixel.var):
             continue
         rest = [a for a in others if a is not pixel]
-        line = moves_alone(rest, at, there, unknown=True)
+        line = moves_alone(rest, at, there, unknown=unknown)
         far = None if line is None else step(at, line.var)
         if far is None:
             line = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import ClassVar
@@ -12,8 +12,9 @@ from unity.errors import UnityError
 from unity.ir.marks import INSTRUCTION, TILES
 from unity.ir.module import IRModule
 from unity.ir.prim_expr import Binary, Imm, Load, PrimExpr, PrimVar, imm
-from unity.ir.stmt import Allocate, Buffer, For, PrimFunc, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, PrimFunc, Seq, Stmt, Store
 from unity.ir.visit import map_stmts, rewrite_stmt, stmt_loads, substitute_prim, walk_stmt
+from unity.machine.dot_units import TILE_REGISTERS
 
 from ..blocks.access import depends
 from ..blocks.extents import number
@@ -34,7 +35,8 @@ class TileRegisters(Pass):
     """A temporary of scope `TILES` of several tiles becomes as many registers.
 
     Steps of a schedule leave it where it is used; the registers are taken all together around what
-    a thread does, as configuring them costs as much as some products. Temporaries beside each other
+    a thread does, as configuring them costs as much as some products; where they are more than
+    there are, around runs of statements that they are enough for. Temporaries beside each other
     share them. Takes flat buffers, with loops written out: which tile it is must be known.
 
     >>> from unity.script import parse, print_module
@@ -90,13 +92,37 @@ def _is_apart(s: Stmt) -> bool:
 
 def _task(s: Stmt) -> Stmt:
     """A statement of one thread with its registers around it; those in it do so by themselves."""
-    if _shares(s):
-        return _tasks(s)
+    return _tasks(s) if _shares(s) else _together(s)
+
+
+def _together(s: Stmt) -> Stmt:
+    """A statement with its registers around it, or around the parts that there are enough for."""
     pool = _Registers()
     body = pool.stmt(s, ())
-    for register in reversed(pool.made):
-        body = Allocate(register, body)
-    return body
+    if pool.suffice or (isinstance(s, Allocate) and s.buffer.scope == TILES):
+        return pool.around(body)
+    return Seq(tuple(_parts(s.stmts))) if isinstance(s, Seq) else map_stmts(s, _together)
+
+
+def _parts(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
+    """As many statements at once as there are registers for, each such run with its own."""
+    pool, run = _Registers(), list[Stmt]()
+    for s in stmts:
+        more = _Registers([*pool.made])
+        body = more.stmt(s, ())
+        if more.suffice:
+            pool = more
+            run.append(body)
+            continue
+        if run:
+            yield pool.around(Seq(tuple(run)))
+        alone = _Registers()
+        body = alone.stmt(s, ())
+        pool, run = (alone, [body]) if alone.suffice else (_Registers(), list[Stmt]())
+        if not alone.suffice:
+            yield _together(s)
+    if run:
+        yield pool.around(Seq(tuple(run)))
 
 
 def _shares(s: Stmt) -> bool:
@@ -116,6 +142,17 @@ class _Registers:
     """Carries the registers of a task, in the order in which they were taken first."""
 
     made: list[Buffer] = field(default_factory=list[Buffer])
+
+    @property
+    def suffice(self) -> bool:
+        """Whether a thread has as many."""
+        return len(self.made) <= TILE_REGISTERS
+
+    def around(self, body: Stmt) -> Stmt:
+        """A statement with the registers taken around it."""
+        for register in reversed(self.made):
+            body = Allocate(register, body)
+        return body
 
     def stmt(self, s: Stmt, live: tuple[Buffer, ...]) -> Stmt:
         """The statement on registers, where some are in use."""

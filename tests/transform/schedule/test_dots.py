@@ -72,7 +72,7 @@ def lowered(func: PrimFunc) -> PrimFunc:
 
 
 def operands(func: PrimFunc, seed: int) -> tuple[list[Array], npt.NDArray[np.float64]]:
-    """Random ones, the extremes among them, and the product."""
+    """Random ones, the extremes among them, and the product; in integers it wraps around."""
     rng = np.random.default_rng(seed)
     arrays: list[Array] = []
     for buffer in func.buffers[:2]:
@@ -80,7 +80,7 @@ def operands(func: PrimFunc, seed: int) -> tuple[list[Array], npt.NDArray[np.flo
         if buffer.dtype.is_float:
             values = rng.standard_normal(shape)
         else:
-            bits = buffer.dtype.bits - (buffer.dtype.bits > 8)  # sums of a few fit int32
+            bits = buffer.dtype.bits
             low = 0 if buffer.dtype.kind == "uint" else -(1 << (bits - 1))
             high = low + (1 << bits) - 1
             values = rng.integers(low, high + 1, shape).astype(np.float64)
@@ -89,7 +89,10 @@ def operands(func: PrimFunc, seed: int) -> tuple[list[Array], npt.NDArray[np.flo
         arrays.append(values.astype(buffer.dtype.numpy))
     a, b = (x.astype(np.float64) for x in arrays)
     k, n, group = b.shape
-    return arrays, a @ b.transpose(0, 2, 1).reshape(k * group, n)
+    product = a @ b.transpose(0, 2, 1).reshape(k * group, n)
+    if not func.buffers[2].dtype.is_float:
+        product = (product + 2.0**31) % 2.0**32 - 2.0**31
+    return arrays, product
 
 
 def able(name: str, target: Target) -> bool:

@@ -127,8 +127,6 @@ def _match(nest: Nest, target: Target) -> Grouped | None:
         return None
     if roles.lane.length not in (SIDE, 2 * SIDE) or roles.depth.length % SIDE:
         return None
-    if any(number(a.extent) is None for a in (roles.pixel, roles.line) if a is not None):
-        return None
     unit = dot_unit("tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     if unit is None or not unit.on(target):
         return None

@@ -68,7 +68,7 @@ def _match(nest: Nest, target: Target) -> GroupedPixels | None:
     """A stage whose weights lie in groups that the target multiplies in registers."""
     shaped = collapse(as_written(nest))
     reduction = shaped.nest.reduction
-    roles = None if reduction is None else interleaved_roles(shaped.nest, reduction)
+    roles = None if reduction is None else interleaved_roles(shaped.nest, reduction, unknown=True)
     if reduction is None or roles is None:
         return None
     match reduction.value:
