@@ -26,10 +26,14 @@ def unscheduled(
     name: str,
     operands: Sequence[Sequence[Dim]],
     attrs: Mapping[str, object],
-    dtype: DType = FLOAT32,
+    dtype: DType | Sequence[DType] = FLOAT32,
 ) -> tuple[PrimFunc, Attrs]:
-    """The kernel of an operator on tensors of some shapes, and all its attributes."""
-    types = [TensorType(tuple(shape), dtype) for shape in operands]
+    """The kernel of an operator on tensors of some shapes, and all its attributes.
+
+    Types are one of all tensors, or one of each.
+    """
+    dtypes = [dtype] * len(operands) if isinstance(dtype, DType) else dtype
+    types = [TensorType(tuple(s), d) for s, d in zip(operands, dtypes, strict=True)]
     args = tuple(Var(f"x{i}", t) for i, t in enumerate(types))
     op = OPS[name]
     _, bound = op.bind(args, {**attrs})

@@ -40,6 +40,8 @@ WASTE = 1.5
 """How many times the channels there are may be computed."""
 WASTE_TILES = 2
 """The same where matrix tiles do so at little cost."""
+WASTE_BLOCKS = 1.25
+"""The same of all convolutions of integers together, for blocks that fill rows of tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,32 @@ def is_of_integers(call: Call) -> bool:
             return narrow and dtype_attr(call.attrs, "out_dtype") == INT32
         case _:
             return False
+
+
+def fill_blocks(f: Function, block: int) -> bool:
+    """Whether all convolutions are of integers, and of channels that nearly fill blocks.
+
+    Sizes of their images are known, and fewer channels than a block are those of a line of taps.
+    """
+    used = padded = 0
+    for binding in walk_bindings(f):
+        call, out = binding.value, image_of(binding.var)
+        if not isinstance(call, Call) or not isinstance(call.callee, Op):
+            continue
+        if call.callee.name not in CONVOLUTIONS:
+            continue
+        image, weight = image_of(call.args[0]), call.args[1]
+        if image is None or out is None or out.pixels is None or image.pixels is None:
+            return False
+        whole = is_of_integers(call) and not is_depthwise(call)
+        if not whole or not is_blockable(call, image, out, block):
+            return False
+        assert isinstance(weight, Constant)
+        times = out.pixels * prod(weight.data.shape[2:])
+        c, o = image.channels, out.channels
+        used += c * o * times
+        padded += (c if c < block else -(-c // block) * block) * -(-o // block) * block * times
+    return 0 < padded <= WASTE_BLOCKS * used
 
 
 def image_of(e: Expr) -> Image | None:

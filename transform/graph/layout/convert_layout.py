@@ -40,12 +40,13 @@ from .blockable import (
     WASTE,
     WASTE_TILES,
     Image,
+    fill_blocks,
     image_of,
     is_blockable,
     is_of_integers,
     plain_products,
 )
-from .interleave import Interleave, interleave_for
+from .interleave import Interleave, interleave_for, interleave_for_tiles
 from .lone_depthwise import repays_blocks
 
 
@@ -68,7 +69,8 @@ class ConvertLayout(Pass):
     Attributes:
         narrow: The type that convolutions will compute in, if it is narrower: where the target has
             dot products of it, blocks are twice as long and weights in their groups
-            (`interleave.py`).
+            (`interleave.py`). Where matrix tiles multiply bytes and all convolutions of a function
+            are of channels that fill their rows, blocks have as many.
 
     >>> from dataclasses import replace
     >>> from unity.script import parse, print_module
@@ -106,15 +108,19 @@ class ConvertLayout(Pass):
             lanes = interleave.block
         if lanes < 4:
             return module
-        dots, of_integers = integer_dots(ctx.target), None
+        dots, of_integers, in_tiles = integer_dots(ctx.target), None, None
         if interleave is None and dots is not None:
             of_integers = interleave_for(*dots[1:], INT32, ctx.target)
+            in_tiles = interleave_for_tiles(*dots[1:], INT32, ctx.target)
 
         def converted(f: Function) -> Function:
             alone = plain_products(f, ctx.target)
             if interleave is not None:
                 alone = frozenset()  # tiles pay for the transposes
-            return _Converter(module, ctx.target, lanes, alone, interleave, of_integers).function(f)
+            block, bytes_by = lanes, of_integers
+            if in_tiles is not None and fill_blocks(f, in_tiles.block):
+                block, bytes_by = in_tiles.block, in_tiles
+            return _Converter(module, ctx.target, block, alone, interleave, bytes_by).function(f)
 
         return map_functions(module, converted)
 

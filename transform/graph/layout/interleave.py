@@ -43,19 +43,32 @@ class Interleave:
         return interleaved(plain, self.group)
 
 
+def interleave_for_tiles(
+    left: DType, right: DType, out: DType, target: Target
+) -> Interleave | None:
+    """Sizes by which a block of inputs fills a row of a matrix tile; None without such tiles."""
+    if not has_dot(target, "tile", left, right, out):
+        return None
+    block = TILE_ROW_BYTES // left.bytes
+    return Interleave(block, group_of(left), block)
+
+
 def interleave_for(left: DType, right: DType, out: DType, target: Target) -> Interleave | None:
     """The sizes for types of operands and sums; None where the target has no dot products of them.
 
     Blocks of floats fill a row of a tile and a register of that width; those of bytes have as many
-    channels as a register has sums, as blocks of float32 have.
+    channels as a register has sums, as blocks of float32 have; where they are to fill rows of tiles
+    is for `interleave_for_tiles` to say.
     """
-    tiles = has_dot(target, "tile", left, right, out)
+    tiles = interleave_for_tiles(left, right, out, target)
     unit = dot_unit("lanes", left, right, out)
     lanes = unit is not None and unit.on(target)
     if unit is not None and target.vector_bits != unit.lane_counts[-1] * out.bits:
         lanes = False
     group = group_of(left)
-    if left.is_float and (tiles or lanes):
+    if left.is_float and tiles is not None:
+        return tiles
+    if left.is_float and lanes:
         block = TILE_ROW_BYTES // left.bytes
         return Interleave(block, group, block)
     return Interleave(target.vector_bits // out.bits, group, group) if lanes else None

@@ -38,6 +38,10 @@ from ..rule import EITHER, Legal, Neighbourhood, by_steps, worth
 
 AT_ONCE = 2
 """Tiles of pixels that are done at once: as many as there are registers for beside two columns."""
+WIDE = 2
+"""Columns of tiles that are done at once, at most."""
+BLOCKS = (SIDE, 2 * SIDE, 4 * SIDE)
+"""Outputs of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ class Grouped:
 
     @property
     def wide(self) -> int:
-        """Columns of tiles of a block."""
-        return self.roles.lane.length // SIDE
+        """Columns of tiles that are done at once: all of a block, or as many at a time."""
+        return min(self.roles.lane.length // SIDE, WIDE)
 
     @property
     def width(self) -> int:
@@ -125,7 +129,7 @@ def _match(nest: Nest, target: Target) -> Grouped | None:
     roles = None if reduction is None else interleaved_roles(shaped.nest, reduction)
     if reduction is None or roles is None:
         return None
-    if roles.lane.length not in (SIDE, 2 * SIDE) or roles.depth.length % SIDE:
+    if roles.lane.length not in BLOCKS or roles.depth.length % SIDE:
         return None
     unit = dot_unit("tile", roles.image.dtype, roles.weight.dtype, reduction.value.dtype)
     if unit is None or not unit.on(target):
@@ -201,15 +205,16 @@ def schedule_pixels(sch: Schedule, found: Grouped, how: PixelTiles, result: str)
     outer = [at[a] for a in roles.outer]
     block = [] if roles.block is None else [at[roles.block]]
     tasks = [*outer, *turns, *block] if how.weights_last else [*block, *outer, *turns]
-    sch.reorder(*tasks, *rows, at[roles.lane])
-    loops = moved_to(sch, tiles, tasks[-1])
+    part, lane = sch.split(at[roles.lane], [None, SIDE * found.wide])
+    sch.reorder(*tasks, part, *rows, lane)
+    loops = moved_to(sch, tiles, part)
     if how.ahead and block and not how.weights_last:
         turn = dict(zip(_counts(found, how), turns, strict=True))
         following, threads = block[0], sch.target.threads
         lines = sch.prefetch(tiles.right, 0, following, loops.step, turn[max(turn)], threads)
         sch.unroll(sch.get_loops(lines)[-1])
     instructed(sch, tiles, loops)
-    sch.vectorize(at[roles.lane])
+    sch.vectorize(lane)
     _shared(sch, found, how, tasks)
 
 
