@@ -39,7 +39,7 @@ def axes_last(c: Emission, x: Expr) -> Expr:
 
 
 def read_between(
-    c: Emission, x: Expr, image: Expr, at: Sequence[Expr], extents: Sequence[int], how: Reading
+    c: Emission, x: Expr, image: Expr, at: Sequence[Expr], extents: Sequence[Dim], how: Reading
 ) -> Expr:
     """Elements of a map, channels last: ``x[image, at...]`` of the shape of the places, channels.
 
@@ -97,34 +97,49 @@ def _polynomial(c: Emission, d: Expr, coefficients: Sequence[float]) -> Expr:
     return found
 
 
-def _inside(c: Emission, at: Expr, extent: int, how: Reading) -> Expr:
+def _inside(c: Emission, at: Expr, extent: Dim, how: Reading) -> Expr:
     """A coordinate moved into a map, where its padding does so."""
     match how.padding:
         case "zeros":
             return at
         case "border":
-            return c.op("clip", at, min=0.0, max=float(extent - 1))
+            return _clipped(c, at, extent)
         case "reflection":
             low, span = (0.0, extent - 1) if how.aligned else (-0.5, extent)
             if span == 0:
                 return c.op("zeros_like", at)
             away = c.op("abs", c.op("subtract", at, low))
-            period = c.op("floor_mod", away, 2.0 * span)
-            back = c.op("minimum", period, c.op("subtract", 2.0 * span, period))
-            return c.op("clip", c.op("add", back, low), min=0.0, max=float(extent - 1))
+            there = size_of(c, 2 * span, at)
+            if not isinstance(span, int):  # of a map of one pixel, what follows makes it 0
+                there = c.op("maximum", there, 1.0)
+            period = c.op("floor_mod", away, there)
+            back = c.op("minimum", period, c.op("subtract", there, period))
+            return _clipped(c, c.op("add", back, low), extent)
         case _:
             raise c.gap(f"padding_mode={how.padding!r}")
 
 
-def _integer(c: Emission, at: Expr, extent: int, how: Reading) -> tuple[Expr, Expr | None]:
+def _clipped(c: Emission, at: Expr, extent: Dim) -> Expr:
+    """A coordinate no further than the pixels at the ends."""
+    if isinstance(extent, int):
+        return c.op("clip", at, min=0.0, max=float(extent - 1))
+    return c.op("maximum", c.op("minimum", at, size_of(c, extent - 1, at)), 0.0)
+
+
+def size_of(c: Emission, value: Dim, like: Expr) -> Expr | float:
+    """A size as a number that a tensor of reals is computed with."""
+    return float(value) if isinstance(value, int) else c.cast(c.op("dims", value), c.dtype_of(like))
+
+
+def _integer(c: Emission, at: Expr, extent: Dim, how: Reading) -> tuple[Expr, Expr | None]:
     """A pixel's index, and 0 in place of it if it is outside and that means zeros."""
     if how.method == "bicubic":
         at = _inside(c, at, extent, how)
-    last = float(extent - 1)
-    found = c.cast(c.op("clip", at, min=0.0, max=last), INT64)
+    found = c.cast(_clipped(c, at, extent), INT64)
     if how.padding != "zeros":
         return found, None
-    above, below = c.op("greater_equal", at, 0.0), c.op("less_equal", at, last)
+    above = c.op("greater_equal", at, 0.0)
+    below = c.op("less_equal", at, size_of(c, extent - 1, at))
     return found, c.cast(c.op("logical_and", above, below), c.dtype_of(at))
 
 
@@ -146,23 +161,23 @@ def grid_sample(c: Emission, x: Expr, along: Sequence[Expr], how: Reading) -> Ex
 
     Args:
         c: The node.
-        x: The map; its extents are known.
+        x: The map.
         along: Coordinates of shape (batch, places...), those along the last axis first.
         how: How it is read.
     """
-    batch, _, *shape = c.shape_of(x)
-    extents = [n for n in shape if isinstance(n, int)]
-    if len(extents) < len(shape):
-        raise c.symbolic_gap(f"a map of {tuple(shape)} read between its pixels", *shape)
+    batch, _, *extents = c.shape_of(x)
     if how.method == "bicubic" and len(extents) != 2:
         raise c.gap("cubic interpolation of a volume")
     at: list[Expr] = []
     for v, extent in zip(along, reversed(extents), strict=True):
         v = c.op("add", v, 1.0)
         if how.aligned:
-            v = c.op("multiply", v, (extent - 1) / 2)
+            half = size_of(c, extent - 1, v)
+            half = half / 2 if isinstance(half, float) else c.op("divide", half, 2.0)
+            v = c.op("multiply", v, half)
         else:
-            v = c.op("divide", c.op("subtract", c.op("multiply", v, float(extent)), 1.0), 2.0)
+            reach = c.op("multiply", v, size_of(c, extent, v))
+            v = c.op("divide", c.op("subtract", reach, 1.0), 2.0)
         at.insert(0, v)
     image = numbers(c, batch, len(extents) + 1)
     found = read_between(c, axes_last(c, x), image, at, extents, how)

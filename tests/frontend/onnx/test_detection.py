@@ -90,9 +90,10 @@ def test_scores_that_are_no_classes_are_refused() -> None:
 
 @pytest.mark.parametrize("form", ["half_pixel", "output_half_pixel"])
 @pytest.mark.parametrize("mode", ["avg", "max"])
-def test_regions(mode: str, form: str) -> None:
+@pytest.mark.parametrize("size", ["7, 9", "h, w"])
+def test_regions(size: str, mode: str, form: str) -> None:
     of = model(
-        f"""g (float[2, 3, 7, 9] x, float[r, 4] rois, int64[r] which) => (float[r, 3, 3, 2] y) {{
+        f"""g (float[2, 3, {size}] x, float[r, 4] rois, int64[r] which) => (float[r, 3, 3, 2] y) {{
         y = RoiAlign<output_height=3, output_width=2, sampling_ratio=2, spatial_scale=0.5,
             mode="{mode}", coordinate_transformation_mode="{form}">(x, rois, which) }}""",
         16,

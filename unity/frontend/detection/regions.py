@@ -9,7 +9,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.emission import Emission
-from unity.frontend.sampling import Reading, axes_last, numbers, read_between
+from unity.frontend.sampling import Reading, axes_last, numbers, read_between, size_of
 from unity.ir.dims import product
 from unity.ir.dtype import DType
 from unity.ir.graph import Constant, Expr
@@ -44,7 +44,7 @@ def aligned_regions(
 
     Args:
         c: The node.
-        x: The maps, of the layout NCHW; their extents are known.
+        x: The maps, of the layout NCHW.
         regions: The regions.
         size: How many parts a region has along each axis.
         samples: How many samples a part has along each axis.
@@ -54,7 +54,7 @@ def aligned_regions(
     Returns:
         Of the layout NHWC: (regions, rows, columns, channels).
     """
-    _, channels, *extents = c.extents(x, "a map with regions")
+    _, channels, *extents = c.shape_of(x)
     (count,) = c.shape_of(regions.image)
     height, width = size
     whole = count, height * samples, width * samples
@@ -67,9 +67,8 @@ def aligned_regions(
         where = (np.arange(parts * samples) + 0.5) / (parts * samples)
         shares = Constant(where.astype(c.dtype_of(first).numpy).reshape(1, -1))
         along = c.op("add", c.op("multiply", length, shares), first)
-        beyond = c.op(
-            "logical_or", c.op("less", along, -1.0), c.op("greater", along, float(extents[axis]))
-        )
+        behind = c.op("greater", along, size_of(c, extents[axis], along))
+        beyond = c.op("logical_or", c.op("less", along, -1.0), behind)
         shape = (count, parts * samples, 1) if axis == 0 else (count, 1, parts * samples)
         beyond = c.op("broadcast_to", c.op("reshape", beyond, shape), whole)
         outside = beyond if outside is None else c.op("logical_or", outside, beyond)
