@@ -88,7 +88,13 @@ class Text:
                 assert_never(op)
 
     def _divide(self, op: SizeOpName, a: str, b: str) -> str:
-        """Rounding down, unlike LLVM: one less where signs differ and something is left."""
+        """Rounding down, unlike LLVM: one less where signs differ and something is left.
+
+        Nothing traps: what divides by 0 is not called natively (`overflow`), or a check fails.
+        """
+        if b.startswith("%"):
+            none = self.let(f"icmp eq i64 {b}, 0")
+            b = self.let(f"select i1 {none}, i64 1, i64 {b}")
         rest = self.let(f"srem i64 {a}, {b}")
         left = self.let(f"icmp ne i64 {rest}, 0")
         signs = self.let(f"xor i64 {rest}, {b}")

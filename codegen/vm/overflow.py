@@ -3,7 +3,8 @@
 Sizes are products of symbols: ``n ** 4`` floats at n = 65536 are 2**66 bytes, 0 modulo 2**64, and
 an arena of none would be written to. A plan is therefore made only where no size, nor any part of
 one, reaches `MOST`. That is decided by one comparison where all symbols are small, and else in
-floats, which do not wrap. What does not fit is left to the bytecode, which says what is too large.
+floats, which do not wrap. What does not fit is left to the bytecode, which says what is too large;
+so is what divides by a size that is 0.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ def require_possible(layout: Layout) -> None:
 
 
 def most_bits(sizes: Sequence[Size]) -> int:
-    """All of the sizes fit, and their sum, where every symbol has at most so many bits."""
-    bits = 62
+    """All of the sizes fit, and their sum, where every symbol has at most so many bits.
+
+    None where one divides by what could be 0: that is looked at each time.
+    """
+    bits = 0 if any(_divisors(s) for s in sizes) else 62
     while bits and sum(_bound(s, (1 << bits) - 1) for s in sizes) >= MOST:
         bits -= 1
     return bits
@@ -82,9 +86,21 @@ def fits_text(index: int, sizes: Sequence[Size]) -> str:
     for value in (*made.values(), total):
         less = t.let(f"fcmp olt double {value}, {limit}")
         fits = t.let(f"and i1 {fits}, {less}")
+    for divisor in dict.fromkeys(d for s in sizes for d in _divisors(s)):
+        some = t.let(f"icmp ne i64 {t.size(divisor)}, 0")
+        fits = t.let(f"and i1 {fits}, {some}")
     t.do(f"ret i1 {fits}")
     head = f"define internal i1 @unity_fits_{index}(ptr noalias %slots) nounwind noinline cold"
     return "\n".join([f"{head} {{", *t.lines, "}"])
+
+
+def _divisors(size: Size) -> list[Size]:
+    """What a size divides by, numbers aside."""
+    if not isinstance(size, SizeOp):
+        return []
+    found = [*_divisors(size.a), *_divisors(size.b)]
+    divides = size.op in ("floordiv", "floormod") and not isinstance(size.b, int)
+    return [*found, size.b] if divides else found
 
 
 def _magnitude(t: Text, size: Size, made: dict[Size, str]) -> str:

@@ -115,6 +115,12 @@ def test_equality_sees_through_the_distributive_law() -> None:
     assert equal(floordiv(N * 16 + 15, 16), N)
 
 
+def test_factors_that_a_quotients_terms_share_with_its_divisor_go() -> None:
+    assert floordiv(N * M * 24, N * 4) == M * 6
+    assert floordiv(N * M + N * 3, N * K) == floordiv(M + 3, K)
+    assert floordiv(N * M + 3, N * 4) != floordiv(M + 3, 4)
+
+
 def test_facts_make_division_exact() -> None:
     assert floormod(K, 4) == 0
     assert equal(floordiv(K * 2, 2), K)

@@ -17,6 +17,7 @@ from unity import te
 from unity.ir.dims import (
     Dim,
     SymDim,
+    always_ge,
     as_dim,
     bounds,
     dim_max,
@@ -109,15 +110,18 @@ def _holds(kind: DType, value: Dim) -> bool:
     return kind == BOOL or te.min_value(kind).value <= value <= te.max_value(kind).value
 
 
-def _nonnegative(*dims: Dim) -> bool:
-    return all((bounds(d)[0] or 0) >= 0 and bounds(d)[0] is not None for d in dims)
-
-
 def _divide(a: Dim, b: Dim) -> Dim | None:
     """Division truncating towards zero, which is rounding down where nothing is negative."""
     if isinstance(a, int) and isinstance(b, int):
         return None if b == 0 else (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1)
-    return floordiv(a, b) if _nonnegative(a) and (bounds(b)[0] or 0) > 0 else None
+    if (bounds(b)[0] or 0) <= 0:
+        return None
+    if always_ge(a, 0):
+        return floordiv(a, b)
+    positive = floordiv(dim_max(a, 0), b)
+    if always_ge(as_dim(a + b), 1):  # what is less than nothing by less than the divisor
+        return positive
+    return as_dim(positive - floordiv(dim_max(as_dim(-a), 0), b))
 
 
 def exact_divide(a: Dim, b: Dim) -> Dim | None:

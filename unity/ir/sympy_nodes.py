@@ -68,6 +68,10 @@ class FloorDiv(sympy.Function):
             return sympy.Integer(1)
         if isinstance(a, FloorDiv) and b.is_Integer and a.args[1].is_Integer and b > 0:
             return FloorDiv(a.args[0], a.args[1] * b)
+        if not b.is_Integer:
+            less, by = _reduced(a, b)
+            if by != b:
+                return FloorDiv(less, by)
         quotient, rest = _split(a, b)
         if quotient == 0:
             return None
@@ -166,6 +170,20 @@ def _split(a: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
         else:
             rest += term
     return quotient, rest
+
+
+def _reduced(a: sympy.Expr, b: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
+    """Both without the unknowns that are factors of all their terms."""
+    terms = [list(sympy.Mul.make_args(t)) for t in sympy.Add.make_args(a)]
+    left = list(sympy.Mul.make_args(b))
+    for factor in sympy.Mul.make_args(b):
+        if not factor.is_Integer and all(factor in term for term in terms):
+            left.remove(factor)
+            for term in terms:
+                term.remove(factor)
+    if len(left) == len(sympy.Mul.make_args(b)):
+        return a, b
+    return sympy.Add(*(sympy.Mul(*term) for term in terms)), sympy.Mul(*left)
 
 
 def _without(factors: list[sympy.Expr], one: sympy.Expr) -> list[sympy.Expr]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, assert_never, cast
 
+from unity.errors import UnityError
 from unity.runtime.records import Index
 
 SizeOpName: TypeAlias = Literal["add", "sub", "mul", "floordiv", "floormod", "min", "max"]
@@ -92,6 +93,9 @@ def product(sizes: Sequence[Size]) -> Size:
 def evaluate(size: Size, slots: Sequence[int | None]) -> int:
     """The number a size stands for. Every slot it names must be bound.
 
+    Raises:
+        UnityError: It divides by what is 0.
+
     >>> evaluate(SizeOp("floordiv", SizeOp("add", Slot(0), 15), 16), [33])
     3
     """
@@ -106,7 +110,11 @@ def evaluate(size: Size, slots: Sequence[int | None]) -> int:
     except AttributeError:  # nobody asked for it before
         code = _compiled(size)
         object.__setattr__(size, "code", code)
-    return code(slots)
+    try:
+        return code(slots)
+    except ZeroDivisionError:
+        names = [str(value) for value in slots]
+        raise UnityError(f"a size divides by 0: {size_text(size, names)}") from None
 
 
 def _compiled(size: SizeOp) -> Callable[[Sequence[int | None]], int]:

@@ -232,6 +232,18 @@ def test_inputs_too_small_for_what_is_computed_on_the_way_are_refused() -> None:
         exe(np.zeros((1, 2, 5), np.float32))
 
 
+def test_a_size_that_divides_by_0_is_refused() -> None:
+    """No trap of the processor ends the process."""
+    text = HEAD + (
+        "def main(x: f32[Tensor, n, m]) -> f32[Tensor, n // m]:\n"
+        "    return R.full((n // m,), R.const(1.0, 'float32'), dtype='float32')\n"
+    )
+    exe = unity.compile(parse(text))
+    assert exe(np.zeros((6, 2), np.float32)).shape == (3,)
+    with pytest.raises(unity.UnityError, match="a size divides by 0"):
+        exe(np.zeros((6, 0), np.float32))
+
+
 SCAN = """
 def main(x: f32[Tensor, n, 4], s: f32[Tensor, 4]) -> R.Tuple(f32[Tensor, 4], f32[Tensor, n, 4]):
     def step(total: f32[Tensor, 4], previous: f32[Tensor, 4], row: f32[Tensor, 4]):

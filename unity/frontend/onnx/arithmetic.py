@@ -6,7 +6,18 @@ from functools import reduce
 
 from unity.errors import UnityError
 from unity.frontend.broadcasting import broadcast
-from unity.frontend.sizes import ARITHMETIC, COMPARISONS, LOGIC, choose, combine, exact_divide
+from unity.frontend.sizes import (
+    ARITHMETIC,
+    COMPARISONS,
+    LOGIC,
+    SizeRule,
+    Sizes,
+    choose,
+    combine,
+    exact_divide,
+    is_symbolic,
+)
+from unity.ir.dims import always_ge, dim_max, floordiv
 from unity.ir.dtype import BOOL, FLOAT64, dtype
 from unity.ir.graph import Expr
 from unity.op.table import OF_ONNX
@@ -29,7 +40,24 @@ def _on_sizes(node: Node, op_type: str) -> Value | None:
     rule = ARITHMETIC.get(op_type)
     if op_type == "Div" and a.dtype.is_float:
         rule = exact_divide
-    return None if rule is None else combine(a, b, rule)
+    if rule is None:
+        return None
+    if op_type in ("Div", "Mod") and a.dtype.is_int:
+        return _divided(node, rule, a, b)
+    return combine(a, b, rule)
+
+
+def _divided(node: Node, rule: SizeRule, a: Sizes, b: Sizes) -> Sizes | None:
+    """What a division of integers gives; that no divisor is 0 is checked when it runs."""
+    unsure = [d for d in b.flat if is_symbolic(d) and not always_ge(d, 1)]
+    if not all(always_ge(d, 0) for d in unsure):
+        return None
+    found = combine(a, b, rule)
+    if found is None:
+        found = combine(a, b, lambda x, y: floordiv(x, y) if always_ge(x, 0) else None)
+    for divisor in unsure if found is not None else ():
+        node.require(divisor, dim_max(divisor, 1), "divides_by_0")
+    return found
 
 
 def _binary(op_type: str) -> Converter:

@@ -51,7 +51,7 @@ def _constant_of_shape(node: Node) -> Value:
 
 def _range(node: Node) -> Value:
     known = [node.sizes(i) for i in range(3)]
-    if all(k is not None and k.dtype.is_int for k in known):
+    if all(k is not None for k in known):
         start, end, step = (k.flat[0] for k in known if k is not None)
         kind = known[0].dtype if known[0] is not None else INT64
         if isinstance(step, SymDim):

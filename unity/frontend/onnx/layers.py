@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unity.errors import UnityError
 from unity.frontend.sizes import is_symbolic
-from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, floordiv
+from unity.ir.dims import Dim, always_ge, as_dim, ceildiv, dim_max, equal, floordiv
 from unity.ir.graph import Expr
 
 from .node import Converter, Node, Value
@@ -99,6 +99,8 @@ def convolution(node: Node, x: Expr, weight: Expr, bias: int) -> Expr:
         raise UnityError(f"kernel_shape is {declared}, but the weight {kernel_shape}")
     strides = per_axis(node, "strides", rank)
     dilations = per_axis(node, "dilations", rank)
+    groups = node.int_of("group", 1)
+    x = _of_channels(node, x, as_dim(kernel_shape[1] * groups))
     x, padding = paddings(node, x, kernel, strides, dilations, 0.0)
     found = node.op(
         f"nn.conv{rank}d",
@@ -107,15 +109,24 @@ def convolution(node: Node, x: Expr, weight: Expr, bias: int) -> Expr:
         strides=strides,
         padding=padding,
         dilation=dilations,
-        groups=node.int_of("group", 1),
+        groups=groups,
     )
     if not bias or not node.has(bias):
         return found
     return node.op("add", found, node.op("reshape", node.tensor(bias), (1, -1, *(1,) * rank)))
 
 
+def _of_channels(node: Node, x: Expr, channels: Dim) -> Expr:
+    """An input whose channels are checked at run time where they are not known."""
+    batch, given, *extents = node.shape_of(x)
+    if not is_symbolic(given) or equal(given, channels):
+        return x
+    return node.assert_shape(x, (batch, channels, *extents))
+
+
 def _conv_transpose(node: Node) -> Value:
-    x, weight = node.tensor(0), node.tensor(1)
+    weight = node.tensor(1)
+    x = _of_channels(node, node.tensor(0), node.shape_of(weight)[0])
     shape, kernel_shape = node.shape_of(x), node.shape_of(weight)
     rank = len(shape) - 2
     kernel = [k for k in kernel_shape[2:] if isinstance(k, int)]
