@@ -18,6 +18,7 @@ from .graph import (
     ConvertPrecision,
     ConvertTransposed,
     ConvertWinograd,
+    CountNonzero,
     EliminateCommonSubexpr,
     EliminateDeadCode,
     FoldBatchNorm,
@@ -83,6 +84,7 @@ GRAPH = Pipeline(
         FoldConstants(),  # of what was dequantized
         EliminateDeadCode(),  # integers that nothing reads any more
         SimplifyOps(),
+        CountNonzero(),  # before call sites are told: its parts are kernels
         EliminateDeadCode(),  # what rules went around: some passes go by who reads a value
         Resolve(),  # while ops are those that users wrote; what follows makes kernels better
         MergeParallel(),  # before anything is made of constant weights

@@ -89,6 +89,9 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
         except NotNativeError as why:
             gaps.append(f"{code.name} is not native code: {why}")
             continue
+        if layout.late or layout.late_outputs:
+            gaps.append(f"{code.name} has tensors whose sizes depend on data")
+            continue
         gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
         found[index] = layout
     gaps += [

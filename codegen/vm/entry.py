@@ -8,8 +8,9 @@ handles or refuses it, unless it is tensors that can be viewed as arrays (`excha
 
 from __future__ import annotations
 
+from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count
-from unity.codegen.vm.native_body import INTERRUPTED, fact_conditions
+from unity.codegen.vm.native_body import FAILED, INTERRUPTED, fact_conditions
 from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_text import Text, disjoint
 from unity.codegen.vm.prelude import api
@@ -80,7 +81,11 @@ class _Entry:
         t.do(f"%outputs = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%objects = alloca [{len(layout.outputs) + 1} x ptr]")
         t.do(f"%dims = alloca [{sum(len(o.shape or ()) for o in layout.outputs) + 1} x i64]")
-        t.do("%poll = alloca [3 x i64]")
+        t.do("%poll = alloca [4 x i64]")
+        if layout.late:
+            t.do(f"%late = alloca [{late.words(layout)} x i64]")
+        if layout.late_outputs:
+            t.do("%outcome = alloca i64")
         right = t.let(f"icmp eq i64 %count, {len(layout.inputs)}")
         unnamed = t.let("icmp eq ptr %names, null")
         self.go_on_if(t.let(f"and i1 {right}, {unnamed}"), "slow")
@@ -173,22 +178,32 @@ class _Entry:
         first, aliases = 0, dict(layout.code.aliases)
         for k, spec in enumerate(layout.outputs):
             rank = len(spec.shape or ())
+            if k in layout.late_outputs:
+                t.store("ptr", "null", "%objects", k)
+                first += rank
+                continue
             if k in aliases:
                 array = t.load("ptr", "%args", aliases[k], "ptr")
                 t.do(f"call void {self.api('Py_IncRef')}(ptr {array})")
                 t.store("ptr", array, "%objects", k)
                 first += rank
                 continue
-            assert spec.dtype is not None
-            descr = self.dtype(spec.dtype)
-            t.do(f"call void {self.api('Py_IncRef')}(ptr {descr})")  # which the array takes
-            dims = t.at("%dims", first, "i64")
-            made = f"i32 {rank}, ptr {dims}, ptr {descr}, i64 {t.size(byte_count(spec))}, i64 {k}"
-            array = t.let(f"call ptr @unity_new_array({made})")
-            t.store("ptr", array, "%objects", k)
+            array = self.new_array(k, first)
             self.go_on_if(t.let(f"icmp ne ptr {array}, null"), f"drop{k}")
             t.store("ptr", t.load("ptr", array, n.ARRAY_DATA), "%outputs", k)
             first += rank
+
+    def new_array(self, k: int, first: int) -> str:
+        """An array for an output, whose dims begin at a place of ``%dims``; null without memory."""
+        t, spec = self.t, self.layout.outputs[k]
+        assert spec.dtype is not None
+        descr = self.dtype(spec.dtype)
+        t.do(f"call void {self.api('Py_IncRef')}(ptr {descr})")  # which the array takes
+        rank, dims = len(spec.shape or ()), t.at("%dims", first, "i64")
+        made = f"i32 {rank}, ptr {dims}, ptr {descr}, i64 {t.size(byte_count(spec))}, i64 {k}"
+        array = t.let(f"call ptr @unity_new_array({made})")
+        t.store("ptr", array, "%objects", k)
+        return array
 
     def arena(self) -> None:
         """An arena from the free list (the GIL guards it), or a new one."""
@@ -228,6 +243,8 @@ class _Entry:
         t.store("i64", "0", "%poll", 0)
         t.store("ptr", "null", "%poll", 1)
         t.store("i64", "0", "%poll", DEPTH)
+        if self.layout.late:
+            late.begin(t, self.layout, "%late")
         t.do(f"br i1 {self.worth_releasing(always_release)}, label %leave, label %go")
         t.block("leave")
         state = t.let(f"call ptr {self.api('PyEval_SaveThread')}()")
@@ -244,15 +261,53 @@ class _Entry:
         t.do(f"call void {self.api('PyEval_RestoreThread')}(ptr {left})")
         t.do("br label %back")
         t.block("back")
+        if self.layout.late_outputs:
+            self.late_outputs()
+        if self.layout.late:
+            late.vacate(t, self.layout, "%late")
         if has_arena:
             t.do(f"store ptr {t.let(f'load ptr, ptr @unity_free_{self.index}')}, ptr %arena")
             t.do(f"store ptr %arena, ptr @unity_free_{self.index}")
-        self.go_on_if(t.let("icmp eq i64 %code, 0"), "failed")
+        if self.layout.late_outputs:
+            t.do("%ended = load i64, ptr %outcome")
+        self.go_on_if(t.let(f"icmp eq i64 {self.ended}, 0"), "failed")
+
+    @property
+    def ended(self) -> str:
+        """How the run ended, and what came of its results."""
+        return "%ended" if self.layout.late_outputs else "%code"
+
+    def late_outputs(self) -> None:
+        """Outputs whose sizes are known now, copied while what they lie in is still ours."""
+        t, layout = self.t, self.layout
+        t.do("store i64 %code, ptr %outcome")
+        t.do(f"br i1 {t.let('icmp eq i64 %code, 0')}, label %gather, label %gathered")
+        t.block("gather")
+        first = 0
+        for k, spec in enumerate(layout.outputs):
+            if k in layout.late_outputs:
+                for axis, size in enumerate(spec.shape or ()):
+                    t.store("i64", t.size(size), "%dims", first + axis)
+                array = self.new_array(k, first)
+                self.go_on_if(t.let(f"icmp ne ptr {array}, null"), "ungathered")
+                to = t.load("ptr", array, n.ARRAY_DATA)
+                source = t.load("ptr", "%outputs", k, "ptr")
+                given = f"ptr {to}, ptr {source}, i64 {t.size(byte_count(spec))}, i1 false"
+                t.do(f"call void @llvm.memmove.p0.p0.i64({given})")
+            first += len(spec.shape or ())
+        t.do("br label %gathered")
+        t.block("ungathered")
+        t.do(f"call void {self.api('PyErr_Clear')}()")  # the slow way says what there's no room for
+        t.do(f"store i64 {FAILED}, ptr %outcome")
+        t.do("br label %gathered")
+        t.block("gathered")
 
     def worth_releasing(self, always: bool) -> str:
         """Whether the call touches enough memory."""
         t = self.t
-        if always or any(isinstance(i, p.Jump | p.CallFunction) for i in self.layout.code.code):
+        if always or self.layout.late or self.layout.late_outputs:
+            return "true"
+        if any(isinstance(i, p.Jump | p.CallFunction) for i in self.layout.code.code):
             return "true"
         total = "%arena_bytes"
         for spec in (*self.layout.inputs, *self.layout.outputs):
@@ -282,7 +337,7 @@ class _Entry:
         for k in range(count):
             array = t.load("ptr", "%objects", k, "ptr")
             t.do(f"call void {self.api('Py_DecRef')}(ptr {array})")
-        stopped = t.let(f"icmp eq i64 %code, {INTERRUPTED}")
+        stopped = t.let(f"icmp eq i64 {self.ended}, {INTERRUPTED}")
         t.do(f"br i1 {stopped}, label %null, label %slow")
         t.block("slow")
         given = f"ptr @unity_entry_{self.index}, ptr %self, ptr %args, i64 %count, ptr %names"

@@ -39,6 +39,11 @@ class Layout:
         lengths: Extents of tensors that might turn out negative, and must not.
         places: What lies in the arena, by register or instruction: its bytes, in order.
         known: Slots that are expressions of others, from checks inside the function.
+        read: Slots whose values are read from tensors while the function runs.
+        late: What lies in memory of its own, as sizes that are read decide how large it is
+            (`late.py`): its bytes, by register or instruction, in order.
+        late_outputs: Outputs of which that is so: the caller copies them from where they lie.
+        late_lengths: As `lengths`, of sizes that are read.
     """
 
     code: p.FunctionCode
@@ -49,13 +54,29 @@ class Layout:
     lengths: dict[Size, None] = field(default_factory=dict)
     places: dict[str, Size] = field(default_factory=dict)
     known: dict[int, Size] = field(default_factory=dict)
+    read: set[int] = field(default_factory=set)
+    late: dict[str, Size] = field(default_factory=dict)
+    late_outputs: frozenset[int] = frozenset()
+    late_lengths: dict[Size, None] = field(default_factory=dict)
     _order: dict[str, int] = field(default_factory=dict)
 
-    def reserve(self, place: str, size: Size) -> None:
-        """Reserve arena space, once for a place."""
-        if place not in self.places:
+    def reserve(self, place: str, size: Size, *, fixed: bool = False) -> None:
+        """Reserve arena space, once for a place; memory of its own where sizes are read.
+
+        Raises:
+            NotNativeError: It must lie in the arena, and does not.
+        """
+        if self.is_late(size):
+            if fixed:
+                raise NotNativeError("the size of what a loop carries depends on data")
+            self.late.setdefault(place, size)
+        elif place not in self.places:
             self._order[place] = len(self.places)
             self.places[place] = size
+
+    def is_late(self, size: Size) -> bool:
+        """Whether it is known only where a tensor has been read."""
+        return any(s in self.read for s in slots_of(resolve(self, size)))
 
     def offset_slot(self, place: str) -> int:
         """The slot, after the symbols' own, that holds a place's offset in the arena."""
@@ -97,21 +118,27 @@ def lay_out(
     layout.outputs = tuple(
         _resolved(layout, _tensor(code.registers[r], "a result")) for r in layout.results
     )
+    late = (k for k, o in enumerate(layout.outputs) if any(map(layout.is_late, o.shape or ())))
+    layout.late_outputs = frozenset(late)
     _choose_direct(layout)
     for index, instruction in enumerate(code.code):
         _place(layout, index, instruction)
     for spec in (*code.registers, *layout.outputs):
         if isinstance(spec, p.TensorSpec):
             extents = (resolve(layout, s) for s in spec.shape or ())
-            layout.lengths.update(dict.fromkeys(s for s in extents if may_be_negative(s)))
+            for size in filter(may_be_negative, extents):
+                lengths = layout.late_lengths if layout.is_late(size) else layout.lengths
+                lengths[size] = None
     entry = {s for spec in layout.inputs for size in spec_sizes(spec) for s in slots_of(size)}
     needed = [
         *layout.lengths,
         *layout.places.values(),
+        *layout.late_lengths,
+        *layout.late.values(),
         *(s for o in layout.outputs for s in spec_sizes(o)),
     ]
     for size in needed:
-        if not set(slots_of(resolve(layout, size))) <= entry:
+        if not set(slots_of(resolve(layout, size))) <= entry | layout.read:
             raise NotNativeError("a size depends on data")
     return layout
 
@@ -223,6 +250,7 @@ def _learn(
                 raise NotNativeError("it checks an unknown shape")
             if binds and layout.code.aliases:  # what is too large is done again by the bytecode
                 raise NotNativeError("it reads sizes, and writes over its inputs")
+            layout.read.update(binds)
         case p.Match(_, p.ShapeSpec() as expected, binds, p.ShapeSpec() as found, _):
             if expected.dims is None or found.dims is None:
                 raise NotNativeError("it checks an unknown shape")
@@ -275,7 +303,7 @@ def _choose_direct(layout: Layout) -> None:
             case _:
                 pass
     for output, register in enumerate(layout.results):
-        while len(writers.get(register, [])) == 1:
+        while output not in layout.late_outputs and len(writers.get(register, [])) == 1:
             writer = writers[register][0]
             if isinstance(writer, p.AllocTensor | p.Copy | p.CallFunction):
                 layout.direct.setdefault(register, output)
@@ -311,8 +339,8 @@ def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
             tensors = [r for r in targets if isinstance(registers[r], p.TensorSpec)]
             for r in tensors:
                 size = resolve(layout, byte_count(_tensor(registers[r], "loop state")))
-                layout.reserve(f"r{r}", size)
+                layout.reserve(f"r{r}", size, fixed=True)
                 if beside:
-                    layout.reserve(f"n{r}", size)
+                    layout.reserve(f"n{r}", size, fixed=True)
         case _:
             pass

@@ -10,12 +10,13 @@ gives -1 if a tensor would have a negative extent, or more bytes than there can 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from unity.codegen.vm.entry import entry_text
 from unity.codegen.vm.exchange import exchange_text
+from unity.codegen.vm.late import late_text
 from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
 from unity.codegen.vm.native_body import run_text
 from unity.codegen.vm.native_call import require_callable
@@ -25,7 +26,7 @@ from unity.codegen.vm.overflow import fits_text, most_bits, planned_sizes, requi
 from unity.codegen.vm.prelude import prelude_text
 from unity.ir.aligned import LINE
 from unity.runtime.native_info import NativeFunction, NativeInfo
-from unity.runtime.program import FunctionCode, LoadConst, Program
+from unity.runtime.program import CallFunction, FunctionCode, LoadConst, Program
 from unity.runtime.sizes import Size, Slot, slots_of
 
 
@@ -59,6 +60,7 @@ def native_text(program: Program, triple: str) -> NativeText:
     declared = kernel_declarations(program, kernels)
     head = [prelude_text(len(program.constants), len(dtypes), triple), new_array_text()]
     head += [exchange_text(dtypes)] if layouts else []
+    head += [late_text()] if any(layout.late for layout in layouts.values()) else []
     reasons = tuple((program.functions[i].name, why) for i, why in sorted(why_not.items()))
     info = NativeInfo(tuple(functions), tuple(dtypes), reasons)
     return NativeText("\n".join([*head, *declared, *parts]), info)
@@ -82,8 +84,21 @@ def native_layouts(program: Program) -> tuple[dict[int, Layout], dict[int, str]]
                 except NotNativeError as why:
                     layouts.pop(index, None)
                     why_not[index] = str(why)
+        why_not.update(_calls_of_unknown_size(layouts))
         if len(why_not) == known:
             return layouts, why_not
+
+
+def _calls_of_unknown_size(layouts: Mapping[int, Layout]) -> dict[int, str]:
+    """Functions that call one that reads how large its results are, and why that is not native."""
+    found: dict[int, str] = {}
+    for index, layout in layouts.items():
+        for i in layout.code.code:
+            if isinstance(i, CallFunction) and i.function in layouts:
+                callee = layouts[i.function]
+                if callee.late_outputs:
+                    found[index] = f"sizes of what {callee.code.name} gives depend on data"
+    return found
 
 
 def uses_constants(code: FunctionCode) -> bool:
@@ -128,7 +143,8 @@ def plan_text(index: int, layout: Layout) -> str:
         up = t.let(f"add i64 {t.size(size)}, {LINE - 1}")
         total = t.let(f"add i64 {total}, {t.let(f'and i64 {up}, {-LINE}')}")
     for k, size in enumerate(_dims(layout)):
-        t.store("i64", t.size(size), "%dims", k)
+        if not layout.is_late(size):
+            t.store("i64", t.size(size), "%dims", k)
     if layout.lengths:
         negative = t.let(f"icmp slt i64 {signs}, 0")
         total = t.let(f"select i1 {negative}, i64 -1, i64 {total}")

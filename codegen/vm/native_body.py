@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, staged
 from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.overflow import late_sizes, most_bits
+from unity.codegen.vm.specs import spec_sizes
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
-from unity.runtime.sizes import Size, Slot, combine
+from unity.runtime.sizes import Size, Slot, combine, slots_of
 
 FAILED, INTERRUPTED = 1, 2
 LARGEST_READ = 1 << 31
@@ -60,11 +63,16 @@ class Body:
         self.t = Text(known=layout.known)
         calls = [i for i in self.code.code if isinstance(i, p.CallKernel | p.CallFunction)]
         self.polls = len(calls) > 1
+        self.sizes = late_sizes(layout)
+        inputs = (s for spec in layout.inputs for s in spec_sizes(spec))
+        self.bound = {i for s in inputs for i in slots_of(s)}
 
     def write(self) -> list[str]:
         """All blocks."""
         t = self.t
         t.block("entry")
+        if self.layout.late:
+            t.do(f"%late = {late.table(t)}")
         for r, spec in enumerate(self.code.registers):
             t.do(f"%r{r} = alloca {_kind(spec)}")
         for at, i in enumerate(self.code.code):
@@ -105,11 +113,21 @@ class Body:
         """The address of a place in the arena."""
         return self.t.at("%arena", self.t.size(Slot(self.layout.offset_slot(name))))
 
-    def storage(self, register: p.Reg) -> str:
+    def storage(self, at: int, register: p.Reg) -> str:
         """Where a register's fresh tensor goes."""
         if register in self.layout.direct:
             return self.t.load("ptr", "%outputs", self.layout.direct[register], "ptr")
-        return self.place(f"r{register}")
+        return self.memory(at, f"r{register}")
+
+    def memory(self, at: int, name: str) -> str:
+        """The address of a place in the arena, or in memory of its own."""
+        if name not in self.layout.late:
+            return self.place(name)
+        place = self.t.at("%late", late.offset(self.layout, name), "i64")
+        size = self.t.size(resolve(self.layout, self.layout.late[name]))
+        found = self.t.let(f"call ptr @unity_room(ptr {place}, i64 {size})")
+        self.goto_unless(self.t.let(f"icmp ne ptr {found}, null"), "failed", at, f"room.{name}")
+        return found
 
     def copy(self, to: str, source: str, register: p.Reg) -> None:
         """Copy as many bytes as a register's tensor has."""
@@ -135,9 +153,9 @@ class Body:
             case p.CallKernel():
                 self.kernel(at, i)
             case p.AllocTensor(dst):
-                self.set(dst, self.storage(dst))
+                self.set(dst, self.storage(at, dst))
             case p.AllocArena(dst):
-                self.set(dst, self.place(f"i{at}"))
+                self.set(dst, self.memory(at, f"i{at}"))
             case p.View(dst, arena, offset):
                 self.set(dst, t.at(self.get(arena), t.size(offset)))
             case p.Reshape(dst, src) | p.Move(dst, src):
@@ -155,7 +173,7 @@ class Body:
             case p.LoadConst(dst, constant):
                 self.set(dst, t.load("ptr", "@unity_constants", constant, "ptr"))
             case p.Copy(dst, src):
-                target = self.storage(dst)
+                target = self.storage(at, dst)
                 self.copy(target, self.get(src), dst)
                 self.set(dst, target)
             case p.Update(targets, sources):
@@ -267,6 +285,27 @@ class Body:
                 self.goto_unless(same, "failed", at, f"axis{axis}")
         for slot in binds:
             self.facts(at, self.code.symbols[slot], t.size(Slot(slot)), str(slot))
+        self.bound.update(binds)
+        self.possible(at, binds)
+
+    def possible(self, at: int, read: Sequence[int]) -> None:
+        """Leave where a size is negative, or may be too large, by those that were read just now."""
+        t, layout = self.t, self.layout
+
+        def due(size: Size) -> bool:
+            slots = {*slots_of(resolve(layout, size))}
+            return not slots.isdisjoint(read) and slots <= self.bound
+
+        sizes = [s for s in self.sizes if due(s)]
+        every = "0"
+        for slot in sorted({i for s in sizes for i in slots_of(s)}):
+            every = t.let(f"or i64 {every}, {t.size(Slot(slot))}")
+        if sizes:
+            small = t.let(f"icmp ult i64 {every}, {1 << most_bits(self.sizes)}")
+            self.goto_unless(small, "failed", at, "possible")
+        for k, size in enumerate(filter(due, layout.late_lengths)):
+            natural = t.let(f"icmp sge i64 {t.size(size)}, 0")
+            self.goto_unless(natural, "failed", at, f"length{k}")
 
     def facts(self, at: int, info: p.SymbolInfo, value: str, tag: str) -> None:
         """What is declared of a symbol that a check or a call binds."""
@@ -287,12 +326,14 @@ class Body:
         self.t.block(f"n{at}.then")
 
     def give(self, output: int, register: p.Reg) -> None:
-        """Copy a result that was not computed where the caller wants it."""
+        """Copy a result that was not computed where the caller wants it, or tell where it is."""
         if output in dict(self.code.aliases):
             return
+        if output in self.layout.late_outputs:
+            self.t.store("ptr", self.get(register), "%outputs", output)
+            return
         wanted = self.t.load("ptr", "%outputs", output, "ptr")
-        source = register
-        if self.is_direct(source, output):
+        if self.is_direct(register, output):
             return
         self.copy(wanted, self.get(register), register)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, NotNativeError
 from unity.codegen.vm.native_text import Text
 from unity.codegen.vm.prelude import api
@@ -41,6 +42,7 @@ def declare_frame(t: Text, at: int, callee: Layout) -> None:
     t.do(f"%c{at}.inputs = alloca [{len(callee.inputs) + 1} x ptr]")
     t.do(f"%c{at}.outputs = alloca [{len(callee.outputs) + 1} x ptr]")
     t.do(f"%c{at}.dims = alloca [{dims + 1} x i64]")
+    t.do(f"%c{at}.late = alloca [{late.words(callee) + 1} x i64]")
 
 
 def frame_bytes(layout: Layout, layouts: Mapping[int, Layout]) -> int:
@@ -49,7 +51,7 @@ def frame_bytes(layout: Layout, layouts: Mapping[int, Layout]) -> int:
     for i in layout.code.code:
         if isinstance(i, p.CallFunction):
             callee = layouts[i.function]
-            words += callee.slots + len(callee.inputs) + 4
+            words += callee.slots + len(callee.inputs) + late.words(callee) + 5
             words += sum(1 + len(o.shape or ()) for o in callee.outputs)
     return _FRAME + 8 * words
 
@@ -59,7 +61,7 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     t, callee = body.t, body.layouts[call.function]
     _bind(body, at, call, callee)
     for k, register in enumerate(p.leaves(call.dst)):
-        memory = body.storage(register)
+        memory = body.storage(at, register)
         t.store("ptr", memory, f"%c{at}.outputs", k)
         body.set(register, memory)
     used = t.load("i64", "%poll", DEPTH, "i64")
@@ -67,11 +69,15 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     body.goto_unless(t.let(f"icmp ule i64 {deeper}, {STACK_BYTES}"), "failed", at, "fits")
     arena, raw = _arena(body, at, call.function)
     t.store("i64", deeper, "%poll", DEPTH)
+    if callee.late:
+        late.begin(t, callee, f"%c{at}.late")
     code = t.let(
         f"call i64 @unity_run_{call.function}(ptr %c{at}.inputs, ptr %c{at}.outputs, "
         f"ptr %c{at}.slots, ptr {arena}, ptr %poll)"
     )
     t.store("i64", used, "%poll", DEPTH)
+    if callee.late:
+        late.vacate(t, callee, f"%c{at}.late")
     t.do(f"call void {t.load('ptr', '@unity_python', api('free'), 'ptr')}(ptr {raw})")
     done = t.let(f"icmp eq i64 {code}, 0")
     t.do(f"br i1 {done}, label %n{at}.done, label %n{at}.left")

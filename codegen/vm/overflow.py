@@ -26,7 +26,18 @@ MOST = 1 << 62
 def planned_sizes(layout: Layout) -> list[Size]:
     """The sizes that a call computes with before it knows of any data, those in bytes first."""
     entry = {i for s in _of_inputs(layout) for i in slots_of(s)}
-    places = [*layout.places.values(), *(byte_count(spec) for spec in layout.outputs)]
+    return [s for s in _computed_with(layout) if set(slots_of(s)) <= entry]
+
+
+def late_sizes(layout: Layout) -> list[Size]:
+    """Those of tensors for which sizes are read while a function runs, and what is in them."""
+    return [s for s in _computed_with(layout) if layout.is_late(s)]
+
+
+def _computed_with(layout: Layout) -> list[Size]:
+    """All sizes of a function in terms of the symbols that have values, those in bytes first."""
+    places = [*layout.places.values(), *layout.late.values()]
+    places += [byte_count(spec) for spec in layout.outputs]
     others = [s for spec in layout.outputs for s in spec.shape or ()]
     for instruction in layout.code.code:
         match instruction:
@@ -36,8 +47,8 @@ def planned_sizes(layout: Layout) -> list[Size]:
                 others += sizes
             case _:
                 pass
-    known = (resolve(layout, s) for s in (*places, *layout.lengths, *others))
-    return [s for s in dict.fromkeys(known) if set(slots_of(s)) <= entry]
+    lengths = (*layout.lengths, *layout.late_lengths)
+    return list(dict.fromkeys(resolve(layout, s) for s in (*places, *lengths, *others)))
 
 
 def require_possible(layout: Layout) -> None:

@@ -18,6 +18,7 @@ from unity.runtime.executable import Executable
 from unity.runtime.program_json import from_json, to_json
 from unity.runtime.vm import Event
 from unity.script import parse
+from unity.transform.graph import CountNonzero
 
 SOURCE = """
 n = dim("n")
@@ -179,7 +180,8 @@ def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
         i = R.add(i, 1)
         y = R.add(y, R.astype(R.sum(R.nonzero(y)), dtype="float32"))
     return y
-""")
+"""),
+        pipeline=unity.pipeline().without(CountNonzero),
     )
     x = np.ones(4, np.float32)
     seen: list[Event] = []

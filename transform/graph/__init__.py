@@ -29,6 +29,7 @@ from .rewrite.rewrite import Rewrite
 from .rewrite.rewrite_rule import RewriteRule
 from .simplify.convert_frames import ConvertFrames
 from .simplify.convert_transposed import ConvertTransposed
+from .simplify.count_nonzero import CountNonzero
 from .simplify.cse import EliminateCommonSubexpr
 from .simplify.dce import EliminateDeadCode
 from .simplify.fold import FoldConstants
@@ -45,6 +46,7 @@ __all__ = [
     "ConvertPrecision",
     "ConvertTransposed",
     "ConvertWinograd",
+    "CountNonzero",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
     "FoldBatchNorm",

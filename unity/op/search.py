@@ -1,4 +1,4 @@
-"""Selection and search: where, argmax, argmin, nonzero."""
+"""Selection and search: where, argmax, argmin, nonzero and its form of a known size."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ import numpy as np
 from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BOOL, INT64, Array
-from unity.ir.prim_expr import PrimExpr, Select, imm
+from unity.ir.prim_expr import Load, PrimExpr, PrimVar, Select, imm
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
 from unity.ir.types import TensorType, Type
 
-from .argument import common_dtype, tensor
+from .argument import common_dtype, shape, tensor
 from .attribute import FLAG, INT
 from .broadcast import broadcast_types, read_broadcast
 from .elementwise import accepts_dtype
 from .ordering.position import BLOCK, LEAST, Extreme, first_position
 from .reduce import Reduction, infer_reduced, known, tensor_of
-from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, flag_attr
+from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, flag_attr, int_attr
 from .sampling import Sampler, sample
 
 _WHERE = (Param("condition"), Param("x1"), Param("x2"))
 _ARG = (Param("x"), attr("axis", INT, None), attr("keepdims", FLAG, False))
 _X = (Param("x"),)
+_STATIC = (Param("x"), Param("size", "shape"), attr("fill_value", INT, -1))
 
 
 def _infer_where(call: OpCall) -> Type:
@@ -139,6 +141,63 @@ def _refer_nonzero(args: Sequence[RefArg], attrs: Attrs) -> Array:
     return np.stack(np.nonzero(x)).astype(np.int64)
 
 
+def _infer_static(call: OpCall) -> Type:
+    x, size = tensor(call, 0), shape(call, 1)
+    if not isinstance(size.dims, tuple):
+        return TensorType(2, INT64)
+    if len(size.dims) != 1:
+        raise call.error(f"'size' must be one number, got {len(size.dims)}")
+    return TensorType(2 if x.ndim is None else (x.ndim, size.dims[0]), INT64)
+
+
+def _compute_static(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, (extents, _) = args[0], known(result)
+    assert isinstance(x, te.Tensor)
+    fill = imm(int_attr(attrs, "fill_value"))
+
+    def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
+        """All elements in order; each that is not 0 is the next, as long as there is room."""
+        (of,), (places,) = inputs, outputs
+        count = Buffer("count", (imm(1),), INT64, scope="local")
+        found, at = Load(count, (imm(0),)), tuple(PrimVar(f"i{k}") for k in range(len(of.shape)))
+        size, j = places.shape[1], PrimVar("j")
+        value = Load(of, at)
+        there = value if of.dtype == BOOL else te.ne(value, imm(0, of.dtype))
+        stores = [Store(places, (imm(k), found), i) for k, i in enumerate(at)]
+        taken = Seq((*stores, Store(count, (imm(0),), found + 1)))
+        step: Stmt = IfThen(te.and_(there, found < size), taken)
+        for i, extent in zip(reversed(at), reversed(of.shape), strict=True):
+            step = For(i, imm(0), extent, step)
+        rest = [Store(places, (imm(k), j), fill) for k in range(len(at))]
+        fills = For(j, imm(0), size, IfThen(j >= found, Seq(tuple(rest))))
+        start = Store(count, (imm(0),), imm(0))
+        return Allocate(count, Seq((start, step, fills)))
+
+    (made,) = te.extern([(extents, INT64)], [x], body, "nonzero_static")
+    return made
+
+
+def _refer_static(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    places, size = _refer_nonzero(args[:1], attrs), args[1]
+    assert isinstance(size, tuple)
+    (room,) = (n for n in size if isinstance(n, int))
+    out = np.full((places.shape[0], room), int_attr(attrs, "fill_value"), np.int64)
+    kept = places[:, :room]
+    out[:, : kept.shape[1]] = kept
+    return out
+
+
+def _static_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    return [
+        sample(_STATIC, (s.array((3, 4), "int32", -1, 1), (5,))),
+        sample(_STATIC, (s.array((3, 2, 4)), (30,)), fill_value=7),
+        sample(_STATIC, (s.array((9,), "bool"), (2,))),
+        sample(_STATIC, (s.array((2, 0)), (3,))),
+        sample(_STATIC, (s.array((5,), "bool"), (0,))),
+    ]
+
+
 def _where_samples(seed: int) -> Sequence[Sample]:
     s = Sampler.seeded(seed)
     shapes = (
@@ -197,5 +256,15 @@ OPS: tuple[OpDef, ...] = (
         "The indices of the elements that are not 0: (rank, count), in row-major order; the count"
         " is a fresh symbol (ONNX NonZero).",
         samples=_nonzero_samples,
+    ),
+    OpDef(
+        "nonzero_static",
+        _STATIC,
+        _infer_static,
+        _refer_static,
+        "The indices of the first `size` elements that are not 0: (rank, size), in row-major order,"
+        " int64; `fill_value` behind the last (torch.nonzero_static, transposed).",
+        compute=_compute_static,
+        samples=_static_samples,
     ),
 )

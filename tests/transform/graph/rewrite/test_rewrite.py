@@ -16,7 +16,9 @@ from unity import script
 from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.ir.graph import Call, Op
+from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
+from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.script import R, Tensor, dim, f32, parse
 from unity.transform import Context
@@ -308,8 +310,22 @@ def test_random_programs_keep_their_meaning() -> None:
         args = arguments_for(before, np.random.default_rng(seed))
         after = keeps_meaning((Rewrite(rules), EliminateDeadCode()), before, args)
         applied += after is not before
-        assert not gone & set(ops(after)), seed
+        assert not gone & set(of_reals(after)), seed
     assert applied > 20
+
+
+def of_reals(module: IRModule) -> list[str]:
+    """The operators that give floats, which the rules are of."""
+    return [
+        b.value.callee.name
+        for f in module.graph_functions().values()
+        for b in walk_bindings(f)
+        if isinstance(b.value, Call)
+        and isinstance(b.value.callee, Op)
+        and isinstance(kind := atom_type(b.var), TensorType)
+        and kind.dtype is not None
+        and kind.dtype.is_float
+    ]
 
 
 def chain(rng: Random, steps: int) -> str:

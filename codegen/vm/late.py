@@ -1,0 +1,106 @@
+"""Memory whose size is known only while a function runs: sizes read from tensors decide about it.
+
+A call has a table of the places of such tensors, two words each: the memory, and how many bytes it
+has. A place gets memory, or more of it, where its tensor is allocated (``unity_room``); who began
+the call frees what is in the table (``unity_vacate``) once results are taken out of it.
+"""
+
+from __future__ import annotations
+
+from unity.codegen.vm.layout import Layout
+from unity.codegen.vm.native_text import Text
+from unity.codegen.vm.prelude import api
+from unity.ir.aligned import LINE
+
+TABLE = 3
+"""The word of the poll state that holds the table of the call that runs."""
+WORDS = 2
+"""Words of a place."""
+
+
+def late_text() -> str:
+    """The text of ``ptr unity_room(place, bytes)`` and ``void unity_vacate(table, places)``.
+
+    Memory begins at a line and is null where there is none; what a place had, if it was less, is
+    freed first: what it held is dead.
+    """
+    table = "getelementptr (ptr, ptr @unity_python, i64 {})"
+    malloc, free = (table.format(api(name)) for name in ("malloc", "free"))
+    return f"""\
+define internal ptr @unity_room(ptr %place, i64 %bytes) nounwind {{
+entry:
+  %old = load ptr, ptr %place
+  %size_at = getelementptr i64, ptr %place, i64 1
+  %size = load i64, ptr %size_at
+  %none = icmp eq ptr %old, null
+  %small = icmp ult i64 %size, %bytes
+  %wanted = or i1 %none, %small
+  br i1 %wanted, label %grow, label %ready
+grow:
+  %free = load ptr, ptr {free}
+  call void %free(ptr %old)
+  store ptr null, ptr %place
+  %malloc = load ptr, ptr {malloc}
+  %more = add i64 %bytes, {2 * LINE}
+  %new = call ptr %malloc(i64 %more)
+  store ptr %new, ptr %place
+  store i64 %bytes, ptr %size_at
+  %made = icmp ne ptr %new, null
+  br i1 %made, label %ready, label %full
+ready:
+  %raw = load ptr, ptr %place
+  %end = getelementptr i8, ptr %raw, i64 {LINE - 1}
+  %number = ptrtoint ptr %end to i64
+  %aligned = and i64 %number, {-LINE}
+  %memory = inttoptr i64 %aligned to ptr
+  ret ptr %memory
+full:
+  ret ptr null
+}}
+
+define internal void @unity_vacate(ptr %table, i64 %places) nounwind {{
+entry:
+  %free = load ptr, ptr {free}
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %after, %one ]
+  %more = icmp ult i64 %k, %places
+  br i1 %more, label %one, label %end
+one:
+  %at = mul i64 %k, {WORDS}
+  %place = getelementptr i64, ptr %table, i64 %at
+  %memory = load ptr, ptr %place
+  call void %free(ptr %memory)
+  store ptr null, ptr %place
+  %after = add i64 %k, 1
+  br label %next
+end:
+  ret void
+}}"""
+
+
+def offset(layout: Layout, name: str) -> int:
+    """Where a place's words are in the table of its function."""
+    return WORDS * list(layout.late).index(name)
+
+
+def words(layout: Layout) -> int:
+    """The words of a function's table."""
+    return WORDS * len(layout.late)
+
+
+def table(t: Text) -> str:
+    """The instruction that gives a function the table of the call."""
+    return f"load ptr, ptr {t.at('%poll', TABLE, 'i64')}"
+
+
+def begin(t: Text, layout: Layout, table: str) -> None:
+    """Empty a table and say that it is that of the call that follows."""
+    for k in range(0, words(layout), WORDS):
+        t.store("ptr", "null", t.at(table, k, "i64"), 0)
+    t.store("ptr", table, "%poll", TABLE)
+
+
+def vacate(t: Text, layout: Layout, table: str) -> None:
+    """Free what is in a table."""
+    t.do(f"call void @unity_vacate(ptr {table}, i64 {len(layout.late)})")

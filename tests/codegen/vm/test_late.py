@@ -1,0 +1,175 @@
+"""Native code whose sizes are read while it runs: memory of its own, results copied at the end."""
+
+from __future__ import annotations
+
+import resource
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unity
+from unity import runtime
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.ir.dtype import Array
+from unity.script import parse
+from unity.transform.graph import InlineFunctions
+
+MODULE = parse("""
+n = dim("n")
+k = dim("k")
+a = dim("a")
+b = dim("b")
+@script.function
+def places(x: f32[Tensor, n]) -> i64[Tensor, R.rank(2)]:
+    return R.nonzero(x)
+@script.function
+def taken(x: f32[Tensor, n, 3]):
+    best = R.max(x, axis=(1,))
+    i = R.reshape(R.nonzero(R.greater(best, 0.5)), (-1,))
+    rows = R.take(x, i, axis=0)
+    again = R.reshape(R.nonzero(R.greater(R.sum(rows, axis=(1,)), 1.5)), (-1,))
+    return R.exp(R.take(rows, again, axis=0)), R.multiply(best, 2.0), i, R.reshape(rows, (-1,))
+@script.function
+def total(x: f32[Tensor, n]) -> f32[Tensor, ()]:
+    i = R.reshape(R.nonzero(x), (-1,))
+    return R.sum(R.exp(R.negative(R.take(x, i, axis=0))))
+@script.function
+def by_call(x: f32[Tensor, n]) -> f32[Tensor, ()]:
+    return R.add(total(x), total(R.exp(x)))
+@script.function
+def by_branch(x: f32[Tensor, n], c: i64[Tensor, ()]) -> f32[Tensor, ()]:
+    if R.less(c, 1):
+        i = R.reshape(R.nonzero(x), (-1,))
+        y = R.sum(R.take(x, i, axis=0))
+    else:
+        y = R.max(x)
+    return y
+@script.function
+def by_loop(x: f32[Tensor, n], c: i64[Tensor, ()]) -> f32[Tensor, ()]:
+    j = c
+    y = R.const(0.0)
+    while R.less(0, j):
+        j = R.subtract(j, 1)
+        there = R.greater_equal(x, R.astype(j, dtype="float32"))
+        i = R.reshape(R.nonzero(there), (-1,))
+        y = R.add(y, R.sum(R.exp(R.negative(R.take(x, i, axis=0)))))
+    return y
+@script.function
+def filled(s: i64[Tensor, 2]) -> f32[Tensor, R.rank(2)]:
+    sizes = R.match_cast(R.tensor_to_shape(s), R.Shape(a, b))
+    return R.exp(R.zeros((a, b)))
+@script.function
+def fewer(s: i64[Tensor, 1], x: f32[Tensor, 4]) -> f32[Tensor, R.rank(1)]:
+    sizes = R.match_cast(R.tensor_to_shape(s), R.Shape(k))
+    return R.exp(R.zeros((k - 4,)))
+""")
+NAMES = ("places", "taken", "total", "by_call", "by_branch", "by_loop", "filled", "fewer")
+
+
+@pytest.fixture(scope="module")
+def exe() -> unity.Executable:
+    """Calls are calls."""
+    return unity.compile(MODULE, pipeline=unity.pipeline().without(InlineFunctions))
+
+
+def agree(got: object, want: object) -> None:
+    for mine, theirs in zip(
+        *(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True
+    ):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(theirs), rtol=1e-5)
+
+
+def arrays(name: str, size: int, rng: np.random.Generator) -> list[Array]:
+    x = (rng.random(size) * (rng.random(size) < 0.5) * 4).astype(np.float32)
+    match name:
+        case "taken":
+            return [rng.random((size, 3), np.float32)]
+        case "by_branch":
+            return [x if size else np.zeros(1, np.float32), np.array(size % 2)]
+        case "by_loop":
+            return [x, np.array(4)]
+        case "filled":
+            return [np.array([size, 3])]
+        case "fewer":
+            return [np.array([size + 4]), np.zeros(4, np.float32)]
+        case _:
+            return [x]
+
+
+def test_all_are_native(exe: unity.Executable) -> None:
+    assert exe.native() == dict.fromkeys(NAMES, "native")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_the_interpreters(exe: unity.Executable, name: str) -> None:
+    rng = np.random.default_rng(len(name))
+    for size in (5, 0, 1, 300, 64, 2000):
+        given = arrays(name, size, rng)
+        agree(exe[name](*given), interpret(MODULE, name, given))
+
+
+def test_what_a_caller_got_is_its_own(exe: unity.Executable) -> None:
+    rng = np.random.default_rng(0)
+    first, second = (arrays("taken", 50, rng) for _ in range(2))
+    kept = exe["taken"](*first)
+    want = interpret(MODULE, "taken", first)
+    exe["taken"](*second)
+    agree(kept, want)
+
+
+def test_large_results(exe: unity.Executable) -> None:
+    x = np.ones(1 << 18, np.float32)
+    x[:7] = 0
+    np.testing.assert_array_equal(np.asarray(exe["places"](x)), [np.arange(7, 1 << 18)])
+
+
+def test_threads_share_an_executable(exe: unity.Executable) -> None:
+    rng = np.random.default_rng(3)
+    given = [arrays("taken", 40 + 10 * k, rng) for k in range(8)]
+    want = [interpret(MODULE, "taken", g) for g in given]
+
+    def work(k: int) -> None:
+        for _ in range(50):
+            agree(exe["taken"](*given[k]), want[k])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_memory_is_given_back(exe: unity.Executable) -> None:
+    x = np.ones(50_000, np.float32)
+    for _ in range(3):
+        exe["total"](x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(400):  # 80 MB if a call kept what it computed
+        exe["total"](x)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("filled", [np.array([-1, 3])], "-1"),
+        ("filled", [np.array([1 << 40, 1 << 40])], "memory"),
+        ("filled", [np.array([1 << 30, 1 << 30])], "memory"),
+        ("fewer", [np.array([3]), np.zeros(4, np.float32)], "-1"),
+    ],
+)
+def test_sizes_that_cannot_be_are_told(
+    exe: unity.Executable, name: str, given: list[Array], message: str
+) -> None:
+    with pytest.raises((UnityError, MemoryError), match=message):
+        exe[name](*given)
+    agree(exe["filled"](np.array([2, 3])), np.ones((2, 3)))
+
+
+def test_it_is_stored_and_refused_for_c(exe: unity.Executable, tmp_path: Path) -> None:
+    exe.save(tmp_path / "a.unity")
+    loaded = runtime.load(tmp_path / "a.unity")
+    given = arrays("taken", 30, np.random.default_rng(1))
+    agree(loaded["taken"](*given), interpret(MODULE, "taken", given))
+    with pytest.raises(UnityError, match="places has tensors whose sizes depend on data"):
+        exe.export_library(tmp_path / "libmodel.so")
