@@ -13,9 +13,10 @@ from unity.frontend.run_time.padding import padded, without_ends
 from unity.frontend.run_time.slicing import placed, scalar, sliced
 from unity.frontend.run_time.vectors import Ints, length_of
 from unity.frontend.sizes import Sizes, sizes_of
-from unity.ir.dims import Dim, always_ge, as_dim, dim
+from unity.ir.dims import Dim, always_ge, as_dim, dim, equal
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
+from unity.ir.types import Shape
 
 from .node import Converter, Node, Value
 
@@ -105,12 +106,34 @@ def _scatter_elements(node: Node) -> Value:
     axis = node.axis(node.int_of("axis", 0), node.rank(0))
     x, indices, updates = (node.tensor(i) for i in range(3))
     _check_indices(node, (node.shape_of(x)[axis],))
+    both = node.shape_of(indices), node.shape_of(updates)
+    if len(both[0]) == len(both[1]) == node.rank(0):  # else the operator says what is wrong
+        pairs = zip(node.shape_of(x), *both, strict=True)
+        shape = tuple(a if isinstance(a, int) or not _is_below(b, d) else b for d, a, b in pairs)
+        indices, updates = (_of_shape(node, v, shape) for v in (indices, updates))
     return node.op("scatter_elements", x, indices, updates, axis=axis, reduction=_reduction(node))
+
+
+def _is_below(size: Dim, extent: Dim) -> bool:
+    """Whether a size is known better than another that it has to be equal to: not above extents."""
+    return isinstance(size, int) or always_ge(extent, size)
+
+
+def _of_shape(node: Node, value: Expr, shape: Shape) -> Expr:
+    """A tensor of a shape; extents of it that are not known to be right are checked at run time."""
+    pairs = list(zip(node.shape_of(value), shape, strict=False))
+    wrong = any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+    if wrong or len(shape) != len(node.shape_of(value)) or all(equal(a, b) for a, b in pairs):
+        return value
+    return node.assert_shape(value, shape)
 
 
 def _scatter_nd(node: Node) -> Value:
     x, indices, updates = (node.tensor(i) for i in range(3))
     _index_vectors(node)
+    *places, length = node.shape_of(indices)
+    if isinstance(length, int):
+        updates = _of_shape(node, updates, (*places, *node.shape_of(x)[length:]))
     return node.op("scatter_nd", x, indices, updates, reduction=_reduction(node))
 
 
