@@ -10,7 +10,7 @@ from unity import te
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import BOOL, INT64, Array
 from unity.ir.prim_expr import Load, PrimExpr, PrimVar, Select, imm
-from unity.ir.stmt import Allocate, Buffer, For, IfThen, Seq, Stmt, Store
+from unity.ir.stmt import Allocate, Buffer, For, IfThen, PrimWhile, Seq, Stmt, Store
 from unity.ir.types import TensorType, Type
 
 from .argument import common_dtype, shape, tensor
@@ -156,22 +156,31 @@ def _compute_static(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
     fill = imm(int_attr(attrs, "fill_value"))
 
     def body(inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> Stmt:
-        """All elements in order; each that is not 0 is the next, as long as there is room."""
+        """Each element in order is written where the next is to stand, and stays if it is not 0.
+
+        So nothing branches by what the elements are, until there is no more room.
+        """
         (of,), (places,) = inputs, outputs
-        count = Buffer("count", (imm(1),), INT64, scope="local")
-        found, at = Load(count, (imm(0),)), tuple(PrimVar(f"i{k}") for k in range(len(of.shape)))
-        size, j = places.shape[1], PrimVar("j")
+        state = Buffer("state", (imm(2),), INT64, scope="local")
+        found, last = (Load(state, (imm(k),)) for k in range(2))
+        outer = tuple(PrimVar(f"i{k}") for k in range(len(of.shape) - 1))
+        at, size, j = (*outer, last), places.shape[1], PrimVar("j")
+
+        def put(k: int, value: PrimExpr) -> Stmt:
+            return Store(state, (imm(k),), value)
+
         value = Load(of, at)
         there = value if of.dtype == BOOL else te.ne(value, imm(0, of.dtype))
         stores = [Store(places, (imm(k), found), i) for k, i in enumerate(at)]
-        taken = Seq((*stores, Store(count, (imm(0),), found + 1)))
-        step: Stmt = IfThen(te.and_(there, found < size), taken)
-        for i, extent in zip(reversed(at), reversed(of.shape), strict=True):
+        counted = put(0, found + te.cast(there, INT64))
+        more = te.and_(last < of.shape[-1], found < size)
+        row = PrimWhile(more, Seq((*stores, counted, put(1, last + 1))))
+        step: Stmt = Seq((put(1, imm(0)), row))
+        for i, extent in zip(reversed(outer), reversed(of.shape[:-1]), strict=True):
             step = For(i, imm(0), extent, step)
         rest = [Store(places, (imm(k), j), fill) for k in range(len(at))]
         fills = For(j, imm(0), size, IfThen(j >= found, Seq(tuple(rest))))
-        start = Store(count, (imm(0),), imm(0))
-        return Allocate(count, Seq((start, step, fills)))
+        return Allocate(state, Seq((put(0, imm(0)), step, fills)))
 
     (made,) = te.extern([(extents, INT64)], [x], body, "nonzero_static")
     return made
