@@ -18,7 +18,7 @@ import onnxruntime
 
 import unity
 
-from .timing import interleaved
+from .timing import Run, interleaved
 from .work import Feeds
 
 HEADS = {
@@ -94,7 +94,10 @@ def microseconds(name: str, size: int, threads: int, seconds: float) -> tuple[fl
     executable = unity.compile(model, threads=threads)
     for got, want in zip(executable.run(given).values(), session.run(None, given), strict=True):
         np.testing.assert_allclose(np.asarray(got), np.asarray(want, got.dtype), 1e-5, 1e-6)
-    runs = {"theirs": partial(session.run, None, given), "ours": partial(executable.run, given)}
+    runs: dict[str, Run] = {
+        "theirs": partial(session.run, None, given),
+        "ours": partial(executable.run, given),
+    }
     times = interleaved(runs, seconds)
     return times["theirs"].min * 1e6, times["ours"].min * 1e6
 

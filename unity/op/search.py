@@ -164,7 +164,8 @@ def _compute_static(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> t
         state = Buffer("state", (imm(2),), INT64, scope="local")
         found, last = (Load(state, (imm(k),)) for k in range(2))
         outer = tuple(PrimVar(f"i{k}") for k in range(len(of.shape) - 1))
-        at, size, j = (*outer, last), places.shape[1], PrimVar("j")
+        at: tuple[PrimExpr, ...] = (*outer, last)
+        size, j = places.shape[1], PrimVar("j")
 
         def put(k: int, value: PrimExpr) -> Stmt:
             return Store(state, (imm(k),), value)
