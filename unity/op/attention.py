@@ -292,7 +292,8 @@ def _reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
     peak = scores.max(axis=3, keepdims=True, initial=-np.inf)
     if attrs["zero_unseen"]:
         peak = np.maximum(peak, np.finfo(np.float64).min)
-    weight = np.where(seen, np.exp(scores - peak), 0)
+    with np.errstate(invalid="ignore"):  # rows of which nothing is seen
+        weight = np.where(seen, np.exp(scores - peak), 0)
     total = weight.sum(axis=3, keepdims=True)
     result = (weight / np.where(total == 0, 1, total)) @ operand(v, 2, shared)
     ordered = np.transpose(result, [_SCORED.index(a) for a in layouts[3]])
