@@ -77,3 +77,22 @@ def test_a_window_must_fit_an_image_of_unknown_size(op: str, least: tuple[int, i
         fixed = of.SerializeToString()
         with pytest.raises(UnityError, match="the kernel reaches over"):
             from_onnx(fixed, dynamic={"x": {2: less[0], 3: less[1]}})
+
+
+@pytest.mark.parametrize("window", [7, 9])
+def test_wide_windows_of_images_of_unknown_size_in_blocks(window: int) -> None:
+    """Steps of a window that lie in the image, of tiles of which one pixel is left."""
+    pads = [window // 2] * 4
+    attributes = f"kernel_shape=[{window}, {window}], pads={pads}"
+    graph = f"""
+    g (float[n, 3, h, w] x) => (float[n, c, r, s] y) {{
+        z = Conv<pads=[1, 1, 1, 1]>(x, weight)
+        y = MaxPool<{attributes}>(z)
+    }}"""
+    rng = np.random.default_rng(0)
+    of = model(graph, weights={"weight": rng.standard_normal((16, 3, 3, 3)).astype(f4)})
+    exe = unity.compile(of)
+    session = ort.InferenceSession(of.SerializeToString())
+    for shape in ((1, 3, 13, 40), (2, 3, 31, 17), (1, 3, 2, 3)):
+        x = rng.standard_normal(shape).astype(f4)
+        assert_close(np.asarray(exe(x)), np.asarray(session.run(None, {"x": x})[0]))

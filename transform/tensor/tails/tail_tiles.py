@@ -160,7 +160,8 @@ def _tail_of(loop: For, above: Path, known: Analyzer) -> Tail | None:
     blocks = [id(b) for b in computing(loop.body)]
     if not conditions or [id(c.block) for c in conditions] != blocks:
         return None
-    found = [_rows(c, known) for c in conditions]
+    within = [s for s in walk_stmt(loop.body) if isinstance(s, For)]
+    found = [_rows(c, within, known) for c in conditions]
     whole = [x for x in found if x is not None]
     if len(whole) < len(found):
         return None
@@ -187,16 +188,24 @@ def _left(part: PrimExpr, row: For, size: int, known: Analyzer) -> int | None:
     return limit % size
 
 
-def _rows(c: Condition, known: Analyzer) -> tuple[For, PrimExpr] | None:
-    """The one loop that a condition depends on, written out, and how far it goes under it."""
+def _rows(
+    c: Condition, within: Sequence[For], known: Analyzer
+) -> tuple[For, PrimExpr] | None:
+    """The one loop that a condition depends on, written out, and how far it goes under it.
+
+    Loops `within` the one over tiles that have one iteration do not count.
+    """
     if len(c.inner) != 1 or c.inner[0].kind != "unrolled" or not isinstance(c.part, Compare):
         return None
     (row,) = c.inner
     _, by = split_linear(from_expr(known.simplify(c.part.a)), row.var)
     if by is None or as_constant(by) != 1:
         return None
-    room = Binary("sub", c.part.b, substitute_prim(c.part.a, {row.var: imm(0)}))
+    only = {x.var: x.begin for x in within if x.extent == imm(1)}
+    room = Binary("sub", c.part.b, substitute_prim(c.part.a, {**only, row.var: imm(0)}))
     inside: PrimExpr = known.simplify(room)
+    if variables(inside) & {x.var for x in within}:
+        return None
     if not known.prove(Compare("le", inside, row.extent)):
         inside = Binary("min", inside, row.extent)  # further iterations come to the rest
     if not known.prove(Compare("ge", inside, imm(0))):
