@@ -111,6 +111,10 @@ class GraphBuilder:
         self._symbols.add(found)
         return dim(found)
 
+    def has_symbol(self, name: str) -> bool:
+        """Whether something here mentions a symbol of this name, or may."""
+        return name in self._symbols
+
     def reserve_symbols(self, *names: str) -> None:
         """Keep `fresh` from giving out these names."""
         self._symbols.update(names)

@@ -188,9 +188,7 @@ def _left(part: PrimExpr, row: For, size: int, known: Analyzer) -> int | None:
     return limit % size
 
 
-def _rows(
-    c: Condition, within: Sequence[For], known: Analyzer
-) -> tuple[For, PrimExpr] | None:
+def _rows(c: Condition, within: Sequence[For], known: Analyzer) -> tuple[For, PrimExpr] | None:
     """The one loop that a condition depends on, written out, and how far it goes under it.
 
     Loops `within` the one over tiles that have one iteration do not count.
@@ -201,8 +199,9 @@ def _rows(
     _, by = split_linear(from_expr(known.simplify(c.part.a)), row.var)
     if by is None or as_constant(by) != 1:
         return None
-    only = {x.var: x.begin for x in within if x.extent == imm(1)}
-    room = Binary("sub", c.part.b, substitute_prim(c.part.a, {**only, row.var: imm(0)}))
+    first: Values = {x.var: x.begin for x in within if x.extent == imm(1)}
+    first[row.var] = imm(0)
+    room = Binary("sub", c.part.b, substitute_prim(c.part.a, first))
     inside: PrimExpr = known.simplify(room)
     if variables(inside) & {x.var for x in within}:
         return None

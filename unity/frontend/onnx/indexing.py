@@ -11,8 +11,8 @@ from unity.frontend.reshaping import reshaped
 from unity.frontend.run_time.axes import between
 from unity.frontend.run_time.padding import padded, without_ends
 from unity.frontend.run_time.slicing import placed, scalar, sliced
-from unity.frontend.run_time.vectors import Ints, length_of
-from unity.frontend.sizes import Sizes, sizes_of
+from unity.frontend.run_time.vectors import Ints, ints_of, length_of
+from unity.frontend.sizes import Sizes, is_symbolic, sizes_of
 from unity.ir.dims import Dim, always_ge, as_dim, dim, equal
 from unity.ir.dtype import INT64
 from unity.ir.graph import Constant, Expr
@@ -192,9 +192,10 @@ def _slice_at_run_time(node: Node) -> Value:
     """A slice some of whose arguments are known only at run time."""
     x = node.tensor(0)
     rank = node.rank(0)
-    count = length_of(node, node.tensor(1), "starts")
-    starts, ends = node.run_time(1), node.run_time(2)
-    steps = node.run_time(4) if node.has(4) else Ints(node, Constant(np.ones(count, np.int64)))
+    starts, ends = (_of_some_length(node, i) for i in (1, 2))
+    count = length_of(node, starts.value, "starts")
+    ones = Ints(node, Constant(np.ones(count, np.int64)))
+    steps = _of_some_length(node, 4) if node.has(4) else ones
     for what, operand in (("ends", ends), ("steps", steps)):
         if length_of(node, operand.value, what) != count:
             raise UnityError(f"starts and {what} differ in length")
@@ -202,13 +203,28 @@ def _slice_at_run_time(node: Node) -> Value:
     if node.has(3) and node.is_known(3):
         over = [node.axis(a, rank) for a in node.ints(3, "axes")]
     elif node.has(3):
-        axes, over = node.run_time(3), range(rank)
+        axes, over = _of_some_length(node, 3), range(rank)
         starts = placed(node, axes, starts, rank, 0)
         ends = placed(node, axes, ends, rank, FAR)
         steps = placed(node, axes, steps, rank, 1)
     if not isinstance(steps.value, Constant) and not node.has(4):
         steps = Ints(node, Constant(np.ones(rank, np.int64)))
     return sliced(node, x, over, starts, ends, steps)
+
+
+def _of_some_length(node: Node, index: int) -> Ints:
+    """One of a slice's vectors.
+
+    Where only running tells how long it is, it is checked to be as long as the others are, or to
+    have one element.
+    """
+    value = node.tensor(index)
+    shapes = [node.shape_of(node.tensor(i)) for i in range(1, 5) if node.has(i)]
+    lengths = [s[0] for s in shapes if len(s) == 1 and not is_symbolic(s[0])]
+    shape = node.shape_of(value)
+    if len(shape) == 1 and is_symbolic(shape[0]):
+        value = node.assert_shape(value, (lengths[0] if lengths else 1,))
+    return ints_of(node, value)
 
 
 def _slice_arguments(

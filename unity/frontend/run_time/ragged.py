@@ -8,7 +8,7 @@ states of loops and results of branches like any tensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from unity.errors import UnityError
 from unity.frontend.emission import Emission
-from unity.ir.dims import Dim, as_dim
+from unity.ir.dims import Dim, as_dim, dim_max
 from unity.ir.dtype import INT64, DType
 from unity.ir.graph import Constant, Expr, Tuple
 from unity.ir.types import Shape, TensorType, TupleType
@@ -87,11 +87,13 @@ class Ragged:
         kind: What is known of its items.
         data: Their elements, a vector.
         shapes: Their shapes, int64 of ``(count, kind.width)``.
+        whole: The items along a first axis, where all are known to have one shape.
     """
 
     kind: ItemKind
     data: Expr
     shapes: Expr
+    whole: Expr | None = None
 
     def count(self, node: Emission) -> Dim:
         """How many items there are."""
@@ -123,11 +125,19 @@ def of_tensors(node: Emission, kind: ItemKind, tensors: Sequence[Expr]) -> Ragge
     return Ragged(kind, _concat(node, flat), _concat(node, rows))
 
 
+def of_stack(node: Emission, whole: Expr) -> Ragged:
+    """A sequence of what lies along a tensor's first axis."""
+    count, *dims = node.shape_of(whole)
+    kind = item_kind(node.dtype_of(whole), tuple(dims))
+    rows = node.op("broadcast_to", _row(node, tuple(dims), len(dims)), (count, len(dims)))
+    return Ragged(kind, node.op("reshape", whole, (-1,)), rows, whole)
+
+
 def widened(node: Emission, sequence: Ragged, kind: ItemKind) -> Ragged:
     """A sequence as one of a kind that holds it."""
     short = kind.width - sequence.kind.width
     if not short:
-        return Ragged(kind, sequence.data, sequence.shapes)
+        return replace(sequence, kind=kind)
     pads = (0, 0, 0, short)
     shapes = node.op("nn.pad", sequence.shapes, pads, pad_mode="constant", pad_value=-1)
     return Ragged(kind, sequence.data, shapes)
@@ -212,14 +222,14 @@ def erased(node: Emission, sequence: Ragged, position: Expr | None) -> Ragged:
 
 def stacked(node: Emission, sequence: Ragged, axis: int) -> Expr:
     """All items along a new axis; they must be of one shape, and there must be one."""
+    if sequence.whole is not None:
+        return _moved(node, _some(node, sequence.whole), axis)
     dims = _common_shape(node, sequence, None)
     count = sequence.count(node)
     size = as_dim(count * prod(dims))
     whole = node.assert_shape(sequence.data, (size,))
     whole = node.op("reshape", whole, (count, *dims))
-    order = [*range(1, len(dims) + 1)]
-    order.insert(axis % (len(dims) + 1), 0)
-    return node.op("permute_dims", whole, axes=tuple(order)) if order[0] else whole
+    return _moved(node, whole, axis)
 
 
 def joined(node: Emission, sequence: Ragged, axis: int) -> Expr:
@@ -230,6 +240,10 @@ def joined(node: Emission, sequence: Ragged, axis: int) -> Expr:
     """
     rank = _rank(node, sequence)
     axis = node.axis(axis, rank)
+    if sequence.whole is not None:
+        count, *each = node.shape_of(sequence.whole)
+        each[axis] = as_dim(count * each[axis])
+        return node.op("reshape", _moved(node, _some(node, sequence.whole), axis), tuple(each))
     dims = _common_shape(node, sequence, axis)
     rows = Ints(node, sequence.shapes)
     extents = _column(rows, axis)
@@ -296,6 +310,21 @@ def parted(node: Emission, x: Expr, axis: int, lengths: Ints, *, keeps_axis: boo
     column = within - row * own + _at(node, _before(node, width), of)
     at = row * vector_of(node, (as_dim(shape[axis] * inner),)) + column
     return Ragged(kind, node.op("take", flat, at.value, axis=0), rows)
+
+
+def _some(node: Emission, whole: Expr) -> Expr:
+    """A stack of items, of which there must be one when it runs."""
+    count = node.shape_of(whole)[0]
+    node.require(count, dim_max(count, 1), "joins_an_empty_sequence")
+    return whole
+
+
+def _moved(node: Emission, whole: Expr, axis: int) -> Expr:
+    """A stack with its first axis at another place."""
+    rank = len(node.shape_of(whole))
+    order = [*range(1, rank)]
+    order.insert(axis % rank, 0)
+    return node.op("permute_dims", whole, axes=tuple(order)) if order[0] else whole
 
 
 def _tuple(parts: Sequence[Ints]) -> Tuple:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unity.frontend.emission import Emission
+from unity.frontend.sizes import is_symbolic
 from unity.ir.dims import Dim, always_ge, as_dim, dim
 from unity.ir.dtype import FLOAT32, FLOAT64, INT64
 from unity.ir.graph import Constant, Expr
@@ -102,8 +103,13 @@ def diagonal(node: Emission, x: Expr, k: Expr, *, upper: bool) -> Expr:
 
 
 def scalar(node: Emission, value: Expr) -> Expr:
-    """A tensor of one element as a scalar."""
-    return value if not node.shape_of(value) else node.op("reshape", value, ())
+    """A tensor of one element as a scalar; that it has one is checked where only running tells."""
+    shape = node.shape_of(value)
+    if not shape:
+        return value
+    if any(is_symbolic(d) for d in shape):
+        value = node.assert_shape(value, tuple(1 if is_symbolic(d) else d for d in shape))
+    return node.op("reshape", value, ())
 
 
 def long_enough(node: Emission, x: Expr, axis: int, least: Dim) -> Expr:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from unity.errors import UnityError
+from unity.frontend.run_time.slicing import scalar
 from unity.frontend.run_time.vectors import matched
 from unity.ir.dtype import INT64
 from unity.ir.graph import Body, Expr, If, Tuple
@@ -40,8 +41,7 @@ def _if(node: Node) -> Sequence[Outcome]:
     if node.graph.specializes and _squeezes(then, orelse):
         _require(node, condition, "takes_an_axis_away")
         return node.graph.inline(then)
-    if node.rank(0):
-        condition = node.op("reshape", condition, ())
+    condition = scalar(node, condition)
     inner = [node.graph.inner() for _ in range(2)]
     found = [at.inline(graph) for at, graph in zip(inner, (then, orelse), strict=True)]
     within = [Node(node.proto, at, node.version) for at in inner]

@@ -3,7 +3,8 @@
 Where the number of steps is a size and no step can end the loop early, it is the IR's scan over the
 numbers of the steps, and what each step gives is stacked. Else it is a while loop, whose states may
 grow (`states`), and what its steps give is put into a sequence that does. A few steps that carry
-sequences of known length are written out, so that nothing is left of the sequences.
+sequences of known length are written out, so that nothing is left of the sequences; where steps
+only append to one that begins empty, what they append is stacked (`appended`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 import onnx
 
 from unity.errors import UnityError
-from unity.frontend.run_time.ragged import Ragged, inserted, stacked
+from unity.frontend.emission import Gap
+from unity.frontend.run_time.ragged import Ragged, inserted, of_stack, stacked
+from unity.frontend.run_time.slicing import scalar
 from unity.frontend.run_time.vectors import Ints, bound
-from unity.ir.dims import Dim, as_dim, dim_max
+from unity.ir.dims import Dim, as_dim, dim_max, symbols_of
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
 from unity.ir.types import TensorType
@@ -24,6 +27,7 @@ from unity.ir.types import TensorType
 from ..node import Converter, Node, Outcome, Value
 from ..sequences.held import Held, Listed, Maybe
 from ..tensors import array_of, check_declared
+from .appended import appended
 from .states import State, enter, enter_step, stack_of, states_of
 
 MOST_WRITTEN_OUT = 64
@@ -41,6 +45,10 @@ def _loop(node: Node) -> Sequence[Outcome]:
     _check_inputs(node, body, init)
     steps = node.sizes(0) if node.has(0) else None
     goes_on = _goes_on(node, body)
+    if steps is not None and goes_on:
+        found = _collected(node, body, init, as_dim(dim_max(steps.flat[0], 0)))
+        if found is not None:
+            return found
     if steps is not None and goes_on and any(isinstance(x, Listed | Maybe) for x in init):
         (number,) = steps.flat
         if isinstance(number, int) and number <= MOST_WRITTEN_OUT:
@@ -56,7 +64,7 @@ def _loop(node: Node) -> Sequence[Outcome]:
     if not held and stacks and node.has(0) and _goes_on(node, body, whatever_begins=True):
         said = node.run_time(0).most(0)
         if node.has(1):
-            said = Ints(node, node.op("reshape", node.tensor(1), ())).choose(said, 0)
+            said = Ints(node, scalar(node, node.tensor(1))).choose(said, 0)
         (length,) = bound(node, said, "steps")
         return _counted(node, body, init, length)
     return _checked(node, body, states)
@@ -91,7 +99,12 @@ def _goes_on(node: Node, body: onnx.GraphProto, *, whatever_begins: bool = False
     found = given.get(name)
     if name in made and made[name].op_type == "Constant":
         found = next((a.t for a in made[name].attribute if a.name == "value"), None)
-    return found is not None and bool(array_of(found, node.graph.model.storage).all())
+    if found is not None:
+        return bool(array_of(found, node.graph.model.storage).all())
+    if any(name in n.output for n in body.node) or name in [i.name for i in body.input]:
+        return False
+    around = node.graph.outcome(name)
+    return isinstance(around, Constant) and bool(around.data.all())
 
 
 def _written_out(
@@ -128,13 +141,50 @@ def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Outcome], steps: 
     begin = tuple(node.plain(x) for x in init)
     scan = Scan(tuple(variables), begin, (nth,), (numbers,), whole)
     value = node.graph.builder.emit(scan, node.label, node.span)
-    return [node.field(value, k) for k in range(len(node.proto.output))]
+    return [node.field(value, k) for k in range(len(body.output) - 1)]
+
+
+def _collected(
+    node: Node, body: onnx.GraphProto, init: Sequence[Outcome], steps: Dim
+) -> list[Outcome] | None:
+    """A scan whose steps append to sequences; None where they do not, or shapes differ by step."""
+    plain = appended(body, [isinstance(x, Listed) and not x.items for x in init])
+    if plain is None:
+        return None
+    left = [x for k, x in enumerate(init) if k not in plain.places]
+    if any(isinstance(x, Held) for x in left):
+        return None
+    left = [node.plain(x) for x in left]
+    states = states_of(node, plain.body, left)
+    if any(s.is_loose for s in states) or not _is_even(node, plain.body, states):
+        return None
+    found: list[Outcome] = [*_counted(node, plain.body, left, steps)]
+    stacks = found[len(found) - len(plain.places) :]
+    found = found[: len(found) - len(plain.places)]
+    for place, stack in zip(plain.places, stacks, strict=True):
+        found.insert(place, of_stack(node, node.plain(stack)))
+    return found[: len(node.proto.output)]
+
+
+def _is_even(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> bool:
+    """Whether what a step gives has a shape that no step changes."""
+    inner = node.graph.trial()
+    enter_step(inner, body)
+    within = Node(node.proto, inner, node.version)
+    enter(inner, within, states)
+    try:
+        found = inner.inline(body)[1 + len(states) :]
+        shapes = [within.shape_of(within.plain(v)) for v in found]
+    except (Gap, UnityError):
+        return False
+    new = (s for shape in shapes for s in symbols_of(*shape) if not node.builder.has_symbol(s.name))
+    return not inner.gaps and next(new, None) is None
 
 
 def _checked(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list[Outcome]:
     """A while loop, which counts its steps and carries its condition."""
-    limit = node.op("reshape", node.tensor(0), ()) if node.has(0) else None
-    start = node.op("reshape", node.tensor(1), ()) if node.has(1) else _true()
+    limit = scalar(node, node.tensor(0)) if node.has(0) else None
+    start = scalar(node, node.tensor(1)) if node.has(1) else _true()
     if limit is None and _goes_on(node, body):
         raise UnityError("never ends: it has no number of steps, and its condition stays true")
     states = [*states, *_stacks(node, body, states)]
@@ -150,7 +200,7 @@ def _checked(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list
         assert isinstance(old, Ragged)
         after[k] = states[k].after(within, old, inserted(within, old, after[k], None))
     following = within.op("add", nth, 1)
-    whole = inner.builder.body(Tuple((following, within.op("reshape", on, ()), *after)))
+    whole = inner.builder.body(Tuple((following, scalar(within, on), *after)))
     begin = (Constant(np.asarray(0, np.int64)), start, *(s.packed(node) for s in states))
     loop = While((nth, going, *variables), begin, condition, whole)
     value = node.graph.builder.emit(loop, node.label, node.span)
