@@ -127,15 +127,15 @@ class _Lines(BodyRewriter):
                 again = Call(call.callee, (wide, *rest), call.attrs, call.span)
                 return self.emit(again, "weight", call.span)
             case _:
-                wide = of.integers[:, :, None].astype(np.int32)
-                return derived(of.source, wide, "of_images")
+                exact = of.integers[:, :, None].astype(np.int32)
+                return derived(of.source, exact, "of_images")
 
     def image(self, x: Expr) -> Expr:
         """An operand with an axis more before its last, if it has two or three."""
         if isinstance(x, Constant):
             if x.data.ndim < 2:
                 return x
-            return Constant(x.data.reshape(_image(x.data.shape)), x.name, x.span)
+            return Constant(np.expand_dims(x.data, -2), x.name, x.span)
         kind = atom_type(x)
         if not isinstance(kind, TensorType) or not isinstance(kind.shape, tuple):
             return x
