@@ -10,7 +10,7 @@ from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count, read_shape, resolve, staged
 from unity.codegen.vm.native_call import declare_frame, write_call
 from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.overflow import late_sizes, most_bits
+from unity.codegen.vm.overflow import divisors, late_sizes, small_bits
 from unity.codegen.vm.specs import spec_sizes
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
@@ -289,7 +289,7 @@ class Body:
         self.possible(at, binds)
 
     def possible(self, at: int, read: Sequence[int]) -> None:
-        """Leave where a size is negative, or may be too large, by those that were read just now."""
+        """Leave where a size cannot be, or may be too large, by those that were read just now."""
         t, layout = self.t, self.layout
 
         def due(size: Size) -> bool:
@@ -301,8 +301,11 @@ class Body:
         for slot in sorted({i for s in sizes for i in slots_of(s)}):
             every = t.let(f"or i64 {every}, {t.size(Slot(slot))}")
         if sizes:
-            small = t.let(f"icmp ult i64 {every}, {1 << most_bits(self.sizes)}")
+            small = t.let(f"icmp ult i64 {every}, {1 << small_bits(self.sizes)}")
             self.goto_unless(small, "failed", at, "possible")
+        for k, divisor in enumerate(dict.fromkeys(d for s in sizes for d in divisors(s))):
+            some = t.let(f"icmp ne i64 {t.size(divisor)}, 0")
+            self.goto_unless(some, "failed", at, f"divisor{k}")
         for k, size in enumerate(filter(due, layout.late_lengths)):
             natural = t.let(f"icmp sge i64 {t.size(size)}, 0")
             self.goto_unless(natural, "failed", at, f"length{k}")

@@ -45,6 +45,8 @@ def _computed_with(layout: Layout) -> list[Size]:
                 others += [offset, *shape]
             case p.CallKernel(_, _, sizes):
                 others += sizes
+            case p.Match(_, spec, _, known):
+                others += [*spec_sizes(spec), *spec_sizes(known)]
             case _:
                 pass
     lengths = (*layout.lengths, *layout.late_lengths)
@@ -66,7 +68,12 @@ def most_bits(sizes: Sequence[Size]) -> int:
 
     None where one divides by what could be 0: that is looked at each time.
     """
-    bits = 0 if any(_divisors(s) for s in sizes) else 62
+    return 0 if any(divisors(s) for s in sizes) else small_bits(sizes)
+
+
+def small_bits(sizes: Sequence[Size]) -> int:
+    """The same where nothing that they divide by is 0."""
+    bits = 62
     while bits and sum(_bound(s, (1 << bits) - 1) for s in sizes) >= MOST:
         bits -= 1
     return bits
@@ -97,7 +104,7 @@ def fits_text(index: int, sizes: Sequence[Size]) -> str:
     for value in (*made.values(), total):
         less = t.let(f"fcmp olt double {value}, {limit}")
         fits = t.let(f"and i1 {fits}, {less}")
-    for divisor in dict.fromkeys(d for s in sizes for d in _divisors(s)):
+    for divisor in dict.fromkeys(d for s in sizes for d in divisors(s)):
         some = t.let(f"icmp ne i64 {t.size(divisor)}, 0")
         fits = t.let(f"and i1 {fits}, {some}")
     t.do(f"ret i1 {fits}")
@@ -105,11 +112,11 @@ def fits_text(index: int, sizes: Sequence[Size]) -> str:
     return "\n".join([f"{head} {{", *t.lines, "}"])
 
 
-def _divisors(size: Size) -> list[Size]:
+def divisors(size: Size) -> list[Size]:
     """What a size divides by, numbers aside."""
     if not isinstance(size, SizeOp):
         return []
-    found = [*_divisors(size.a), *_divisors(size.b)]
+    found = [*divisors(size.a), *divisors(size.b)]
     divides = size.op in ("floordiv", "floormod") and not isinstance(size.b, int)
     return [*found, size.b] if divides else found
 

@@ -65,8 +65,12 @@ def filled(s: i64[Tensor, 2]) -> f32[Tensor, R.rank(2)]:
 def fewer(s: i64[Tensor, 1], x: f32[Tensor, 4]) -> f32[Tensor, R.rank(1)]:
     sizes = R.match_cast(R.tensor_to_shape(s), R.Shape(k))
     return R.exp(R.zeros((k - 4,)))
+@script.function
+def parts(s: i64[Tensor, 1], x: f32[Tensor, n]) -> f32[Tensor, R.rank(1)]:
+    sizes = R.match_cast(R.tensor_to_shape(s), R.Shape(k))
+    return R.exp(R.zeros((n // k,)))
 """)
-NAMES = ("places", "taken", "total", "by_call", "by_branch", "by_loop", "filled", "fewer")
+NAMES = ("places", "taken", "total", "by_call", "by_branch", "by_loop", "filled", "fewer", "parts")
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,8 @@ def arrays(name: str, size: int, rng: np.random.Generator) -> list[Array]:
             return [x, np.array(4)]
         case "filled":
             return [np.array([size, 3])]
+        case "parts":
+            return [np.array([3]), x]
         case "fewer":
             return [np.array([size + 4]), np.zeros(4, np.float32)]
         case _:
@@ -156,6 +162,7 @@ def test_memory_is_given_back(exe: unity.Executable) -> None:
         ("filled", [np.array([1 << 40, 1 << 40])], "memory"),
         ("filled", [np.array([1 << 30, 1 << 30])], "memory"),
         ("fewer", [np.array([3]), np.zeros(4, np.float32)], "-1"),
+        ("parts", [np.array([0]), np.zeros(4, np.float32)], "0"),
     ],
 )
 def test_sizes_that_cannot_be_are_told(
