@@ -57,7 +57,7 @@ def diamond(seed: int) -> Function:
 
 
 def check(first: int, count: int = TOGETHER) -> None:
-    module = IRModule({f"f{i}": diamond(i) for i in range(first, first + count)})
+    module = IRModule({f"diamond_{i}": diamond(i) for i in range(first, first + count)})
     executable = unity.compile(module, cache=None)
     for name, function in module.graph_functions().items():
         rng = np.random.default_rng(first)
