@@ -40,3 +40,13 @@ def test_what_skl2onnx_refuses_is_said() -> None:
     pytest.importorskip("skl2onnx")
     with pytest.raises(UnityError, match="skl2onnx can't convert the object"):
         unity.from_sklearn(object(), ROWS)
+
+
+def test_an_isolation_forest() -> None:
+    """skl2onnx converts one to older operators only."""
+    pytest.importorskip("skl2onnx")
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    model = ensemble.IsolationForest(n_estimators=10, random_state=0).fit(ROWS)
+    label, scores = unity.compile(unity.from_sklearn(model, ROWS))(ROWS)
+    assert label.ravel().tolist() == model.predict(ROWS).tolist()
+    np.testing.assert_allclose(scores.ravel(), model.decision_function(ROWS), atol=1e-5)

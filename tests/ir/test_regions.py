@@ -5,7 +5,19 @@ from __future__ import annotations
 from unity.ir.dtype import FLOAT32, INT64
 from unity.ir.prim_expr import Imm, Load, PrimVar, SizeVar, imm
 from unity.ir.regions import block_regions
-from unity.ir.stmt import Allocate, Block, BlockAxis, Buffer, For, Let, Range, Region, Seq, Store
+from unity.ir.stmt import (
+    Allocate,
+    Block,
+    BlockAxis,
+    Buffer,
+    For,
+    Let,
+    Range,
+    Region,
+    Seq,
+    Stmt,
+    Store,
+)
 
 N = SizeVar("n")
 A = Buffer("a", (N, imm(64)), FLOAT32)
@@ -101,3 +113,18 @@ def test_variable_of_the_surroundings_takes_the_dimension_whole() -> None:
     outer = PrimVar("i")
     _, writes = block_regions(Store(B, (outer, VJ), Imm(0.0, FLOAT32)), None, (VJ,))
     assert writes == (Region(B, (Range(imm(0), N), Range(VJ, ONE))),)
+
+
+def test_what_is_looked_up_again_and_again_is_not_written_out() -> None:
+    """A binary search: each place is read where the one before said, and by three paths."""
+    table = Buffer("table", (imm(64),), INT64)
+    lets = [PrimVar(f"at{k}") for k in range(40)]
+    body = Store(B, (VI, VJ), Load(A, (VI, lets[-1])))
+    inner: Stmt = body
+    for var, before in zip(reversed(lets), [*reversed(lets[:-1]), VI], strict=True):
+        inner = Let(var, Load(table, (before + before,)) + Load(table, (before,)) + before, inner)
+    reads, _ = block_regions(inner, None, (VI, VJ))
+    assert reads == (
+        Region(table, (Range(imm(0), imm(64)),)),
+        Region(A, (Range(VI, ONE), Range(imm(0), imm(64)))),
+    )

@@ -42,9 +42,15 @@ def over_panels(
 
 
 def row_of(axes: Sequence[Axis], panels: Poly) -> Axis | None:
-    """The longest axis along which the panels stay."""
+    """The longest axis along which the panels stay.
+
+    Of several that are not known the innermost: batches come first, and are small.
+    """
     long = [a for a in axes if number(a.extent) != 1 and not mentions(panels, a.var)]
-    return max(long, key=lambda a: number(a.extent) or 1 << 30, default=None)
+    unknown = [a for a in long if number(a.extent) is None]
+    if unknown:
+        return unknown[-1]
+    return max(long, key=lambda a: number(a.extent) or 0, default=None)
 
 
 def width_of(load: Load, column: PrimVar) -> int | None:

@@ -40,16 +40,27 @@ def from_sklearn(model: object, rows: Array) -> IRModule:
     return from_onnx(_converted(model, rows[:1]))
 
 
+_WAYS: tuple[dict[str, object], ...] = (
+    {"options": {"zipmap": False}},  # arrays, not a dict a row
+    {},  # of models that know no such option, for which it raises a NameError
+    {"target_opset": {"": 18, "ai.onnx.ml": 3}},  # of isolation forests, a RuntimeError
+)
+
+
 def _converted(model: object, row: Array) -> onnx.ModelProto:
     to_onnx = import_module("skl2onnx").to_onnx
-    try:
+    refused: Exception | None = None
+    for way in _WAYS:
         try:
-            found = to_onnx(model, row, options={"zipmap": False})  # arrays, not a dict a row
-        except NameError:  # what it raises of models that know no such option
-            found = to_onnx(model, row)
-    except Exception as error:
-        raise UnityError(
-            f"skl2onnx can't convert the {type(model).__name__}: {type(error).__name__}: {error}"
-        ) from error
-    assert isinstance(found, onnx.ModelProto)
-    return found
+            found = to_onnx(model, row, **way)
+        except (NameError, RuntimeError) as error:
+            refused = error
+        except Exception as error:
+            refused = error
+            break
+        else:
+            assert isinstance(found, onnx.ModelProto)
+            return found
+    raise UnityError(
+        f"skl2onnx can't convert the {type(model).__name__}: {type(refused).__name__}: {refused}"
+    ) from refused

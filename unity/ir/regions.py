@@ -121,8 +121,12 @@ def _accesses(stmt: Stmt) -> _Access:
         case Let():
             access.load(stmt.value)
             inner = _accesses(stmt.body)
-            access.reads += [_replaced(r, {stmt.var: stmt.value}) for r in inner.reads]
-            access.writes += [_replaced(r, {stmt.var: stmt.value}) for r in inner.writes]
+            held = leaves(stmt.value)
+            if held.loads or held.calls:  # no region is over such a value: the name says as much
+                access.add(inner)
+            else:
+                access.reads += [_replaced(r, {stmt.var: stmt.value}) for r in inner.reads]
+                access.writes += [_replaced(r, {stmt.var: stmt.value}) for r in inner.writes]
         case Allocate():
             inner = _accesses(stmt.body)
             access.reads += [r for r in inner.reads if r.buffer is not stmt.buffer]

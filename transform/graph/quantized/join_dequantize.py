@@ -16,10 +16,8 @@ from unity.op.registry import dtype_attr
 
 from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
+from ..simplify.fold import PRODUCTS
 from ..uses import count_uses
-
-_PRODUCTS = frozenset({"matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d"})
-"""What reads weights as its second operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def _weights(f: Function) -> frozenset[Var]:
 
     for call in calls.values():
         match call:
-            case Call(Op(name), (_, Var() as weight)) if name in _PRODUCTS:
+            case Call(Op(name), (_, Var() as weight)) if name in PRODUCTS:
                 look(weight)
             case _:
                 pass

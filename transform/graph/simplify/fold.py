@@ -9,11 +9,12 @@ import numpy as np
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
 from unity.ir.dtype import INT64, Array
-from unity.ir.graph import Call, Constant, Expr, If, Op, ShapeValue, Tuple, Var
+from unity.ir.graph import Call, Constant, Expr, Function, If, Op, ShapeValue, Tuple, Var
 from unity.ir.lattice import atom_type
 from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, Type
+from unity.ir.visit import walk_bindings
 from unity.op.quantize import is_of_weights
 from unity.op.registry import OpDef, RefArg
 from unity.op.table import OPS
@@ -21,6 +22,9 @@ from unity.op.table import OPS
 from ...passes import Context, Pass, map_functions
 from ..rewriter import BodyRewriter
 from ..symbols import tensor_fields
+
+PRODUCTS = frozenset({"matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d"})
+"""What reads weights as its second operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +55,45 @@ class FoldConstants(Pass):
     Attributes:
         limit: A result of more bytes is folded only if it is no larger than what it is made from,
             so that the program does not grow.
+        weights: The same of what weights of products are made of, which lie in memory anyway.
     """
 
     limit: int = 1 << 16
+    weights: int = 1 << 26
 
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """Each function by itself."""
-        return map_functions(module, lambda f: _Folder(module, self.limit).function(f))
+        return map_functions(module, lambda f: _Folder(module, self, _weights(f)).function(f))
+
+
+def _weights(f: Function) -> frozenset[Var]:
+    """What second operands of products are made of, where those follow from constants alone."""
+    bindings = [*walk_bindings(f)]
+    known, found = set[Var](), set[Var]()
+    for binding in bindings:
+        match binding.value:
+            case Call(Op(), args) if all(isinstance(a, Constant) or a in known for a in args):
+                known.add(binding.var)
+            case _:
+                pass
+    for binding in reversed(bindings):
+        match binding.value:
+            case Call(Op(name), (_, Var() as weight)) if name in PRODUCTS and weight in known:
+                found.add(weight)
+            case Call(args=args) if binding.var in found:
+                found.update(a for a in args if isinstance(a, Var))
+            case _:
+                pass
+    return frozenset(found)
 
 
 class _Folder(BodyRewriter):
-    """Carries the limit."""
+    """Carries the limits, and what weights are made of."""
 
-    def __init__(self, module: IRModule, limit: int) -> None:
+    def __init__(self, module: IRModule, of: FoldConstants, weights: frozenset[Var]) -> None:
         super().__init__(module)
-        self.limit = limit
+        self.of = of
+        self.weights = weights
 
     def rewrite(self, var: Var, value: Expr) -> Expr:
         match value:
@@ -85,19 +113,18 @@ class _Folder(BodyRewriter):
             case Call() if is_of_weights(value):
                 return value  # whether they stay integers is for other passes to say
             case Call(Op(name)):
-                return self.fold(OPS[name], value, var.type) or value
+                most = self.of.weights if var in self.weights else self.of.limit
+                return self.fold(OPS[name], value, var.type, most) or value
             case _:
                 return value
 
-    def fold(self, op: OpDef, call: Call, out: Type) -> Expr | None:
-        """The result of a call, if it can be had."""
+    def fold(self, op: OpDef, call: Call, out: Type, most: int) -> Expr | None:
+        """The result of a call, if it can be had in so many bytes."""
         if not op.pure or op.reference is None or any(map(_symbolic, call.attrs.values())):
             return None
         args = [_value(a) for a in call.args]
         known = [a for a in args if a is not None]
-        if len(known) < len(args) or not (
-            self.fits(call, known, out) or isinstance(out, ShapeType)
-        ):
+        if len(known) < len(args) or not (_fits(known, out, most) or isinstance(out, ShapeType)):
             return None
         with np.errstate(all="ignore"):
             result = op.reference(known, call.attrs)
@@ -114,19 +141,20 @@ class _Folder(BodyRewriter):
                 evict(array)
         return found
 
-    def fits(self, call: Call, args: list[RefArg], out: Type) -> bool:
-        """Whether the result is small enough to be kept."""
-        size = 0
-        for t in tensor_fields(out) or ():
-            if not isinstance(t.shape, tuple) or t.dtype is None:
+
+def _fits(args: list[RefArg], out: Type, most: int) -> bool:
+    """Whether the result is small enough to be kept."""
+    size = 0
+    for t in tensor_fields(out) or ():
+        if not isinstance(t.shape, tuple) or t.dtype is None:
+            return False
+        count = 1
+        for d in t.shape:
+            if not isinstance(d, int):
                 return False
-            count = 1
-            for d in t.shape:
-                if not isinstance(d, int):
-                    return False
-                count *= d
-            size += count * t.dtype.bytes
-        return size <= max(self.limit, sum(map(_bytes, args)))
+            count *= d
+        size += count * t.dtype.bytes
+    return size <= max(most, sum(map(_bytes, args)))
 
 
 def _value(e: Expr) -> RefArg | None:

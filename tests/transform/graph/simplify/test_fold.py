@@ -160,3 +160,24 @@ def main(x: f32[Tensor, 2]) -> i64[Tensor, 1, k]:
     return z
 """,
     )
+
+
+def test_what_weights_are_made_of_is_folded_though_it_grows() -> None:
+    """A filter that a graph computes from the places of its taps, as resamplers are exported."""
+    rows, columns = floats(0, (64, 1), (1, 64))
+    text = """
+@script.function
+def main(x: f32[Tensor, 2, 64], y: f32[Tensor, 64, 64]) -> f32[Tensor, 2, 64]:
+    with R.dataflow():
+        outer = R.add(R.const("r"), R.const("c"))
+        other = R.multiply(R.const("r"), R.const("c"))
+        a = R.matmul(x, R.cos(outer))
+        b = R.matmul(x, R.add(y, other))
+        z = R.add(a, b)
+    return z
+"""
+    module = parse(text, {"r": rows, "c": columns})
+    got = keeps_meaning(FoldConstants(limit=0), module, floats(1, (2, 64), (64, 64)))
+    (block,) = got.graph_functions()["main"].body.blocks
+    assert len(block.bindings) == 5
+    assert apply(FoldConstants(limit=0, weights=0), module) is module

@@ -9,14 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.transform.tensor.kernels import after, assert_same
+from unity.arith.polynomial import from_expr
+from unity.ir.convert import to_prim_expr
 from unity.ir.dims import Dim, dim, floordiv
 from unity.ir.equality import first_difference
-from unity.ir.prim_expr import Imm, imm
+from unity.ir.prim_expr import Imm, PrimVar, imm
 from unity.ir.stmt import Allocate, For, IfThen, PrimFunc, Store
 from unity.ir.visit import walk_stmt
 from unity.machine.target import Target
 from unity.script import parse
+from unity.transform.blocks.nest import Axis
 from unity.transform.passes import Context
+from unity.transform.roles.panel_columns import row_of
 from unity.transform.rules.default import schedule
 from unity.transform.schedule import AppliedRule, Schedule, default_rules, default_schedule
 from unity.transform.tensor import CompactBuffers, OpenBlocks, lowering
@@ -237,3 +241,17 @@ def test_chunks_that_nothing_reads_are_stored_where_they_belong() -> None:
     sch = default_schedule(func, SHORTEST)
     assert default_rules(func, SHORTEST)[0].rule == "packed"
     assert_same(func, after(sch.kernel(), *lowering()), {"rows": 3})
+
+
+def test_tiles_lie_along_the_inner_of_two_unknown_axes() -> None:
+    """Images in a batch turned to lines (text recognition): the batch is short, lines are not."""
+    n, t = dim("n"), dim("t")
+    batch, line, column = (
+        Axis(PrimVar(x), to_prim_expr(d)) for x, d in (("b", n), ("l", t), ("c", 8))
+    )
+    still = from_expr(column.var)
+    assert row_of([batch, line], still) is line
+    assert row_of([batch, Axis(line.var, imm(40))], still) is batch
+    longer = Axis(line.var, imm(40))
+    assert row_of([Axis(batch.var, imm(3)), longer], still) is longer
+    assert row_of([batch, line], from_expr(line.var)) is batch
