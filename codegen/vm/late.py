@@ -22,7 +22,7 @@ def late_text() -> str:
     """The text of ``ptr unity_room(place, bytes)`` and ``void unity_vacate(table, places)``.
 
     Memory begins at a line and is null where there is none; what a place had, if it was less, is
-    freed first: what it held is dead.
+    freed first: what it held is dead. What grows gets some more, lest it move at each step.
     """
     table = "getelementptr (ptr, ptr @unity_python, i64 {})"
     malloc, free = (table.format(api(name)) for name in ("malloc", "free"))
@@ -41,10 +41,13 @@ grow:
   call void %free(ptr %old)
   store ptr null, ptr %place
   %malloc = load ptr, ptr {malloc}
-  %more = add i64 %bytes, {2 * LINE}
+  %grown = lshr i64 %size, 1
+  %spare = select i1 %none, i64 0, i64 %grown
+  %room = add i64 %bytes, %spare
+  %more = add i64 %room, {2 * LINE}
   %new = call ptr %malloc(i64 %more)
   store ptr %new, ptr %place
-  store i64 %bytes, ptr %size_at
+  store i64 %room, ptr %size_at
   %made = icmp ne ptr %new, null
   br i1 %made, label %ready, label %full
 ready:

@@ -6,11 +6,12 @@ numbers whose sizes follow from the inputs' shapes, and nothing calls back into 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from unity.codegen.vm.specs import spec_sizes
+from unity.codegen.vm.traced import with_dims
 from unity.ir.dtype import dtype
 from unity.runtime import program as p
 from unity.runtime.sizes import (
@@ -44,6 +45,7 @@ class Layout:
             (`late.py`): its bytes, by register or instruction, in order.
         late_outputs: Outputs of which that is so: the caller copies them from where they lie.
         late_lengths: As `lengths`, of sizes that are read.
+        traced: Loop state of unknown shape, with the slots that hold its dims (`traced.py`).
     """
 
     code: p.FunctionCode
@@ -58,17 +60,12 @@ class Layout:
     late: dict[str, Size] = field(default_factory=dict)
     late_outputs: frozenset[int] = frozenset()
     late_lengths: dict[Size, None] = field(default_factory=dict)
+    traced: Mapping[p.Reg, tuple[int, ...]] = field(default_factory=dict)
     _order: dict[str, int] = field(default_factory=dict)
 
-    def reserve(self, place: str, size: Size, *, fixed: bool = False) -> None:
-        """Reserve arena space, once for a place; memory of its own where sizes are read.
-
-        Raises:
-            NotNativeError: It must lie in the arena, and does not.
-        """
+    def reserve(self, place: str, size: Size) -> None:
+        """Reserve arena space, once for a place; memory of its own where sizes are read."""
         if self.is_late(size):
-            if fixed:
-                raise NotNativeError("the size of what a loop carries depends on data")
             self.late.setdefault(place, size)
         elif place not in self.places:
             self._order[place] = len(self.places)
@@ -105,7 +102,9 @@ def lay_out(
     """
     if code.captured or code.captured_slots:
         raise NotNativeError("it is a closure")
-    layout = Layout(code)
+    code, traced = with_dims(code)
+    layout = Layout(code, traced=traced)
+    layout.read.update(slot for slots in traced.values() for slot in slots)
     layout.inputs = tuple(_input(q) for q in code.params)
     returns = [i for i in code.code if isinstance(i, p.Return)]
     assert len(returns) == 1
@@ -239,6 +238,9 @@ def _learn(
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
             if known.shape is None or known.dtype != spec.dtype:
                 raise NotNativeError("it checks a tensor of unknown shape")
+            if any(map(layout.is_late, known.shape)) and binds:
+                layout.read.update(binds)  # what the sizes are now
+                return
             for expected, size in zip(spec.shape or (), known.shape, strict=False):
                 if isinstance(expected, Slot) and expected.index in binds:
                     layout.known.setdefault(expected.index, size)
@@ -339,8 +341,8 @@ def _place(layout: Layout, index: int, instruction: p.Instruction) -> None:
             tensors = [r for r in targets if isinstance(registers[r], p.TensorSpec)]
             for r in tensors:
                 size = resolve(layout, byte_count(_tensor(registers[r], "loop state")))
-                layout.reserve(f"r{r}", size, fixed=True)
+                layout.reserve(f"r{r}", size)
                 if beside:
-                    layout.reserve(f"n{r}", size, fixed=True)
+                    layout.reserve(f"n{r}", size)
         case _:
             pass

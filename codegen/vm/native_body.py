@@ -66,6 +66,7 @@ class Body:
         self.sizes = late_sizes(layout)
         inputs = (s for spec in layout.inputs for s in spec_sizes(spec))
         self.bound = {i for s in inputs for i in slots_of(s)}
+        self.bound.update(slot for slots in layout.traced.values() for slot in slots)
 
     def write(self) -> list[str]:
         """All blocks."""
@@ -119,21 +120,29 @@ class Body:
             return self.t.load("ptr", "%outputs", self.layout.direct[register], "ptr")
         return self.memory(at, f"r{register}")
 
-    def memory(self, at: int, name: str) -> str:
-        """The address of a place in the arena, or in memory of its own."""
+    def memory(self, at: int, name: str, size: str | None = None) -> str:
+        """The address of a place in the arena, or in memory of its own of so many bytes."""
         if name not in self.layout.late:
             return self.place(name)
         place = self.t.at("%late", late.offset(self.layout, name), "i64")
-        size = self.t.size(resolve(self.layout, self.layout.late[name]))
+        if size is None:
+            size = self.t.size(resolve(self.layout, self.layout.late[name]))
         found = self.t.let(f"call ptr @unity_room(ptr {place}, i64 {size})")
         self.goto_unless(self.t.let(f"icmp ne ptr {found}, null"), "failed", at, f"room.{name}")
         return found
 
     def copy(self, to: str, source: str, register: p.Reg) -> None:
         """Copy as many bytes as a register's tensor has."""
+        self.move(to, source, self.bytes_of(register))
+
+    def bytes_of(self, register: p.Reg) -> str:
+        """As many as a register's tensor has."""
         spec = self.code.registers[register]
         assert isinstance(spec, p.TensorSpec)
-        size = self.t.size(resolve(self.layout, byte_count(spec)))
+        return self.t.size(resolve(self.layout, byte_count(spec)))
+
+    def move(self, to: str, source: str, size: str) -> None:
+        """Copy some bytes."""
         self.t.do(
             f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)"
         )
@@ -158,8 +167,11 @@ class Body:
                 self.set(dst, self.memory(at, f"i{at}"))
             case p.View(dst, arena, offset):
                 self.set(dst, t.at(self.get(arena), t.size(offset)))
-            case p.Reshape(dst, src) | p.Move(dst, src):
+            case p.Reshape(dst, src):
                 self.set(dst, self.get(src))
+            case p.Move(dst, src):
+                self.set(dst, self.get(src))
+                self.trace({dst: self.dims(src)} if dst in self.layout.traced else {})
             case p.Element(dst, src, index):
                 spec = self.code.registers[dst]
                 assert isinstance(spec, p.TensorSpec)
@@ -177,13 +189,18 @@ class Body:
                 self.copy(target, self.get(src), dst)
                 self.set(dst, target)
             case p.Update(targets, sources):
-                self.update(targets, sources)
+                self.update(at, targets, sources)
             case p.MakeScalar(dst, value, _):
                 self.set(dst, self.scalar(dst, value))
             case p.ReadShape(dst, src):
                 self.read_shape(at, dst, src)
             case p.Match(int(value), p.ShapeSpec(tuple(dims)), binds, p.ShapeSpec(None)):
                 self.match_read(at, value, dims, binds)
+            case p.Match(_, p.TensorSpec(_, tuple(dims)), binds, p.TensorSpec(_, tuple(known))) if (
+                set(binds) & self.layout.read
+            ):
+                actual = [t.size(resolve(self.layout, s)) for s in known]
+                self.bind(at, dims, actual, binds, small=False)
             case p.Match(_, spec, binds, known):
                 self.match(at, spec, binds, known)
             case p.Jump(target):
@@ -219,22 +236,40 @@ class Body:
             calm = self.t.let(f"xor i1 {due}, true")
             self.goto_unless(calm, "interrupted", at, "calm")
 
-    def update(self, targets: tuple[p.Reg, ...], sources: tuple[p.Reg, ...]) -> None:
+    def update(self, at: int, targets: tuple[p.Reg, ...], sources: tuple[p.Reg, ...]) -> None:
         """Give loop state its next values, as if all at once."""
         values = [self.get(s) for s in sources]
         tensors = [isinstance(self.code.registers[r], p.TensorSpec) for r in targets]
+        pairs = list(zip(targets, sources, strict=True))
+        sizes = [self.bytes_of(s) if tensors[k] else "" for k, s in enumerate(sources)]
+        dims = {r: self.dims(s) for r, s in pairs if r in self.layout.traced}
         if staged(self.code, targets, sources):
             for k, target in enumerate(targets):
                 if tensors[k]:
-                    beside = self.place(f"n{target}")
-                    self.copy(beside, values[k], target)
+                    beside = self.memory(at, f"n{target}", sizes[k])
+                    self.move(beside, values[k], sizes[k])
                     values[k] = beside
         for k, target in enumerate(targets):
             if tensors[k]:
-                own = self.place(f"r{target}")
-                self.copy(own, values[k], target)
+                own = self.memory(at, f"r{target}", sizes[k])
+                self.move(own, values[k], sizes[k])
                 values[k] = own
             self.set(target, values[k])
+        self.trace(dims)
+
+    def dims(self, register: p.Reg) -> list[str]:
+        """The extents of a register's tensor."""
+        spec = self.code.registers[register]
+        assert isinstance(spec, p.TensorSpec)
+        return [self.t.size(resolve(self.layout, s)) for s in spec.shape or ()]
+
+    def trace(self, dims: Mapping[p.Reg, list[str]]) -> None:
+        """Set the slots that hold the dims of loop state."""
+        for register, extents in dims.items():
+            for slot, extent in zip(self.layout.traced[register], extents, strict=True):
+                self.t.store("i64", extent, "%slots", slot)
+        if dims:
+            self.t.sizes.clear()
 
     def scalar(self, register: p.Reg, value: Size | float | bool) -> str:
         """A literal or a size as a register's value."""
@@ -270,18 +305,32 @@ class Body:
         self, at: int, value: p.Reg, dims: tuple[Size, ...], binds: tuple[int, ...]
     ) -> None:
         """Compare a shape that was read with sizes; the first of each symbol's is its value."""
-        t, dims_of = self.t, self.get(value)
+        of = self.get(value)
+        actual = [self.t.load("i64", of, axis, "i64") for axis in range(len(dims))]
+        self.bind(at, dims, actual, binds, small=True)
+
+    def bind(
+        self,
+        at: int,
+        dims: tuple[Size, ...],
+        actual: Sequence[str],
+        binds: tuple[int, ...],
+        *,
+        small: bool,
+    ) -> None:
+        """Compare sizes; the first of each symbol's is its value, maybe only if it is small."""
+        t = self.t
         bound: set[int] = set()
-        for axis, expected in enumerate(dims):
-            actual = t.load("i64", dims_of, axis, "i64")
+        for axis, (expected, found) in enumerate(zip(dims, actual, strict=True)):
             if isinstance(expected, Slot) and expected.index in {*binds} - bound:
-                t.store("i64", actual, "%slots", expected.index)
+                t.store("i64", found, "%slots", expected.index)
                 t.sizes.clear()
                 bound.add(expected.index)
-                small = t.let(f"icmp ult i64 {actual}, {LARGEST_READ}")
-                self.goto_unless(small, "failed", at, f"small{axis}")
+                if small:
+                    fits = t.let(f"icmp ult i64 {found}, {LARGEST_READ}")
+                    self.goto_unless(fits, "failed", at, f"small{axis}")
             else:
-                same = t.let(f"icmp eq i64 {t.size(expected)}, {actual}")
+                same = t.let(f"icmp eq i64 {t.size(expected)}, {found}")
                 self.goto_unless(same, "failed", at, f"axis{axis}")
         for slot in binds:
             self.facts(at, self.code.symbols[slot], t.size(Slot(slot)), str(slot))

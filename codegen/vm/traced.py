@@ -1,0 +1,75 @@
+"""Loop state of unknown shape: its dims become slots, which each assignment of the state sets.
+
+What a loop's steps make longer has no shape that types could tell. Its rank is known, and so is the
+shape of whatever it is assigned, where that is: the function is written anew with a slot for each
+of the state's dims, so that native code finds sizes where it finds all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from unity.runtime import program as p
+from unity.runtime.sizes import Slot
+
+
+def with_dims(code: p.FunctionCode) -> tuple[p.FunctionCode, dict[p.Reg, tuple[int, ...]]]:
+    """A function with dims as slots of what only loops and branches assign, and those slots."""
+    sources: dict[p.Reg, list[p.Reg]] = {}
+    others: set[p.Reg] = set()
+    for i in code.code:
+        match i:
+            case p.Update(targets, values):
+                for target, value in zip(targets, values, strict=True):
+                    sources.setdefault(target, []).append(value)
+            case p.Move(target, value):
+                sources.setdefault(target, []).append(value)
+            case _:
+                others.update(_written(i))
+    traced = {r for r in sources if r not in others and _is_shapeless(code.registers[r])}
+    while True:
+        known = {r for r in traced if all(_is_known(code, s, traced) for s in sources[r])}
+        if known == traced:
+            break
+        traced = known
+    return _with_slots(code, sorted(traced)) if traced else (code, {})
+
+
+def _with_slots(
+    code: p.FunctionCode, traced: list[p.Reg]
+) -> tuple[p.FunctionCode, dict[p.Reg, tuple[int, ...]]]:
+    symbols, registers = list(code.symbols), list(code.registers)
+    found: dict[p.Reg, tuple[int, ...]] = {}
+    for r in traced:
+        spec = registers[r]
+        assert isinstance(spec, p.TensorSpec)
+        assert spec.rank is not None
+        found[r] = tuple(range(len(symbols), len(symbols) + spec.rank))
+        symbols += [p.SymbolInfo(f"r{r}.{axis}") for axis in range(spec.rank)]
+        registers[r] = replace(spec, shape=tuple(map(Slot, found[r])))
+    lines: list[p.Instruction] = []
+    for i in code.code:
+        if isinstance(i, p.Match) and isinstance(i.value, int) and i.value in found:
+            i = replace(i, known=registers[i.value])
+        lines.append(i)
+    new = replace(code, symbols=tuple(symbols), registers=tuple(registers), code=tuple(lines))
+    return new, found
+
+
+def _is_shapeless(spec: p.Spec) -> bool:
+    """Whether a tensor's rank and dtype are known, and its shape is not."""
+    if not isinstance(spec, p.TensorSpec):
+        return False
+    return spec.shape is None and spec.dtype is not None and spec.rank is not None
+
+
+def _is_known(code: p.FunctionCode, register: p.Reg, traced: set[p.Reg]) -> bool:
+    """Whether the shape of what is assigned is known where it is."""
+    spec = code.registers[register]
+    return register in traced or (isinstance(spec, p.TensorSpec) and spec.shape is not None)
+
+
+def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
+    """The registers that an instruction writes."""
+    dst = getattr(i, "dst", ())
+    return tuple(p.leaves(dst))
