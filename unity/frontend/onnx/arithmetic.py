@@ -68,9 +68,10 @@ def _binary(op_type: str) -> Converter:
         if op_type == "Div":
             _require_no_zero(node)
         found = node.binary(OF_ONNX[op_type].name, node.tensor(0), node.tensor(1))
-        sizes = node.symbolic(0, 1) if op_type == "Equal" else None
-        if sizes is not None and all(len(s.flat) == 1 for s in sizes):
-            node.graph.equated[found] = sizes[0].flat[0], sizes[1].flat[0]
+        noted = {"Equal": node.graph.equated, "Less": node.graph.compared}.get(op_type)
+        sizes = None if noted is None else node.symbolic(0, 1)
+        if noted is not None and sizes is not None and all(len(s.flat) == 1 for s in sizes):
+            noted[found] = sizes[0].flat[0], sizes[1].flat[0]
         return found
 
     return convert

@@ -207,6 +207,7 @@ class GraphImporter:
         bound: The symbols that have the values of some integer tensors' elements.
         joined: For vectors that were put together, the parts.
         equated: For truth values that say whether two sizes are equal, the sizes.
+        compared: The same of whether the first is less.
         gaps: What was found missing.
     """
 
@@ -232,12 +233,20 @@ class GraphImporter:
         self.bound: dict[Expr, Shape] = {} if outer is None else dict(outer.bound)
         self.joined: dict[Expr, tuple[Value, ...]] = {} if outer is None else dict(outer.joined)
         self.equated: dict[Expr, tuple[Dim, Dim]] = {} if outer is None else dict(outer.equated)
+        self.compared: dict[Expr, tuple[Dim, Dim]] = {} if outer is None else dict(outer.compared)
         self.gaps: list[str] = [] if outer is None else outer.gaps
         self._poisoned: set[str] = set()
 
     def inner(self) -> GraphImporter:
         """The importer of a nested graph, which grows a nested body."""
         return GraphImporter(self.model, self.builder.child(), self)
+
+    def scope(self, given: Mapping[str, Outcome]) -> GraphImporter:
+        """The importer of the same body in which names stand for more."""
+        found = GraphImporter(self.model, self.builder, self)
+        for name, value in given.items():
+            found.define(name, value)
+        return found
 
     def trial(self) -> GraphImporter:
         """The importer of a nested graph that is thrown away: its gaps and names are its own."""
@@ -376,9 +385,7 @@ class GraphImporter:
 
         `given` says what names stand for in it.
         """
-        scope = GraphImporter(self.model, self.builder, self)
-        for name, value in (given or {}).items():
-            scope.define(name, value)
+        scope = self.scope(given or {})
         scope.add_initializers(graph)
         scope.convert(graph)
         found = [scope.outcome(o.name) for o in graph.output]

@@ -19,6 +19,7 @@ from unity.frontend.emission import Gap
 from unity.frontend.run_time.ragged import Ragged, inserted, of_stack, stacked
 from unity.frontend.run_time.slicing import scalar
 from unity.frontend.run_time.vectors import Ints, bound
+from unity.frontend.sizes import sizes_of
 from unity.ir.dims import Dim, as_dim, dim_max, symbols_of
 from unity.ir.dtype import BOOL, INT64
 from unity.ir.graph import Body, Constant, Expr, Scan, Tuple, Var, While
@@ -28,6 +29,7 @@ from ..node import Converter, Node, Outcome, Value
 from ..sequences.held import Held, Listed, Maybe
 from ..tensors import array_of, check_declared
 from .appended import appended
+from .counting import constant_states, counted_steps, without_states
 from .states import State, enter, enter_step, stack_of, states_of
 
 MOST_WRITTEN_OUT = 64
@@ -43,8 +45,27 @@ def _loop(node: Node) -> Sequence[Outcome]:
         raise UnityError(f"has {len(node.proto.output)} outputs, the body {len(body.output)}")
     init = [node.outcome(2 + k) for k in range(count)]
     _check_inputs(node, body, init)
+    constant = constant_states(body, count)
+    within = node.graph.scope({body.input[2 + k].name: init[k] for k in constant})
+    left = [x for k, x in enumerate(init) if k not in constant]
+    inside = Node(node.proto, within, node.version)
+    wanted = sum(k not in constant for k in range(len(node.proto.output)))
+    found = _looped(inside, without_states(body, constant), left, wanted)
+    for k in constant:
+        found.insert(k, init[k])
+    return found[: len(node.proto.output)]
+
+
+def _looped(
+    node: Node, body: onnx.GraphProto, init: Sequence[Outcome], wanted: int
+) -> list[Outcome]:
+    """What a loop gives: as much of it as is wanted, or more."""
+    count = len(init)
     steps = node.sizes(0) if node.has(0) else None
     goes_on = _goes_on(node, body)
+    number = None if goes_on else counted_steps(node, body, init)
+    if number is not None:
+        steps, goes_on = sizes_of(number), True
     if steps is not None and goes_on:
         found = _collected(node, body, init, as_dim(dim_max(steps.flat[0], 0)))
         if found is not None:
@@ -60,14 +81,14 @@ def _loop(node: Node) -> Sequence[Outcome]:
     firm = not any(s.is_loose for s in states)
     if not held and steps is not None and goes_on and (stacks or firm):
         (number,) = steps.flat
-        return _counted(node, body, init, as_dim(dim_max(number, 0)))
+        return [*_counted(node, body, init, as_dim(dim_max(number, 0)))]
     if not held and stacks and node.has(0) and _goes_on(node, body, whatever_begins=True):
         said = node.run_time(0).most(0)
         if node.has(1):
             said = Ints(node, scalar(node, node.tensor(1))).choose(said, 0)
         (length,) = bound(node, said, "steps")
-        return _counted(node, body, init, length)
-    return _checked(node, body, states)
+        return [*_counted(node, body, init, length)]
+    return _checked(node, body, states, wanted)
 
 
 def _check_inputs(node: Node, body: onnx.GraphProto, init: Sequence[Outcome]) -> None:
@@ -123,7 +144,7 @@ def _written_out(
         for of, value in zip(given, after[1 + len(init) :], strict=True):
             of.append(node.op("expand_dims", node.plain(value), axis=0))
     stacks = [node.op("concat", Tuple(tuple(of)), axis=0) for of in given]
-    return [*states, *stacks][: len(node.proto.output)]
+    return [*states, *stacks]
 
 
 def _counted(node: Node, body: onnx.GraphProto, init: Sequence[Outcome], steps: Dim) -> list[Value]:
@@ -163,7 +184,7 @@ def _collected(
     found = found[: len(found) - len(plain.places)]
     for place, stack in zip(plain.places, stacks, strict=True):
         found.insert(place, of_stack(node, node.plain(stack)))
-    return found[: len(node.proto.output)]
+    return found
 
 
 def _is_even(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> bool:
@@ -181,7 +202,9 @@ def _is_even(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> bool
     return not inner.gaps and next(new, None) is None
 
 
-def _checked(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list[Outcome]:
+def _checked(
+    node: Node, body: onnx.GraphProto, states: Sequence[State], wanted: int
+) -> list[Outcome]:
     """A while loop, which counts its steps and carries its condition."""
     limit = scalar(node, node.tensor(0)) if node.has(0) else None
     start = scalar(node, node.tensor(1)) if node.has(1) else _true()
@@ -205,7 +228,7 @@ def _checked(node: Node, body: onnx.GraphProto, states: Sequence[State]) -> list
     loop = While((nth, going, *variables), begin, condition, whole)
     value = node.graph.builder.emit(loop, node.label, node.span)
     results: list[Outcome] = []
-    for k, state in enumerate(states[: len(node.proto.output)]):
+    for k, state in enumerate(states[:wanted]):
         found = state.unpacked(node, node.field(value, 2 + k))
         if k >= count:
             assert isinstance(found, Ragged)
