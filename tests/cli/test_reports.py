@@ -237,3 +237,20 @@ def main(x: f32[Tensor, 3]) -> f32[Tensor, 3]:
     unity.compile(module)
     assert "off" in printed("cache")
     assert not list(tmp_path.glob("*/*/*"))
+
+
+def test_generated_images_are_large_enough_to_be_halved(tmp_path: Path) -> None:
+    """A pyramid of two sizes: 4 by 4 pixels would leave nothing to upsample alike."""
+    halves = "\n".join(
+        f"p{k + 1} = MaxPool<kernel_shape=[2, 2], strides=[2, 2]>(p{k})" for k in range(5)
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    g (float[n, 3, h, w] p0) => (float[a, b, c, d] y)
+    <float[4] twice = {{1.0, 1.0, 2.0, 2.0}}> {{
+        {halves}
+        up = Resize<mode="nearest">(p5, , twice)
+        y = Concat<axis=1>(up, p4)
+    }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "pyramid.onnx")
+    shown = printed("run", str(tmp_path / "pyramid.onnx"), "--dim", "h=96")
+    assert "[4, 6, 6, 4]" in shown

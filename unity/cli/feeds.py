@@ -20,6 +20,8 @@ from unity.runtime.sizes import Size, Slot, evaluate, slots_of
 Feed: TypeAlias = "Array | tuple[Feed, ...]"
 """An input: an array, or of a tuple what it holds."""
 DEFAULT_SIZE = 4
+IMAGE_SIZE = 64
+"""Of images: networks halve them up to five times."""
 WIDEST = 8
 """Bytes of a number as it is generated."""
 
@@ -138,7 +140,8 @@ def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[
         for axis, size in _axes(spec):
             for slot in slots_of(size):
                 symbol = inputs.symbols[slot]
-                default = max(DEFAULT_SIZE, symbol.min)
+                usual = IMAGE_SIZE if axis > 0 and is_image(spec) else DEFAULT_SIZE
+                default = max(usual, symbol.min)
                 default = -(-default // symbol.multiple_of) * symbol.multiple_of
                 if size == Slot(slot) and name in given and given[name].ndim > axis:
                     default = given[name].shape[axis]
@@ -149,6 +152,15 @@ def _sizes(inputs: Inputs, dims: list[str], given: Mapping[str, Array]) -> list[
         known = ", ".join(sorted(names)) or "none"
         raise UnityError(f"no symbol {', '.join(unknown)}", hint=f"the model's symbols: {known}")
     return [sizes.get(slot, 0) for slot in range(len(inputs.symbols))]
+
+
+def is_image(of: Spec) -> bool:
+    """Whether an input may be images: floats of four axes."""
+    match of:
+        case TensorSpec(str(kind), tuple(shape)):
+            return len(shape) == 4 and dtype(kind).is_float
+        case _:
+            return False
 
 
 def _axes(of: Spec) -> list[tuple[int, Size]]:

@@ -32,7 +32,7 @@ def appended(body: onnx.GraphProto, begins_empty: Sequence[bool]) -> Appended | 
         body: The body.
         begins_empty: For each state whether it is a sequence without items before the first step.
     """
-    read = list(_names_read(body))
+    read = list(names_read(body))
     made = {n.output[0]: n for n in body.node if n.output}
     found: dict[int, onnx.NodeProto] = {}
     for k, empty in enumerate(begins_empty):
@@ -58,11 +58,11 @@ def appended(body: onnx.GraphProto, begins_empty: Sequence[bool]) -> Appended | 
     return Appended(left, tuple(sorted(found)))
 
 
-def _names_read(graph: onnx.GraphProto) -> Iterator[str]:
+def names_read(graph: onnx.GraphProto) -> Iterator[str]:
     """What nodes read, as often as they do, those of graphs within as well."""
     for node in graph.node:
         yield from node.input
         for attribute in node.attribute:
             for inner in (attribute.g, *attribute.graphs):
-                yield from _names_read(inner)
+                yield from names_read(inner)
                 yield from (o.name for o in inner.output)

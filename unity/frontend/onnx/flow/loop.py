@@ -31,6 +31,7 @@ from ..tensors import array_of, check_declared
 from .appended import appended
 from .counting import constant_states, counted_steps, without_states
 from .states import State, enter, enter_step, stack_of, states_of
+from .unread import begun
 
 MOST_WRITTEN_OUT = 64
 """Steps of a loop over sequences that are written out."""
@@ -74,7 +75,7 @@ def _looped(
         (number,) = steps.flat
         if isinstance(number, int) and number <= MOST_WRITTEN_OUT:
             return _written_out(node, body, init, number)
-    init = [x if isinstance(x, Held) else node.plain(x) for x in init]
+    init = begun(node, body, [x if isinstance(x, Held) else node.plain(x) for x in init])
     states = states_of(node, body, init)
     stacks = len(body.output) > count + 1
     held = any(s.form is not None for s in states)
