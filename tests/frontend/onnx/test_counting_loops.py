@@ -69,7 +69,7 @@ def agrees(text: str, lengths: tuple[int, ...], kind: type) -> None:
     loops = [type(b.value) for b in walk_bindings(main_of(module))]
     assert [k for k in loops if k in (Scan, While)] == [kind]
     exe = unity.compile(of)
-    assert (exe.native()["main"] == "native") == (kind is Scan)
+    assert exe.native()["main"] == "native"
     session = ort.InferenceSession(of.SerializeToString())
     for t in lengths:
         x = rng.standard_normal((t, 2, 3)).astype(f4)
