@@ -35,7 +35,7 @@ from .sequences import nodes as sequences
 from .sequences import optional
 from .signal import transforms, windows
 from .text import ngrams, steps
-from .training import optimizers
+from .training import gradient, optimizers
 
 FAMILIES: tuple[dict[str, Converter], ...] = (
     activations.CONVERTERS,
@@ -84,7 +84,7 @@ def converter_of(domain: str, op_type: str) -> Converter | None:
     if domain == microsoft.DOMAIN:
         return microsoft.CONVERTERS.get(op_type)
     if domain == optimizers.DOMAIN:
-        return optimizers.CONVERTERS.get(op_type)
+        return {**optimizers.CONVERTERS, **gradient.CONVERTERS}.get(op_type)
     if domain not in DEFAULT_DOMAINS:
         return None
     return CONVERTERS.get(op_type) or microsoft.STANDARD.get(op_type)
