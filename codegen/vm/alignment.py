@@ -18,6 +18,7 @@ from unity.ir.graph import Constant, Expr, Var
 from unity.ir.mapped import MappedFile, evict, owner_of
 from unity.ir.module import IRModule
 from unity.ir.visit import map_expr, walk_constants
+from unity.runtime.trim import MUCH, trim
 from unity.transform.graph.rewriter import BodyRewriter
 from unity.transform.passes import map_functions
 
@@ -70,6 +71,8 @@ def with_aligned_constants(module: IRModule) -> IRModule:
     """The module with its constants on cache lines, so that nothing keeps them elsewhere, too."""
     functions = module.graph_functions().values()
     found = {id(c.data): c.data for f in functions for c in walk_constants(f)}
+    if sum(c.nbytes for c in found.values() if _moves(c)) > MUCH:
+        trim()  # cycles that passes left may hold a weight as it was
     moved = dict(zip(found, on_lines(tuple(found.values())), strict=True))
     if all(moved[k] is found[k] for k in found):
         return module

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from unity.runtime import program as p
 from unity.runtime.sizes import Slot
+from unity.runtime.verify import written
 
 
 def with_dims(code: p.FunctionCode) -> tuple[p.FunctionCode, dict[p.Reg, tuple[int, ...]]]:
@@ -25,7 +26,7 @@ def with_dims(code: p.FunctionCode) -> tuple[p.FunctionCode, dict[p.Reg, tuple[i
             case p.Move(target, value):
                 sources.setdefault(target, []).append(value)
             case _:
-                others.update(_written(i))
+                others.update(written(i))
     traced = {r for r in sources if r not in others and _is_shapeless(code.registers[r])}
     while True:
         known = {r for r in traced if all(_is_known(code, s, traced) for s in sources[r])}
@@ -67,9 +68,3 @@ def _is_known(code: p.FunctionCode, register: p.Reg, traced: set[p.Reg]) -> bool
     """Whether the shape of what is assigned is known where it is."""
     spec = code.registers[register]
     return register in traced or (isinstance(spec, p.TensorSpec) and spec.shape is not None)
-
-
-def _written(i: p.Instruction) -> tuple[p.Reg, ...]:
-    """The registers that an instruction writes."""
-    dst = getattr(i, "dst", ())
-    return tuple(p.leaves(dst))
