@@ -17,8 +17,10 @@ from unity.op.table import OPS
 from unity.te import max_value, min_value
 
 from ..parser.source import Source
+from .foreign import Foreign
 from .layouts import LAID_OUT, in_our_layout
-from .signatures import FOREIGN, Foreign
+from .results import result_of
+from .signatures import FOREIGN
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 
 _OPERATIONS: Mapping[str, type[ast.operator]] = {
@@ -221,12 +223,17 @@ class CallRewriter(ast.NodeTransformer):
     def _foreign(self, node: ast.Call, row: Foreign) -> ast.expr:
         """A call of TVM's by our names."""
         bound = self._bound(node)
-        op = OPS.get(path_of(node.func).removeprefix("R."))
+        path = path_of(node.func)
+        op = OPS.get(path.removeprefix("R."))
         attributes = () if op is None else [p.name for p in op.params if p.kind == "attr"]
-        given = {row.ours.get(name, name): value for name, value in bound.named.items()}
+        given: dict[str, ast.expr] = {}
+        for name, value in bound.named.items():
+            is_attribute = row.ours.get(name, name) in attributes
+            given[name] = self.visit(_unwrapped(value) if is_attribute else _constant_of(value))
         keywords = [
-            keyword(name, self.visit(_unwrapped(value) if name in attributes else value))
+            keyword(row.ours.get(name, name), value)
             for name, value in given.items()
+            if not (name == "out_dtype" and constant(value) in _ABSENT)
         ]
         keywords += [
             keyword(name, ast.copy_location(ast.Constant(value), node))
@@ -234,7 +241,10 @@ class CallRewriter(ast.NodeTransformer):
             if name not in bound.named
         ]
         args = [self.visit(a) for a in bound.rest]
-        return at_place(ast.Call(self.visit(node.func), args, keywords), node)
+        call = at_place(ast.Call(self.visit(node.func), args, keywords), node)
+        params = [p.name for p in row.signature.params]
+        said_all = {**dict(zip(params, node.args, strict=False)), **_by_name(node)}
+        return result_of(self.source, path, call, {**said_all, **given})
 
     def _literal(self, node: ast.Call, name: str) -> ast.expr:
         """``T.int64(4)`` is 4, ``T.float32(0.5)`` an immediate, of an expression a cast."""
@@ -465,7 +475,10 @@ def _unwrapped(value: ast.expr) -> ast.expr:
 
 
 def _constant_of(value: ast.expr) -> ast.expr:
-    """``R.prim_value(T.float32(1))`` in place of a tensor is a constant of that dtype."""
+    """``R.prim_value(T.float32(1))`` in place of a tensor is a constant of that dtype.
+
+    Without a dtype it is TVM's own: float64 for a float, int64 for an integer.
+    """
     match value:
         case ast.Call(args=[ast.Call(args=[number], keywords=[]) as typed]) if (
             path_of(value.func) == "R.prim_value"
@@ -474,9 +487,18 @@ def _constant_of(value: ast.expr) -> ast.expr:
             if name in SHORT and isinstance(constant(number), int | float):
                 made = [number, ast.Constant(name)]
                 return at_place(ast.Call(dotted("R.const"), made, []), value)
+        case ast.Call(args=[number]) if path_of(value.func) == "R.prim_value":
+            name = {float: "float64", int: "int64"}.get(type(constant(number)), "")
+            if name:
+                made = [number, ast.Constant(name)]
+                return at_place(ast.Call(dotted("R.const"), made, []), value)
         case _:
             pass
     return value
+
+
+def _by_name(node: ast.Call) -> dict[str, ast.expr]:
+    return {k.arg: k.value for k in node.keywords if k.arg is not None}
 
 
 def _has_ndim(given: Mapping[str, ast.expr]) -> bool:

@@ -8,45 +8,14 @@ refused by name: nothing that a program says is dropped.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from unity.arguments import Signature
+from .foreign import ANY, Foreign, foreign
+from .relax import RELAX
 
-ANY = "any value"
-"""What a parameter says makes no difference to Unity, whatever it is."""
 _NONE: tuple[object, ...] = (None,)
 _OFF: tuple[object, ...] = (None, False)
 _DTYPES = ("", "int32", "int64")
 """Loops and axes count in int64; an int32 of TVM's counts the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """A call of TVM's.
-
-    Attributes:
-        signature: What it takes.
-        ours: What we call its parameters, where that differs.
-        same: Parameters that Unity lacks, with the values that change nothing; `ANY` for all.
-        says: Values of parameters that are left out, where Unity's defaults differ.
-    """
-
-    signature: Signature
-    ours: Mapping[str, str] = field(default_factory=dict[str, str])
-    same: Mapping[str, tuple[object, ...] | str] = field(
-        default_factory=dict[str, "tuple[object, ...] | str"]
-    )
-    says: Mapping[str, int | str] = field(default_factory=dict[str, "int | str"])
-
-
-def _foreign(
-    text: str,
-    ours: Mapping[str, str] | None = None,
-    same: Mapping[str, tuple[object, ...] | str] | None = None,
-    **says: int | str,
-) -> Foreign:
-    return Foreign(Signature.parse(text), ours or {}, same or {}, says)
-
 
 _BUFFER = (
     'dtype="float32", data=None, strides=None, elem_offset=None, scope="global", align=-1, '
@@ -68,16 +37,15 @@ _LOOP_SAME: Mapping[str, tuple[object, ...] | str] = {
     "dtype": _DTYPES,
 }
 _AXIS: Mapping[str, str] = {"dom": "domain", "binding": "value"}
-_NORM: Mapping[str, tuple[object, ...] | str] = {"center": (True,), "scale": (True,)}
 _ROWS: tuple[Foreign, ...] = (
-    _foreign(f"T.Buffer(shape, {_BUFFER})", same={**_WHERE_IT_LIES, "axis_separators": (None, ())}),
-    _foreign(f"T.decl_buffer(shape, {_BUFFER})", {"axis_separators": "separators"}, _WHERE_IT_LIES),
-    _foreign(
+    foreign(f"T.Buffer(shape, {_BUFFER})", same={**_WHERE_IT_LIES, "axis_separators": (None, ())}),
+    foreign(f"T.decl_buffer(shape, {_BUFFER})", {"axis_separators": "separators"}, _WHERE_IT_LIES),
+    foreign(
         f"T.match_buffer(param, shape=None, {_BUFFER})",
         same={**_WHERE_IT_LIES, "axis_separators": (None, ())},
     ),
     *(
-        _foreign(
+        foreign(
             f"{name}(shape, {_BUFFER}, annotations=None, allocated_addr=None)",
             {"axis_separators": "separators"},
             _WHERE_IT_LIES,
@@ -85,104 +53,68 @@ _ROWS: tuple[Foreign, ...] = (
         for name in ("T.alloc_buffer", "T.sblock_alloc_buffer")
     ),
     *(
-        _foreign(
+        foreign(
             f'T.{kind}(start, stop=None, *, annotations=None, step=None, unroll=None, dtype="")',
             _LOOP,
             _LOOP_SAME,
         )
         for kind in ("serial", "parallel", "vectorized", "unroll")
     ),
-    _foreign(
+    foreign(
         'T.thread_binding(start, stop=None, thread=None, *, annotations=None, dtype="")',
         {**_LOOP, "thread": "axis"},
         _LOOP_SAME,
     ),
-    _foreign('T.grid(*extents, dtype="")', same={"dtype": _DTYPES}),
+    foreign('T.grid(*extents, dtype="")', same={"dtype": _DTYPES}),
     *(
-        _foreign(
+        foreign(
             f'{name}(name="", no_realize=False, *, exec_scope="")',
             same={"no_realize": _OFF, "exec_scope": ("",)},
         )
         for name in ("T.block", "T.sblock")
     ),
     *(
-        _foreign(f'T.axis.{kind}(dom, binding, dtype="int32")', _AXIS, {"dtype": _DTYPES})
+        foreign(f'T.axis.{kind}(dom, binding, dtype="int32")', _AXIS, {"dtype": _DTYPES})
         for kind in ("spatial", "S", "reduce", "R", "opaque", "scan")
     ),
-    _foreign(
+    foreign(
         'T.axis.remap(kinds, bindings, dtype="int32")', {"bindings": "loops"}, {"dtype": _DTYPES}
     ),
-    _foreign("T.cast(value, dtype, span=None)", same={"span": _NONE}),
-    _foreign("T.Cast(dtype, value, span=None)", same={"span": _NONE}),
-    _foreign("T.min_value(dtype, span=None)", same={"span": _NONE}),
-    _foreign("T.max_value(dtype, span=None)", same={"span": _NONE}),
-    _foreign("T.reads(*regions)"),
-    _foreign("T.writes(*regions)"),
-    _foreign("T.func_attr(attrs)"),
-    _foreign("R.func_attr(attrs)"),
-    _foreign("T.block_attr(attrs)"),
-    _foreign("T.sblock_attr(attrs)"),
-    _foreign("R.Tensor(shape=None, dtype=None, vdevice=None, ndim=-1)", same={"vdevice": _NONE}),
-    _foreign("R.Shape(values=None, ndim=-1)"),
-    _foreign("R.shape(values)"),
-    _foreign('R.Prim(dtype="int64", value=None)'),
-    _foreign("R.Tuple(*fields)"),
-    _foreign("R.tuple(*fields)"),
-    _foreign(
+    foreign("T.cast(value, dtype, span=None)", same={"span": _NONE}),
+    foreign("T.Cast(dtype, value, span=None)", same={"span": _NONE}),
+    foreign("T.min_value(dtype, span=None)", same={"span": _NONE}),
+    foreign("T.max_value(dtype, span=None)", same={"span": _NONE}),
+    foreign("T.reads(*regions)"),
+    foreign("T.writes(*regions)"),
+    foreign("T.func_attr(attrs)"),
+    foreign("R.func_attr(attrs)"),
+    foreign("T.block_attr(attrs)"),
+    foreign("T.sblock_attr(attrs)"),
+    foreign("R.Tensor(shape=None, dtype=None, vdevice=None, ndim=-1)", same={"vdevice": _NONE}),
+    foreign("R.Shape(values=None, ndim=-1)"),
+    foreign("R.shape(values)"),
+    foreign('R.Prim(dtype="int64", value=None)'),
+    foreign("R.Tuple(*fields)"),
+    foreign("R.tuple(*fields)"),
+    foreign(
         "R.Callable(params=None, ret=None, purity=True, derive_func=None)",
         {"ret": "result", "purity": "pure"},
         {"derive_func": _NONE},
     ),
-    _foreign(
+    foreign(
         "R.call_tir(callee, args, out_sinfo=None, tir_vars=None, *, out_ty=None, out=None,"
         " sym_args=None)"
     ),
-    _foreign(
+    foreign(
         "R.call_tir_inplace(callee, args, inplace_indices, out_sinfo=None, tir_vars=None, *,"
         " out_ty=None)"
     ),
-    _foreign(
+    foreign(
         "R.call_dps_packed(func, args, out_sinfo=None, *, out_ty=None)",
         {"func": "symbol", "out_sinfo": "out", "out_ty": "out"},
     ),
-    _foreign("R.match_cast(value, struct_info)", {"struct_info": "type"}),
-    _foreign(
-        'R.argsort(data, axis=-1, descending=False, dtype="int32")', {"data": "x"}, dtype="int32"
-    ),
-    _foreign(
-        'R.topk(data, k=1, axis=-1, ret_type="both", largest=True, dtype="int32")',
-        {"data": "x"},
-        {"ret_type": ("both",)},
-        k=1,
-        dtype="int32",
-    ),
-    _foreign('R.take(x, indices, axis=None, mode="fast")', same={"mode": ("fast",)}),
-    _foreign(
-        "R.strided_slice(x, axes, begin, end, strides=None, assume_inbound=False)",
-        same={"assume_inbound": ANY},
-    ),
-    _foreign(
-        "R.nn.attention(query, key, value, bias=None, scale=None, causal_mask=None,"
-        " window_size=None)",
-        {"query": "q", "key": "k", "value": "v"},
-        {"window_size": _NONE},
-    ),
-    _foreign(
-        "R.nn.layer_norm(data, gamma, beta, axes, epsilon=1e-5, center=True, scale=True)",
-        {"data": "x"},
-        _NORM,
-    ),
-    _foreign(
-        "R.nn.softplus(data, beta=1.0, threshold=20.0)", {"data": "x"}, {"threshold": (20.0,)}
-    ),
-    *(
-        _foreign(
-            f"R.nn.adaptive_avg_pool{rank}d(data, output_size, layout={layout!r}, out_layout=None)",
-            {"data": "x"},
-            {"out_layout": (None, "", layout)},
-        )
-        for rank, layout in ((1, "NCW"), (2, "NCHW"), (3, "NCDHW"))
-    ),
+    foreign("R.match_cast(value, struct_info)", {"struct_info": "type"}),
+    *RELAX,
 )
 FOREIGN: Mapping[str, Foreign] = {row.signature.name: row for row in _ROWS}
 PRIM_FUNC_OPTIONS = frozenset({"private", "check_well_formed", "s_tir"})

@@ -1,0 +1,283 @@
+"""``python -m tests.script.relax_defaults``: TVMScript's operators against TVM, by defaults alone.
+
+Each operator of Relax that tvmscript mode reads is called with what it requires and nothing else,
+by Unity's interpreter and by TVM (legalized and compiled for llvm), on seeded random inputs. How
+each goes is stored: "same", how the results differ, or why one of both refuses it. Signatures are
+compared by `tests/script/test_relax_defaults.py` at every run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unity.arguments import REQUIRED, Signature
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.ir.dtype import Array, DType
+from unity.op.table import OPS
+from unity.script import tvmscript
+from unity.script.tvmscript.signatures import FOREIGN
+
+RESULTS = Path(__file__).with_suffix(".json")
+FAMILIES = ("", "nn.", "image.", "vision.", "grad.")
+SHAPES: Mapping[str, tuple[int, ...]] = {
+    "x": (2, 4, 6),
+    "y": (2, 4, 6),
+    "c": (4,),
+    "image1": (1, 4, 8),
+    "image2": (1, 4, 8, 8),
+    "image3": (1, 4, 6, 6, 6),
+    "w1": (2, 4, 3),
+    "w2": (2, 4, 3, 3),
+    "w3": (2, 4, 3, 3, 3),
+    "t1": (4, 2, 3),
+    "t2": (4, 2, 3, 3),
+    "t3": (4, 2, 3, 3, 3),
+    "q": (1, 3, 2, 8),
+    "m": (6, 3),
+    "part": (1, 4, 6),
+    "last": (6,),
+    "z": (2, 3),
+}
+"""Float32 inputs by the names that calls use; `OTHERS` are integers, bools, and of some range."""
+OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
+    "i": ("int64", (2, 4, 6)),
+    "j": ("int64", (2, 4, 6)),
+    "b": ("bool", (2, 4, 6)),
+    "d": ("bool", (2, 4, 6)),
+    "at": ("int64", (3,)),
+    "rows": ("int64", (2, 1)),
+    "int8s": ("int8", (2, 4, 6)),
+    "p": ("positive", (2, 4, 6)),
+    "var": ("positive", (4,)),
+    "unit": ("unit", (2, 4, 6)),
+    "above": ("above", (2, 4, 6)),
+}
+CALLS: Mapping[str, str] = {
+    **dict.fromkeys(("acos", "asin", "atanh"), "unit"),
+    "acosh": "above",
+    **dict.fromkeys(("log", "sqrt", "rsqrt"), "p"),
+    **dict.fromkeys(("power", "divide", "floor_divide", "floor_mod", "mod"), "p, p"),
+    **{f"logical_{k}": "b, d" for k in ("and", "or", "xor")},
+    "logical_not": "b",
+    **{f"bitwise_{k}": "i, j" for k in ("and", "or", "xor")},
+    "bitwise_not": "i",
+    "left_shift": "i, j",
+    "right_shift": "i, j",
+    "arange": "5",
+    "astype": 'x, "int32"',
+    "broadcast_to": "c, (3, 4)",
+    "clip": "x, -0.5, 0.5",
+    "concat": "(x, y)",
+    "stack": "(x, y)",
+    "dequantize": 'int8s, R.const(0.5), R.const(3, "int8")',
+    "quantize": 'x, R.const(0.5), R.const(3, "int8")',
+    "expand_dims": "x, 1",
+    "flip": "x, 1",
+    "full": "(2, 3), R.const(1.5)",
+    "full_like": "x, R.const(1.5)",
+    "gather_elements": "x, j",
+    "gather_nd": "x, rows",
+    "matmul": "x, m",
+    "linear": "x, m",
+    "one_hot": "at, R.prim_value(1.0), R.prim_value(0.0), 5",
+    "ones": '(2, 3), "float32"',
+    "zeros": '(2, 3), "float32"',
+    "reshape": "x, (4, 12)",
+    "repeat": "x, 2",
+    "scatter_elements": "x, j, y",
+    "strided_slice": "x, axes=[1], begin=[0], end=[2]",
+    "split": "x, 2",
+    "take": "c, at",
+    "tile": "x, (1, 2, 1)",
+    "where": "b, x, y",
+    "hamming_window": "8",
+    "nn.attention": "q, q, q",
+    "nn.batch_norm": "x, c, c, c, var, axis=1, training=False",
+    "nn.group_norm": "x, c, c, num_groups=2, channel_axis=1, axes=[2]",
+    "nn.instance_norm": "x, c, c, channel_axis=1, axes=[2]",
+    "scatter_nd": "m, rows, z",
+    "slice_scatter": "x, part, 0, 1, 1",
+    "topk": "x",
+    "nn.layer_norm": "x, last, last, axes=[-1]",
+    "nn.rms_norm": "x, last",
+    "nn.pad": "x, (0, 0, 1, 1, 0, 2)",
+    "nn.prelu": "x, c",
+    **{f"nn.conv{k}d": f"image{k}, w{k}" for k in (1, 2, 3)},
+    **{f"nn.conv{k}d_transpose": f"image{k}, t{k}" for k in (1, 2, 3)},
+    **{
+        f"nn.{kind}_pool{k}d": f"image{k}"
+        for kind in ("max", "avg", "adaptive_avg")
+        for k in (1, 2, 3)
+    },
+}
+"""What each operator requires; others take `x`, or `x` and `y`."""
+MORE: Mapping[str, tuple[str, str]] = {
+    "nn.avg_pool1d, padded": ("nn.avg_pool1d", "image1, pool_size=3, padding=1"),
+    "nn.avg_pool2d, padded": ("nn.avg_pool2d", "image2, pool_size=3, padding=1"),
+    "nn.avg_pool3d, padded": ("nn.avg_pool3d", "image3, pool_size=3, padding=1"),
+    "nn.adaptive_avg_pool2d, 3": ("nn.adaptive_avg_pool2d", "image2, 3"),
+    "topk, values": ("topk", 'x, 2, ret_type="values"'),
+    "topk, indices": ("topk", 'x, 2, ret_type="indices"'),
+    "nn.attention, causal": ("nn.attention", 'q, q, q, causal_mask="TopLeft"'),
+    "const of a Python int": ("add", "i, R.const(1, 'int64')"),
+}
+"""Calls beside those by defaults alone, where one attribute shows what another's default is."""
+
+
+def operators() -> dict[str, Callable[..., object]]:
+    """TVM's operators that tvmscript mode reads, by name."""
+    relax: Any = import_module("tvm.script").relax
+    found: dict[str, Callable[..., object]] = {}
+    for family in FAMILIES:
+        place = getattr(relax, family[:-1]) if family else relax
+        for name in dir(place):
+            function = getattr(place, name)
+            if f"{family}{name}" in OPS and inspect.isfunction(function):
+                found[f"{family}{name}"] = function
+    return found
+
+
+def ours(name: str) -> list[tuple[str, object]]:
+    """What tvmscript mode takes for an operator: parameters and defaults, in order."""
+    row = FOREIGN.get(f"R.{name}")
+    signature = OPS[name].signature if row is None else row.signature
+    return plain(signature)
+
+
+def plain(signature: Signature) -> list[tuple[str, object]]:
+    """Parameters and defaults in comparable values."""
+    return [(p.name, _plain(p.default)) for p in signature.params]
+
+
+def _plain(value: object) -> object:
+    if value is REQUIRED:
+        return "required"
+    if isinstance(value, list | tuple):
+        return tuple(_plain(v) for v in value)
+    return value.name if isinstance(value, DType) else value
+
+
+def call_of(name: str) -> str:
+    """The arguments of a call that says nothing but what it must."""
+    if name in CALLS:
+        return CALLS[name]
+    needed = [p for p in OPS[name].params if p.default is REQUIRED]
+    return ", ".join(("x", "y")[: max(1, len(needed))])
+
+
+def program(name: str, args: str) -> tuple[str, list[Array]]:
+    """A function that makes one call, and its inputs."""
+    rng = np.random.default_rng(0)
+    params: list[str] = []
+    arrays: list[Array] = []
+    for each in (*SHAPES, *OTHERS):
+        if each not in _words(args):
+            continue
+        kind, shape = OTHERS.get(each, ("float32", SHAPES.get(each, ())))
+        array = _random(rng, kind, shape)
+        arrays.append(array)
+        params.append(f'{each}: R.Tensor({shape}, "{array.dtype}")')
+    text = (
+        f"@R.function\ndef main({', '.join(params)}):\n    gv = R.{name}({args})\n    return gv\n"
+    )
+    return text, arrays
+
+
+def _words(text: str) -> set[str]:
+    quoted = text.split('"')[::2]
+    return set("".join(c if c.isalnum() or c in "_=" else " " for c in " ".join(quoted)).split())
+
+
+def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Array:
+    match kind:
+        case "float32":
+            return rng.standard_normal(shape).astype(np.float32)
+        case "positive":
+            return rng.uniform(0.5, 2, shape).astype(np.float32)
+        case "unit":
+            return rng.uniform(-0.9, 0.9, shape).astype(np.float32)
+        case "above":
+            return rng.uniform(1.1, 3, shape).astype(np.float32)
+        case "bool":
+            return np.asarray(rng.integers(0, 2, shape)).astype(np.bool_)
+        case _:
+            return np.asarray(rng.integers(0, 2, shape)).astype(kind)
+
+
+def by_tvm(text: str, arrays: list[Array]) -> list[Array]:
+    """What TVM's compiled program gives."""
+    tvm: Any = import_module("tvm")
+    script: Any = import_module("tvm.script")
+    relax: Any = import_module("tvm.relax")
+
+    found = script.from_source(text)
+    module = found if isinstance(found, tvm.IRModule) else tvm.IRModule({"main": found})
+    machine = relax.VirtualMachine(relax.build(module, tvm.target.Target("llvm")), tvm.cpu())
+    given = [tvm.runtime.tensor(a) for a in arrays]
+    return _arrays(machine["main"](*given))
+
+
+def _reason(error: Exception) -> str:
+    """The last line that says something: TVM's end with a picture of the place."""
+    lines = [line.strip(" |^") for line in str(error).splitlines()]
+    return next((line for line in reversed(lines) if line), "")[:120]
+
+
+def _arrays(value: Any) -> list[Array]:
+    if hasattr(value, "numpy"):
+        return [np.asarray(value.numpy())]
+    return [a for item in value for a in _arrays(item)]
+
+
+def by_unity(text: str, arrays: list[Array]) -> list[Array]:
+    """What Unity's interpreter makes of the same text."""
+    result = interpret(tvmscript.parse(text), "main", arrays)
+    return [np.asarray(a) for a in (result if isinstance(result, tuple) else (result,))]
+
+
+def compared(name: str, args: str) -> str:
+    """How one call goes."""
+    text, arrays = program(name, args)
+    try:
+        expected = by_tvm(text, arrays)
+    except Exception as error:  # TVM's errors are of any type
+        return f"TVM can't: {type(error).__name__}: {_reason(error)}"
+    try:
+        got = by_unity(text, arrays)
+    except UnityError as error:
+        return f"Unity refuses: {error.message}"
+    if len(got) != len(expected):
+        return f"{len(expected)} results in TVM, {len(got)} in Unity"
+    for mine, theirs in zip(got, expected, strict=True):
+        if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
+            return f"TVM {theirs.dtype}{theirs.shape}, Unity {mine.dtype}{mine.shape}"
+        if not np.allclose(mine.astype(float), theirs.astype(float), 1e-4, 1e-5, equal_nan=True):
+            return f"values differ by {np.abs(mine.astype(float) - theirs.astype(float)).max():.3g}"
+    return "same"
+
+
+def calls() -> dict[str, tuple[str, str]]:
+    """Every comparison: a name, the operator and its arguments."""
+    return {**{name: (name, call_of(name)) for name in operators()}, **MORE}
+
+
+def main() -> None:
+    """Compare all, store and count."""
+    results = {label: compared(*call) for label, call in sorted(calls().items())}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    for label, result in results.items():
+        if result != "same":
+            print(f"{label}: {result}")
+    print(f"{sum(r == 'same' for r in results.values())} of {len(results)} are the same")
+
+
+if __name__ == "__main__":
+    main()
