@@ -33,6 +33,7 @@ class Tiling:
         vectors: Vectors of the first.
         steps: Steps of the innermost reduced axis in a row.
         chunk: Tiles of rows that a task has; 0 for all.
+        by_rows: Whether a task has one tile, and the next one the columns beside.
         ahead: Whether the next tile's columns are to be fetched.
         copied: Whether columns are copied to panels, where there are rows enough.
         grain: Multiply-adds from which on threads share the tasks.
@@ -43,6 +44,7 @@ class Tiling:
     vectors: int
     steps: int
     chunk: int
+    by_rows: bool
     ahead: bool
     copied: bool
     grain: int
@@ -66,11 +68,31 @@ def tiling_of(
     if layout.row is not None:
         largest = max(1, min(MOST_ROWS, rows_of(width, target)))
         rows = cheapest_size(layout.row.extent, largest, width, target.machine)
-    chunk = _chunk(layout, reduction, target, packing, rows, beside, vectors)
-    grain = target.machine.grain("multiply_adds")
-    return Tiling(
-        rows, beside, vectors, _steps(layout, reduction), chunk, False, packing is not None, grain
-    )
+    by_rows = packing is None and _is_mostly_written(layout, reduction, rows, target)
+    chunk = 0 if by_rows else _chunk(layout, reduction, target, packing, rows, beside, vectors)
+    steps, grain = _steps(layout, reduction), target.machine.grain("multiply_adds")
+    return Tiling(rows, beside, vectors, steps, chunk, by_rows, False, packing is not None, grain)
+
+
+def _is_mostly_written(
+    layout: Layout, reduction: Reduction, rows_in_tile: int, target: Target
+) -> bool:
+    """Whether the second cache holds all that the tiles read, twice, and not what they write.
+
+    Where columns are of unknown number, whether tiles read little more of them than they write.
+    """
+    if layout.row is None:
+        return False
+    axes = (layout.row, layout.column, layout.beside)
+    rows, columns, beside = (1 if a is None else number(a.extent) for a in axes)
+    depth = number(product([a.extent for a in reduction.axes]))
+    if not rows or not depth:
+        return False
+    if not columns or not beside:
+        return depth <= 2 * rows_in_tile
+    each = reduction.value.dtype.bytes
+    read, written = depth * (rows + columns * beside), rows * columns * beside
+    return 2 * read * each <= target.l2_bytes < written * each
 
 
 def _steps(layout: Layout, reduction: Reduction) -> int:
@@ -115,7 +137,8 @@ def _cheapest(
             far = depth * columns * packing.load.dtype.bytes > target.l2_bytes
             steps = _steps(layout, reduction)
             grain = target.machine.grain("multiply_adds")
-            best = total, Tiling(height, 1, width, steps, chunk, many and far, True, grain)
+            ahead = many and far
+            best = total, Tiling(height, 1, width, steps, chunk, False, ahead, True, grain)
     return None if best is None else best[1]
 
 
