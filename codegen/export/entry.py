@@ -7,7 +7,9 @@ inputs, ptr dims)``, on arrays of pointers. Results other than 0 are places in a
 from __future__ import annotations
 
 from unity.codegen import dlpack
+from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, byte_count
+from unity.codegen.vm.native_call import DEPTH
 from unity.codegen.vm.native_text import disjoint
 from unity.ir.aligned import LINE
 from unity.runtime import program as p
@@ -87,14 +89,28 @@ def _call(prefix: str, index: int, layout: Layout, m: Messages) -> str:
     f.require(started, "the system gives no leave to use the tile registers of this processor")
     arena = t.let(f"call ptr @unity_c_take(i64 {bytes_})")
     f.require(t.let(f"icmp ne ptr {arena}, null"), "there is no memory")
-    run = t.let(
-        f"call i64 @unity_run_{index}(ptr %data, ptr %outs, ptr %slots, "
-        f"ptr {t.at(arena, LINE)}, ptr null)"
-    )
+    run = _run(f, index, layout, arena)
     t.do(f"call void @unity_c_give(ptr {arena})")
     f.require(t.let(f"icmp eq i64 {run}, 0"), "a check inside the program failed")
     t.do("ret i32 0")
     return f.finished(f"define i32 @{prefix}_{layout.code.name}(ptr %inputs, ptr %outputs)")
+
+
+def _run(f: CFunction, index: int, layout: Layout, arena: str) -> str:
+    """The native function's call; its result."""
+    t = f.t
+    t.do("%poll = alloca [4 x i64]")
+    t.store("i64", "0", "%poll", DEPTH)
+    if layout.late:
+        t.do(f"%late = alloca [{late.words(layout)} x i64]")
+        late.begin(t, layout, "%late")
+    run = t.let(
+        f"call i64 @unity_run_{index}(ptr %data, ptr %outs, ptr %slots, "
+        f"ptr {t.at(arena, LINE)}, ptr %poll)"
+    )
+    if layout.late:
+        late.vacate(t, layout, "%late")
+    return run
 
 
 def _apart(f: CFunction, layout: Layout) -> None:

@@ -45,6 +45,16 @@ define internal i1 @unity_poll(ptr %state) nounwind alwaysinline {{
   ret i1 false
 }}
 
+define internal ptr @unity_take_memory(i64 %bytes) nounwind alwaysinline {{
+  %memory = call ptr @malloc(i64 %bytes)
+  ret ptr %memory
+}}
+
+define internal void @unity_give_memory(ptr %memory) nounwind alwaysinline {{
+  call void @free(ptr %memory)
+  ret void
+}}
+
 define void @{prefix}_set_threads(i32 %wanted) nounwind {{
 entry:
   %few = icmp slt i32 %wanted, 1

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from unity.codegen.dlpack import type_word
 from unity.codegen.llvm.machine import compile_text
-from unity.codegen.vm.layout import Layout, NotNativeError, lay_out
-from unity.codegen.vm.native import kernel_declarations, plan_text
+from unity.codegen.vm.late import late_text
+from unity.codegen.vm.layout import Layout
+from unity.codegen.vm.native import kernel_declarations, native_layouts, plan_text
 from unity.codegen.vm.native_body import run_text
-from unity.codegen.vm.overflow import require_possible
 from unity.errors import UnityError, UnsupportedError
 from unity.runtime import program as p
 from unity.runtime.artifact.replacing import replacing
@@ -80,17 +80,16 @@ def _layouts(image: Image, prefix: str) -> dict[int, Layout]:
     found: dict[int, Layout] = {}
     gaps = [f"it calls the library function {symbol}" for symbol in image.symbols]
     gaps += [f"{code.name} is computed by the engine {code.engine}" for code in image.engines]
+    native, why_not = native_layouts(image.program)
     for index, code in enumerate(image.program.functions):
         if "." in code.name:
             continue  # a closure
-        try:
-            layout = lay_out(code, image.program.hosts)
-            require_possible(layout)
-        except NotNativeError as why:
-            gaps.append(f"{code.name} is not native code: {why}")
+        if index in why_not:
+            gaps.append(f"{code.name} is not native code: {why_not[index]}")
             continue
-        if layout.late or layout.late_outputs:
-            gaps.append(f"{code.name} has tensors whose sizes depend on data")
+        layout = native[index]
+        if layout.late_outputs:
+            gaps.append(f"{code.name} has results whose sizes depend on data")
             continue
         gaps += [f"{code.name}: {gap}" for gap in _gaps(layout)]
         found[index] = layout
@@ -118,12 +117,13 @@ def _module(image: Image, prefix: str, layouts: dict[int, Layout], threads: int)
     kernels: set[str] = set()
     parts: list[str] = []
     for index, layout in layouts.items():
-        parts += [plan_text(index, layout), run_text(index, layout, program, kernels)]
+        parts += [plan_text(index, layout), run_text(index, layout, program, kernels, layouts)]
         parts.append(entry_text(prefix, index, layout, messages))
     tiles = any(f.startswith("amx-") for f in image.target.features)
     head = prelude(prefix, threads, constant_places(image.constants), tiles)
+    late = [late_text()] if any(layout.late for layout in layouts.values()) else []
     declared = kernel_declarations(program, kernels)
-    return "\n".join([head, *declared, *parts, messages_text(prefix, messages)])
+    return "\n".join([head, *late, *declared, *parts, messages_text(prefix, messages)])
 
 
 def _linker(triple: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from unity.codegen.vm.layout import Layout
 from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.prelude import api
 from unity.ir.aligned import LINE
 
 TABLE = 3
@@ -24,8 +23,6 @@ def late_text() -> str:
     Memory begins at a line and is null where there is none; what a place had, if it was less, is
     freed first: what it held is dead. What grows gets some more, lest it move at each step.
     """
-    table = "getelementptr (ptr, ptr @unity_python, i64 {})"
-    malloc, free = (table.format(api(name)) for name in ("malloc", "free"))
     return f"""\
 define internal ptr @unity_room(ptr %place, i64 %bytes) nounwind {{
 entry:
@@ -37,15 +34,13 @@ entry:
   %wanted = or i1 %none, %small
   br i1 %wanted, label %grow, label %ready
 grow:
-  %free = load ptr, ptr {free}
-  call void %free(ptr %old)
+  call void @unity_give_memory(ptr %old)
   store ptr null, ptr %place
-  %malloc = load ptr, ptr {malloc}
   %grown = lshr i64 %size, 1
   %spare = select i1 %none, i64 0, i64 %grown
   %room = add i64 %bytes, %spare
   %more = add i64 %room, {2 * LINE}
-  %new = call ptr %malloc(i64 %more)
+  %new = call ptr @unity_take_memory(i64 %more)
   store ptr %new, ptr %place
   store i64 %room, ptr %size_at
   %made = icmp ne ptr %new, null
@@ -63,7 +58,6 @@ full:
 
 define internal void @unity_vacate(ptr %table, i64 %places) nounwind {{
 entry:
-  %free = load ptr, ptr {free}
   br label %next
 next:
   %k = phi i64 [ 0, %entry ], [ %after, %one ]
@@ -73,7 +67,7 @@ one:
   %at = mul i64 %k, {WORDS}
   %place = getelementptr i64, ptr %table, i64 %at
   %memory = load ptr, ptr %place
-  call void %free(ptr %memory)
+  call void @unity_give_memory(ptr %memory)
   store ptr null, ptr %place
   %after = add i64 %k, 1
   br label %next

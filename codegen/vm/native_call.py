@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 from unity.codegen.vm import late
 from unity.codegen.vm.layout import Layout, NotNativeError
 from unity.codegen.vm.native_text import Text
-from unity.codegen.vm.prelude import api
 from unity.ir.aligned import LINE
 from unity.runtime import program as p
 from unity.runtime.sizes import Size, SizeOp, Slot, combine
@@ -78,7 +77,7 @@ def write_call(body: Body, at: int, call: p.CallFunction) -> None:
     t.store("i64", used, "%poll", DEPTH)
     if callee.late:
         late.vacate(t, callee, f"%c{at}.late")
-    t.do(f"call void {t.load('ptr', '@unity_python', api('free'), 'ptr')}(ptr {raw})")
+    t.do(f"call void @unity_give_memory(ptr {raw})")
     done = t.let(f"icmp eq i64 {code}, 0")
     t.do(f"br i1 {done}, label %n{at}.done, label %n{at}.left")
     t.block(f"n{at}.left")
@@ -114,8 +113,7 @@ def _arena(body: Body, at: int, function: int) -> tuple[str, str]:
     t = body.t
     needed = t.let(f"call i64 @unity_plan_{function}(ptr %c{at}.slots, ptr %c{at}.dims)")
     body.goto_unless(t.let(f"icmp sge i64 {needed}, 0"), "failed", at, "planned")
-    malloc = t.load("ptr", "@unity_python", api("malloc"), "ptr")
-    raw = t.let(f"call ptr {malloc}(i64 {t.let(f'add i64 {needed}, {LINE}')})")
+    raw = t.let(f"call ptr @unity_take_memory(i64 {t.let(f'add i64 {needed}, {LINE}')})")
     body.goto_unless(t.let(f"icmp ne ptr {raw}, null"), "failed", at, "memory")
     end = t.let(f"ptrtoint ptr {t.at(raw, LINE - 1)} to i64")
     return t.let(f"inttoptr i64 {t.let(f'and i64 {end}, {-LINE}')} to ptr"), raw

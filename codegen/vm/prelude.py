@@ -16,7 +16,9 @@ def api(name: str) -> int:
 
 
 def prelude_text(constants: int, dtypes: int, triple: str) -> str:
-    """Tables, declarations and ``unity_poll``.
+    """Tables, declarations, ``unity_take_memory``, ``unity_give_memory`` and ``unity_poll``.
+
+    The first two are malloc and free, which modules for C (`codegen.export`) find elsewhere.
 
     ``i1 unity_poll(ptr state)`` is true when a signal handler raised an exception. It takes the GIL
     to ask, so it asks only when some time has passed since it last did; `state` holds that time and
@@ -30,6 +32,18 @@ def prelude_text(constants: int, dtypes: int, triple: str) -> str:
 @unity_table_lengths = constant [3 x i64] [i64 {len(API)}, i64 {constants}, i64 {dtypes}]
 declare i64 @{counter}()
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+
+define internal ptr @unity_take_memory(i64 %bytes) nounwind alwaysinline {{
+  %malloc = load ptr, ptr getelementptr (ptr, ptr @unity_python, i64 {api("malloc")})
+  %memory = call ptr %malloc(i64 %bytes)
+  ret ptr %memory
+}}
+
+define internal void @unity_give_memory(ptr %memory) nounwind alwaysinline {{
+  %free = load ptr, ptr getelementptr (ptr, ptr @unity_python, i64 {api("free")})
+  call void %free(ptr %memory)
+  ret void
+}}
 
 define internal i1 @unity_poll(ptr %state) nounwind {{
 entry:

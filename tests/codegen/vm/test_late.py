@@ -168,5 +168,5 @@ def test_it_is_stored_and_refused_for_c(exe: unity.Executable, tmp_path: Path) -
     loaded = runtime.load(tmp_path / "a.unity")
     given = arrays("taken", 30, np.random.default_rng(1))
     agree(loaded["taken"](*given), interpret(MODULE, "taken", given))
-    with pytest.raises(UnityError, match="places has tensors whose sizes depend on data"):
+    with pytest.raises(UnityError, match="places has results whose sizes depend on data"):
         exe.export_library(tmp_path / "libmodel.so")
