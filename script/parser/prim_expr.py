@@ -32,6 +32,7 @@ from unity.ir.prim_expr import (
 from unity.ir.stmt import Buffer, Range
 
 from .evaluate import Evaluator, shown
+from .promotion import promoted
 from .scope import Scope
 from .source import Source
 
@@ -64,8 +65,10 @@ class PrimEvaluator(Evaluator):
     Notes where each symbol is first mentioned.
     """
 
-    def __init__(self, source: Source, scope: Scope) -> None:
+    def __init__(self, source: Source, scope: Scope, promotes: bool = False) -> None:
         super().__init__(source, scope)
+        self.promotes = promotes
+        """Whether operands of two dtypes are converted, by TVM's rules."""
         self.mentions: dict[str, ast.Name] = {}
 
     def expr(self, node: ast.expr, like: DType | None = None) -> PrimExpr:
@@ -265,6 +268,8 @@ class PrimEvaluator(Evaluator):
             return self.typed(left_node, a, second.dtype), second
         first = self.typed(left_node, a)
         second = self.typed(right_node, b, first.dtype)
+        if self.promotes and (common := promoted(first.dtype, second.dtype)) is not None:
+            return _cast(common, first), _cast(common, second)
         if first.dtype != second.dtype:
             raise self.source.error(
                 node,
@@ -311,6 +316,10 @@ def is_prim_expr(value: object) -> TypeGuard[PrimExpr]:
         PrimVar | SizeVar | Imm | Binary | Compare | Not | Select | Cast | Load | Intrinsic | Ramp
         | Broadcast,
     )  # fmt: skip
+
+
+def _cast(wanted: DType, value: PrimExpr) -> PrimExpr:
+    return value if value.dtype == wanted else Cast(wanted, value)
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

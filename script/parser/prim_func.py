@@ -37,6 +37,7 @@ def parse_prim_func(
     node: ast.FunctionDef,
     captured: Sequence[Mapping[str, object]],
     attrs: Attrs = NO_ATTRS,
+    promotes: bool = False,
 ) -> PrimFunc:
     """Parse a prim func.
 
@@ -45,11 +46,12 @@ def parse_prim_func(
         node: Its definition.
         captured: The names it sees, innermost first.
         attrs: Its attributes.
+        promotes: Whether operands of two dtypes are converted, as in TVMScript.
 
     Raises:
         UnityError: A mistake, at its place.
     """
-    parser = StmtParser(source, Scope(captured))
+    parser = StmtParser(source, Scope(captured), promotes)
     parser.scope.push()
     _check_signature(parser, node)
     params = tuple(_param(parser, arg) for arg in node.args.args)

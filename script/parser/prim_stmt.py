@@ -10,7 +10,7 @@ from unity.arguments import Signature
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.foreign import CALL_EXTERN
-from unity.ir.prim_expr import Intrinsic, Load, PrimExpr, PrimVar, imm
+from unity.ir.prim_expr import Cast, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
     Allocate,
     Assert,
@@ -33,6 +33,7 @@ from ..marker import Marker
 from .evaluate import shown
 from .prim_block import BlockHead, is_axis, parse_axes, parse_regions
 from .prim_calls import PrimCalls
+from .promotion import converts
 from .scope import MISSING, Scope
 from .source import Source
 
@@ -50,8 +51,8 @@ _LOOPS_HINT = "loop over T.grid(n, m), T.serial(n), T.parallel(n), T.vectorized(
 class StmtParser(PrimCalls):
     """Parses suites; carries the loops, the blocks and the names in scope."""
 
-    def __init__(self, source: Source, scope: Scope) -> None:
-        super().__init__(source, scope)
+    def __init__(self, source: Source, scope: Scope, promotes: bool = False) -> None:
+        super().__init__(source, scope, promotes)
         self.loops: dict[PrimVar, Range] = {}
         self.visible: list[PrimVar] = []  # what the regions of an inner block may be over
 
@@ -268,6 +269,9 @@ class StmtParser(PrimCalls):
     def _stored(self, buffer: Buffer, indices: tuple[PrimExpr, ...], value: ast.expr) -> PrimExpr:
         lanes = max((i.dtype.lanes for i in indices), default=1)
         expr = self.expr(value, buffer.dtype.with_lanes(lanes))
+        stored = buffer.dtype.with_lanes(lanes)
+        if self.promotes and expr.dtype != stored and converts(expr.dtype, stored):
+            return Cast(stored, expr)
         if expr.dtype.element != buffer.dtype:
             hint = f'convert it: T.cast("{buffer.dtype}", ...)'
             if isinstance(expr, Intrinsic) and expr.name == CALL_EXTERN:

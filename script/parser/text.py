@@ -83,8 +83,13 @@ class TextModule:
     """The definitions of a text while it is read; graph functions are parsed last."""
 
     def __init__(
-        self, source: Source, names: Mapping[str, object], constants: Mapping[str, Array]
+        self,
+        source: Source,
+        names: Mapping[str, object],
+        constants: Mapping[str, Array],
+        promotes: bool = False,
     ) -> None:
+        self.promotes = promotes
         self.source = source
         self.names: dict[str, object] = {**LANGUAGE, **names}
         self.constants = constants
@@ -173,7 +178,9 @@ class TextModule:
             case "function":
                 self._define(node, node.name, _Graph(node, pure is not False, attrs))
             case "prim_func":
-                func = parse_prim_func(self.source, node, [self.names], attrs_of(attrs))
+                func = parse_prim_func(
+                    self.source, node, [self.names], attrs_of(attrs), self.promotes
+                )
                 self._define(node, node.name, func)
             case _:
                 raise self.source.error(

@@ -22,6 +22,7 @@ from .layouts import LAID_OUT, in_our_layout
 from .results import result_of
 from .signatures import FOREIGN
 from .syntax import at_place, constant, dotted, keyword, path_of, said
+from .views import Declared, View, element_of, whole_of
 
 _OPERATIONS: Mapping[str, type[ast.operator]] = {
     "T.Add": ast.Add,
@@ -54,6 +55,8 @@ _RENAMED: Mapping[str, str] = {
     "T.Max": "T.max",
     "T.if_then_else": "T.select",
     "T.Cast": "T.cast",
+    "T.Ramp": "T.ramp",
+    "T.Broadcast": "T.broadcast",
     "T.power": "T.pow",
     "T.fabs": "T.abs",
     "T.nearbyint": "T.round",
@@ -85,6 +88,10 @@ class CallRewriter(ast.NodeTransformer):
         self.source = source
         self.modules = set(modules)
         self.symbols: dict[str, None] = {}
+        self.buffers: dict[str, Declared] = {}
+        self.views: dict[str, View] = {}
+        self.numbers: frozenset[str] = frozenset()
+        """Integer parameters that are no sizes."""
         self.in_graph = False
         """Whether a graph function is read: scalars are Python's there."""
 
@@ -96,6 +103,13 @@ class CallRewriter(ast.NodeTransformer):
             return self.visit_Call(at_place(ast.Call(node, [], []), node))
         renamed = _RENAMED.get(path_of(node))
         return node if renamed is None else at_place(dotted(renamed), node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        """An access of a view is one of the buffer that it is of."""
+        self.generic_visit(node)
+        while isinstance(node.value, ast.Name) and node.value.id in self.views:
+            node = element_of(self.source, node, self.views[node.value.id])
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         """``assert x, ("ValueError", ["a ", "b"])`` says the texts; ours is a `UnityError`."""
@@ -409,7 +423,11 @@ class CallRewriter(ast.NodeTransformer):
         args = bound.rest
         if len(args) == 1 and isinstance(args[0], ast.List):
             args = tuple(args[0].elts)
-        return at_place(ast.Call(node.func, [self.visit(a) for a in args], []), node)
+        whole = [
+            whole_of(a, self.views[a.id]) if isinstance(a, ast.Name) and a.id in self.views else a
+            for a in args
+        ]
+        return at_place(ast.Call(node.func, [self.visit(a) for a in whole], []), node)
 
     def _remap(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         """``T.axis.remap("SR", [i, k])`` is ``T.axis.remap("SR", i, k)``."""

@@ -98,7 +98,7 @@ def _read(
     for node in body:
         _check(source, node)
     symbols = {symbol: dim(symbol) for symbol in rewriter.symbols}
-    module = TextModule(source, {**names, **symbols}, constants)
+    module = TextModule(source, {**names, **symbols}, constants, promotes=True)
     for node in body:
         match node:
             case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_attrs":

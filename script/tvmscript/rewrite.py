@@ -8,12 +8,15 @@ and ``"n"`` in a shape are symbols.
 from __future__ import annotations
 
 import ast
+import copy
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from .calls import SHORT, CallRewriter
-from .signatures import FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
+from .returned import names_in_shapes, result_as_parameter
+from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
 from .syntax import at_place, constant, dotted, keyword, path_of, said
+from .views import Declared, MemoryView, names_of, region_view
 
 SIZES = ("T.int64", "T.int32")
 """Scalars that are sizes here."""
@@ -33,17 +36,20 @@ class Rewriter(CallRewriter):
         if kind not in ("T.prim_func", "R.function"):
             raise self.source.error(decorator, f"unknown decorator {kind!r}")
         self.in_graph = kind == "R.function"
+        self.buffers, self.views, self.numbers = {}, {}, frozenset()
         if not self.in_graph:
-            self.symbols.update(
-                (a.arg, None) for a in node.args.args if path_of(a.annotation) in SIZES
-            )
+            names = {a.arg for a in node.args.args if path_of(a.annotation) in SIZES}
+            if result_as_parameter(self.source, node, SHORT):
+                self.numbers = frozenset(names - names_in_shapes(node))
+            self.symbols.update(dict.fromkeys(sorted(names - self.numbers)))
         buffers, attrs, body = self._declarations(node.body)
         for arg in node.args.args:
             if arg.arg in buffers:
                 name, annotation = buffers[arg.arg]
                 arg.arg, arg.annotation = name, annotation
             elif arg.annotation is not None:
-                arg.annotation = self._scalar(arg.annotation) or self.visit(arg.annotation)
+                self._note(arg.arg, arg.annotation)
+                arg.annotation = self._scalar(arg) or self.visit(arg.annotation)
         if path_of(node.returns) == "R.Tuple":
             node.returns = None  # some tuple: what the body returns says which
         if node.returns is not None:
@@ -74,10 +80,11 @@ class Rewriter(CallRewriter):
             match node:
                 case ast.Assign(targets=[target], value=value) if self._declares(target, value):
                     continue
-                case ast.Assign(targets=[ast.Name(name)], value=ast.Call() as call) if (
-                    path_of(call.func) == "T.match_buffer"
-                ):
+                case ast.Assign(targets=[ast.Name(name)], value=ast.Call() as call) if path_of(
+                    call.func
+                ) == "T.match_buffer" and not _of_region(call):
                     given = self._bound(call).named
+                    self._note(name, call)
                     buffers[path_of(given["param"])] = (name, self._buffer_of(call, given))
                 case ast.Expr(ast.Call() as call) if path_of(call.func) in (
                     "T.func_attr",
@@ -139,25 +146,37 @@ class Rewriter(CallRewriter):
             raise self.source.error(value, f"Unity has no target {kind!r}", "it compiles for cpus")
         return at_place(ast.Constant(said if isinstance(said, str) else json.dumps(said)), value)
 
-    def _scalar(self, annotation: ast.expr) -> ast.expr | None:
-        """A scalar parameter: ``T.int64`` is a size, ``T.float32`` a scalar."""
+    def _scalar(self, arg: ast.arg) -> ast.expr | None:
+        """A scalar parameter: ``T.int64`` is a size, ``T.float32`` a scalar.
+
+        Of a function that returns a value, integers that are no extents are numbers, too.
+        """
+        annotation = arg.annotation
+        assert annotation is not None
         path = path_of(annotation)
         name = path.removeprefix("T.")
         if not path.startswith("T.") or name not in SHORT:
             return None
-        if name in ("int64", "int32"):
+        if name in ("int64", "int32") and arg.arg not in self.numbers:
             return at_place(dotted("T.size"), annotation)
         return at_place(ast.Call(dotted("T.scalar"), [ast.Constant(name)], []), annotation)
 
     def _suite(self, nodes: Sequence[ast.stmt], in_block: bool = False) -> list[ast.stmt]:
         """Statements in our syntax; allocations know whether they belong to a block."""
         found: list[ast.stmt] = []
+        outer = dict(self.views)
         for node in nodes:
+            self._check_hidden(node)
             match node:
+                case ast.Assign(targets=[ast.Name(view)], value=ast.Call() as call) if (
+                    self._names_a_view(view, call)
+                ):
+                    continue
                 case ast.Assign(targets=[ast.Name() as name], value=ast.Call() as call) if path_of(
                     call.func
                 ) in ("T.alloc_buffer", "T.sblock_alloc_buffer", "T.decl_buffer"):
                     ours = "T.block_alloc" if in_block else "T.alloc"
+                    self._note(name.id, call)
                     found.append(at_place(ast.Assign([name], self._alloc(call, ours)), node))
                 case ast.Assign(targets=[target], value=value) if self._declares(target, value):
                     continue
@@ -177,7 +196,25 @@ class Rewriter(CallRewriter):
                     found.append(self.function(node))
                 case _:
                     found.append(self.visit(node))
+        self.views = outer
         return found
+
+    def _check_hidden(self, node: ast.stmt) -> None:
+        """Refuse to hide a name that a view begins at."""
+        match node:
+            case ast.For(target=target):
+                targets = [target]
+            case ast.Assign(targets=targets):
+                pass
+            case _:
+                return
+        parts = [p for t in targets for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
+        bound = {p.id for p in parts if isinstance(p, ast.Name)}
+        for name, view in self.views.items():
+            if hidden := bound & names_of(view):
+                raise self.source.error(
+                    node, f"{name!r} depends on {min(hidden)!r}, which is bound anew", "rename it"
+                )
 
     def _visit_head(self, node: ast.For | ast.While | ast.If) -> None:
         if isinstance(node, ast.For):
@@ -205,6 +242,74 @@ class Rewriter(CallRewriter):
             opened.keywords.append(keyword("attrs", kept))
         return node
 
+    def _note(self, name: str, declaration: ast.expr) -> None:
+        """Know a buffer's shape, for views of it."""
+        if not isinstance(declaration, ast.Call) or path_of(declaration.func) not in FOREIGN:
+            return
+        given = self._bound(declaration).named
+        shape = given.get("shape")
+        if shape is None or not (self._is_dim(shape) or isinstance(shape, ast.Tuple | ast.List)):
+            return
+        self.buffers[name] = Declared(
+            constant(given.get("dtype", ast.Constant("float32"))),
+            tuple(self._extents(copy.deepcopy(shape))),
+            not said(given.get("strides")) or constant(given.get("strides")) in ([], ()),
+        )
+
+    def _names_a_view(self, name: str, call: ast.Call) -> bool:
+        """Whether an assignment names a part of a buffer, or its memory in another shape."""
+        path = path_of(call.func)
+        if path == "T.match_buffer" and _of_region(call):
+            given = self._bound(call).named
+            region: ast.expr = self.visit(given["param"])
+            known = self._viewed(
+                call, region.value if isinstance(region, ast.Subscript) else region, given
+            )
+            assert isinstance(region, ast.Subscript)
+            shape = given.get("shape")
+            if shape is None:
+                raise self.source.error(call, "T.match_buffer of a region needs 'shape'")
+            extents = self._extents(shape)
+            self.views[name] = region_view(self.source, region, extents)
+            self.buffers[name] = Declared(known.dtype, tuple(extents), packed=False)
+            return True
+        data = next((k for k in call.keywords if k.arg == "data"), None)
+        if path not in ("T.decl_buffer", "T.Buffer") or data is None:
+            return False
+        match data.value:
+            case ast.Attribute(value=ast.Name(whole), attr="data") if whole in self.buffers:
+                pass
+            case _:
+                return False
+        bare = at_place(
+            ast.Call(call.func, call.args, [k for k in call.keywords if k is not data]), call
+        )
+        given = self._bound(bare).named
+        known = self._viewed(call, ast.Name(whole), given)
+        offset = constant(given.get("elem_offset", ast.Constant(0)))
+        if not known.packed or said(given.get("strides")) or offset not in (None, 0):
+            raise self.source.error(
+                call,
+                f"the memory of {whole!r} in another shape must lie element behind element",
+                "leave strides and elem_offset out",
+            )
+        extents = self._extents(given["shape"])
+        self.views[name] = MemoryView(whole, known.shape, tuple(extents))
+        self.buffers[name] = Declared(known.dtype, tuple(extents))
+        return True
+
+    def _viewed(self, call: ast.Call, buffer: ast.expr, given: Mapping[str, ast.expr]) -> Declared:
+        """The buffer that a view is of, which has its dtype."""
+        known = self.buffers.get(path_of(buffer))
+        if known is None:
+            raise self.source.error(buffer, "the shape of the buffer is not known here")
+        kind = constant(given.get("dtype", ast.Constant("float32")))
+        if kind != known.dtype:
+            raise self.source.error(
+                call, f"the buffer holds {known.dtype}, its view {kind}", "say the same dtype"
+            )
+        return known
+
     def _alloc(self, call: ast.Call, ours: str) -> ast.expr:
         given = self._bound(call).named
         element = given.get("dtype") or ast.Constant("float32")
@@ -223,6 +328,11 @@ class Rewriter(CallRewriter):
             else self.visit(given_shape)
         )
         return at_place(ast.Call(dotted(ours), [shape, element], keywords), call)
+
+
+def _of_region(call: ast.Call) -> bool:
+    """Whether ``T.match_buffer`` is given a part of another buffer."""
+    return bool(call.args) and isinstance(call.args[0], ast.Subscript)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,0 +1,185 @@
+"""Names of TVMScript for parts of other buffers, or for their memory in another shape.
+
+``A0 = T.match_buffer(A[i * 4 : i * 4 + 4, j], (4,))`` makes ``A0[k]`` mean ``A[i * 4 + k, j]``;
+``B = T.decl_buffer((64,), data=A.data)`` of an ``A`` of 8 x 8 makes ``B[k]`` mean
+``A[k // 8, k % 8]``. So no such name is left in the program: an element has one name.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..parser.source import Source
+from .syntax import at_place, constant
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A buffer of a program, as far as its text says.
+
+    Attributes:
+        dtype: The name of what it holds; None where it is no literal.
+        shape: Its extents, in our spelling.
+        packed: Whether elements lie one behind the other.
+    """
+
+    dtype: object
+    shape: tuple[ast.expr, ...]
+    packed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RegionView:
+    """A part of a buffer.
+
+    Attributes:
+        buffer: The buffer's name.
+        starts: Where it begins along each axis of the buffer; the last axes are the view's.
+        shape: The view's extents.
+    """
+
+    buffer: str
+    starts: tuple[ast.expr, ...]
+    shape: tuple[ast.expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """A buffer's elements in another shape, in the order in which they lie.
+
+    Attributes:
+        buffer: The buffer's name.
+        whole: The buffer's extents.
+        shape: The view's extents.
+    """
+
+    buffer: str
+    whole: tuple[ast.expr, ...]
+    shape: tuple[ast.expr, ...]
+
+
+View = RegionView | MemoryView
+
+
+def region_view(source: Source, region: ast.Subscript, shape: Sequence[ast.expr]) -> RegionView:
+    """What ``T.match_buffer(A[...], shape)`` names.
+
+    Args:
+        source: For errors.
+        region: The part of a buffer, in our spelling.
+        shape: The view's extents.
+
+    Raises:
+        UnityError: The shape leaves out an axis along which the region is not one element.
+    """
+    assert isinstance(region.value, ast.Name)
+    parts = _parts(region.slice)
+    left_out = len(parts) - len(shape)
+    if left_out < 0:
+        raise source.error(region, f"the region has {len(parts)} axes, the view {len(shape)}")
+    for part in parts[:left_out]:
+        if isinstance(part, ast.Slice):
+            raise source.error(
+                part,
+                f"the view has {len(shape)} axes: the first {left_out} of the region are points",
+                "write an index in place of the slice",
+            )
+    starts = [(p.lower or ast.Constant(0)) if isinstance(p, ast.Slice) else p for p in parts]
+    return RegionView(region.value.id, tuple(starts), tuple(shape))
+
+
+def element_of(source: Source, node: ast.Subscript, view: View) -> ast.Subscript:
+    """An access of a view, as one of the buffer that it names a part of.
+
+    Args:
+        source: For errors.
+        node: The access, its indices in our spelling.
+        view: What is accessed.
+
+    Raises:
+        UnityError: It has another number of indices than the view has axes, or takes a stretch
+            of a view in another shape.
+    """
+    parts = _parts(node.slice)
+    if len(parts) != len(view.shape):
+        name = ast.unparse(node.value)
+        raise source.error(node, f"{name} has {len(view.shape)} dims, got {len(parts)} indices")
+    if isinstance(view, RegionView):
+        indices = _in_region(view, parts)
+    elif _equal(view.shape, view.whole) or len(view.shape) == len(view.whole) == 1:
+        indices = parts
+    else:
+        indices = _in_memory(source, view, parts)
+    slices = indices[0] if len(indices) == 1 else ast.Tuple(indices, ast.Load())
+    return at_place(ast.Subscript(ast.Name(view.buffer, ast.Load()), slices, node.ctx), node)
+
+
+def names_of(view: View) -> frozenset[str]:
+    """The names that a view is told by."""
+    parts = view.starts if isinstance(view, RegionView) else (*view.whole, *view.shape)
+    names = {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)}
+    return frozenset(names | {view.buffer})
+
+
+def whole_of(name: ast.Name, view: View) -> ast.Subscript:
+    """A view's name for all of its elements, ``T.reads(A0)``."""
+    parts: list[ast.expr] = [ast.Slice(ast.Constant(0), copy.deepcopy(e)) for e in view.shape]
+    slices = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
+    return at_place(ast.Subscript(name, slices, ast.Load()), name)
+
+
+def _in_region(view: RegionView, parts: Sequence[ast.expr]) -> list[ast.expr]:
+    first = len(view.starts) - len(parts)
+    found = [copy.deepcopy(start) for start in view.starts[:first]]
+    for start, extent, part in zip(view.starts[first:], view.shape, parts, strict=True):
+        if isinstance(part, ast.Slice):
+            low = part.lower or ast.Constant(0)
+            high = part.upper or copy.deepcopy(extent)
+            found.append(ast.Slice(_plus(start, low), _plus(start, high)))
+        else:
+            found.append(_plus(start, part))
+    return found
+
+
+def _in_memory(source: Source, view: MemoryView, parts: Sequence[ast.expr]) -> list[ast.expr]:
+    """Indices of the element that lies as far from the first one."""
+    for part in parts:
+        if isinstance(part, ast.Slice):
+            raise source.error(
+                part,
+                f"{view.buffer}'s elements in another shape are accessed one at a time",
+                "write the stretch as one of the buffer itself",
+            )
+    if not parts:
+        return [ast.Constant(0) for _ in view.whole] or [ast.Tuple([], ast.Load())]
+    flat = parts[0]
+    for extent, part in zip(view.shape[1:], parts[1:], strict=True):
+        flat = _plus(ast.BinOp(flat, ast.Mult(), copy.deepcopy(extent)), part)
+    found: list[ast.expr] = []
+    for k, extent in reversed(list(enumerate(view.whole))):
+        rest = copy.deepcopy(flat)
+        if k == 0:
+            found.append(rest)
+            break
+        found.append(ast.BinOp(rest, ast.Mod(), copy.deepcopy(extent)))
+        flat = ast.BinOp(flat, ast.FloorDiv(), copy.deepcopy(extent))
+    return found[::-1] or [ast.Tuple([], ast.Load())]
+
+
+def _plus(a: ast.expr, b: ast.expr) -> ast.expr:
+    if constant(a) == 0:
+        return b
+    if constant(b) == 0:
+        return copy.deepcopy(a)
+    return ast.BinOp(copy.deepcopy(a), ast.Add(), b)
+
+
+def _parts(slices: ast.expr) -> list[ast.expr]:
+    return list(slices.elts) if isinstance(slices, ast.Tuple) else [slices]
+
+
+def _equal(a: Sequence[ast.expr], b: Sequence[ast.expr]) -> bool:
+    return [ast.unparse(x) for x in a] == [ast.unparse(x) for x in b]
