@@ -56,8 +56,8 @@ def operators() -> str:
     own = [(_code(f"R.{op.usage}"), _first(op.doc)) for op in inner]
     return "\n".join([
         "# Operators", "",
-        f"The {len(public)} operators of graph functions. Names of ONNX, Relax and torch are those of "
-        "the nearest operators there; attributes may differ, and `help(R.matmul)` tells all of one.",
+        f"The {len(public)} operators of graph functions. Names of ONNX, Relax, torch are of the "
+        "nearest operator there; attributes may differ, and `help(R.matmul)` tells all of one.",
         "", *_table(("operator", "computes", "ONNX", "Relax", "torch"), rows), "",
         "## Made by the compiler", "",
         "What passes and importers make of the others; programs may write them as well.", "",
