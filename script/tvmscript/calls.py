@@ -17,8 +17,10 @@ from unity.op.table import OPS
 from unity.te import max_value, min_value
 
 from ..parser.source import Source
+from .composed import COMPOSED, composed
 from .foreign import Foreign
 from .layouts import LAID_OUT, in_our_layout
+from .packed import PACKED, Externs
 from .results import result_of
 from .signatures import FOREIGN
 from .syntax import at_place, constant, dotted, keyword, path_of, said
@@ -92,6 +94,7 @@ class CallRewriter(ast.NodeTransformer):
         self.views: dict[str, View] = {}
         self.numbers: frozenset[str] = frozenset()
         """Integer parameters that are no sizes."""
+        self.externs = Externs(source)
         self.in_graph = False
         """Whether a graph function is read: scalars are Python's there."""
 
@@ -137,6 +140,10 @@ class CallRewriter(ast.NodeTransformer):
         rule = _RULES.get(path)
         if rule is not None:
             return rule(self, node, self._bound(node))
+        if path in PACKED:
+            return self._packed(node)
+        if path in COMPOSED:
+            return self._again(composed(self.source, node, COMPOSED[path]))
         if path in LAID_OUT:
             turned = in_our_layout(self.source, node, LAID_OUT[path])
             if turned is not node:
@@ -165,6 +172,15 @@ class CallRewriter(ast.NodeTransformer):
         """What was put in place of a call, with its own parts in our spelling."""
         found: ast.expr = self.visit(made)
         return found
+
+    def _packed(self, node: ast.Call) -> ast.expr:
+        """A call of a function that is looked up by name."""
+        call, kind = self.externs.call(node)
+        call.args = [self.visit(a) for a in call.args]
+        if kind is None:
+            return call
+        asserted = ast.Call(dotted("R.match_cast"), [call, self.visit(kind)], [])
+        return at_place(asserted, node)
 
     def _scalar_call(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
         """Scalars' methods and constructors in terms of operators; None for other calls."""

@@ -22,7 +22,7 @@ from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
 from .rewrite import Rewriter
 from .signatures import MODULE_OPTIONS
-from .syntax import path_of
+from .syntax import at_place, path_of
 
 
 @public
@@ -105,6 +105,9 @@ def _read(
                 module.read_attrs(call)
             case _:
                 pass
+    for defined, extern in rewriter.externs.definitions.items():
+        kind = rewriter.visit(extern)
+        module.read(at_place(ast.Assign([ast.Name(defined, ast.Store())], kind), extern))
     for function in functions:
         module.function(function)
     return _with_output_counts(module.finish())
