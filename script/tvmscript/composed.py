@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from unity.arguments import REQUIRED, Named, Signature
+from unity.arguments import Named, Signature
 
 from ..parser.source import Source
 from .syntax import at_place
@@ -97,11 +97,13 @@ def composed(source: Source, call: ast.Call, row: Composed) -> ast.expr:
         absent = value is None or (isinstance(value, ast.Constant) and value.value is None)
         if absent and param.name in row.without:
             text = row.without[param.name]
-        if value is None and param.default is not REQUIRED:
-            given[param.name] = ast.Constant(param.default)
+        default = param.default
+        if value is None and (default is None or isinstance(default, int | float | str)):
+            given[param.name] = ast.Constant(default)
     made = ast.parse(text, mode="eval").body
     _check_uses(source, made, given)
-    return at_place(_Filled(given).visit(made), call)
+    filled: ast.expr = _Filled(given).visit(made)
+    return at_place(filled, call)
 
 
 def _check_uses(source: Source, made: ast.expr, given: Mapping[str, ast.expr]) -> None:

@@ -40,7 +40,8 @@ def test_nll_loss(reduction: str, weighted: bool) -> None:
     t = RNG.integers(0, 5, (3, 4))
     t[0, 1] = -100
     params = 'p: R.Tensor((3, 5, 4), "float32"), t: R.Tensor((3, 4), "int64")'
-    operands, args = "p, t", [p, t]
+    operands = "p, t"
+    args: list[npt.NDArray[np.float32 | np.integer]] = [p, t]
     if weighted:
         params, operands, args = params + ', w: R.Tensor((5,), "float32")', "p, t, w", [p, t, w]
     found = run(params, f'R.nn.nll_loss({operands}, reduction="{reduction}")', *args)
