@@ -11,34 +11,24 @@ from collections.abc import Callable, Mapping, Sequence
 
 from unity.arguments import Bound, Named
 from unity.errors import UnityError
-from unity.ir.dtype import SHORT_NAMES, dtype
-from unity.op.registry import OpDef
+from unity.ir.dtype import dtype
 from unity.op.table import OPS
 from unity.te import max_value, min_value
 
 from ..parser.source import Source
+from .attributes import constant_of, unwrap_attributes, unwrapped
 from .composed import COMPOSED, composed
 from .foreign import Foreign
 from .layouts import LAID_OUT, in_our_layout
 from .packed import PACKED, Externs
 from .results import result_of
 from .signatures import FOREIGN
+from .spellings import OPERATIONS, RENAMED, SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 from .views import Declared, View, element_of, whole_of
 
-_OPERATIONS: Mapping[str, type[ast.operator]] = {
-    "T.Add": ast.Add,
-    "T.Sub": ast.Sub,
-    "T.Mul": ast.Mult,
-    "T.FloorDiv": ast.FloorDiv,
-    "T.FloorMod": ast.Mod,
-    "T.floordiv": ast.FloorDiv,
-    "T.floormod": ast.Mod,
-}
-"""Arithmetic written as calls."""
 OPERATORS = "relax.op."
 """What TVM's builders call what is ``R.`` in scripts."""
-SHORT: Mapping[str, str] = {long: short for short, long in SHORT_NAMES.items()}
 _GREATEST: Mapping[str, float] = {
     "float16": 65504.0,
     "bfloat16": 3.3895313892515355e38,
@@ -50,32 +40,6 @@ _GREATEST: Mapping[str, float] = {
 _LAYOUTS = ("data_layout", "layout")
 _ABSENT = ("", "void", None)
 """What ``out_dtype`` and ``out_layout`` are where a program leaves them open."""
-_RENAMED: Mapping[str, str] = {
-    "T.sblock": "T.block",
-    "T.Select": "T.select",
-    "T.Min": "T.min",
-    "T.Max": "T.max",
-    "T.if_then_else": "T.select",
-    "T.Cast": "T.cast",
-    "T.Ramp": "T.ramp",
-    "T.Broadcast": "T.broadcast",
-    "T.power": "T.pow",
-    "T.fabs": "T.abs",
-    "T.nearbyint": "T.round",
-    "T.thread_binding": "T.thread",
-    "T.axis.S": "T.axis.spatial",
-    "T.axis.R": "T.axis.reduce",
-    "T.axis.scan": "T.axis.opaque",
-    "T.bitwise_and": "T.and_",
-    "T.bitwise_or": "T.or_",
-    "T.bitwise_xor": "T.xor",
-    "T.shift_left": "T.shl",
-    "T.shift_right": "T.shr",
-    "R.prim_value": "R.prim",
-    "R.call_dps_packed": "R.call_library",
-    "R.Callable": "R.Func",
-    "R.Any": "R.Object",
-}
 
 
 class CallRewriter(ast.NodeTransformer):
@@ -104,7 +68,7 @@ class CallRewriter(ast.NodeTransformer):
             return at_place(ast.Name(node.attr, ast.Load()), node)
         if path_of(node) in ("R.Tensor", "R.Shape"):
             return self.visit_Call(at_place(ast.Call(node, [], []), node))
-        renamed = _RENAMED.get(path_of(node))
+        renamed = RENAMED.get(path_of(node))
         return node if renamed is None else at_place(dotted(renamed), node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -157,7 +121,7 @@ class CallRewriter(ast.NodeTransformer):
             return self._literal(node, name)
         row = OPS.get(path.removeprefix("R.")) if path.startswith("R.") else None
         if row is not None:
-            _unwrap_attributes(node, row)
+            unwrap_attributes(node, row)
         node.func = self.visit(node.func)
         node.args = [self.visit(a) for a in node.args]
         layouts = [k.value for k in node.keywords if k.arg in _LAYOUTS]
@@ -190,8 +154,8 @@ class CallRewriter(ast.NodeTransformer):
                 return at_place(ast.Call(dotted("T.cast"), [func.value, kind], []), node)
             case [value] if path in ("T.meta_var", "I.meta_var"):
                 return value
-            case [a, b] if path in _OPERATIONS:
-                return at_place(ast.BinOp(a, _OPERATIONS[path](), b), node)
+            case [a, b] if path in OPERATIONS:
+                return at_place(ast.BinOp(a, OPERATIONS[path](), b), node)
             case [a, b] if path == "T.ceildiv":
                 whole = ast.BinOp(ast.BinOp(a, ast.Add(), b), ast.Sub(), ast.Constant(1))
                 return at_place(ast.BinOp(whole, ast.FloorDiv(), b), node)
@@ -259,7 +223,7 @@ class CallRewriter(ast.NodeTransformer):
         given: dict[str, ast.expr] = {}
         for name, value in bound.named.items():
             is_attribute = row.ours.get(name, name) in attributes
-            given[name] = self.visit(_unwrapped(value) if is_attribute else _constant_of(value))
+            given[name] = self.visit(unwrapped(value) if is_attribute else constant_of(value))
         keywords = [
             keyword(row.ours.get(name, name), value)
             for name, value in given.items()
@@ -483,52 +447,6 @@ class CallRewriter(ast.NodeTransformer):
             edge = -finite if least else finite
         value = ast.Constant(edge)
         return at_place(ast.Call(dotted("T.imm"), [element, value], []), node)
-
-
-def _unwrap_attributes(node: ast.Call, row: OpDef) -> None:
-    """Values that operators have as attributes are Python's: ``R.prim_value(1)`` is 1."""
-    kinds = [p.kind for p in row.params]
-    names = {p.name for p in row.params if p.kind == "attr"}
-    node.args = [
-        _unwrapped(a) if k < len(kinds) and kinds[k] == "attr" else _constant_of(a)
-        for k, a in enumerate(node.args)
-    ]
-    for given in node.keywords:
-        given.value = _unwrapped(given.value) if given.arg in names else _constant_of(given.value)
-
-
-def _unwrapped(value: ast.expr) -> ast.expr:
-    match value:
-        case ast.Call(args=[inner], keywords=[]) if path_of(value.func) == "R.prim_value":
-            return inner
-        case ast.Tuple(elts) | ast.List(elts):
-            value.elts = [_unwrapped(e) for e in elts]
-            return value
-        case _:
-            return value
-
-
-def _constant_of(value: ast.expr) -> ast.expr:
-    """``R.prim_value(T.float32(1))`` in place of a tensor is a constant of that dtype.
-
-    Without a dtype it is TVM's own: float64 for a float, int64 for an integer.
-    """
-    match value:
-        case ast.Call(args=[ast.Call(args=[number], keywords=[]) as typed]) if (
-            path_of(value.func) == "R.prim_value"
-        ):
-            name = path_of(typed.func).removeprefix("T.")
-            if name in SHORT and isinstance(constant(number), int | float):
-                made = [number, ast.Constant(name)]
-                return at_place(ast.Call(dotted("R.const"), made, []), value)
-        case ast.Call(args=[number]) if path_of(value.func) == "R.prim_value":
-            name = {float: "float64", int: "int64"}.get(type(constant(number)), "")
-            if name:
-                made = [number, ast.Constant(name)]
-                return at_place(ast.Call(dotted("R.const"), made, []), value)
-        case _:
-            pass
-    return value
 
 
 def _by_name(node: ast.Call) -> dict[str, ast.expr]:

@@ -12,9 +12,10 @@ import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from .calls import SHORT, CallRewriter
+from .calls import CallRewriter
 from .returned import names_in_shapes, result_as_parameter
 from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
+from .spellings import SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 from .views import Declared, MemoryView, names_of, region_view
 
