@@ -99,7 +99,7 @@ def _call(prefix: str, index: int, layout: Layout, m: Messages) -> str:
 def _run(f: CFunction, index: int, layout: Layout, arena: str) -> str:
     """The native function's call; its result."""
     t = f.t
-    t.do("%poll = alloca [4 x i64]")
+    t.do(f"%poll = alloca [{late.TABLE + 1} x i64]")
     t.store("i64", "0", "%poll", DEPTH)
     if layout.late:
         t.do(f"%late = alloca [{late.words(layout)} x i64]")
