@@ -5,7 +5,7 @@ move, gives the rows of a register tile. Threads share the columns, a tile's wit
 and chunks of rows where there are few of them. A result that is larger than the second cache and
 all that is multiplied is passed along its rows instead: else each task would write a few lines of
 every page of it (512 filters of 10 taps over 3,201 frames, on a Xeon without AMX: 770 us, now 465;
-1,700 and 560 where caches are cold). Columns that lie far apart are copied to a panel by
+1,700 and 635 where caches are cold). Columns that lie far apart are copied to a panel by
 the first tile of rows; the others read it in order and, where columns come from behind the second
 cache, ask for those of the next tile: no one else would, as each line of memory is read once (64 x
 256 by 256 x 3136 floats, a convolution of single pixels, take 670 us without and 620 so).
