@@ -146,7 +146,9 @@ OTHERWISE: dict[str, Callable[[Path], Executable]] = {
     "threads": lambda p: unity.compile(p, cache=p.parent, threads=3),
     "target": lambda p: unity.compile(p, replace(host_target(), l2_bytes=1 << 16), cache=p.parent),
     "dynamic": lambda p: unity.compile(p, cache=p.parent, dynamic={"n": 3}),
-    "bf16": lambda p: unity.compile(p, cache=p.parent, precision="bf16"),
+    "precision": lambda p: unity.compile(
+        p, cache=p.parent, precision="bf16" if host_target().has("avx512bf16") else "f16"
+    ),
     "weights": lambda p: unity.compile(p, cache=p.parent, weights="int8"),
     "winograd": lambda p: unity.compile(p, cache=p.parent, winograd=False),
     "bounds": lambda p: unity.compile(p, cache=p.parent, check_bounds=True),

@@ -24,18 +24,19 @@ LOCAL, GLOBAL, NAME, NUMBER, STRING, PUNCTUATION, PROJECTION, HEADER, END = (
     "header",
     "end",
 )
-_SKIP = r"(?:[ \t\n\f]+ | //[^\n]* | /\*(?:[^*/]+ | \*(?!/) | /(?!\*))*+\*/)*+"
+# Atomic groups, as Python before 3.11.5 matches possessive ones wrongly (`(?:..)*+`, gh-106052).
+_SKIP = r"(?>(?:[ \t\n\f]+ | //[^\n]* | /\*(?>(?:[^*/]+ | \*(?!/) | /(?!\*))*)\*/)*)"
 _SKIPPED = re.compile(_SKIP, re.VERBOSE)
 _TOKEN = re.compile(
     _SKIP
     + r"""
     (?:(?P<comment>/\*)
-  | (?P<local>%\w+(?:(?:[./:$-]|::)\w+)*+)
-  | (?P<global>@\w+(?:(?:[./:$-]|::)\w+)*+)
+  | (?P<local>%\w+(?>(?:(?:[./:$-]|::)\w+)*))
+  | (?P<global>@\w+(?>(?:(?:[./:$-]|::)\w+)*))
   | (?P<number>-?(?:(?:inf|nan)f(?:16|32|64)?\b
         | [0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?(?:[iuf][0-9]*)?(?!\w)))
   | (?P<projection>\.[0-9]+)
-  | (?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*+)
+  | (?P<name>[^\W\d]\w*(?>(?:\.[^\W\d]\w*)*))
   | (?P<string>"[^"]*")
   | (?P<header>\#\[\s*version\s*=\s*"[^"\n]*"\s*\])
   | (?P<punctuation>-> | => | == | != | <= | >= | [-+*/<>=(){}\[\],;:.?&])
