@@ -31,7 +31,7 @@ from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op, is_expr
 from unity.op.infer import infer_type
-from unity.op.slicing import part_of
+from unity.op.movement.slicing import part_of
 
 from ..annotations import BufferSpec
 from ..graph_names import as_type

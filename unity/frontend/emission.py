@@ -17,8 +17,8 @@ from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
 from unity.ir.types import Shape, ShapeType, TensorType
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op
+from unity.op.elementwise.quantize import is_of_weights
 from unity.op.infer import infer_type
-from unity.op.quantize import is_of_weights
 from unity.op.registry import RefArg
 from unity.op.table import OPS
 

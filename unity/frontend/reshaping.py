@@ -23,7 +23,7 @@ from unity.ir.dims import (
 )
 from unity.ir.graph import Expr
 from unity.ir.types import Shape
-from unity.op.view import cancelled, quotient
+from unity.op.movement.view import cancelled, quotient
 
 from .emission import Emission
 from .sizes import is_symbolic

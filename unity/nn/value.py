@@ -16,7 +16,7 @@ from unity.ir.graph import Constant, Expr, Tuple, TupleGet, Var
 from unity.ir.types import TensorType, TupleType
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op
-from unity.op.slicing import Index, part_of
+from unity.op.movement.slicing import Index, part_of
 from unity.op.table import OPS
 
 from .parameter import Parameter

@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 
 from .argument import shape, tensor
 from .attribute import COUNTER, DTYPE, SIZE, SIZES
-from .reduce import known
+from .reduction.reduce import known
 from .registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr, dtype_attr
 from .sampling import Sampler, sample
 

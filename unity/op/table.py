@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-from . import (
-    activation,
+from . import create, memory, shape
+from .contraction import attention, cache, linear, matmul_interleaved, matmul_packed
+from .convolution import (
     adaptive_pool,
-    arrange,
-    attention,
-    batch_norm,
-    binary,
-    cache,
-    compare,
     conv,
     conv_blocked,
     conv_interleaved,
     conv_transpose,
     conv_winograd,
-    coupling,
-    create,
-    datatype,
-    elementwise,
-    gather,
-    group_norm,
-    join,
-    linear,
-    lrn,
-    matmul_interleaved,
-    matmul_packed,
-    memory,
-    norm,
-    one_hot,
-    pad,
-    phases,
     pool,
-    quantize,
-    reduce,
-    repeat,
-    scan,
-    scatter,
-    search,
-    shape,
-    slicing,
-    softmax,
-    sort,
-    suppression,
-    tree,
-    view,
 )
+from .elementwise import activation, binary, compare, datatype, quantize, unary
+from .indexing import gather, one_hot, scatter, search
+from .ml import coupling, tree
+from .movement import arrange, join, pad, phases, repeat, slicing, view
+from .normalization import batch_norm, group_norm, lrn, norm
+from .ordering import sort
+from .reduction import reduce, scan, softmax
 from .registry import OpDef
+from .vision import suppression
 
 FAMILIES: tuple[tuple[OpDef, ...], ...] = (
-    elementwise.OPS,
+    unary.OPS,
     binary.OPS,
     compare.OPS,
     reduce.OPS,

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from unity.ir.dtype import INT8, UINT8, Array
-from unity.op.quantize import limits
+from unity.op.elementwise.quantize import limits
 
 Activations: TypeAlias = Literal["uint8", "int8"]
 """What activations may become: uint8 with a zero point, or int8 without."""

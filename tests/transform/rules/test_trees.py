@@ -11,8 +11,8 @@ from unity.errors import UnityError
 from unity.ir.attrs import Attrs
 from unity.ir.dtype import Array
 from unity.ir.module import IRModule
+from unity.op.ml.tree import complete_records, linked_records
 from unity.op.table import OPS
-from unity.op.tree import complete_records, linked_records
 from unity.script import parse
 from unity.transform.rules.default import default_rules
 

@@ -25,7 +25,7 @@ from unity.ir.types import TensorType
 from unity.machine.dot_units import integer_dots
 from unity.machine.target import Target
 from unity.op.call import call_op
-from unity.op.pool import BLOCKED
+from unity.op.convolution.pool import BLOCKED
 from unity.op.window import paddings, per_axis
 
 from ...passes import Context, Pass, map_functions

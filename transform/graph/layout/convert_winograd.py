@@ -16,7 +16,7 @@ from unity.ir.module import IRModule
 from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.types import TensorType
 from unity.machine.target import Target
-from unity.op.conv_winograd import sampled_error, transformed_weights
+from unity.op.convolution.conv_winograd import sampled_error, transformed_weights
 from unity.op.window import per_axis
 
 from ...passes import Context, Pass, map_functions

@@ -13,7 +13,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import IRModule
 from unity.ir.types import Type
 from unity.machine.target import Target
-from unity.op.quantize import limits
+from unity.op.elementwise.quantize import limits
 from unity.op.registry import dtype_attr, int_attr
 from unity.op.table import OPS
 

@@ -9,7 +9,7 @@ import numpy as np
 from unity.ir.dtype import Array, DType
 from unity.machine.dot_units import TILE_ROW_BYTES, dot_unit, group_of, has_dot
 from unity.machine.target import Target
-from unity.op.conv_interleaved import interleaved, interleaved_lines
+from unity.op.convolution.conv_interleaved import interleaved, interleaved_lines
 
 
 @dataclass(frozen=True, slots=True)

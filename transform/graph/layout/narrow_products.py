@@ -18,7 +18,7 @@ from unity.ir.representative import representative
 from unity.ir.types import TensorType
 from unity.ir.visit import walk_bindings
 from unity.machine.target import Target
-from unity.op.quantize import block_of
+from unity.op.elementwise.quantize import block_of
 from unity.op.registry import int_attr
 
 from ..uses import count_uses

@@ -8,8 +8,8 @@ import numpy as np
 
 from unity.ir.dtype import FLOAT32, INT8, Array, dtype
 from unity.ir.graph import Call, Constant
-from unity.op.matmul_packed import WORD_BITS, panels, words
-from unity.op.quantize import block_of
+from unity.op.contraction.matmul_packed import WORD_BITS, panels, words
+from unity.op.elementwise.quantize import block_of
 from unity.op.registry import dtype_attr, int_attr
 
 

@@ -21,8 +21,8 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType
 from unity.machine.dot_units import INTEGER_OPERANDS, SIDE, group_of, has_dot, integer_dots
 from unity.machine.target import Target
-from unity.op.matmul_interleaved import interleaved
-from unity.op.matmul_packed import panels
+from unity.op.contraction.matmul_interleaved import interleaved
+from unity.op.contraction.matmul_packed import panels
 from unity.op.registry import int_attr
 
 from ...passes import Context, Pass, map_functions

@@ -15,7 +15,7 @@ from unity.ir.dtype import FLOAT32, INT8, INT32, UINT8, Array, dtype
 from unity.ir.graph import Call, Constant, Expr, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.types import TensorType
-from unity.op.quantize import limits
+from unity.op.elementwise.quantize import limits
 from unity.op.registry import dtype_attr, int_attr
 
 from ..layout.narrow_weights import in_8_bits

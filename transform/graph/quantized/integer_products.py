@@ -17,7 +17,7 @@ from unity.ir.types import TensorType, Type
 from unity.machine.dot_units import integer_dots
 from unity.machine.target import Target
 from unity.op.call import call_op
-from unity.op.quantize import limits
+from unity.op.elementwise.quantize import limits
 from unity.op.registry import dtype_attr
 from unity.op.window import paddings, per_axis
 

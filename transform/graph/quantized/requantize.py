@@ -15,7 +15,7 @@ from unity.ir.module import IRModule
 from unity.ir.types import TensorType, Type
 from unity.ir.visit import walk_bindings
 from unity.op.call import call_op
-from unity.op.quantize import limits
+from unity.op.elementwise.quantize import limits
 from unity.op.registry import dtype_attr
 
 from ..rewriter import BodyRewriter

@@ -16,7 +16,7 @@ from unity.ir.representative import BATCH, IMAGE, representative
 from unity.ir.types import TensorType, Type
 from unity.machine.target import Target
 from unity.op.algorithm import CONVOLUTIONS, PRODUCTS
-from unity.op.conv_winograd import sampled_error
+from unity.op.convolution.conv_winograd import sampled_error
 from unity.op.window import paddings, per_axis
 
 from ..layout.blockable import image_of, is_blockable

@@ -15,7 +15,7 @@ from unity.ir.mapped import evict
 from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, Type
 from unity.ir.visit import walk_bindings
-from unity.op.quantize import is_of_weights
+from unity.op.elementwise.quantize import is_of_weights
 from unity.op.registry import OpDef, RefArg
 from unity.op.table import OPS
 

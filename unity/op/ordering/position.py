@@ -14,8 +14,7 @@ from unity import te
 from unity.ir.dims import Dim
 from unity.ir.dtype import INT32, INT64, DType
 from unity.ir.prim_expr import Imm, PrimExpr, imm
-
-from ..reduce import Reduction
+from unity.op.reduction.reduce import Reduction
 
 Extreme: TypeAlias = Callable[[PrimExpr, Sequence[te.ReduceAxis]], te.Reduce]
 BLOCK = 1024

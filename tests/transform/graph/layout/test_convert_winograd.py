@@ -16,7 +16,7 @@ from unity.ir.graph import Call, Op
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
-from unity.op.conv_winograd import sampled_error
+from unity.op.convolution.conv_winograd import sampled_error
 from unity.script import parse
 from unity.transform.graph import ConvertWinograd
 from unity.transform.passes import Context

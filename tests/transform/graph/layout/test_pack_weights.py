@@ -14,7 +14,7 @@ from unity.ir.graph import Call, Constant, Op
 from unity.ir.module import IRModule
 from unity.ir.verify import verify
 from unity.ir.visit import walk_bindings
-from unity.op.matmul_packed import matrix, panels
+from unity.op.contraction.matmul_packed import matrix, panels
 from unity.script import parse
 from unity.transform.graph import FoldConstants, PackWeights
 from unity.transform.passes import Context

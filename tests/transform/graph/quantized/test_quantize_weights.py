@@ -14,7 +14,7 @@ from tests.frontend.onnx.programs import model
 from unity.interpreter import interpret
 from unity.ir.dtype import Array, dtype
 from unity.ir.module import IRModule
-from unity.op.matmul_packed import panels, words
+from unity.op.contraction.matmul_packed import panels, words
 from unity.script import parse, print_module
 from unity.transform import Context
 from unity.transform.graph import (

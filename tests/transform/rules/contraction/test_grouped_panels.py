@@ -23,7 +23,7 @@ from unity.ir.stmt import For, PrimFunc
 from unity.ir.visit import walk_stmt
 from unity.machine.dot_units import DotForm, has_dot
 from unity.machine.target import Target
-from unity.op.matmul_interleaved import interleaved
+from unity.op.contraction.matmul_interleaved import interleaved
 from unity.transform.rules.default import schedule
 
 from ..kernels import lowered, unscheduled

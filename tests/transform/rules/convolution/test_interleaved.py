@@ -24,7 +24,7 @@ from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
 from unity.machine.dot_units import has_dot
 from unity.machine.target import Target
-from unity.op.conv_interleaved import interleaved, interleaved_lines
+from unity.op.convolution.conv_interleaved import interleaved, interleaved_lines
 from unity.op.table import OPS
 from unity.script import parse
 from unity.transform import Context, pipeline

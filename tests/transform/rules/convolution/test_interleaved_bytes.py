@@ -18,7 +18,7 @@ from unity.ir.stmt import For, PrimFunc
 from unity.ir.verify import verify
 from unity.ir.visit import walk_stmt
 from unity.machine.dot_units import has_dot
-from unity.op.conv_interleaved import interleaved, interleaved_lines
+from unity.op.convolution.conv_interleaved import interleaved, interleaved_lines
 from unity.op.table import OPS
 from unity.transform.rules.default import schedule
 from unity.transform.schedule import default_schedule

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from unity.ir.dtype import Array
-from unity.op.tree import complete_records, linked_records
+from unity.op.ml.tree import complete_records, linked_records
 
 from .descent import Descent, Levels
 from .forest import Forest, Ints

@@ -1,0 +1,1 @@
+"""Operators of sliding windows: convolutions in their layouts, and pools."""

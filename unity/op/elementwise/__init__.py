@@ -1,0 +1,1 @@
+"""Operators of single elements: arithmetic, comparisons, activations, dtypes, quantization."""

@@ -1,0 +1,1 @@
+"""Operators of classical machine learning: trees, and machines that compare pairs of classes."""

@@ -1,0 +1,1 @@
+"""Operators that move elements and compute none: views, copies, joins, pads, slices."""

@@ -1,0 +1,1 @@
+"""Operators that go over an axis: sums and their like, running ones, softmax."""

@@ -1,0 +1,1 @@
+"""Operators of detection: boxes, and what is read in them."""
