@@ -99,9 +99,9 @@ def words() -> str:
     lines = ["# Words of the language", ""]
     for title, names, letter in (("Graph functions", R, "R"), ("Prim funcs", T, "T")):
         found = [
-            (_code(f"{letter}.{n}{_parameters(w)}"), _first(inspect.getdoc(w) or ""))
-            for n, w in sorted(vars(names).items())
-            if isinstance(w, Marker)
+            (_code(w.signature.usage), _first(w.text))
+            for w in (getattr(names, n) for n in dir(names))
+            if isinstance(w, Marker) and w.signature and w.path.removeprefix("R.") not in OPS
         ]
         lines += [f"## {title}: `{letter}`", "", *_table(("word", "means"), found), ""]
     return "\n".join(lines)

@@ -6,7 +6,7 @@ The functions marked `word` never run: the parser binds calls to their signature
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -83,13 +83,14 @@ if TYPE_CHECKING:
     Size: TypeAlias = object
     Operands: TypeAlias = Tensor | tuple[Tensor | Array | float, ...]
 
-    def __getattr__(name: str) -> Operator: ...
+    from .operators import *  # noqa: F403  all operators, from the stub made of their rows
 
-    class Operator:
-        """An operator, or a family of them: ``R.matmul``, ``R.nn.relu``."""
+    def __getattr__(name: str) -> Family: ...
 
-        def __call__(self, *args: object, **attrs: object) -> Tensor: ...
-        def __getattr__(self, name: str) -> Operator: ...
+    class Family:
+        """Operators of another package, ``R.acme``."""
+
+        def __getattr__(self, name: str) -> Callable[..., Tensor]: ...
 
 else:
     any_dtype = Element(None)

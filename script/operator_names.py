@@ -1,15 +1,11 @@
-"""Names of operators that tell what they take: ``help(R.matmul)``, ``dir(R.nn)``.
-
-Each is a `Marker` of a class of its own, whose signature and text are the operator's.
-"""
+"""Names of operators that tell what they take: ``help(R.matmul)``, ``dir(R.nn)``."""
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
+from inspect import cleandoc
+from typing import cast
 
-from unity.arguments import REQUIRED
-from unity.op.registry import OpDef
 from unity.op.table import OPS
 
 from .marker import Marker
@@ -21,6 +17,7 @@ class OperatorName(Marker):
     """``R.nn.relu``, or a family of operators, ``R.nn``."""
 
     __slots__ = ()
+    __doc__ = cast("str", Marker.__doc__)  # a property: each name has its own text
 
     def __getattr__(self, name: str) -> Marker:
         """The longer name."""
@@ -43,38 +40,15 @@ def operator_name(path: str) -> Marker:
     >>> signature(operator_name("R.nn.softmax"))
     <Signature (x, axis=-1)>
     """
-    row = OPS.get(path.removeprefix(_LETTER))
-    return OperatorName(path) if row is None else _class_of(row)(path)
+    name = path.removeprefix(_LETTER)
+    row = OPS.get(name)
+    if row is not None:
+        return OperatorName(path, row.signature, cleandoc(row.doc))
+    below = names_below(f"{name}.")
+    return OperatorName(path, None, f"Operators: {', '.join(below)}." if below else "")
 
 
 @cache
 def names_below(prefix: str) -> list[str]:
     """The first parts of operators' names behind a prefix, sorted."""
     return sorted({n.removeprefix(prefix).partition(".")[0] for n in OPS if n.startswith(prefix)})
-
-
-@cache
-def _class_of(row: OpDef) -> type[OperatorName]:
-    """The class of an operator's name."""
-    return type(
-        row.name.rpartition(".")[2],
-        (OperatorName,),
-        {
-            "__slots__": (),
-            "__doc__": row.doc,
-            "__module__": "unity.script.R",
-            "__signature__": _signature(row),
-        },
-    )
-
-
-def _signature(row: OpDef) -> inspect.Signature:
-    params = [
-        inspect.Parameter(
-            p.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=inspect.Parameter.empty if p.default is REQUIRED else p.default,
-        )
-        for p in row.params
-    ]
-    return inspect.Signature(params)

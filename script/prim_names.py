@@ -51,13 +51,7 @@ if TYPE_CHECKING:
     Domain: TypeAlias = Size | tuple[Size, Size]
     Attributes: TypeAlias = Mapping[str, object] | None
 
-    def __getattr__(name: str) -> Intrinsic: ...
-
-    class Intrinsic:
-        """A scalar function: ``T.exp``, ``T.min``, ``T.select`` ..."""
-
-        def __call__(self, *args: Value, dtype: str = "") -> Scalar: ...
-
+    from .scalars import *  # noqa: F403  all scalar functions, from the stub made of their rows
 else:
     size = SizeSpec()
 
@@ -65,7 +59,17 @@ else:
         """The marker of any other name."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return Marker(f"T.{name}")
+        from .scalar_names import scalar_name
+
+        return scalar_name(f"T.{name}")
+
+    def __dir__() -> list[str]:
+        """What programs write."""
+        from .scalar_names import SCALAR_SIGNATURES
+
+        words = [n for n, v in globals().items() if isinstance(v, Marker)]
+        scalars = [path.removeprefix("T.") for path in SCALAR_SIGNATURES]
+        return sorted({*__all__, "axis", *words, *scalars})
 
 
 @overload
@@ -251,8 +255,7 @@ def alloc(
     raise NotImplementedError
 
 
-block_alloc = renamed(alloc, "T.block_alloc")
-"""A buffer that belongs to the block."""
+block_alloc = renamed(alloc, "T.block_alloc", "A buffer that belongs to the block.")
 
 
 @word

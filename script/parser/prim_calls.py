@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from unity.arguments import Bound, Signature
+from unity.arguments import Bound
 from unity.errors import UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dtype import FLOAT32, DType, dtype
@@ -16,31 +16,10 @@ from unity.ir.stmt import Buffer
 from unity.op.registry import attr_value
 
 from ..marker import Marker
+from ..scalar_names import OPERATIONS, SCALAR_SIGNATURES
 from .evaluate import shown
 from .prim_expr import PrimEvaluator, is_number, is_prim_expr, kind_of
 
-_NAMED: Mapping[str, BinaryOp] = {
-    "T.truncdiv": "truncdiv",
-    "T.truncmod": "truncmod",
-    "T.floordiv": "floordiv",
-    "T.floormod": "floormod",
-    "T.min": "min",
-    "T.max": "max",
-    "T.and_": "and",
-    "T.or_": "or",
-    "T.xor": "xor",
-    "T.shl": "shl",
-    "T.shr": "shr",
-}
-_OPERANDS = ("x", "y", "z")
-SCALAR_SIGNATURES: Mapping[str, Signature] = {
-    **{path: Signature.parse(f'{path}(a, b, *, dtype="")') for path in _NAMED},
-    **{
-        f"T.{name}": Signature.parse(f'T.{name}({", ".join(_OPERANDS[: row.arity])}, *, dtype="")')
-        for name, row in INTRINSICS.items()
-    },
-}
-"""What scalar functions take; `dtype` may say what the result is."""
 _NUMBER: Mapping[str, float] = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
 
 
@@ -57,7 +36,7 @@ class PrimCalls(PrimEvaluator):
                 return super().call(node)
             path = "T.min" if function is min else "T.max"
             given = self.given(node, SCALAR_SIGNATURES[path]).named
-            return self._named(node, _NAMED[path], given["a"], given["b"])
+            return self._named(node, OPERATIONS[path[2:]], given["a"], given["b"])
         if function is abs:
             given = self.given(node, SCALAR_SIGNATURES["T.abs"]).named
             return self._intrinsic(node, "abs", list(given.values()))
@@ -76,12 +55,12 @@ class PrimCalls(PrimEvaluator):
             raise self.source.error(
                 node.func, f"{path} is no expression of the language", self._near(path)
             )
-        given = self.given(node, signature)
-        if path in _NAMED:
-            made: PrimExpr = self._named(node, _NAMED[path], given.named["a"], given.named["b"])
+        given, name = self.given(node, signature), path.removeprefix("T.")
+        if name in OPERATIONS:
+            made: PrimExpr = self._named(node, OPERATIONS[name], given.named["a"], given.named["b"])
         else:
             operands = [v for k, v in given.named.items() if k != "dtype"]
-            made = self._intrinsic(node, path.removeprefix("T."), operands)
+            made = self._intrinsic(node, name, operands)
         return self._stated(node, made, given)
 
     def _stated(self, node: ast.expr, made: PrimExpr, given: Bound[ast.expr]) -> PrimExpr:
@@ -98,7 +77,7 @@ class PrimCalls(PrimEvaluator):
     def _near(path: str) -> str:
         if "alloc" in path or path == "T.decl_buffer":
             return 'a buffer is made by a statement: t = T.alloc((n, 4), "float32")'
-        known = sorted({*_CALLS, *_NAMED, *(f"T.{n}" for n in INTRINSICS)})
+        known = sorted({*_CALLS, *SCALAR_SIGNATURES})
         close = [k for k in known if k[:4] == path[:4]]
         return f"did you mean {', '.join(close[:3])}?" if close else "see unity.script.T"
 

@@ -16,7 +16,7 @@ from unity.arguments import REQUIRED, Signature
 from unity.errors import UnityError
 from unity.script import Buffer, Tensor, dim, f32, graph_names, prim_names, tvmscript
 from unity.script.marker import Marker
-from unity.script.parser.prim_calls import SCALAR_SIGNATURES
+from unity.script.scalar_names import SCALAR_SIGNATURES
 from unity.script.tvmscript.signatures import FOREIGN
 
 WRONG = object()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from textwrap import dedent, indent
+from typing import cast
 
 import numpy as np
 import pytest
@@ -367,7 +368,7 @@ def test_a_plain_function_can_not_be_called() -> None:
 
 
 def test_captured_values_of_other_types_are_refused() -> None:
-    table = {"a": 1}
+    table = cast("float", {"a": 1})
     text = np.array(["a"])
 
     with pytest.raises(UnityError, match="a dict") as caught:

@@ -157,7 +157,7 @@ def test_an_error_shows_the_users_lines_alone() -> None:
     def mistaken() -> None:
         @script.function
         def wrong(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
-            return R.no_such_operator(x)
+            return R.no_such.operator(x)
 
     with pytest.raises(UnityError) as caught:
         mistaken()

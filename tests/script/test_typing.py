@@ -14,6 +14,9 @@ from unity import script
 from unity.ir.equality import first_difference
 from unity.ir.verify import verify
 
+from .every_operator import WRONG as WRONG_CALLS
+from .every_operator import every_operator
+
 PROGRAM = Path(__file__).with_name("typed_program.py")
 ROOT = Path(__file__).parents[2]
 WRONG = """
@@ -39,10 +42,12 @@ def test_a_tutorial_is_well_typed_and_mistakes_are_found(tool: str, tmp_path: Pa
     """Checked in a folder of its own, as a user's programs are."""
     (tmp_path / "right.py").write_text(PROGRAM.read_text())
     (tmp_path / "wrong.py").write_text(WRONG)
+    (tmp_path / "every_operator.py").write_text(every_operator())
+    (tmp_path / "wrong_calls.py").write_text(WRONG_CALLS)
     config = '{"typeCheckingMode": "strict", "extraPaths": ["' + str(ROOT) + '"]}'
     (tmp_path / "pyrightconfig.json").write_text(config)
     done = subprocess.run(
-        [sys.executable, "-m", tool, *OPTIONS[tool], "right.py", "wrong.py"],
+        [sys.executable, "-m", tool, *OPTIONS[tool], *(f.name for f in tmp_path.glob("*.py"))],
         cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(ROOT)},
         capture_output=True,
@@ -54,6 +59,14 @@ def test_a_tutorial_is_well_typed_and_mistakes_are_found(tool: str, tmp_path: Pa
     assert "right.py:" not in said, said
     assert "wrong.py:8:" in said, said
     assert "wrong.py:12:" in said, said
+    assert "every_operator.py:" not in said, said
+    for line, text in enumerate(WRONG_CALLS.splitlines(), 1):
+        assert (f"wrong_calls.py:{line}:" in said) == ("# wrong" in text), (text, said)
+
+
+def test_the_program_of_every_operator_is_one() -> None:
+    functions = script.parse(every_operator())
+    assert len(functions) > 150
 
 
 def test_it_means_what_it_says() -> None:

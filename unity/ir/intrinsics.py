@@ -29,6 +29,7 @@ class IntrinsicDef:
         name: Its name, as in ``T.exp``.
         arity: How many arguments, all of one dtype.
         evaluate: What it means, on numpy arrays.
+        doc: The same in words, of arguments x, y, z.
         accepts: The kinds of dtype it is defined on (``number`` is floats and integers).
         gives: The dtype of the result: the arguments', bool, or the integer or float of as many
             bits.
@@ -37,6 +38,7 @@ class IntrinsicDef:
     name: str
     arity: int
     evaluate: Callable[..., Array]
+    doc: str
     accepts: Accepts = "float"
     gives: Gives = "same"
 
@@ -134,47 +136,56 @@ def _same(x: Array) -> Array:
 
 
 _ROWS: tuple[IntrinsicDef, ...] = (
-    IntrinsicDef("exp", 1, np.exp),
-    IntrinsicDef("exp2", 1, np.exp2),
-    IntrinsicDef("expm1", 1, np.expm1),
-    IntrinsicDef("log", 1, np.log),
-    IntrinsicDef("log2", 1, np.log2),
-    IntrinsicDef("log10", 1, np.log10),
-    IntrinsicDef("log1p", 1, np.log1p),
-    IntrinsicDef("sqrt", 1, np.sqrt),
-    IntrinsicDef("rsqrt", 1, _rsqrt),
-    IntrinsicDef("sin", 1, np.sin),
-    IntrinsicDef("cos", 1, np.cos),
-    IntrinsicDef("tan", 1, np.tan),
-    IntrinsicDef("asin", 1, np.arcsin),
-    IntrinsicDef("acos", 1, np.arccos),
-    IntrinsicDef("atan", 1, np.arctan),
-    IntrinsicDef("atan2", 2, np.arctan2),
-    IntrinsicDef("sinh", 1, np.sinh),
-    IntrinsicDef("cosh", 1, np.cosh),
-    IntrinsicDef("tanh", 1, np.tanh),
-    IntrinsicDef("asinh", 1, np.arcsinh),
-    IntrinsicDef("acosh", 1, np.arccosh),
-    IntrinsicDef("atanh", 1, np.arctanh),
-    IntrinsicDef("erf", 1, _in_double(math.erf)),
-    IntrinsicDef("sigmoid", 1, _sigmoid),
-    IntrinsicDef("floor", 1, np.floor),
-    IntrinsicDef("ceil", 1, np.ceil),
-    IntrinsicDef("round", 1, np.rint),  # half to even, as ONNX and numpy
-    IntrinsicDef("trunc", 1, np.trunc),
-    IntrinsicDef("abs", 1, np.abs, "number"),
-    IntrinsicDef("sign", 1, np.sign, "number"),
-    IntrinsicDef("pow", 2, np.power, "number"),
-    IntrinsicDef("fmod", 2, np.fmod, "float"),  # sign of the dividend
-    IntrinsicDef("fma", 3, _fma),  # may be fused or not: the code generator's choice
-    IntrinsicDef("isnan", 1, np.isnan, "float", "bool"),
-    IntrinsicDef("isinf", 1, np.isinf, "float", "bool"),
-    IntrinsicDef("isfinite", 1, np.isfinite, "float", "bool"),
-    IntrinsicDef("popcount", 1, np.bitwise_count, "int"),
-    IntrinsicDef("bits", 1, _bits, "float", "bits"),  # a float's sign, exponent and fraction
-    IntrinsicDef("of_bits", 1, _of_bits, "int", "float"),  # the float of such bits
-    IntrinsicDef("likely", 1, _same, "any"),  # a hint: this bool is nearly always true
-    IntrinsicDef("prefetch", 1, _same, "any"),  # evaluated alone: what is loaded is needed soon
+    IntrinsicDef("exp", 1, np.exp, "e to the power of x"),
+    IntrinsicDef("exp2", 1, np.exp2, "2 to the power of x"),
+    IntrinsicDef("expm1", 1, np.expm1, "e to the power of x, minus 1, exact near 0"),
+    IntrinsicDef("log", 1, np.log, "The natural logarithm"),
+    IntrinsicDef("log2", 1, np.log2, "The logarithm to base 2"),
+    IntrinsicDef("log10", 1, np.log10, "The logarithm to base 10"),
+    IntrinsicDef("log1p", 1, np.log1p, "The natural logarithm of 1 + x, exact near 0"),
+    IntrinsicDef("sqrt", 1, np.sqrt, "The square root"),
+    IntrinsicDef("rsqrt", 1, _rsqrt, "1 over the square root"),
+    IntrinsicDef("sin", 1, np.sin, "The sine of an angle in radians"),
+    IntrinsicDef("cos", 1, np.cos, "The cosine of an angle in radians"),
+    IntrinsicDef("tan", 1, np.tan, "The tangent of an angle in radians"),
+    IntrinsicDef("asin", 1, np.arcsin, "The angle of a sine"),
+    IntrinsicDef("acos", 1, np.arccos, "The angle of a cosine"),
+    IntrinsicDef("atan", 1, np.arctan, "The angle of a tangent"),
+    IntrinsicDef("atan2", 2, np.arctan2, "The angle of the point with ordinate x and abscissa y"),
+    IntrinsicDef("sinh", 1, np.sinh, "The hyperbolic sine"),
+    IntrinsicDef("cosh", 1, np.cosh, "The hyperbolic cosine"),
+    IntrinsicDef("tanh", 1, np.tanh, "The hyperbolic tangent"),
+    IntrinsicDef("asinh", 1, np.arcsinh, "The inverse of sinh"),
+    IntrinsicDef("acosh", 1, np.arccosh, "The inverse of cosh"),
+    IntrinsicDef("atanh", 1, np.arctanh, "The inverse of tanh"),
+    IntrinsicDef("erf", 1, _in_double(math.erf), "The error function"),
+    IntrinsicDef("sigmoid", 1, _sigmoid, "1 / (1 + exp(-x))"),
+    IntrinsicDef("floor", 1, np.floor, "The greatest integer not above x"),
+    IntrinsicDef("ceil", 1, np.ceil, "The least integer not below x"),
+    IntrinsicDef("round", 1, np.rint, "The nearest integer, half to even as in ONNX and numpy"),
+    IntrinsicDef("trunc", 1, np.trunc, "The integer part"),
+    IntrinsicDef("abs", 1, np.abs, "The absolute value", "number"),
+    IntrinsicDef("sign", 1, np.sign, "-1, 0 or 1", "number"),
+    IntrinsicDef("pow", 2, np.power, "x to the power of y", "number"),
+    IntrinsicDef("fmod", 2, np.fmod, "The remainder of x / y, with the sign of x", "float"),
+    IntrinsicDef("fma", 3, _fma, "x * y + z, rounded once or twice as the code generator likes"),
+    IntrinsicDef("isnan", 1, np.isnan, "Whether x is not a number", "float", "bool"),
+    IntrinsicDef("isinf", 1, np.isinf, "Whether x is infinite", "float", "bool"),
+    IntrinsicDef(
+        "isfinite", 1, np.isfinite, "Whether x is a number, not infinite", "float", "bool"
+    ),
+    IntrinsicDef("popcount", 1, np.bitwise_count, "How many bits are set", "int"),
+    IntrinsicDef(
+        "bits",
+        1,
+        _bits,
+        "The bits of a float, as an integer",
+        "float",
+        "bits",
+    ),
+    IntrinsicDef("of_bits", 1, _of_bits, "The float of such bits", "int", "float"),
+    IntrinsicDef("likely", 1, _same, "The bool x, and a hint that it mostly is true", "any"),
+    IntrinsicDef("prefetch", 1, _same, "Evaluated alone: what is loaded is needed soon", "any"),
 )
 INTRINSICS: dict[str, IntrinsicDef] = {row.name: row for row in _ROWS}
 COSTLY = frozenset(INTRINSICS) - {

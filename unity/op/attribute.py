@@ -20,10 +20,12 @@ class AttrType:
 
     Attributes:
         words: What is expected, as a message says it.
+        annotation: What a call may give, as Python's annotations say it.
         fits: Whether a value is of it.
     """
 
     words: str
+    annotation: str
     fits: Callable[[AttrValue], bool]
 
 
@@ -50,20 +52,31 @@ def _one_or_tuple_of(fits: Callable[[AttrValue], bool]) -> Callable[[AttrValue],
 
 def optional(kind: AttrType) -> AttrType:
     """A type, or None where that is not the default (a default is always taken)."""
-    return AttrType(f"{kind.words} or None", lambda value: value is None or kind.fits(value))
+    return AttrType(
+        f"{kind.words} or None",
+        f"{kind.annotation} | None",
+        lambda value: value is None or kind.fits(value),
+    )
 
 
-FLAG = AttrType("True or False", lambda value: isinstance(value, bool))
-INT = AttrType("an int", _is_int)
-INTS = AttrType("an int or a tuple of ints", _one_or_tuple_of(_is_int))
-SIZE = AttrType("a dim", _is_size)
-SIZES = AttrType("a dim or a tuple of dims", _one_or_tuple_of(_is_size))
+FLAG = AttrType("True or False", "bool", lambda value: isinstance(value, bool))
+INT = AttrType("an int", "int", _is_int)
+INTS = AttrType("an int or a tuple of ints", "int | Sequence[int]", _one_or_tuple_of(_is_int))
+SIZE = AttrType("a dim", "Dim", _is_size)
+SIZES = AttrType("a dim or a tuple of dims", "Dim | Sequence[Dim]", _one_or_tuple_of(_is_size))
 BOUNDS = AttrType(
     "a tuple of dims, None where there is no bound",
+    "Sequence[Dim | None]",
     _tuple_of(lambda value: value is None or _is_size(value)),
 )
-NUMBER = AttrType("a number", _is_number)
-COUNTER = AttrType("a number or a dim", lambda value: _is_number(value) or _is_size(value))
-DTYPE = AttrType("a dtype", lambda value: isinstance(value, DType))
-TEXT = AttrType("text", lambda value: isinstance(value, str))
-TEXTS = AttrType("a tuple of texts", _tuple_of(lambda value: isinstance(value, str)))
+NUMBER = AttrType("a number", "float", _is_number)
+COUNTER = AttrType(
+    "a number or a dim", "float | SymDim", lambda value: _is_number(value) or _is_size(value)
+)
+DTYPE = AttrType("a dtype", "str | DType", lambda value: isinstance(value, DType))
+TEXT = AttrType("text", "str", lambda value: isinstance(value, str))
+TEXTS = AttrType(
+    "a tuple of texts",
+    "tuple[str, ...] | list[str]",
+    _tuple_of(lambda value: isinstance(value, str)),
+)

@@ -1,0 +1,1356 @@
+"""The operators of ``R``, made by `python -m unity.script.stubs`."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from unity.ir.dims import SymDim
+from unity.ir.dtype import DType
+
+from .annotations import Operand, Tensor
+
+Dim: TypeAlias = SymDim | int
+
+def abs(x: Operand) -> Tensor:
+    """Absolute value; the least signed integer stays as it is."""
+
+def acos(x: Operand) -> Tensor:
+    """The inverse cosine."""
+
+def acosh(x: Operand) -> Tensor:
+    """The inverse hyperbolic cosine."""
+
+def add(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 + x2``; integers wrap."""
+
+def all(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """Whether every element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
+
+def any(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """Whether any element is true, over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
+
+def arange(
+    start: float | SymDim,
+    end: float | SymDim | None = None,
+    step: float | SymDim = 1,
+    dtype: str | DType | None = None,
+) -> Tensor:
+    """``start, start + step, ...`` up to but not including `end`; ``arange(n)`` starts at 0.
+
+    Bounds may be dims: the length is ``max(0, ceil((end - start) / step))``. The dtype is
+    int64, or float32 if a bound is a float (R.arange).
+    """
+
+def argmax(x: Operand, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the largest element is, as int64: the first of equals, NaN above all; of nothing, the greatest int64 (R.argmax)."""
+
+def argmin(x: Operand, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Where the smallest element is, as int64: the first of equals, NaN below all; of nothing, the greatest int64 (R.argmin)."""
+
+def argsort(
+    x: Operand,
+    axis: int = -1,
+    descending: bool = False,
+    dtype: str | DType = "int64",
+) -> Tensor:
+    """The indices that sort each row along `axis`, equals in their order (R.argsort)."""
+
+def asin(x: Operand) -> Tensor:
+    """The inverse sine."""
+
+def asinh(x: Operand) -> Tensor:
+    """The inverse hyperbolic sine."""
+
+def astype(x: Operand, dtype: str | DType) -> Tensor:
+    """`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True."""
+
+def atan(x: Operand) -> Tensor:
+    """The inverse tangent."""
+
+def atanh(x: Operand) -> Tensor:
+    """The inverse hyperbolic tangent."""
+
+def bitcast(x: Operand, dtype: str | DType) -> Tensor:
+    """The bits of `x` as another dtype of as many."""
+
+def bitwise_and(x1: Operand, x2: Operand) -> Tensor:
+    """Both bits set, on integers."""
+
+def bitwise_not(x: Operand) -> Tensor:
+    """Every bit flipped, on integers."""
+
+def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
+    """Either bit set, on integers."""
+
+def bitwise_xor(x1: Operand, x2: Operand) -> Tensor:
+    """Bits that differ, on integers."""
+
+def broadcast_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+    """Repeated along axes of extent 1 and new leading axes (R.broadcast_to, numpy's rules)."""
+
+def ceil(x: Operand) -> Tensor:
+    """Rounded up."""
+
+def clip(x: Operand, min: float | None = None, max: float | None = None) -> Tensor:
+    """``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip)."""
+
+def concat(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
+    """Tensors one behind the other along `axis` (R.concat, ONNX Concat)."""
+
+def cos(x: Operand) -> Tensor:
+    """The cosine."""
+
+def cosh(x: Operand) -> Tensor:
+    """The hyperbolic cosine."""
+
+def cumprod(
+    x: Operand,
+    axis: int | None = None,
+    dtype: str | DType | None = None,
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> Tensor:
+    """Running products along `axis`; of the flattened tensor by default (R.cumprod, CumProd).
+
+    `exclusive` leaves each element itself out, `reverse` runs from the end. The dtype is
+    `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
+    """
+
+def cumsum(
+    x: Operand,
+    axis: int | None = None,
+    dtype: str | DType | None = None,
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> Tensor:
+    """Running sums along `axis`; of the flattened tensor by default (R.cumsum, ONNX CumSum).
+
+    `exclusive` leaves each element itself out, `reverse` runs from the end. The dtype is
+    `dtype`, else x's (int64 of bool). Half-width floats accumulate in float32.
+    """
+
+def depth_to_space(x: Operand, block_size: int, mode: str = "DCR") -> Tensor:
+    """``(n, c * b * b, h, w)`` to ``(n, c, h * b, w * b)``: ONNX DepthToSpace; mode CRD is R.nn.pixel_shuffle."""
+
+def dequantize(
+    x: Operand,
+    scale: Operand,
+    zero_point: Operand,
+    axis: int = -1,
+    out_dtype: str | DType = "float32",
+    block: int = 0,
+) -> Tensor:
+    """``scale * (x - zero_point)`` in `out_dtype`; shape of x (R.dequantize).
+
+    `x` holds integers of at most 32 bits; `scale` (floats) and `zero_point` (integers) are
+    scalars or vectors of ``x.shape[axis]``, or, with `block`, tensors like x that have one for
+    each block of so many along `axis`. The difference wraps in int32; the product is of
+    `scale`'s dtype, of float32 at least (ONNX DequantizeLinear).
+    """
+
+def dims(values: Dim | Sequence[Dim], dtype: str | DType = "int64") -> Tensor:
+    """A tensor of sizes: rank 0 of one dim, rank 1 of a tuple. What ``shape_to_tensor`` of known dims becomes when it must be computed."""
+
+def divide(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an error if compiled with ``check_bounds=True``; so do all divisions and remainders."""
+
+def equal(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 == x2``; NaN equals nothing."""
+
+def erf(x: Operand) -> Tensor:
+    """The error function."""
+
+def exp(x: Operand) -> Tensor:
+    """``e ** x``."""
+
+def exp2(x: Operand) -> Tensor:
+    """``2 ** x``."""
+
+def expand_dims(x: Operand, axis: int | Sequence[int]) -> Tensor:
+    """Axes of extent 1 added; `axis` counts in the result (R.expand_dims, ONNX Unsqueeze)."""
+
+def expm1(x: Operand) -> Tensor:
+    """``e ** x - 1``, exact near 0."""
+
+def flatten(x: Operand) -> Tensor:
+    """The elements in row-major order as a vector (R.flatten)."""
+
+def flip(x: Operand, axis: int | Sequence[int] | None = 0) -> Tensor:
+    """The order along `axis` (one or several) reversed (R.flip)."""
+
+def floor(x: Operand) -> Tensor:
+    """Rounded down."""
+
+def floor_divide(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 // x2`` rounded down; an integer divided by 0 gives 0."""
+
+def floor_mod(x1: Operand, x2: Operand) -> Tensor:
+    """The remainder with the sign of `x2` (Python's ``%``); an integer by 0 gives 0."""
+
+def frames(x: Operand, length: int, step: int, dilation: int = 1) -> Tensor:
+    """``(..., n)`` to ``(..., frames, length)``: element k of frame f is ``x[f * step + k * dilation]``, as a convolution's windows lie (what `ConvertFrames` makes; torch.Tensor.unfold)."""
+
+def full(
+    shape: Sequence[Dim | Tensor] | Tensor,
+    fill_value: Operand,
+    dtype: str | DType | None = None,
+) -> Tensor:
+    """A tensor of one value, cast to `dtype` (None: the value's own)."""
+
+def full_like(x: Operand, fill_value: Operand, dtype: str | DType | None = None) -> Tensor:
+    """A tensor of one value shaped like `x`, of its dtype unless one is given."""
+
+def gather_elements(x: Operand, indices: Operand, axis: int = 0) -> Tensor:
+    """``x[i, indices[i, j], k]`` and the like: each index picks along `axis` in its own row.
+
+    The result has the indices' shape. Indices wrap and clamp as in take, without an error
+    unless compiled with ``check_bounds=True`` (R.gather_elements, ONNX GatherElements).
+    """
+
+def gather_nd(x: Operand, indices: Operand, batch_dims: int = 0) -> Tensor:
+    """Slices of x at index vectors, the last axis of `indices`, after `batch_dims` equal axes.
+
+    Indices wrap and clamp as in take, without an error unless compiled with
+    ``check_bounds=True`` (R.gather_nd, ONNX GatherND).
+    """
+
+def greater(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 > x2``."""
+
+def greater_equal(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 >= x2``."""
+
+def interleave_phases(x: Operand, strides: int | Sequence[int]) -> Tensor:
+    """``(n, c * s0 * s1, h, w)`` to ``(n, c, h * s0, w * s1)`` for the strides ``(s0, s1)``, over any number of spatial axes: what `ConvertTransposed` makes."""
+
+def isfinite(x: Operand) -> Tensor:
+    """Whether each element is neither NaN nor an infinity."""
+
+def isinf(x: Operand) -> Tensor:
+    """Whether each element is an infinity."""
+
+def isnan(x: Operand) -> Tensor:
+    """Whether each element is NaN."""
+
+def kept_boxes(
+    left: Operand,
+    top: Operand,
+    right: Operand,
+    bottom: Operand,
+    area: Operand,
+    positive: Operand,
+    active: Operand,
+    shields: Operand,
+    labels: Operand,
+    threshold: Operand,
+    most: Operand,
+    counts_all: bool = False,
+    inclusive: bool = True,
+) -> Tensor:
+    """Which boxes, in the order of their scores, no better one covers: (batch, count), bool.
+
+    A box is kept if it is `active`, fewer than `most` (a scalar; none is -1) of its batch were,
+    and it is not `positive` or overlaps none of those that shield: the kept ones that are
+    `positive` and in `shields`, of the same of `labels`. Boxes overlap whose intersection has
+    the `threshold`'s part of their union, or more (`inclusive`). Kept ones count that are
+    positive, or all (`counts_all`). The rest, of shape (batch, count): `left`, `top`, `right`,
+    `bottom` and `area` in one float dtype (greedy suppression, as ONNX NonMaxSuppression).
+    """
+
+def left_shift(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 << x2`` for ``0 <= x2``; shifting all bits out gives 0."""
+
+def less(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 < x2``."""
+
+def less_equal(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 <= x2``."""
+
+def linked_tree_ensemble(
+    x: Operand,
+    nodes: Operand,
+    roots: Operand,
+    values: Operand,
+    depth: int,
+    join: str = "sum",
+    checked: bool = False,
+) -> Tensor:
+    """The leaves' values of trees of any form, joined; as `tree_ensemble`, but for the nodes.
+
+    `nodes` is ``[nodes, 4]``, which `linked_records` makes: each tells its column, threshold,
+    left child, which its right one follows, and row of `values`, ``[rows, outputs]``. `roots`
+    is ``[groups, trees]``. Each row takes `depth` steps in each tree.
+    """
+
+def log(x: Operand) -> Tensor:
+    """The natural logarithm; NaN below 0."""
+
+def log10(x: Operand) -> Tensor:
+    """The logarithm to base 10."""
+
+def log1p(x: Operand) -> Tensor:
+    """``log(1 + x)``, exact near 0."""
+
+def log2(x: Operand) -> Tensor:
+    """The logarithm to base 2."""
+
+def logical_and(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 and x2``, on bools."""
+
+def logical_not(x: Operand) -> Tensor:
+    """``not x``, on bool tensors."""
+
+def logical_or(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 or x2``, on bools."""
+
+def logical_xor(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 != x2``, on bools."""
+
+def matmul(
+    x1: Operand,
+    x2: Operand,
+    out_dtype: str | DType | None = None,
+    algorithm: str | None = None,
+) -> Tensor:
+    """Matrix product: ``(..., m, k) x (..., k, n) -> (..., m, n)``.
+
+    Leading axes broadcast; a vector counts as a row on the left, as a column on the right, and
+    its axis is dropped (numpy.matmul, R.matmul, ONNX MatMul). float16 and bfloat16 accumulate
+    in float32; integers wrap in `out_dtype`, which is the operands' dtype unless given. With
+    it, uint8 and int8 may meet.
+    """
+
+def matmul_interleaved(
+    x: Operand,
+    weight: Operand,
+    columns: int,
+    out_dtype: str | DType | None = None,
+) -> Tensor:
+    """Matrix product by a matrix in panels of columns, rows in groups that lie together.
+
+    ``(..., m, k) x (panels, k / group, width, group) -> (..., m, columns)``: the element
+    ``(k, n)`` of the matrix is ``weight[n // width, k // group, n % width, k % group]``, which
+    dot product instructions read as it lies (VNNI layout). Where the weight has more rows than
+    x columns, x counts as zero. Sums are of `out_dtype`, by default
+    the operands' dtype; floats narrower than float32 are summed in that.
+    """
+
+def matmul_packed(
+    x: Operand,
+    weight: Operand,
+    columns: int,
+    out_dtype: str | DType | None = None,
+    chunks: int = 1,
+) -> Tensor:
+    """Matrix product by a matrix in panels of columns, each contiguous.
+
+    x ``(..., m, k)`` or ``(k,)``, weight ``(..., p, k, w)``, result ``(..., m, columns)``:
+    column `n` of the matrix is column ``n % w`` of panel ``n // w``; those from `columns` on
+    are not used. With `chunks`, the columns are as many chunks of equal width, and chunk `c`
+    has part `c` of each panel: what is said of columns holds within a chunk. Batch axes,
+    dtypes and `out_dtype` as in matmul; a float32 or float64 x takes int8 and uint8, too.
+    """
+
+def matmul_words(
+    x: Operand,
+    words: Operand,
+    scale: Operand,
+    shift: Operand,
+    columns: int,
+    bits: int = 4,
+) -> Tensor:
+    """Matrix product by a matrix of integers of few bits, scaled by blocks as it is read.
+
+    x ``(..., k)``; words ``(p, k / c, w)`` of uint32, each holding `c` rows of a column in
+    `bits` bits each, the first one lowest, in panels of `w` columns; scale and shift
+    ``(p, blocks, w)`` of equal blocks of rows; result ``(..., columns)``: an element of the
+    matrix is ``scale * integer + shift`` (ONNX DequantizeLinear of blocks, the shift being
+    ``-scale * zero_point``).
+    """
+
+def max(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The largest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the least value if there is none."""
+
+def maximum(x1: Operand, x2: Operand) -> Tensor:
+    """The larger; NaN if either is NaN."""
+
+def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing."""
+
+def min(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The smallest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the greatest value if there is none."""
+
+def minimum(x1: Operand, x2: Operand) -> Tensor:
+    """The smaller; NaN if either is NaN."""
+
+def mod(x1: Operand, x2: Operand) -> Tensor:
+    """The remainder with the sign of `x1` (C's ``%``, fmod); an integer by 0 gives 0."""
+
+def multiply(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 * x2``; integers wrap."""
+
+def negative(x: Operand) -> Tensor:
+    """``-x``; unsigned integers wrap."""
+
+def nonzero(x: Operand) -> Tensor:
+    """The indices of the elements that are not 0: (rank, count), in row-major order; the count is a fresh symbol (ONNX NonZero)."""
+
+def nonzero_static(
+    x: Operand,
+    size: Sequence[Dim | Tensor] | Tensor,
+    fill_value: int = -1,
+) -> Tensor:
+    """The indices of the first `size` elements that are not 0: (rank, size), in row-major order, int64; `fill_value` behind the last (torch.nonzero_static, transposed)."""
+
+def not_equal(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 != x2``; true with NaN."""
+
+def one_hot(
+    indices: Operand,
+    on_value: Operand,
+    off_value: Operand,
+    depth: Dim,
+    axis: int = -1,
+) -> Tensor:
+    """`on_value` at the index's place along a new axis of `depth`, elsewhere `off_value`.
+
+    A negative index counts from the end, one out of range is nowhere (R.one_hot, ONNX OneHot).
+    """
+
+def ones(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32") -> Tensor:
+    """A tensor of ones."""
+
+def ones_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
+    """A tensor of ones. Shaped like `x`, and of its dtype unless one is given."""
+
+def pairwise_coupling(x: Operand) -> Tensor:
+    """The probabilities of classes, (rows, classes), that fit those of pairs best.
+
+    ``x[n, i, j]``, (rows, classes, classes), is how probable i is where it is i or j; what it
+    is of a class and itself does not count. Iterated until all conditions hold to 0.005 by the
+    number of classes, at most a hundred times (Wu, Lin and Weng 2004, their second method, as
+    libsvm and onnxruntime do for support vector machines).
+    """
+
+def permute_dims(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:
+    """Axes in another order, reversed by default (R.permute_dims, ONNX Transpose)."""
+
+def power(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 ** x2``, on floats."""
+
+def prod(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The product over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
+
+def quantize(
+    x: Operand,
+    scale: Operand,
+    zero_point: Operand,
+    axis: int = -1,
+    out_dtype: str | DType = "int8",
+) -> Tensor:
+    """``clip(round(x / scale) + zero_point)`` in `out_dtype`; shape of x (R.quantize).
+
+    `scale` (floats) and `zero_point` (integers) are scalars or vectors of ``x.shape[axis]``.
+    Halves round to even, what `out_dtype` does not hold becomes the nearest that it holds.
+    `x` is a float tensor, `out_dtype` an integer of at most 16 bits; float32 is computed in,
+    float64 for float64 (ONNX QuantizeLinear).
+    """
+
+def reciprocal(x: Operand) -> Tensor:
+    """``1 / x``."""
+
+def repeat(x: Operand, repeats: Dim | Sequence[Dim], axis: int | None = None) -> Tensor:
+    """Each element repeated in place along `axis`; of the flattened tensor by default (R.repeat, numpy.repeat)."""
+
+def reshape(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+    """The same elements in row-major order under another shape (R.reshape, ONNX Reshape).
+
+    One dim may be -1: it takes what is left. The element counts must be provably equal. A 0 is
+    an extent of zero (ONNX's "copy this dim" is the importer's affair).
+    """
+
+def right_shift(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 >> x2`` for ``0 <= x2``, keeping the sign; shifting all bits out leaves it."""
+
+def round(x: Operand) -> Tensor:
+    """Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint)."""
+
+def rsqrt(x: Operand) -> Tensor:
+    """``1 / sqrt(x)``."""
+
+def scatter_elements(
+    x: Operand,
+    indices: Operand,
+    updates: Operand,
+    axis: int = 0,
+    reduction: str = "update",
+) -> Tensor:
+    """x with ``x[i, indices[i, j], k] = updates[i, j, k]`` and the like along `axis`.
+
+    `reduction` is update, add, mul, max or min. A negative index counts from the end; one out
+    of range writes nothing, without an error unless compiled with ``check_bounds=True``
+    (R.scatter_elements, ONNX ScatterElements).
+    """
+
+def scatter_nd(x: Operand, indices: Operand, updates: Operand, reduction: str = "update") -> Tensor:
+    """x with slices at index vectors, the last axis of `indices`, replaced by `updates`.
+
+    `reduction` is update, add, mul, max or min. Indices are taken as in scatter_elements
+    (R.scatter_nd, ONNX ScatterND).
+    """
+
+def shape_of(x: Operand) -> Tensor:
+    """The shape of a tensor as a shape value (R.shape_of)."""
+
+def shape_to_tensor(shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+    """A shape value as an int64 vector (R.shape_to_tensor)."""
+
+def sigmoid(x: Operand) -> Tensor:
+    """``1 / (1 + exp(-x))``."""
+
+def sign(x: Operand) -> Tensor:
+    """-1, 0 or 1; NaN stays NaN."""
+
+def sin(x: Operand) -> Tensor:
+    """The sine."""
+
+def sinh(x: Operand) -> Tensor:
+    """The hyperbolic sine."""
+
+def slice_scatter(
+    x: Operand,
+    update: Operand,
+    begin: Dim | None,
+    end: Dim | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Tensor:
+    """x with ``x[begin:end:stride]`` along `axis` replaced by `update` (R.slice_scatter).
+
+    Bounds as in strided_slice; `update` must have exactly the slice's shape.
+    """
+
+def sort(x: Operand, axis: int = -1, descending: bool = False) -> Tensor:
+    """Each row along `axis` sorted (R.sort). NaN is greatest."""
+
+def space_to_depth(x: Operand, block_size: int) -> Tensor:
+    """``(n, c, h * b, w * b)`` to ``(n, b * b * c, h, w)``: ONNX SpaceToDepth."""
+
+def split(x: Operand, indices_or_sections: Dim | Sequence[Dim], axis: int = 0) -> Tensor:
+    """A tuple of parts along `axis`: a number of equal ones, or cut at ascending indices.
+
+    The indices may be dims; each must provably lie within the extent (R.split, ONNX Split).
+    """
+
+def sqrt(x: Operand) -> Tensor:
+    """The square root; NaN below 0."""
+
+def square(x: Operand) -> Tensor:
+    """``x * x``; integers wrap."""
+
+def squeeze(x: Operand, axis: int | Sequence[int] | None = None) -> Tensor:
+    """Axes of extent 1 dropped: those given, or all known to be 1 (R.squeeze, ONNX Squeeze)."""
+
+def stack(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis (R.stack)."""
+
+def stretch(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+    """Repeated along the axes whose extent turns out to be 1 at run time.
+
+    The other axes must have the extents of `shape`, which is checked before (`R.match_cast`):
+    broadcast_to where it is not known which dims are 1.
+    """
+
+def strided_slice(
+    x: Operand,
+    axes: int | Sequence[int],
+    begin: Sequence[Dim | None],
+    end: Sequence[Dim | None],
+    strides: int | Sequence[int] | None = None,
+) -> Tensor:
+    """``x[begin:end:strides]`` along `axes`, by Python's rules (R.strided_slice, ONNX Slice).
+
+    Bounds are ints, dims or None (the far end); negative ones count from the end, and all are
+    clamped, so nothing outside is read. An int of ``2**31 - 1`` or more means the end. A dim
+    that may be of either sign costs a wordy result shape; name that with match_cast.
+    """
+
+def subtract(x1: Operand, x2: Operand) -> Tensor:
+    """``x1 - x2``; integers wrap."""
+
+def sum(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The sum over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
+
+def take(x: Operand, indices: Operand, axis: int | None = None) -> Tensor:
+    """Slices of x at `indices` along `axis`, which then has the shape of the indices.
+
+    Result: ``(*x.shape[:axis], *indices.shape, *x.shape[axis + 1:])``. A negative index counts
+    from the end; one out of range takes the nearest in range, without an error unless compiled
+    with ``check_bounds=True`` (R.take, ONNX Gather).
+    """
+
+def tan(x: Operand) -> Tensor:
+    """The tangent."""
+
+def tanh(x: Operand) -> Tensor:
+    """The hyperbolic tangent."""
+
+def tensor_to_shape(x: Operand) -> Tensor:
+    """An int64 vector as a shape value; a match_cast names its dims (R.tensor_to_shape)."""
+
+def tile(x: Operand, repeats: Dim | Sequence[Dim]) -> Tensor:
+    """The whole repeated along each axis; the shorter of shape and `repeats` is led by ones (R.tile, numpy.tile)."""
+
+def topk(
+    x: Operand,
+    k: Dim,
+    axis: int = -1,
+    largest: bool = True,
+    dtype: str | DType = "int64",
+) -> Tensor:
+    """The k largest (or smallest) along `axis` in order, and their indices (ONNX TopK, R.topk).
+
+    k is a dim that provably does not exceed the extent. Of equals the first in x comes first.
+    """
+
+def tree_ensemble(
+    x: Operand,
+    nodes: Operand,
+    values: Operand,
+    join: str = "sum",
+    checked: bool = False,
+) -> Tensor:
+    """The leaves' values of complete trees, joined; x is ``[rows, columns]`` of floats.
+
+    `nodes` is ``[groups, trees, 2 ** depth, 2]``, which `complete_records` makes: from node 1,
+    a row goes from node i to 2 i if its column is at most the threshold, else (as NaN) to
+    2 i + 1; `values` is ``[groups, trees, 2 ** depth, outputs]``, for each leaf from the left.
+    The result, ``[rows, groups, outputs]``, is the sum (in the order of the trees), the least
+    or the greatest of each group's trees. Indices out of range are clamped, unless the caller
+    says that they were `checked`. (ONNX TreeEnsemble; Hummingbird's PerfectTreeTraversal.)
+    """
+
+def tril(x: Operand, k: Dim = 0) -> Tensor:
+    """The lower triangle ``j <= i + k`` of the last two axes."""
+
+def triu(x: Operand, k: Dim = 0) -> Tensor:
+    """The upper triangle ``j >= i + k`` of the last two axes."""
+
+def trunc(x: Operand) -> Tensor:
+    """Rounded towards zero."""
+
+def variance(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """Mean squared deviation over `axis` (None: all); `keepdims` leaves the reduced axes as 1."""
+
+def where(condition: Operand, x1: Operand, x2: Operand) -> Tensor:
+    """`x1` where `condition`, else `x2`; all three broadcast."""
+
+def zeros(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32") -> Tensor:
+    """A tensor of zeros."""
+
+def zeros_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
+    """A tensor of zeros. Shaped like `x`, and of its dtype unless one is given."""
+
+class memory:
+    @staticmethod
+    def alloc_arena(shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+        """Storage of ``shape[0]`` bytes for one call of the function."""
+
+    @staticmethod
+    def alloc_tensor(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType) -> Tensor:
+        """A tensor with storage of its own: it may outlive the call."""
+
+    @staticmethod
+    def call_kernel(
+        kernel: object,
+        args: Sequence[Operand] | Tensor,
+        sizes: Sequence[Dim | Tensor] | Tensor,
+    ) -> Tensor:
+        """Runs a prim func on tensors (inputs, then destinations) with the values of its sizes."""
+
+    @staticmethod
+    def reshape_view(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+        """The same storage under another shape of as many elements."""
+
+    @staticmethod
+    def view(
+        arena: object,
+        offset: Sequence[Dim | Tensor] | Tensor,
+        shape: Sequence[Dim | Tensor] | Tensor,
+        dtype: str | DType,
+    ) -> Tensor:
+        """A tensor in an arena, ``offset[0]`` bytes from its start."""
+
+class nn:
+    @staticmethod
+    def adaptive_avg_pool1d(
+        x: Operand,
+        output_size: int | Sequence[int] = (1,),
+        layout: str = "NCW",
+    ) -> Tensor:
+        """The mean over `output_size` parts of each of 1 spatial axes (NCW).
+
+        Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
+        (R.nn.adaptive_avg_pool1d, torch; with 1 it is ONNX GlobalAveragePool).
+        """
+
+    @staticmethod
+    def adaptive_avg_pool2d(
+        x: Operand,
+        output_size: int | Sequence[int] = (1, 1),
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """The mean over `output_size` parts of each of 2 spatial axes (NCHW).
+
+        Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
+        (R.nn.adaptive_avg_pool2d, torch; with 1 it is ONNX GlobalAveragePool).
+        """
+
+    @staticmethod
+    def adaptive_avg_pool3d(
+        x: Operand,
+        output_size: int | Sequence[int] = (1, 1, 1),
+        layout: str = "NCDHW",
+    ) -> Tensor:
+        """The mean over `output_size` parts of each of 3 spatial axes (NCDHW).
+
+        Part i of p of an axis of n is ``floor(i * n / p) <= x < ceil((i + 1) * n / p)``
+        (R.nn.adaptive_avg_pool3d, torch; with 1 it is ONNX GlobalAveragePool).
+        """
+
+    @staticmethod
+    def attention(
+        q: Operand,
+        k: Operand,
+        v: Operand,
+        bias: Operand | None = None,
+        mask: Operand | None = None,
+        scale: float | None = None,
+        fill: float = -1000000000.0,
+        layouts: tuple[str, ...] | list[str] = ("BLHD", "BLHD", "BLHD", "BLHD"),
+        heads: int | None = None,
+        kv_heads: int | None = None,
+        first: int | Sequence[int] = (0, 0, 0),
+        keys: Dim | None = None,
+        zero_unseen: bool = False,
+        causal_mask: str | None = None,
+    ) -> Tensor:
+        """``softmax(where(mask, q k^T * scale, fill) + bias) v`` for each batch and head.
+
+        Relax's R.nn.attention: `scale` is ``1 / sqrt(D)`` if it is left out. `q` is (B, L, H, D),
+        `k` and `v` (B, keys, H, D), the result (B, L, H, Dv); `layouts` tells other orders of these
+        axes, for q, k, v and the result. `bias` and the bool `mask` broadcast to (B, H, L, keys).
+
+        Operands may be parts of larger tensors: `heads` heads from `first` on (one tensor may hold
+        q, k and v), the first `keys` rows of caches. With `kv_heads`, that many heads of keys and
+        values serve as many queries' heads each as fit (grouped queries). Narrow floats are summed
+        in float32; the weights of bfloat16 values are rounded to it.
+
+        `causal_mask` hides later keys: with ``"TopLeft"`` query i sees keys up to i, with
+        ``"BottomRight"`` the last query sees all, the one before it all but one. Keys that a query
+        does not see count for nothing, whatever they hold, and blocks of them are not read.
+
+        A row that sees no keys gives 0; with `zero_unseen` also one of which `bias` leaves nothing,
+        whose scores are all -inf, and else NaN.
+        """
+
+    @staticmethod
+    def avg_pool1d(
+        x: Operand,
+        pool_size: int | Sequence[int] = (1,),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        layout: str = "NCW",
+    ) -> Tensor:
+        """The mean over sliding windows of 1 spatial axes (NCW).
+
+        The divisor is the number of taps in the input, or with `count_include_pad` in the input and
+        its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool1d, ONNX
+        AveragePool, torch).
+        """
+
+    @staticmethod
+    def avg_pool2d(
+        x: Operand,
+        pool_size: int | Sequence[int] = (1, 1),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """The mean over sliding windows of 2 spatial axes (NCHW).
+
+        The divisor is the number of taps in the input, or with `count_include_pad` in the input and
+        its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool2d, ONNX
+        AveragePool, torch).
+        """
+
+    @staticmethod
+    def avg_pool3d(
+        x: Operand,
+        pool_size: int | Sequence[int] = (1, 1, 1),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        layout: str = "NCDHW",
+    ) -> Tensor:
+        """The mean over sliding windows of 3 spatial axes (NCDHW).
+
+        The divisor is the number of taps in the input, or with `count_include_pad` in the input and
+        its padding; what `ceil_mode` sticks out is never counted (R.nn.avg_pool3d, ONNX
+        AveragePool, torch).
+        """
+
+    @staticmethod
+    def batch_norm(
+        x: Operand,
+        gamma: Operand,
+        beta: Operand,
+        mean: Operand,
+        variance: Operand,
+        axis: int = 1,
+        epsilon: float = 1e-05,
+    ) -> Tensor:
+        """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` with given statistics.
+
+        The vectors have shape ``(x.shape[axis],)``. This is inference: nothing is updated, and the
+        result is one tensor (R.nn.batch_norm's first; ONNX BatchNormalization).
+        """
+
+    @staticmethod
+    def cache_append(cache: Operand, new: Operand, length: Dim, axis: int = 0) -> Tensor:
+        """`cache` with `new` in the place of its rows from `length` on, along `axis`.
+
+        The other axes agree, and ``length + new rows <= cache rows`` must follow from the types: a
+        cache of length + new rows + room rows has space. What lies behind the new rows stays.
+
+        A cache that nothing else uses, and that the function's caller gave away (the function's
+        attribute ``aliases``), is written in place: only the new rows are touched. XLA's
+        dynamic_update_slice along one axis.
+        """
+
+    @staticmethod
+    def conv1d(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        data_layout: str = "NCW",
+        kernel_layout: str = "OIW",
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Cross-correlation over 1 spatial axes (NCW x OIW -> NCW).
+
+        x ``(n, c, ...)``, weight ``(o, c / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
+        is one int, one for each axis, or all begins then all ends (R.nn.conv1d, ONNX Conv).
+        Half-width floats accumulate in float32, integers in `out_dtype`.
+        """
+
+    @staticmethod
+    def conv1d_transpose(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        data_layout: str = "NCW",
+        kernel_layout: str = "IOW",
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Transposed convolution over 1 spatial axes (NCW x IOW -> NCW).
+
+        x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
+        output_padding`` (R.nn.conv1d_transpose, ONNX ConvTranspose, torch).
+        """
+
+    @staticmethod
+    def conv2d(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        data_layout: str = "NCHW",
+        kernel_layout: str = "OIHW",
+        out_dtype: str | DType | None = None,
+        algorithm: str | None = None,
+    ) -> Tensor:
+        """Cross-correlation over 2 spatial axes (NCHW x OIHW -> NCHW).
+
+        x ``(n, c, ...)``, weight ``(o, c / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
+        is one int, one for each axis, or all begins then all ends (R.nn.conv2d, ONNX Conv).
+        Half-width floats accumulate in float32, integers in `out_dtype`.
+        """
+
+    @staticmethod
+    def conv2d_blocked(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        depthwise: bool = False,
+        out_dtype: str | DType | None = None,
+        algorithm: str | None = None,
+    ) -> Tensor:
+        """Cross-correlation over 2 spatial axes, channels in blocks that lie innermost.
+
+        x ``(n, c / b, h, w, b)``, weight ``(o / d, c / b, kh, kw, b, d)``, result
+        ``(n, o / d, h', w', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is the plain
+        layout. With `depthwise` each channel sees itself alone: weight
+        ``(c / b, 1, kh, kw, 1, b)``. Extents and attributes as in nn.conv2d.
+        """
+
+    @staticmethod
+    def conv2d_interleaved(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        line: int | None = None,
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Cross-correlation over two spatial axes, channels in blocks, the depth in groups.
+
+        x ``(n, c / b, h, w, b)``, weight ``(o / d, c / b, kh, kw, b / g, d, g)``, result
+        ``(n, o / d, h', w', d)``. With few channels the `line` taps of a line, which lie together
+        in x, are as one: weight ``(o / d, c / b, kh, 1, j / g, d, g)``, where `j` counts their
+        channels, tap by tap, and weights from ``line * b`` on are zero. Attributes as in nn.conv2d.
+        """
+
+    @staticmethod
+    def conv2d_transpose(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        data_layout: str = "NCHW",
+        kernel_layout: str = "IOHW",
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Transposed convolution over 2 spatial axes (NCHW x IOHW -> NCHW).
+
+        x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
+        output_padding`` (R.nn.conv2d_transpose, ONNX ConvTranspose, torch).
+        """
+
+    @staticmethod
+    def conv2d_winograd(
+        x: Operand,
+        weight: Operand,
+        tile: int,
+        padding: int | Sequence[int] = 0,
+    ) -> Tensor:
+        """Cross-correlation of stride 1 with transformed weights, channels in blocks innermost.
+
+        x ``(n, c / b, h, w, b)``, weight ``(s, s, o / d, c / b, b, d)``, transformed by
+        `transformed_weights`, result ``(n, o / d, h', w', d)``. `tile` is the outputs made along an
+        axis, of ``s = tile + k - 1`` inputs for kernels of `k`. Padding as in nn.conv2d.
+        """
+
+    @staticmethod
+    def conv3d(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        data_layout: str = "NCDHW",
+        kernel_layout: str = "OIDHW",
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Cross-correlation over 3 spatial axes (NCDHW x OIDHW -> NCDHW).
+
+        x ``(n, c, ...)``, weight ``(o, c / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in + before + after - dilation * (kernel - 1) - 1) // stride + 1``. `padding`
+        is one int, one for each axis, or all begins then all ends (R.nn.conv3d, ONNX Conv).
+        Half-width floats accumulate in float32, integers in `out_dtype`.
+        """
+
+    @staticmethod
+    def conv3d_blocked(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        depthwise: bool = False,
+        out_dtype: str | DType | None = None,
+        algorithm: str | None = None,
+    ) -> Tensor:
+        """Cross-correlation over 3 spatial axes, channels in blocks that lie innermost.
+
+        x ``(n, c / b, d, h, w, b)``, weight ``(o / d, c / b, kd, kh, kw, b, d)``, result
+        ``(n, o / d, d', h', w', d)``; the blocks `b` and `d` may differ, and ``b = 1`` is the plain
+        layout. With `depthwise` each channel sees itself alone: weight
+        ``(c / b, 1, kd, kh, kw, 1, b)``. Extents and attributes as in nn.conv3d.
+        """
+
+    @staticmethod
+    def conv3d_transpose(
+        x: Operand,
+        weight: Operand,
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        groups: int = 1,
+        data_layout: str = "NCDHW",
+        kernel_layout: str = "IODHW",
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Transposed convolution over 3 spatial axes (NCDHW x IODHW -> NCDHW).
+
+        x ``(n, c, ...)``, weight ``(c, o / groups, ...)``, result ``(n, o, ...)`` where a spatial
+        extent is ``(in - 1) * stride - before - after + dilation * (kernel - 1) + 1 +
+        output_padding`` (R.nn.conv3d_transpose, ONNX ConvTranspose, torch).
+        """
+
+    @staticmethod
+    def elu(x: Operand, alpha: float = 1.0) -> Tensor:
+        """``x`` where ``x >= 0``, else ``alpha * (exp(x) - 1)`` (ONNX Elu)."""
+
+    @staticmethod
+    def gelu(x: Operand) -> Tensor:
+        """``x / 2 * (1 + erf(x / sqrt(2)))`` (R.nn.gelu, ONNX Gelu)."""
+
+    @staticmethod
+    def gelu_tanh(x: Operand) -> Tensor:
+        """The tanh approximation of gelu (R.nn.gelu_tanh, ONNX Gelu approximate=tanh)."""
+
+    @staticmethod
+    def group_norm(
+        x: Operand,
+        gamma: Operand,
+        beta: Operand,
+        num_groups: int,
+        channel_axis: int = 1,
+        epsilon: float = 1e-05,
+    ) -> Tensor:
+        """Normalization over each of `num_groups` groups of channels and all axes but the first.
+
+        gamma and beta have shape ``(channels,)`` (R.nn.group_norm, ONNX GroupNormalization 21).
+        """
+
+    @staticmethod
+    def hardsigmoid(x: Operand, alpha: float = 0.16666666666666666, beta: float = 0.5) -> Tensor:
+        """``clip(alpha * x + beta, 0, 1)`` (torch hardsigmoid; ONNX HardSigmoid has alpha 0.2)."""
+
+    @staticmethod
+    def hardswish(x: Operand) -> Tensor:
+        """``x * clip(x / 6 + 1 / 2, 0, 1)`` (ONNX HardSwish)."""
+
+    @staticmethod
+    def instance_norm(
+        x: Operand,
+        gamma: Operand,
+        beta: Operand,
+        channel_axis: int = 1,
+        epsilon: float = 1e-05,
+    ) -> Tensor:
+        """Normalization of each channel over all axes but the first and `channel_axis`.
+
+        gamma and beta have shape ``(channels,)`` (R.nn.instance_norm, ONNX
+        InstanceNormalization).
+        """
+
+    @staticmethod
+    def layer_norm(
+        x: Operand,
+        gamma: Operand,
+        beta: Operand | None = None,
+        axes: int | Sequence[int] = -1,
+        epsilon: float = 1e-05,
+    ) -> Tensor:
+        """``(x - mean) / sqrt(variance + epsilon) * gamma + beta`` over `axes`.
+
+        gamma and beta (optional) have the shape of those axes (R.nn.layer_norm, ONNX
+        LayerNormalization). Statistics are in float32 for narrower floats.
+        """
+
+    @staticmethod
+    def leakyrelu(x: Operand, alpha: float = 0.01) -> Tensor:
+        """``x`` where ``x >= 0``, else ``alpha * x`` (R.nn.leakyrelu, ONNX LeakyRelu)."""
+
+    @staticmethod
+    def log_softmax(x: Operand, axis: int = -1) -> Tensor:
+        """The logarithm of softmax along `axis` (R.nn.log_softmax, ONNX LogSoftmax 13)."""
+
+    @staticmethod
+    def lrn(
+        x: Operand,
+        size: int,
+        axis: int = 1,
+        alpha: float = 0.0001,
+        beta: float = 0.75,
+        bias: float = 1.0,
+    ) -> Tensor:
+        """``x / (bias + alpha / size * s) ** beta``, s the sum of squares of `size` neighbours.
+
+        Neighbours are along `axis`, ``(size - 1) // 2`` before and ``size // 2`` behind (ONNX LRN).
+        """
+
+    @staticmethod
+    def max_pool1d(
+        x: Operand,
+        pool_size: int | Sequence[int] = (1,),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        layout: str = "NCW",
+    ) -> Tensor:
+        """The maximum over sliding windows of 1 spatial axes (NCW).
+
+        With `ceil_mode` a last window may stick out at the end, but none starts behind the input
+        (R.nn.max_pool1d, ONNX MaxPool, torch). Padding never wins.
+        """
+
+    @staticmethod
+    def max_pool2d(
+        x: Operand,
+        pool_size: int | Sequence[int] = (1, 1),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """The maximum over sliding windows of 2 spatial axes (NCHW).
+
+        With `ceil_mode` a last window may stick out at the end, but none starts behind the input
+        (R.nn.max_pool2d, ONNX MaxPool, torch). Padding never wins.
+        """
+
+    @staticmethod
+    def max_pool3d(
+        x: Operand,
+        pool_size: int | Sequence[int] = (1, 1, 1),
+        strides: int | Sequence[int] = 1,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
+        ceil_mode: bool = False,
+        layout: str = "NCDHW",
+    ) -> Tensor:
+        """The maximum over sliding windows of 3 spatial axes (NCDHW).
+
+        With `ceil_mode` a last window may stick out at the end, but none starts behind the input
+        (R.nn.max_pool3d, ONNX MaxPool, torch). Padding never wins.
+        """
+
+    @staticmethod
+    def mish(x: Operand) -> Tensor:
+        """``x * tanh(softplus(x))`` (ONNX Mish)."""
+
+    @staticmethod
+    def pad(
+        x: Operand,
+        pad_width: Dim | Sequence[Dim],
+        pad_mode: str = "constant",
+        pad_value: float = 0.0,
+    ) -> Tensor:
+        """Elements added around: `pad_width` is (before, after) of each axis in turn, in one tuple.
+
+        The widths may be dims, and negative ones cut. `pad_mode` is constant (of `pad_value`),
+        edge, reflect or wrap (R.nn.pad, ONNX Pad, numpy.pad); reflect and wrap reach the far end at
+        most.
+        """
+
+    @staticmethod
+    def prelu(x: Operand, alpha: Operand, axis: int = 1) -> Tensor:
+        """``x`` where ``x >= 0``, else ``alpha[c] * x``, c the index along `axis` (R.nn.prelu).
+
+        `alpha` has shape ``(x.shape[axis],)`` or ``(1,)``.
+        """
+
+    @staticmethod
+    def relu(x: Operand) -> Tensor:
+        """``max(x, 0)``, NaN stays NaN (R.nn.relu, ONNX Relu). Any dtype but bool."""
+
+    @staticmethod
+    def rms_norm(
+        x: Operand,
+        weight: Operand,
+        axes: int | Sequence[int] = -1,
+        epsilon: float = 1e-05,
+    ) -> Tensor:
+        """``x / sqrt(mean(x * x) + epsilon) * weight`` over `axes` (R.nn.rms_norm, ONNX 23)."""
+
+    @staticmethod
+    def selu(
+        x: Operand,
+        alpha: float = 1.6732632423543772,
+        gamma: float = 1.0507009873554805,
+    ) -> Tensor:
+        """``gamma * elu(x, alpha)`` (R.nn.selu, ONNX Selu)."""
+
+    @staticmethod
+    def silu(x: Operand) -> Tensor:
+        """``x * sigmoid(x)`` (R.nn.silu, torch silu, swish)."""
+
+    @staticmethod
+    def softmax(x: Operand, axis: int = -1) -> Tensor:
+        """``exp(x - max) / sum(exp(x - max))`` along `axis`; shape of x (R.nn.softmax, ONNX 13).
+
+        Half-width floats are computed in float32.
+        """
+
+    @staticmethod
+    def softplus(x: Operand, beta: float = 1.0) -> Tensor:
+        """``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus)."""
+
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "all",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
+    "argsort",
+    "asin",
+    "asinh",
+    "astype",
+    "atan",
+    "atanh",
+    "bitcast",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast_to",
+    "ceil",
+    "clip",
+    "concat",
+    "cos",
+    "cosh",
+    "cumprod",
+    "cumsum",
+    "depth_to_space",
+    "dequantize",
+    "dims",
+    "divide",
+    "equal",
+    "erf",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expm1",
+    "flatten",
+    "flip",
+    "floor",
+    "floor_divide",
+    "floor_mod",
+    "frames",
+    "full",
+    "full_like",
+    "gather_elements",
+    "gather_nd",
+    "greater",
+    "greater_equal",
+    "interleave_phases",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "kept_boxes",
+    "left_shift",
+    "less",
+    "less_equal",
+    "linked_tree_ensemble",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "matmul",
+    "matmul_interleaved",
+    "matmul_packed",
+    "matmul_words",
+    "max",
+    "maximum",
+    "mean",
+    "memory",
+    "min",
+    "minimum",
+    "mod",
+    "multiply",
+    "negative",
+    "nn",
+    "nonzero",
+    "nonzero_static",
+    "not_equal",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "pairwise_coupling",
+    "permute_dims",
+    "power",
+    "prod",
+    "quantize",
+    "reciprocal",
+    "repeat",
+    "reshape",
+    "right_shift",
+    "round",
+    "rsqrt",
+    "scatter_elements",
+    "scatter_nd",
+    "shape_of",
+    "shape_to_tensor",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "slice_scatter",
+    "sort",
+    "space_to_depth",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "stretch",
+    "strided_slice",
+    "subtract",
+    "sum",
+    "take",
+    "tan",
+    "tanh",
+    "tensor_to_shape",
+    "tile",
+    "topk",
+    "tree_ensemble",
+    "tril",
+    "triu",
+    "trunc",
+    "variance",
+    "where",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,127 @@
+"""What type checkers and editors read of operators and scalar functions: stubs made of their rows.
+
+``python -m unity.script.stubs`` writes ``operators.pyi`` and ``scalars.pyi`` beside this file, of
+which `graph_names` and `prim_names` take the names of ``R`` and ``T``. At run time they do nothing:
+`operator_names` and `scalar_names` read the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from inspect import cleandoc
+from pathlib import Path
+
+from unity.arguments import REQUIRED
+from unity.ir.dims import SymDim
+from unity.ir.dtype import DType
+from unity.op.registry import OpDef, Param
+from unity.op.table import OPS
+
+from .scalar_names import SCALAR_SIGNATURES, scalar_text
+
+FOLDER = Path(__file__).parent
+_COLUMNS = 100
+_MADE = "made by `python -m unity.script.stubs`"
+_OPERATORS = f'''\
+"""The operators of ``R``, {_MADE}."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from unity.ir.dims import SymDim
+from unity.ir.dtype import DType
+
+from .annotations import Operand, Tensor
+
+Dim: TypeAlias = SymDim | int
+'''
+_SCALARS = f'''\
+"""The scalar functions of ``T``, {_MADE}."""
+
+from .annotations import Number, Scalar
+'''
+_KINDS: Mapping[str, str] = {
+    "tensor": "Operand",
+    "tensors": "Sequence[Operand] | Tensor",
+    "shape": "Sequence[Dim | Tensor] | Tensor",
+    "value": "object",
+}
+"""What may be given for a parameter that is no attribute."""
+
+
+def main() -> None:
+    """Write the stubs."""
+    for name, text in stubs().items():
+        (FOLDER / name).write_text(text)
+
+
+def stubs() -> dict[str, str]:
+    """The texts of the stubs, by their files' names."""
+    return {"operators.pyi": _operators(OPS.values()), "scalars.pyi": _scalars()}
+
+
+def _operators(rows: Iterable[OpDef]) -> str:
+    families: dict[str, list[OpDef]] = {}
+    for row in sorted(rows, key=lambda r: r.name):
+        families.setdefault(row.name.rpartition(".")[0], []).append(row)
+    lines = [_OPERATORS]
+    for row in families.pop("", []):
+        lines += _function(row, "")
+    for family, members in families.items():
+        lines += [f"class {family}:"]
+        for row in members:
+            lines += ["    @staticmethod", *_function(row, "    ")]
+    public = sorted({name.partition(".")[0] for name in (row.name for row in rows)})
+    return _page(lines, public)
+
+
+def _scalars() -> str:
+    lines = [_SCALARS]
+    for path, signature in sorted(SCALAR_SIGNATURES.items()):
+        params = [f"{p.name}: Number" for p in signature.params if not p.named_only]
+        head = f'def {path.removeprefix("T.")}({", ".join(params)}, *, dtype: str = "") -> Scalar:'
+        lines += [head, *_doc(scalar_text(path), "    ")]
+    return _page(lines, sorted(path.removeprefix("T.") for path in SCALAR_SIGNATURES))
+
+
+def _page(lines: list[str], public: list[str]) -> str:
+    names = "".join(f'    "{name}",\n' for name in public)
+    return "\n".join(lines) + f"\n\n__all__ = [\n{names}]\n"
+
+
+def _function(row: OpDef, margin: str) -> list[str]:
+    params = [_parameter(p) for p in row.params]
+    start, end = f"{margin}def {row.name.rpartition('.')[2]}(", ") -> Tensor:"
+    line = start + ", ".join(params) + end
+    head = [line]
+    if len(line) > _COLUMNS:
+        head = [start, *(f"{margin}    {p}," for p in params), margin + end]
+    return [*head, *_doc(row.doc, margin + "    ")]
+
+
+def _parameter(p: Param) -> str:
+    kind = _KINDS[p.kind] if p.type is None else p.type.annotation
+    if p.default is REQUIRED:
+        return f"{p.name}: {kind}"
+    if p.default is None and not kind.endswith("| None"):
+        kind += " | None"
+    return f"{p.name}: {kind} = {_value(p.default)}"
+
+
+def _value(value: object) -> str:
+    """A default as a program writes it."""
+    if isinstance(value, DType | SymDim):
+        return f'"{value}"'
+    return repr(value).replace("'", '"')
+
+
+def _doc(text: str, margin: str) -> list[str]:
+    quoted = cleandoc(text).replace("\\", "\\\\").splitlines()
+    if len(quoted) == 1:
+        return [f'{margin}"""{quoted[0]}"""', ""]
+    rest = [f"{margin}{line}".rstrip() for line in quoted[1:]]
+    return [f'{margin}"""{quoted[0]}', *rest, f'{margin}"""', ""]
+
+
+if __name__ == "__main__":
+    main()
