@@ -48,7 +48,6 @@ def operator_name(path: str) -> Marker:
     return OperatorName(path, None, f"Operators: {', '.join(below)}." if below else "")
 
 
-@cache
 def names_below(prefix: str) -> list[str]:
     """The first parts of operators' names behind a prefix, sorted."""
     return sorted({n.removeprefix(prefix).partition(".")[0] for n in OPS if n.startswith(prefix)})

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unity import nn as nn
     from unity.building import GraphBuilder
     from unity.compiler import compile  # noqa: A004
+    from unity.converters import register_converter
     from unity.errors import InternalError, UnityError, UnsupportedError
     from unity.frontend.sklearn import from_sklearn
     from unity.ir.dims import dim
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from unity.loading import load
     from unity.machine.target import Target
     from unity.quantization.quantizer import quantize
+    from unity.registering import register_op
     from unity.rewriting import rewrite_rule
     from unity.runtime.executable import Executable
     from unity.runtime.session import Session
@@ -47,6 +49,8 @@ __all__ = [
     "nn",
     "pipeline",
     "quantize",
+    "register_converter",
+    "register_op",
     "rewrite_rule",
     "structural_equal",
     "tune",
@@ -67,6 +71,8 @@ _HOMES = {
     "load": "unity.loading",
     "pipeline": "unity.transform",
     "quantize": "unity.quantization.quantizer",
+    "register_converter": "unity.converters",
+    "register_op": "unity.registering",
     "rewrite_rule": "unity.rewriting",
     "structural_equal": "unity.ir.equality",
     "tune": "unity.tuner",

@@ -25,7 +25,7 @@ from unity.errors import UnityError
 from unity.ir.aligned import HUGE_PAGE, paged_copy
 from unity.ir.dtype import Array
 from unity.ir.mapped import owner_of
-from unity.machine.changed import INTRINSICS, is_changed
+from unity.machine.changed import INTRINSICS, OPERATORS, is_changed
 from unity.machine.target import Target
 from unity.runtime.artifact.naming import SUFFIX
 from unity.runtime.artifact.read import read_own
@@ -86,7 +86,7 @@ class Wanted:
             options: All that was asked for, by name.
             folder: The folder of all caches.
         """
-        if not isinstance(model, str | Path) or is_changed(_KIND, INTRINSICS):
+        if not isinstance(model, str | Path) or is_changed(_KIND, INTRINSICS, OPERATORS):
             return None
         if isinstance(target, str):
             if target != _KIND or (threads is not None and threads < 1):

@@ -6,7 +6,7 @@ the operator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,89 +17,26 @@ from unity.interpreter import run_prim_func
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol, dim, evaluate
-from unity.ir.dtype import Array, DType, dtype
+from unity.ir.dtype import DType, dtype
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
 from unity.op.infer import infer_call
-from unity.op.registry import ComputeArg, OpDef, RefArg, Sample
+from unity.op.registry import OpDef, Sample
 from unity.op.table import OPS
+from unity.sample_checks import SizeOf, computed, kernel_of, mismatch, outputs_of, same, type_of
 
 NO_KERNEL = {"shape_of", "tensor_to_shape", "shape_to_tensor", "nonzero"}
 """What the machine does itself, or what has a size that only its data tells."""
 COMPUTED = sorted(name for name, op in OPS.items() if op.compute is not None)
-SymbolicOf = Callable[[int], Dim]
 
 
-def type_of(arg: RefArg, size: SymbolicOf) -> Type:
-    if isinstance(arg, np.ndarray):
-        return TensorType(tuple(size(n) for n in arg.shape), dtype(arg.dtype))
-    arrays = [a for a in arg if isinstance(a, np.ndarray)]
-    if arrays:
-        return TupleType(tuple(type_of(a, size) for a in arrays))
-    return ShapeType(tuple(size(int(n)) for n in arg if isinstance(n, int)))
-
-
-def kernel_of(op: OpDef, sample: Sample, size: SymbolicOf) -> tuple[te.Tensor, ...]:
-    """The inputs' placeholders, then the outputs."""
-    assert op.compute is not None
-    types = [type_of(a, size) for a in sample.args]
-    result = infer_call(op, types, sample.attrs)
-    inputs: list[te.Tensor] = []
-
-    def hold(kind: TensorType) -> te.Tensor:
-        assert isinstance(kind.shape, tuple)
-        assert kind.dtype is not None
-        inputs.append(te.placeholder(kind.shape, kind.dtype, f"x{len(inputs)}"))
-        return inputs[-1]
-
-    args: list[ComputeArg] = []
-    for kind in types:
-        match kind:
-            case TensorType():
-                args.append(hold(kind))
-            case TupleType(fields):
-                args.append(tuple(hold(f) for f in fields if isinstance(f, TensorType)))
-            case _:
-                pass
-    made = op.compute(args, sample.attrs, result)
-    return (*inputs, *(made if isinstance(made, tuple) else (made,)))
-
-
-def arrays_of(args: Sequence[RefArg]) -> list[Array]:
-    found: list[Array] = []
-    for arg in args:
-        items = (arg,) if isinstance(arg, np.ndarray) else arg
-        found += [a for a in items if isinstance(a, np.ndarray)]
-    return found
-
-
-def outputs_of(value: RefArg) -> tuple[Array, ...]:
-    return (value,) if isinstance(value, np.ndarray) else tuple(arrays_of((value,)))
-
-
-def assert_close(op: OpDef, got: Array, expected: Array) -> None:
-    assert got.dtype == expected.dtype
-    assert got.shape == expected.shape
-    kind = dtype(expected.dtype)
-    if kind.is_float:
-        # One unit in the last place of the narrow dtypes, else what the op allows.
-        allowed = {"float16": 2e-3, "bfloat16": 2e-2}.get(kind.name, op.tolerance)
-        np.testing.assert_allclose(
-            got.astype(np.float64), expected.astype(np.float64), rtol=allowed, atol=allowed
-        )
-    else:
-        np.testing.assert_array_equal(got, expected)
-
-
-def run(op: OpDef, sample: Sample, size: SymbolicOf, values: dict[Symbol, int]) -> None:
-    tensors = kernel_of(op, sample, size)
-    func = te.create_prim_func(tensors)
-    sizes = {size_var(s): n for s, n in values.items()}
-    got = run_prim_func(func, arrays_of(sample.args), sizes)
+def run(op: OpDef, sample: Sample, size: SizeOf, values: dict[Symbol, int]) -> None:
     assert op.reference is not None
+    got = computed(op, sample, size, values)
     expected = outputs_of(op.reference(sample.args, sample.attrs))
     assert len(got) == len(expected)
     for mine, theirs in zip(got, expected, strict=True):
-        assert_close(op, mine, theirs)
+        assert type_of(mine) == type_of(theirs)
+        assert mismatch(op, mine, theirs) is None
 
 
 def samples_of(name: str) -> Sequence[Sample]:
@@ -148,7 +85,7 @@ def test_the_reference_has_the_type_of_the_rule(name: str) -> None:
     op = OPS[name]
     assert op.reference is not None
     for sample in samples_of(name):
-        result = infer_call(op, [type_of(a, lambda n: n) for a in sample.args], sample.attrs)
+        result = infer_call(op, [type_of(a) for a in sample.args], sample.attrs)
         value = op.reference(sample.args, sample.attrs)
         if isinstance(result, ShapeType):
             assert isinstance(value, tuple)
@@ -168,7 +105,7 @@ def test_the_reference_has_the_type_of_the_rule(name: str) -> None:
 @pytest.mark.parametrize("name", COMPUTED)
 def test_the_compute_equals_the_reference(name: str) -> None:
     for sample in samples_of(name):
-        run(OPS[name], sample, lambda n: n, {})
+        run(OPS[name], sample, same, {})
 
 
 STATIC_ONLY: dict[str, str] = {
@@ -234,7 +171,7 @@ def test_arange_and_dims_take_symbols() -> None:
         sample = Sample((), Attrs(attrs))
         result = infer_call(op, (), sample.attrs)
         assert isinstance(result, TensorType)
-        func = te.create_prim_func(kernel_of(op, sample, lambda n: n))
+        func = te.create_prim_func(kernel_of(op, sample))
         (got,) = run_prim_func(func, (), {size_var(p): 5, size_var(t): 3})
         np.testing.assert_array_equal(got, expected)
         assert isinstance(result.shape, tuple)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 INTRINSICS = "tensor intrinsics"
+OPERATORS = "operators and converters"
 _CHANGED: set[str] = set()
 
 
 def changed(what: str) -> None:
-    """Note that a program gave a kind of target another backend, or added to `INTRINSICS`."""
+    """Note that a program gave a kind of target another backend, or added to the others here."""
     _CHANGED.add(what)
 
 

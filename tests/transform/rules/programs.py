@@ -27,7 +27,7 @@ import onnx
 
 from tests.bench import cnn, recurrent, transformer
 from tests.codegen.llvm.levels import LEVELS
-from tests.op.test_registry import COMPUTED, kernel_of, samples_of
+from tests.op.test_registry import COMPUTED, samples_of
 from tests.transform.schedule.printed import difference, run_printed
 from unity import te
 from unity.compiler import load
@@ -37,6 +37,7 @@ from unity.ir.fingerprint import fingerprint
 from unity.ir.stmt import PrimFunc
 from unity.machine.target import Target
 from unity.op.table import OPS
+from unity.sample_checks import kernel_of
 from unity.transform import Context, Precision, pipeline
 from unity.transform.rules.default import schedule
 from unity.transform.schedule import ScheduleDefault, default_schedule

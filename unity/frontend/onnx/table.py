@@ -77,8 +77,14 @@ CONVERTERS: dict[str, Converter] = {
 }
 
 
+REGISTERED: dict[tuple[str, str], Converter] = {}
+"""Those that a program added (`unity.register_converter`), by domain and operator."""
+
+
 def converter_of(domain: str, op_type: str) -> Converter | None:
     """What converts an operator's nodes; None if nothing does."""
+    if (domain, op_type) in REGISTERED:
+        return REGISTERED[domain, op_type]
     if domain == ml.DOMAIN:
         return ml.CONVERTERS.get(op_type)
     if domain == microsoft.DOMAIN:
@@ -92,5 +98,7 @@ def converter_of(domain: str, op_type: str) -> Converter | None:
 
 def is_of_onnx(domain: str, op_type: str) -> bool:
     """Whether ONNX declares what an operator takes; onnxruntime's own are not in its registry."""
+    if (domain, op_type) in REGISTERED:
+        return False
     own = domain in DEFAULT_DOMAINS and op_type in microsoft.STANDARD
     return domain != microsoft.DOMAIN and not own
