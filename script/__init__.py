@@ -33,7 +33,7 @@ from .annotations import (
     u32,
     u64,
 )
-from .program import ScriptFunction, ScriptPrimFunc, module, set_compiler
+from .program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern, module, set_compiler
 
 if TYPE_CHECKING:
     from .decorators import function, prim_func
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Buffer",
     "R",
+    "ScriptExtern",
     "ScriptFunction",
     "ScriptPrimFunc",
     "T",
@@ -51,6 +52,7 @@ __all__ = [
     "boolean",
     "constants_of",
     "dim",
+    "extern",
     "f4e2m1",
     "f8e4m3",
     "f8e4m3fnuz",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from unity.arguments import public
 from unity.errors import UnityError
 from unity.ir.dims import as_dim
-from unity.ir.dtype import Array, dtype
+from unity.ir.dtype import Array
+from unity.ir.dtype import dtype as dtype_of
 from unity.ir.types import (
     FuncType,
     ObjectType,
@@ -50,7 +51,7 @@ def Shape(*dims: object) -> ShapeType:  # noqa: N802
 @public
 def Prim(name: str, value: object = None) -> PrimType:  # noqa: N802
     """The type of a scalar: ``R.Prim("int64")``, or with its value, ``R.Prim("int64", n)``."""
-    return PrimType(dtype(name), None if value is None else as_dim(value))
+    return PrimType(dtype_of(name), None if value is None else as_dim(value))
 
 
 @public
@@ -140,6 +141,34 @@ def call_library(
 @word
 def call_python(function: object, args: Operands, out: object) -> Tensor:
     """A call of ``function(*inputs, *outputs)`` on arrays."""
+    raise NotImplementedError
+
+
+@word
+def call_packed(name: str, *args: object, out: object = ()) -> Tensor:
+    """A call of a function of the host by the name that it is registered under.
+
+    Python's numbers are scalars, dims sizes, texts and dtypes themselves. `out` is the type of what
+    it returns, which is checked; ``()`` is nothing. Calls stay in their order, and none is removed.
+    """
+    raise NotImplementedError
+
+
+@word
+def call_pure_packed(name: str, *args: object, out: object = ()) -> Tensor:
+    """As `call_packed`, of a function without effects: its calls may be removed or shared."""
+    raise NotImplementedError
+
+
+@word
+def text(value: str) -> Tensor:
+    """A text as a value, for functions of the host."""
+    raise NotImplementedError
+
+
+@word
+def dtype(name: str) -> Tensor:
+    """A dtype as a value, for functions of the host: ``R.dtype("float32")``."""
     raise NotImplementedError
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from unity.arguments import public, public_class, shown
 from unity.errors import UnityError
 from unity.ir.graph import Binding, Body, Expr, Function, FunctionRef
-from unity.ir.module import Definition, IRModule
+from unity.ir.module import Definition, ExternFunc, IRModule
 from unity.ir.stmt import PrimFunc
+from unity.ir.types import FuncType
 from unity.ir.visit import map_body, map_expr
 from unity.ir.visit_graph import map_bodies
 
@@ -121,7 +123,48 @@ class ScriptFunction(Generic[P, T_co]):
         return self._runner.call(self, args, kwargs)
 
 
-Program: TypeAlias = "ScriptFunction[..., object] | ScriptPrimFunc[...]"
+@public_class
+@dataclass(frozen=True, slots=True)
+class ScriptExtern:
+    """A function of the host, as graph functions call it; see `extern`."""
+
+    name: str
+    func: ExternFunc
+
+    def __call__(self, *_args: ArrayLike) -> Any:
+        """Refuse: the parser reads these calls, Python never runs them.
+
+        Raises:
+            UnityError: Always.
+        """
+        raise UnityError(
+            f"{self.func.symbol!r} is called by programs, not by Python",
+            hint="write the call inside a function decorated with @script.function",
+        )
+
+
+@public
+def extern(symbol: str, type: FuncType) -> ScriptExtern:
+    """Declare a function of the host that graph functions may call.
+
+    What it is given and what it returns is checked by the declared types when it is called. Calls
+    stay in the order in which they are written, and none is removed, unless its type says that it
+    is pure.
+
+    Args:
+        symbol: The name that `unity.register_function` gives it, ``my.scale``.
+        type: What it takes and returns: ``R.Func([f32[Tensor, n]], f32[Tensor, n], False)``; the
+            last is whether it is pure. `R.Object` is any value.
+    """
+    return ScriptExtern(extern_name(symbol), ExternFunc(symbol, type))
+
+
+def extern_name(symbol: str) -> str:
+    """What a function of the host is called in a program: ``my.scale`` is ``my_scale``."""
+    return re.sub(r"\W+", "_", symbol, flags=re.ASCII).strip("_") or "extern"
+
+
+Program: TypeAlias = "ScriptFunction[..., object] | ScriptPrimFunc[...] | ScriptExtern"
 
 
 @public
@@ -138,7 +181,7 @@ def _linked(programs: Sequence[Program]) -> tuple[IRModule, list[str]]:
     names: dict[Program, str] = {}
     order: list[Program] = []
     for program in programs:
-        if not isinstance(program, ScriptFunction | ScriptPrimFunc):
+        if not isinstance(program, ScriptFunction | ScriptPrimFunc | ScriptExtern):
             raise UnityError(
                 f"a module is made of decorated functions, got {shown(program)}",
                 hint="decorate it with @script.function or @script.prim_func; "
@@ -171,7 +214,7 @@ def _collect(program: Program, names: dict[Program, str], order: list[Program]) 
 
 
 def _definition(program: Program, names: Mapping[Program, str]) -> Definition:
-    if isinstance(program, ScriptPrimFunc):
+    if not isinstance(program, ScriptFunction):
         return program.func
     renamed = {local: names[other] for local, other in program.refers.items()}
     renamed[program.name] = names[program]

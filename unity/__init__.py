@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from unity.registering import register_op
     from unity.rewriting import rewrite_rule
     from unity.runtime.executable import Executable
+    from unity.runtime.hosts.registered import register_function
     from unity.runtime.session import Session
     from unity.transform.pipeline import pipeline as pipeline
     from unity.tuner import tune
@@ -50,6 +51,7 @@ __all__ = [
     "pipeline",
     "quantize",
     "register_converter",
+    "register_function",
     "register_op",
     "rewrite_rule",
     "structural_equal",
@@ -72,6 +74,7 @@ _HOMES = {
     "pipeline": "unity.transform",
     "quantize": "unity.quantization.quantizer",
     "register_converter": "unity.converters",
+    "register_function": "unity.runtime.hosts.registered",
     "register_op": "unity.registering",
     "rewrite_rule": "unity.rewriting",
     "structural_equal": "unity.ir.equality",

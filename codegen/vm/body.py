@@ -26,6 +26,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -38,11 +39,13 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.lattice import atom_type
+from unity.ir.module import ExternFunc
 from unity.ir.types import ObjectType, ShapeType, TensorType, Type
 from unity.ir.visit import free_vars
 from unity.op.table import OPS
 from unity.runtime import program as p
 from unity.runtime.host_forms import forms_of
+from unity.runtime.hosts.registered import registered_host
 from unity.runtime.sizes import Size, slots_of
 from unity.transform.graph.symbols import kernel_sizes
 
@@ -242,6 +245,10 @@ class FunctionBuilder:
                 number = value if isinstance(value, float | bool) else self.scope.size(value)
                 self.emit(p.MakeScalar(dst, number, kind.name), label)
                 return dst
+            case Literal(value):
+                dst = self.register(p.ObjectSpec())
+                self.emit(p.MakeLiteral(dst, str(value), not isinstance(value, str)), label)
+                return dst
             case Tuple(fields):
                 return tuple(self.atom(f, label) for f in fields)
             case TupleGet(value, index):
@@ -250,7 +257,7 @@ class FunctionBuilder:
                 return fields_of[index]
             case FunctionRef(name):
                 dst = self.register(p.ObjectSpec())
-                self.emit(p.MakeClosure(dst, self.tables.names[name], (), ()), label)
+                self.emit(p.MakeClosure(dst, self.function(name), (), ()), label)
                 return dst
             case Function():
                 return self.closure(e, label)
@@ -285,11 +292,9 @@ class FunctionBuilder:
                     return MEMORY_OPS[name](self, e, label)
                 return self.host_op(name, e, of, label)
             case FunctionRef(name):
-                if name not in self.tables.names:
-                    return self.missing(f"call of {name}, which is no graph function", of)
                 args = tuple(self.atom(a, label) for a in e.args)
                 dst = self.fresh(self.scope.spec(of))
-                self.emit(p.CallFunction(dst, self.tables.names[name], args), label)
+                self.emit(p.CallFunction(dst, self.function(name), args), label)
                 return dst
             case Var():
                 args = tuple(self.atom(a, label) for a in e.args)
@@ -298,6 +303,35 @@ class FunctionBuilder:
                 return dst
             case _:
                 assert_never(e.callee)
+
+    def function(self, name: str) -> int:
+        """The index of a function of the module; an external one gets its code at its first use."""
+        found = self.tables.module[name]
+        if name not in self.tables.names and isinstance(found, ExternFunc):
+            index = self.tables.names[name] = self.tables.reserve()
+            self.tables.functions[index] = FunctionBuilder(self.tables, f"{p.EXTERN}{name}").extern(
+                found
+            )
+        return self.tables.names[name]
+
+    def extern(self, extern: ExternFunc) -> p.FunctionCode:
+        """The code of an external function: what the host's is given and gives is checked."""
+        params: list[p.ParamInfo] = []
+        for k, kind in enumerate(extern.type.params):
+            spec = self.scope.spec(kind)
+            params.append(p.ParamInfo(f"argument {k}", spec, self.fresh(spec)))
+        self.bind(p.TupleSpec(tuple(q.spec for q in params)))
+        symbol, spec = extern.symbol, self.scope.spec(extern.type.result)
+        result = self.fresh(spec)
+        host = self.tables.host(symbol, registered_host(symbol))
+        self.emit(p.CallHost(result, host, tuple(q.registers for q in params)), symbol)
+        what = f"the result of {symbol}"
+        self.emit(p.Match(result, spec, self.scope.unbound(spec), p.ObjectSpec(), what), symbol)
+        self.emit(p.Return(result), "")
+        return p.FunctionCode(
+            self.name, tuple(params), spec, tuple(self.scope.symbols), tuple(self.registers),
+            tuple(self.code), tuple(self.labels),
+        )  # fmt: skip
 
     def host_op(self, name: str, e: Call, of: Type, label: str) -> p.Tree:
         """An op without a kernel: a shape that the types tell, or its reference on the host."""

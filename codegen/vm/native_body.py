@@ -217,6 +217,8 @@ class Body:
                 write_call(self, at, i)
             case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan():
                 raise AssertionError("not native")
+            case p.MakeLiteral(dst):
+                self.set(dst, "null")  # only functions of the host look at it
             case p.MakeShape():
                 pass  # its dims are known wherever it is used
             case _:

@@ -152,6 +152,11 @@ def require_callable(
         NotNativeError: The callee is not, or it is given what is not known well enough.
     """
     callee = program.functions[call.function]
+    match callee.code[0]:
+        case p.CallHost(_, host) if callee.name.startswith(p.EXTERN):
+            raise NotNativeError(f"it calls the host's function {program.hosts[host]}")
+        case _:
+            pass
     if call.function in why_not:
         raise NotNativeError(f"it calls {callee.name}, which is bytecode: {why_not[call.function]}")
     for param, argument in zip(callee.params, call.args, strict=True):

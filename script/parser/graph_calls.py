@@ -15,21 +15,24 @@ from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, SymDim, as_dim
 from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, DType, dtype
 from unity.ir.graph import (
+    Call,
     CallEngine,
     CallLibrary,
     CallPython,
     CallTir,
     Constant,
     Expr,
+    Literal,
     PrimValue,
     ShapeValue,
 )
-from unity.ir.lattice import unify
+from unity.ir.lattice import erase, unify
+from unity.ir.module import ExternFunc
 from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.types import TensorType, Type
+from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
 
 from ..marker import Marker
-from ..program import ScriptFunction, ScriptPrimFunc
+from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern_name
 from .evaluate import shown
 from .graph_expr import Cast, GraphEvaluator, Named
 
@@ -151,6 +154,34 @@ class GraphCalls(GraphEvaluator):
         args, out = self._tensors(given["args"]), self._out(given["out"])
         return CallEngine(self.text(given["engine"]), ref, args, out, attrs, span)
 
+    def _call_packed(self, node: ast.Call) -> object:
+        """A call of a function of the host: of an external function whose type the call says."""
+        signature = self.signature(node)
+        given = self.given(node, signature)
+        symbol = self.text(given.named["name"])
+        args = tuple(self.passed_object(a, self.value(a)) for a in given.rest)
+        said = given.named.get("out")
+        wanted = TupleType(()) if said is None or _is_empty(said) else self._whole(said)
+        declared = erase(wanted, frozenset())
+        pure = signature.name == "R.call_pure_packed"
+        kind = FuncType((ObjectType(),) * len(args), declared, pure)
+        span = self.source.span(node)
+        extern = ScriptExtern(extern_name(symbol), ExternFunc(symbol, kind))
+        callee = self.reference(extern, span)
+        made = self.checked(node, lambda: Call(callee, args, NO_ATTRS, span))
+        return made if declared == wanted else Cast(self.builder.atom(made), wanted)
+
+    def _whole(self, node: ast.expr) -> Type:
+        """The type that one annotation says, or several as a tuple."""
+        out = self._out(node)
+        return TupleType(out) if isinstance(node, ast.Tuple | ast.List) else out[0]
+
+    def _literal(self, node: ast.Call) -> Expr:
+        given = self.arguments(node)
+        if "name" in given:
+            return Literal(self._dtype(given["name"]), self.source.span(node))
+        return Literal(self.text(given["value"]), self.source.span(node))
+
     def _match_cast(self, node: ast.Call) -> Cast:
         given = self.arguments(node)
         return Cast(self.atom(given["value"]), self.annotation(given["type"]))
@@ -225,12 +256,20 @@ _CALLS: Mapping[str, Callable[[GraphCalls, ast.Call], object]] = {
     "R.call_tir": GraphCalls._call_tir,
     "R.call_library": GraphCalls._call_library,
     "R.call_python": GraphCalls._call_python,
+    "R.call_packed": GraphCalls._call_packed,
+    "R.call_pure_packed": GraphCalls._call_packed,
     "R.call_engine": GraphCalls._call_engine,
+    "R.text": GraphCalls._literal,
+    "R.dtype": GraphCalls._literal,
     "R.match_cast": GraphCalls._match_cast,
     "R.shape": GraphCalls._shape,
     "R.prim": GraphCalls._prim,
     "R.const": GraphCalls._const,
 }
+
+
+def _is_empty(node: ast.expr) -> bool:
+    return isinstance(node, ast.Tuple | ast.List) and not node.elts
 
 
 def _holds(kind: DType, value: object) -> bool:

@@ -14,29 +14,31 @@ import numpy as np
 
 from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
-from unity.ir.dims import Dim, SymDim, symbols_of
-from unity.ir.dtype import INT64, Array, dtype
+from unity.ir.dims import Dim, SymDim, as_dim, symbols_of
+from unity.ir.dtype import INT64, Array, DType, dtype
 from unity.ir.graph import (
     Call,
     Constant,
     Expr,
     FunctionRef,
+    Literal,
     PrimValue,
+    ShapeValue,
     Tuple,
     TupleGet,
     Var,
 )
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
+from unity.ir.types import FuncType, ObjectType, PrimType, ShapeType, TensorType, TupleType, Type
 from unity.op.builder import GraphBuilder
-from unity.op.call import call_op, is_expr
+from unity.op.call import call_op, is_expr, prim_value
 from unity.op.infer import infer_type
 from unity.op.movement.slicing import part_of
 
-from ..annotations import BufferSpec
+from ..annotations import BufferSpec, Element
 from ..graph_names import as_type
 from ..marker import Marker
-from ..program import Program, ScriptFunction, ScriptPrimFunc
+from ..program import Program, ScriptExtern, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
 from .scope import Scope
@@ -128,7 +130,7 @@ class GraphEvaluator(Evaluator):
         match value:
             case Cast():
                 return self.builder.match_cast(value.value, value.type, None, span)
-            case ScriptFunction() | ScriptPrimFunc() | Named():
+            case ScriptFunction() | ScriptPrimFunc() | ScriptExtern() | Named():
                 return self.reference(value, span)
             case bool():
                 return self.constant_of(np.asarray(value), span)
@@ -169,7 +171,7 @@ class GraphEvaluator(Evaluator):
         if isinstance(value, Named):
             return FunctionRef(value.name, span)
         name, count = value.name, 0
-        while name in self.builder.signatures and self.around.refers.get(name) is not value:
+        while name in self.builder.signatures and self.around.refers.get(name) != value:
             count += 1
             name = f"{value.name}_{count}"
         if name not in self.around.refers:
@@ -177,6 +179,8 @@ class GraphEvaluator(Evaluator):
             if isinstance(value, ScriptPrimFunc):
                 self.around.kernels[name] = value.func
                 self.builder.signatures[name] = ObjectType()
+            elif isinstance(value, ScriptExtern):
+                self.builder.signatures[name] = value.func.type
             else:
                 f = value.func
                 kinds = tuple(p.type for p in f.params)
@@ -236,7 +240,7 @@ class GraphEvaluator(Evaluator):
         return self._settle(node, self.value(node))
 
     def _settle(self, node: ast.expr, value: object) -> object:
-        if isinstance(value, Cast | ScriptFunction | ScriptPrimFunc | Named):
+        if isinstance(value, Cast | ScriptFunction | ScriptPrimFunc | ScriptExtern | Named):
             return self.graph(node, value)
         if isinstance(value, tuple | list):
             settled = [self._settle(node, v) for v in value]
@@ -396,7 +400,7 @@ class GraphEvaluator(Evaluator):
                     f"{function.name!r} is a prim_func: it can't be called like a function",
                     f"write R.call_tir({function.name}, (...), out=f32[Tensor, ...])",
                 )
-            case ScriptFunction() | Named():
+            case ScriptFunction() | ScriptExtern() | Named():
                 callee: FunctionRef | Var = self.reference(function, span)
                 if callee.name in self.around.kernels:
                     raise self.source.error(
@@ -406,13 +410,50 @@ class GraphEvaluator(Evaluator):
                 callee = function
             case _:
                 return self._run_call(node, function)
-        args = tuple(self.atom(a) for a in node.args)
+        kinds = self._params_of(callee)
+        args = tuple(self._passed(a, kinds.get(k)) for k, a in enumerate(node.args))
         attrs = NO_ATTRS
         for keyword in node.keywords:
             if keyword.arg != "attrs":
                 raise self.source.error(keyword, "arguments of a function go by position")
             attrs = self.attrs(keyword.value)
         return self.checked(node, lambda: Call(callee, args, attrs, span))
+
+    def _params_of(self, callee: FunctionRef | Var) -> dict[int, Type]:
+        """The types of a function's parameters, by position."""
+        kind = self.type_of(callee)
+        return dict(enumerate(kind.params)) if isinstance(kind, FuncType) else {}
+
+    def _passed(self, node: ast.expr, wanted: Type | None) -> Expr:
+        """An argument of a function: Python's numbers and texts become what its parameter is."""
+        value = self.value(node)
+        match wanted, value:
+            case PrimType(kind), bool() | int() | float() | SymDim():
+                return self.checked(node, lambda: prim_value(value, kind, self.source.span(node)))
+            case ObjectType(), _:
+                return self.passed_object(node, value)
+            case ShapeType(), tuple():
+                dims = [d.value if isinstance(d, PrimValue) else d for d in value]
+                made = self.run(node, lambda: tuple(as_dim(d) for d in dims))
+                assert isinstance(made, tuple)
+                return ShapeValue(made, self.source.span(node))
+            case _:
+                return self.builder.atom(self.graph(node, value))
+
+    def passed_object(self, node: ast.expr, value: object) -> Expr:
+        """An argument of any type: numbers are scalars, texts and dtypes are themselves."""
+        span = self.source.span(node)
+        match value:
+            case bool() | int() | float() | SymDim():
+                return prim_value(value, None, span)
+            case str() | DType():
+                return Literal(value, span)
+            case Element(DType() as kind):
+                return Literal(kind, span)
+            case tuple() | list() if not is_expr(value):
+                return self.builder.atom(Tuple(tuple(self.passed_object(node, v) for v in value)))
+            case _:
+                return self.builder.atom(self.graph(node, value))
 
     def _run_call(self, node: ast.Call, function: object) -> object:
         arguments = [*node.args, *(k.value for k in node.keywords)]

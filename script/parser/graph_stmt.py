@@ -14,6 +14,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     Op,
     PrimValue,
     ShapeValue,
@@ -132,7 +133,7 @@ class GraphStatements(GraphLoops):
             case _:
                 return False
         found = self.value(value)
-        if isinstance(found, Var | Constant | ShapeValue | PrimValue | FunctionRef | Op):
+        if isinstance(found, Var | Constant | ShapeValue | PrimValue | Literal | FunctionRef | Op):
             self.scope.bind(name, found)
             return True
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -23,6 +23,7 @@ from unity.op.builder import GraphBuilder
 from .. import annotations as words
 from .. import graph_names, prim_names
 from ..marker import Marker
+from ..program import ScriptExtern
 from .evaluate import Evaluator
 from .graph_expr import Named, Surroundings
 from .graph_func import parse_function, signature_of, verified
@@ -192,6 +193,7 @@ class TextModule:
         kernels = {k: v for k, v in self.definitions.items() if isinstance(v, PrimFunc)}
         signatures = {name: self._signature(d) for name, d in self.definitions.items()}
         done: dict[str, Definition] = {}
+        externs: dict[str, ScriptExtern] = {}  # that `R.call_packed` names
         nodes: list[tuple[str, Function, ast.FunctionDef]] = []
         for name, definition in self.definitions.items():
             if not isinstance(definition, _Graph):
@@ -199,14 +201,17 @@ class TextModule:
                 continue
             builder = GraphBuilder(signatures, dataflow=False)
             builder.reserve_symbols(*(s.name for s in self._symbols()))
-            around = Surroundings(builder, kernels, {}, self.constants, text=True)
+            builder.signatures.update({n: e.func.type for n, e in externs.items()})
+            around = Surroundings(builder, kernels, dict(externs), self.constants, text=True)
             function = parse_function(
                 self.source, definition.node, [self.names], around, definition.pure,
                 definition.attrs,
             )  # fmt: skip
+            called = around.refers.items()
+            externs.update({n: e for n, e in called if isinstance(e, ScriptExtern)})
             done[name] = function
             nodes.append((name, function, definition.node))
-        module = IRModule(done, self.attrs)
+        module = IRModule({**{n: e.func for n, e in externs.items()}, **done}, self.attrs)
         for name, function, node in nodes:
             verified(name, function, node, self.source, module.functions)
         return module

@@ -13,6 +13,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     Op,
     PrimValue,
     Scan,
@@ -73,8 +74,9 @@ def fragment(node: Expr | Stmt | PrimExpr | Type) -> str:
             StmtText(Names()).into(lines, []).suite(node)
             return lines.text()
         case (
-            Var() | Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op() | Tuple()
-            | TupleGet() | Call() | CallTir() | CallLibrary() | CallPython() | CallEngine()
+            Var() | Constant() | ShapeValue() | PrimValue() | Literal() | FunctionRef() | Op()
+            | Tuple() | TupleGet() | Call() | CallTir() | CallLibrary() | CallPython()
+            | CallEngine()
         ):  # fmt: skip
             return GraphText(Lines(), Names(), {}, ConstantPool(), {}).expr(node)
         case If() | While() | Scan() | Function():

@@ -27,6 +27,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -221,6 +222,9 @@ class GraphText:
                 return f"R.shape({', '.join(self.dim(d) for d in dims)})"
             case PrimValue():
                 return self._prim_value(e)
+            case Literal(value):
+                kind = "R.text" if isinstance(value, str) else "R.dtype"
+                return f"{kind}({string_text(str(value))})"
             case FunctionRef(name):
                 return name
             case Op(name):

@@ -61,6 +61,6 @@ def _symbols(definition: Definition) -> set[Symbol]:
         case PrimFunc():
             return {symbol_of(size) for size in size_params(definition)}
         case ExternFunc(_, kind):
-            return set(type_symbols(kind))
+            return {s for t in (*kind.params, kind.result) for s in type_symbols(t)}
         case Function():
             return function_mentions(definition)

@@ -16,6 +16,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -39,7 +40,7 @@ def is_pure(e: Expr, module: IRModule) -> bool:
     counts as pure.
     """
     match e:
-        case Var() | Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op():
+        case Var() | Constant() | ShapeValue() | PrimValue() | Literal() | FunctionRef() | Op():
             return True
         case Tuple() | TupleGet() | Function() | CallEngine() | CallLibrary():
             return True

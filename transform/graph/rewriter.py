@@ -20,6 +20,7 @@ from unity.ir.graph import (
     Expr,
     Function,
     FunctionRef,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -139,7 +140,7 @@ class BodyRewriter:
                 if new is not e and atom_type(new) != e.type:
                     self._retype = True
                 return new
-            case Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op():
+            case Constant() | ShapeValue() | PrimValue() | Literal() | FunctionRef() | Op():
                 return e
             case Tuple():
                 fields = map_all(e.fields, self.atom)
@@ -210,7 +211,7 @@ class BodyRewriter:
 
 def is_atom(e: Expr) -> bool:
     """Whether an expression may stand for a variable anywhere."""
-    return isinstance(e, Var | Constant | ShapeValue | PrimValue | FunctionRef)
+    return isinstance(e, Var | Constant | ShapeValue | PrimValue | Literal | FunctionRef)
 
 
 def function_symbols(function: Function) -> set[Symbol]:

@@ -17,7 +17,18 @@ from unity.interpreter.kernel import Kernel
 from unity.interpreter.memory import MEMORY_OPS, ints
 from unity.interpreter.sizes import Sizes
 from unity.interpreter.storage import fresh
-from unity.interpreter.values import Closure, Value, as_value, bind, bind_all, conform, kind_of
+from unity.interpreter.values import (
+    Closure,
+    External,
+    Value,
+    as_value,
+    bind,
+    bind_all,
+    conform,
+    from_host,
+    kind_of,
+    to_host,
+)
 from unity.ir.aliases import aliases_of
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import SymDim
@@ -35,6 +46,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -50,11 +62,12 @@ from unity.ir.module import ExternFunc, IRModule
 from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
-from unity.ir.types import TensorType, TupleType, Type
+from unity.ir.types import ObjectType, TensorType, TupleType, Type
 from unity.op.registry import RefArg
 from unity.op.table import OPS
+from unity.runtime.hosts.registered import registered_host
 
-Oracle: TypeAlias = Callable[..., None]
+Oracle: TypeAlias = Callable[..., object]
 """A C-ABI function's meaning: ``fn(*inputs, *outputs)`` on arrays."""
 
 
@@ -70,7 +83,8 @@ def interpret(
         module: The module.
         name: The function's name.
         args: Arrays (or tuples of them, shapes as tuples of ints, numbers), one per parameter.
-        libraries: What the symbols of `CallLibrary` and of extern functions mean.
+        libraries: What the symbols of `CallLibrary` mean, and those of extern functions, in place
+            of what is registered (`unity.register_function`).
 
     Returns:
         An array, or a tuple.
@@ -96,10 +110,9 @@ class Interpreter:
         if not isinstance(function, Function):
             raise UnityError(f"{name} is no graph function", hint="run_prim_func runs a prim func")
         given_away = set(aliases_of(function).values())
-        values = [
-            _own(as_value(arg)) if i in given_away else _protected(as_value(arg))
-            for i, arg in enumerate(args)
-        ]
+        anything = {i for i, q in enumerate(function.params) if isinstance(q.type, ObjectType)}
+        given = [from_host(a) if i in anything else as_value(a) for i, a in enumerate(args)]
+        values = [_own(v) if i in given_away else _protected(v) for i, v in enumerate(given)]
         return self._apply(Closure(name, function, {}, Sizes()), values, None)
 
     def kernel(self, name: str) -> Kernel:
@@ -131,7 +144,7 @@ class Interpreter:
     def run_destination_passing(
         self,
         symbol: str,
-        function: Callable[..., None],
+        function: Callable[..., object],
         inputs: Sequence[Value],
         outputs: Sequence[Array],
     ) -> None:
@@ -140,6 +153,10 @@ class Interpreter:
         if len(arrays) != len(inputs):
             raise UnityError(f"{symbol} takes tensors only")
         function(*arrays, *outputs)
+
+    def host(self, symbol: str) -> Callable[..., object]:
+        """What an external function's symbol means: given by the caller, or registered."""
+        return self._libraries[symbol] if symbol in self._libraries else registered_host(symbol)
 
     def oracle(self, symbol: str, span: Span | None) -> Oracle:
         """What a C symbol means."""
@@ -198,6 +215,8 @@ class _Frame:
                     return value
                 number = self.sizes.evaluate(value, e.span)
                 return float(number) if kind.is_float else number
+            case Literal(value):
+                return value if isinstance(value, str) else value.numpy
             case FunctionRef(name):
                 return self._function(name, e.span)
             case Op(name):
@@ -237,17 +256,34 @@ class _Frame:
         match definition:
             case Function():
                 return Closure(name, definition, {}, Sizes())
-            case ExternFunc(symbol):
-                return self.machine.oracle(symbol, span)
+            case ExternFunc():
+                return External(definition, self.machine.host(definition.symbol))
             case PrimFunc():
                 raise UnityError(f"{name} is a prim func: call it by call_tir", span)
             case _:
                 assert_never(definition)
 
     def _invoke(self, function: Value, args: Sequence[Expr], span: Span | None) -> Value:
+        if isinstance(function, External):
+            return self._external(function, [self.eval(a) for a in args], span)
         if not isinstance(function, Closure):
             raise UnityError(f"{kind_of(function)} can't be called", span)
         return self.machine._apply(function, [self.eval(a) for a in args], span)
+
+    def _external(self, external: External, args: list[Value], span: Span | None) -> Value:
+        """A call of a function of the host, by the types that are declared of it."""
+        symbol, kind = external.extern.symbol, external.extern.type
+        if len(args) != len(kind.params):
+            raise UnityError(f"{symbol} takes {len(kind.params)} arguments, got {len(args)}", span)
+        sizes = Sizes()
+        rows = [
+            (param, value, f"call of {symbol}: argument {i}")
+            for i, (param, value) in enumerate(zip(kind.params, args, strict=True))
+        ]
+        bind_all(rows, sizes, span)
+        result = conform(kind.result, from_host(external.function(*map(to_host, args))))
+        bind(kind.result, result, sizes, f"the result of {symbol}", span)
+        return result
 
     def _call(self, e: Call) -> Value:
         if not isinstance(e.callee, Op):
@@ -333,7 +369,7 @@ class _Frame:
         return ()
 
     def _opaque(
-        self, symbol: str, function: Callable[..., None], e: CallLibrary | CallPython
+        self, symbol: str, function: Callable[..., object], e: CallLibrary | CallPython
     ) -> Value:
         outputs = [self._destination(t, e.span) for t in e.out]
         inputs = [self.eval(a) for a in e.args]

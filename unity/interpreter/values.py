@@ -1,14 +1,14 @@
 """Values of the graph level, and the check of a value against a type that binds its symbols.
 
-A tensor is a numpy array, a shape a tuple of ints, a prim value a Python number, a tuple a tuple, a
-function a `Closure`.
+A tensor is a numpy array, a shape a tuple of ints, a prim value a Python number, a text a str, a
+dtype numpy's, a tuple a tuple, a function a `Closure`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from unity.interpreter.sizes import Sizes, prim_of
 from unity.ir.dims import Dim
 from unity.ir.dtype import Array
 from unity.ir.graph import Function, Var
+from unity.ir.module import ExternFunc
 from unity.ir.prim_expr import PrimExpr
 from unity.ir.types import (
     FuncType,
@@ -39,9 +40,24 @@ class Closure:
     sizes: Sizes
 
 
-Value: TypeAlias = (
-    "Array | int | float | bool | tuple[Value, ...] | Closure | Callable[..., object]"
-)
+@dataclass(frozen=True, slots=True, eq=False)
+class External:
+    """A function of the host, as the module declares it."""
+
+    extern: ExternFunc
+    function: Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """An object that only functions of the host look into."""
+
+    value: object
+
+
+Literal: TypeAlias = int | float | bool | str | np.dtype[Any]
+Callee: TypeAlias = "Closure | External | Callable[..., object]"
+Value: TypeAlias = "Array | Literal | tuple[Value, ...] | Callee | Opaque"
 Pending: TypeAlias = "list[tuple[PrimExpr, int, str]]"
 
 
@@ -94,7 +110,7 @@ def _collect(type_: Type, value: Value, where: str, span: Span | None, pending: 
             for i, (field, item) in enumerate(zip(fields, value, strict=True)):
                 _collect(field, item, f"{where}[{i}]", span, pending)
         case FuncType():
-            if not isinstance(value, Closure):
+            if not isinstance(value, Closure | External):
                 raise UnityError(f"{where} should be a function, got {kind_of(value)}", span)
         case _:
             assert_never(type_)
@@ -126,10 +142,14 @@ def kind_of(value: Value) -> str:
             return f"a tensor of {value.dtype} and shape {value.shape}"
         case tuple():
             return f"a tuple of {len(value)}"
-        case Closure():
+        case Closure() | External():
             return "a function"
         case bool() | int() | float():
             return f"the number {value}"
+        case str():
+            return f"the text {value!r}"
+        case Opaque(inside):
+            return f"a {type(inside).__name__}"
         case _:
             return f"a {type(value).__name__}"
 
@@ -137,7 +157,17 @@ def kind_of(value: Value) -> str:
 def as_value(raw: object) -> Value:
     """What a caller or an op's reference gave, as a value: numpy scalars become rank-0 arrays."""
     match raw:
-        case np.ndarray() | Closure() | bool() | int() | float():
+        case (
+            np.ndarray()
+            | Closure()
+            | External()
+            | Opaque()
+            | bool()
+            | int()
+            | float()
+            | str()
+            | np.dtype()
+        ):
             return raw
         case np.generic():
             return np.asarray(raw)
@@ -147,6 +177,23 @@ def as_value(raw: object) -> Value:
             return raw
         case _:
             raise UnityError(f"expected an array, a number or a tuple, got {type(raw).__name__}")
+
+
+def from_host(raw: object) -> Value:
+    """What a function of the host gave, or a caller for a parameter of any type."""
+    if isinstance(raw, tuple | list):
+        return tuple(map(from_host, raw))
+    try:
+        return as_value(raw)
+    except UnityError:
+        return Opaque(raw)
+
+
+def to_host(value: Value) -> object:
+    """A value as functions of the host take it."""
+    if isinstance(value, tuple):
+        return tuple(map(to_host, value))
+    return value.value if isinstance(value, Opaque) else value
 
 
 def conform(type_: Type, value: Value) -> Value:

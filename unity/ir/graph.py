@@ -58,6 +58,14 @@ class PrimValue:
 
 
 @dataclass(frozen=True, slots=True)
+class Literal:
+    """A text or a dtype as a value; its type is `ObjectType`. Functions of the host take such."""
+
+    value: str | DType
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FunctionRef:
     """A function of the module, by name."""
 
@@ -245,12 +253,13 @@ class Function(Displayed):
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
-Atom: TypeAlias = Var | Constant | ShapeValue | PrimValue | FunctionRef | Op
+Atom: TypeAlias = Var | Constant | ShapeValue | PrimValue | Literal | FunctionRef | Op
 Expr: TypeAlias = (
     Var
     | Constant
     | ShapeValue
     | PrimValue
+    | Literal
     | FunctionRef
     | Op
     | Tuple

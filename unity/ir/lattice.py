@@ -11,6 +11,7 @@ from unity.ir.graph import (
     Constant,
     Expr,
     Function,
+    Literal,
     PrimValue,
     ShapeValue,
     Tuple,
@@ -214,6 +215,8 @@ def atom_type(e: Expr) -> Type | None:
         case PrimValue():
             value = e.value if e.dtype.is_int and not isinstance(e.value, float) else None
             return PrimType(e.dtype, value)
+        case Literal():
+            return ObjectType()
         case Tuple():
             fields = [atom_type(f) for f in e.fields]
             known = [f for f in fields if f is not None]

@@ -60,6 +60,10 @@ class PrimType:
     dtype: DType
     value: Dim | None = None
 
+    def __str__(self) -> str:
+        """As messages show it: ``int64 scalar``."""
+        return f"{self.dtype} scalar"
+
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
@@ -80,10 +84,18 @@ class FuncType:
     result: Type
     pure: bool = True
 
+    def __str__(self) -> str:
+        """As messages show it: ``(float32(n,)) -> float32(n,)``."""
+        return f"({', '.join(map(str, self.params))}) -> {self.result}"
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectType:
     """Any value: the top of the lattice."""
+
+    def __str__(self) -> str:
+        """As messages show it."""
+        return "object"
 
 
 Type: TypeAlias = TensorType | ShapeType | PrimType | TupleType | FuncType | ObjectType

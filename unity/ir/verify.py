@@ -26,6 +26,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -194,7 +195,7 @@ def _loop_vars(e: Expr) -> tuple[Var, ...]:
 
 
 def _check_operands(e: Expr, scope: _Scope) -> None:
-    if isinstance(e, Var | Constant | ShapeValue | PrimValue | FunctionRef | Op):
+    if isinstance(e, Var | Constant | ShapeValue | PrimValue | Literal | FunctionRef | Op):
         _check_atom(e, scope, "the value")
     for operand in graph_children(e):
         _check_atom(operand, scope, "an operand")
@@ -217,7 +218,7 @@ def _check_atom(e: Expr, scope: _Scope, what: str) -> None:
         case PrimValue():
             if not isinstance(e.value, float | bool):
                 _check_symbols(symbols_of(e.value), scope)
-        case Constant() | Op():
+        case Constant() | Literal() | Op():
             return
         case Tuple():
             for item in e.fields:

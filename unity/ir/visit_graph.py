@@ -22,6 +22,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -49,7 +50,16 @@ T = TypeVar("T")
 def graph_children(e: Expr) -> tuple[Expr, ...]:
     """The direct operands of an expression; nested bodies are in `bodies_of`."""
     match e:
-        case Var() | Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op() | Function():
+        case (
+            Var()
+            | Constant()
+            | ShapeValue()
+            | PrimValue()
+            | Literal()
+            | FunctionRef()
+            | Op()
+            | Function()
+        ):
             return ()
         case Tuple():
             return e.fields
@@ -173,7 +183,16 @@ def map_expr(e: Expr, fn: Callable[[Expr], Expr]) -> Expr:
     `fn` must give a callee of a fitting kind for the callee of a call.
     """
     match e:
-        case Var() | Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op() | Function():
+        case (
+            Var()
+            | Constant()
+            | ShapeValue()
+            | PrimValue()
+            | Literal()
+            | FunctionRef()
+            | Op()
+            | Function()
+        ):
             return e
         case Tuple():
             fields = map_all(e.fields, fn)

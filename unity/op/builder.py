@@ -26,6 +26,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     MatchCast,
     Op,
     PrimValue,
@@ -170,7 +171,7 @@ class GraphBuilder:
     def atom(self, expr: Expr) -> Expr:
         """The expression itself if it may be an operand (a tuple of atoms may), else a variable."""
         match expr:
-            case Var() | Constant() | ShapeValue() | PrimValue() | FunctionRef() | Op():
+            case Var() | Constant() | ShapeValue() | PrimValue() | Literal() | FunctionRef() | Op():
                 return expr
             case Tuple():
                 return map_expr(expr, self.atom)

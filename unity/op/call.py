@@ -27,6 +27,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     Op,
     PrimValue,
     Scan,
@@ -107,7 +108,7 @@ def _argument(
         case "shape" if isinstance(value, tuple | list):
             return ShapeValue(tuple(as_dim(_as_size(v)) for v in value), span)
         case "value" if isinstance(value, int | float | SymDim):
-            return PrimValue(value, _python_dtype(value), span)
+            return prim_value(value, None, span)
         case _:
             wanted = {"tensor": "a tensor", "tensors": "a tuple of tensors", "shape": "a shape"}
             raise UnityError(
@@ -116,6 +117,25 @@ def _argument(
                 span,
                 row.usage,
             )
+
+
+def prim_value(
+    value: bool | float | SymDim, kind: DType | None, span: Span | None = None
+) -> PrimValue:
+    """A number as a scalar of a dtype, by default Python's own.
+
+    Raises:
+        UnityError: It is none of that dtype.
+    """
+    found = kind or _python_dtype(value)
+    fits = isinstance(value, bool) == (found == BOOL) and not (
+        isinstance(value, float) and not found.is_float
+    )
+    if found.is_float and fits and not isinstance(value, SymDim):
+        return PrimValue(float(value), found, span)
+    if found.is_float or not fits:
+        raise UnityError(f"{value!r} is no {found}", span, "cast with R.prim(value, dtype)")
+    return PrimValue(value, found, span)
 
 
 def _as_size(value: object) -> object:
@@ -179,8 +199,8 @@ def is_expr(value: object) -> TypeGuard[Expr]:
     """Whether a Python value is a graph expression."""
     return isinstance(
         value,
-        Var | Constant | ShapeValue | PrimValue | FunctionRef | Op | Tuple | TupleGet | Call
-        | CallTir | CallLibrary | CallPython | CallEngine | If | While | Scan | Function,
+        Var | Constant | ShapeValue | PrimValue | Literal | FunctionRef | Op | Tuple | TupleGet
+        | Call | CallTir | CallLibrary | CallPython | CallEngine | If | While | Scan | Function,
     )  # fmt: skip
 
 

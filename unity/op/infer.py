@@ -24,6 +24,7 @@ from unity.ir.graph import (
     Function,
     FunctionRef,
     If,
+    Literal,
     Op,
     PrimValue,
     Scan,
@@ -75,6 +76,8 @@ def infer_type(expr: Expr, signatures: Mapping[str, Type], fresh: Fresh = dim) -
         case PrimValue(value, kind):
             known = kind.is_int and not isinstance(value, bool | float)
             return PrimType(kind, value if known and not isinstance(value, float) else None)
+        case Literal():
+            return ObjectType()
         case FunctionRef(name):
             if name not in signatures:
                 raise UnityError(f"the module has no function {name!r}", expr.span)

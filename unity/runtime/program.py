@@ -20,6 +20,8 @@ Tree: TypeAlias = Index | tuple["Tree", ...]
 """A register, or a tuple of trees."""
 Rank: TypeAlias = Annotated[int, Range(0, 64)]  # numpy's limit
 Arguments: TypeAlias = Annotated[int, Range(0, 1 << 16)]
+EXTERN = "extern."
+"""How names begin of functions that do nothing but call one of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,15 @@ class MakeScalar:
 
 
 @dataclass(frozen=True, slots=True)
+class MakeLiteral:
+    """A text, or a dtype by its name, as an opaque value."""
+
+    dst: Reg
+    text: str
+    is_dtype: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """Check a value against a spec and bind the slots in `binds`.
 
@@ -308,6 +319,7 @@ Instruction: TypeAlias = (
     | MakeShape
     | ReadShape
     | MakeScalar
+    | MakeLiteral
     | Match
     | Jump
     | Branch

@@ -183,6 +183,8 @@ class _Function:
                 _dtype(name, self.place)
             case p.AllocTensor(_, _, name) | p.MakeScalar(_, _, name):
                 _dtype(name, self.place)
+            case p.MakeLiteral(_, name, True):
+                _dtype(name, self.place)
             case p.SetSlot(slot):
                 self._slots((slot,))
             case p.LoadConst(_, constant):
@@ -364,7 +366,7 @@ def held(i: p.Instruction) -> Iterator[tuple[p.Reg, type[p.Spec]]]:
             yield from ((dst, p.TensorSpec), (arena, p.ObjectSpec))
         case p.Reshape(dst, src) | p.Element(dst, src) | p.Fill(dst, src):
             yield from ((dst, p.TensorSpec), (src, p.TensorSpec))
-        case p.AllocArena(dst) | p.MakeClosure(dst):
+        case p.AllocArena(dst) | p.MakeClosure(dst) | p.MakeLiteral(dst):
             yield dst, p.ObjectSpec
         case p.CallClosure(_, closure) | p.RunScan(_, closure):
             yield closure, p.ObjectSpec
@@ -428,7 +430,7 @@ def read(i: p.Instruction) -> Iterator[p.Reg]:
             yield condition
         case (
             p.AllocTensor() | p.AllocArena() | p.SetSlot() | p.LoadConst() | p.MakeShape()
-            | p.MakeScalar() | p.Jump()
+            | p.MakeScalar() | p.MakeLiteral() | p.Jump()
         ):  # fmt: skip
             pass
         case _:

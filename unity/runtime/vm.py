@@ -137,6 +137,7 @@ class VM:
             case p.CallHost(dst, host, args, destination):
                 result = self.hosts[host](*(_read(regs, a) for a in args))
                 if not destination:
+                    _require_parts(dst, result, frame.code.labels[pc])
                     _assign(regs, dst, _hosted(result))
             case p.CallFunction(dst, function, args):
                 values = [_read(regs, a) for a in args]
@@ -197,11 +198,14 @@ class VM:
                 regs[dst] = (
                     value if isinstance(value, float | bool) else _number(value, slots, name)
                 )
+            case p.MakeLiteral(dst, text, is_dtype):
+                regs[dst] = dtype(text).numpy if is_dtype else text
             case p.Match(tree, spec, binds, known, name):
                 for slot in binds:  # in a loop it may have the last round's value
                     slots[slot] = None
                 binder = Binder(frame.code.symbols, slots)
-                where = f"match_cast {name!r}" + binder.text_of(known)
+                extern = frame.code.name.startswith(p.EXTERN)
+                where = name if extern else f"match_cast {name!r}" + binder.text_of(known)
                 binder.match(_read(regs, tree), spec, where)
                 binder.finish()
             case p.Jump(target):
@@ -378,6 +382,22 @@ def _hosted(value: Value) -> Value:
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value, order="C")
     return value
+
+
+def _require_parts(dst: p.Tree, value: Value, label: str) -> None:
+    """Refuse what a Python function returned in place of a tuple.
+
+    Raises:
+        UnityError: It has other parts.
+    """
+    if not isinstance(dst, tuple):
+        return
+    parts = value if isinstance(value, tuple) else None
+    if parts is None or len(parts) != len(dst):
+        got = type(value).__name__ if parts is None else f"{len(parts)}"
+        raise UnityError(f"the result of {label}: expected a tuple of {len(dst)}, got {got}")
+    for to, part in zip(dst, parts, strict=True):
+        _require_parts(to, part, label)
 
 
 def _given(frame: _Frame) -> str:

@@ -20,9 +20,9 @@ from tests.bench import cnn
 from unity import runtime
 from unity.cli.app import app
 from unity.errors import UnityError
-from unity.runtime import hosts
 from unity.runtime.artifact.naming import MODEL_SUFFIXES
 from unity.runtime.executable import Executable
+from unity.runtime.hosts import known as hosts
 from unity.script import R, Tensor, dim, f32, function, module
 
 from .forging import Forgery, forged

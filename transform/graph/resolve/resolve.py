@@ -19,6 +19,7 @@ from ..layout.blockable import standing_alone
 from ..names import Names
 from .call_site import ENGINE, HOST, LIBRARY, OURS, TIR, CallSite, everything, sites_of
 from .cost import CALL_SECONDS
+from .host_calls import host_rows
 from .needs import needs_of
 from .outline import library_call, outputs_of, refusal, with_regions
 from .policy import ESTIMATED, Choice, Policy
@@ -88,7 +89,7 @@ class Resolve(Pass):
     def __call__(self, module: IRModule, ctx: Context) -> IRModule:
         """All graph functions."""
         names = Names(module)
-        scopes = {n: _scopes(n, f, self, ctx) for n, f in module.graph_functions().items()}
+        scopes = {n: _scopes(n, f, self, ctx, module) for n, f in module.graph_functions().items()}
         resolvers = [r for found in scopes.values() for r in found]
         notes = [NOT_ASKED] if self.policy == Policy() and not self.roads else []
         if not self.partial:
@@ -141,13 +142,15 @@ class Resolve(Pass):
         return f"{base} with overrides" if said else base
 
 
-def _scopes(name: str, function: Function, step: Resolve, ctx: Context) -> list[_Resolver]:
+def _scopes(
+    name: str, function: Function, step: Resolve, ctx: Context, module: IRModule
+) -> list[_Resolver]:
     """What carries a function's body through, and each body nested in it: branches, loops."""
     alone = standing_alone(function, ctx.target) if step.forms else frozenset[Var]()
     found: list[_Resolver] = []
 
     def enter(body: Body, known: frozenset[Symbol]) -> None:
-        found.append(_Resolver(name, replace(function, body=body), known, alone, step, ctx))
+        found.append(_Resolver(name, replace(function, body=body), known, alone, step, ctx, module))
         inside = known | body_mentions(body)
         for block in body.blocks:
             for binding in block.bindings:
@@ -179,7 +182,9 @@ class _Resolver:
         alone: frozenset[Var],
         step: Resolve,
         ctx: Context,
+        module: IRModule,
     ) -> None:
+        self.hosted = host_rows(name, function.body, module)
         self.body = function.body
         self.function = function
         self.step = step
@@ -364,24 +369,26 @@ class _Resolver:
         return tuple(_known_seconds(c.row, known) for c in site.candidates)
 
     def explain(self, inside: Mapping[Var, str]) -> None:
-        """A row for each site."""
+        """A row for each site, and for each call of the host, in the program's order."""
+        rows: dict[Var, SiteRow] = dict(self.hosted)
         for site in self.sites:
             choice = self.choices.get(site.var)
             assert choice is not None, site.name
             of = self.choices[self.covered.get(site.var, site.var)]
             implementation, reason = of.candidate.implementation, choice.reason
-            self.rows.append(
-                SiteRow(
-                    site.name,
-                    site.op_name,
-                    site.place,
-                    site.shapes,
-                    implementation,
-                    self.step.reasons.get(site.name, reason),
-                    inside.get(site.var, ""),
-                    self.candidates(site),
-                )
+            rows[site.var] = SiteRow(
+                site.name,
+                site.op_name,
+                site.place,
+                site.shapes,
+                implementation,
+                self.step.reasons.get(site.name, reason),
+                inside.get(site.var, ""),
+                self.candidates(site),
             )
+        self.rows = [
+            rows[b.var] for block in self.body.blocks for b in block.bindings if b.var in rows
+        ]
 
 
 def _known_seconds(row: CandidateRow, known: Mapping[str, float]) -> CandidateRow:

@@ -2,8 +2,8 @@
 
 A function is named by its module and the name it was defined under. One that is made at compile
 time says itself what makes it again, from a text. What an artifact names is looked up among the
-functions that the program which loads it knows: those it names then, those that were provided, and
-our own. Nothing is imported because a file says so.
+functions that the program which loads it knows: those it names then, those that were provided or
+registered by a name (`registered.py`), and our own. Nothing is imported because a file says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from unity.runtime.vm import Host
 Key: TypeAlias = tuple[str, str]
 """A function's module and name."""
 _Function = TypeVar("_Function", bound=Callable[..., object])
-_OURS: frozenset[Key] = frozenset({("unity.codegen.vm.hosts", "op_host")})
+_OURS: frozenset[Key] = frozenset(
+    {("unity.codegen.vm.hosts", "op_host"), ("unity.runtime.hosts.registered", "registered_host")}
+)
 
 
 @dataclass(frozen=True, slots=True)
