@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent  # tests hold the catalogue of mistakes, which a page is made of
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 
 import generate  # noqa: E402

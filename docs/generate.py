@@ -1,4 +1,4 @@
-"""The pages made of the code itself: operators, words, passes, schedule steps, tutorials.
+"""The pages made of the code itself: operators, words, passes, schedule steps, mistakes, tutorials.
 
 Called by `conf.py` before Sphinx reads its sources; what it writes is not committed.
 """
@@ -9,7 +9,10 @@ import ast
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from textwrap import dedent
 
+from tests.face.mistakes import CATALOGUE
+from tests.face.mistakes.mistake import PRELUDE
 from unity.op.naming import OURS, names_of
 from unity.op.table import OPS
 from unity.script import R, T
@@ -31,6 +34,7 @@ def write_pages(folder: Path) -> list[Path]:
         "schedule_steps.md": schedule_steps(),
         "passes.md": passes(),
         "words.md": words(),
+        "mistakes.md": mistakes(),
         **tutorials(sorted((ROOT / "tutorials").glob("[0-9]*.py"))),
     }
     folder.mkdir(exist_ok=True)
@@ -105,6 +109,28 @@ def words() -> str:
         ]
         lines += [f"## {title}: `{letter}`", "", *_table(("word", "means"), found), ""]
     return "\n".join(lines)
+
+
+def mistakes() -> str:
+    """The catalogue of mistakes, whose every row a test runs (`tests/face/test_mistakes.py`)."""
+    lines = [
+        "# Mistakes and remedies", "",
+        "What Unity refuses, in its words, why, and how it is right. An error stands behind its "
+        "place (`program.py:12:16:`, the line and carets, or a model's node), which is left out "
+        "here. The programs begin with", "", *_fenced(PRELUDE, "python"),
+    ]  # fmt: skip
+    for group, rows in CATALOGUE.items():
+        lines += [f"## {group}", ""]
+        for row in rows:
+            kind = "sh" if row.is_command else "python"
+            said = row.says if row.hint is None else f"{row.says}\nhint: {row.hint}"
+            lines += [f"### {row.title}", "", *_fenced(row.wrong, kind), *_fenced(said, "text")]
+            lines += [row.cause, "", *_fenced(row.right, kind)]
+    return "\n".join(lines)
+
+
+def _fenced(text: str, kind: str) -> list[str]:
+    return [f"```{kind}", *dedent(text).strip("\n").splitlines(), "```", ""]
 
 
 def tutorials(files: Iterable[Path]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
-from unity.arguments import REQUIRED, Parameter, Signature
+from unity.arguments import REQUIRED, Parameter, Signature, public
 from unity.errors import UnityError
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -46,6 +46,7 @@ class Marker:
             raise AttributeError(name)
         return Marker(f"{self.path}.{name}")
 
+    @public
     def __call__(self, *_args: object, **_attrs: object) -> object:
         """Refuse: the parser reads these calls, Python never runs them.
 
@@ -54,6 +55,7 @@ class Marker:
         """
         raise self._misplaced()
 
+    @public
     def __getitem__(self, _items: object) -> object:
         """Refuse, as a call is refused.
 

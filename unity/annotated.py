@@ -250,6 +250,7 @@ _ALIASES = {
     "Dim": "a dim",
     "SymDim": "a dim",
     "Definition": "a function",
+    "Dynamic": "a dict: {input: {axis: size or symbol}} or {symbol: size}",
 }
 """What aliases of many classes are called in a message."""
 _PLURALS = {

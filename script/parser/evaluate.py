@@ -313,6 +313,8 @@ def shown(value: object) -> str:
         return value.path
     if isinstance(value, ModuleType):
         return f"the module {value.__name__}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     if isinstance(value, str | int | float | bool | SymDim) or value is None:
         return repr(value)
     return f"a {type(value).__name__}"

@@ -49,7 +49,11 @@ class PrimCalls(PrimEvaluator):
         if rule is not None:
             return rule(self, node, self.given(node, self.signature(node)))
         if path.startswith("R."):
-            raise self.source.error(node, f"{path} is for functions, this is a prim_func")
+            raise self.source.error(
+                node,
+                f"{path} is for functions, this is a prim_func",
+                "the scalar functions of kernels are T's: T.exp(x), T.max(x, 0.0)",
+            )
         signature = SCALAR_SIGNATURES.get(path)
         if signature is None:
             raise self.source.error(

@@ -113,7 +113,10 @@ def _kinds() -> dict[str, Kind]:
     return {annotation: Kind(words, fits) for annotation, (words, fits) in KINDS.items()}
 
 
-_HINTS = {KINDS[k][0]: _HOW_TO_GET_LOOPS for k in ("LoopRef", "LoopRef | AnyBlock")}
+_HINTS = {
+    **{KINDS[k][0]: _HOW_TO_GET_LOOPS for k in ("LoopRef", "LoopRef | AnyBlock")},
+    "a PrimFunc": "what @script.prim_func makes has it: Schedule(kernel.func)",
+}
 
 
 def query(method: F) -> F:

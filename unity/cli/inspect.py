@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 from rich.console import Console
@@ -61,7 +62,10 @@ def _run_passes(module: IRModule, after: str | None, chosen: Pipeline, machine: 
     table = Table("pass", "graph functions", "prim funcs", "bindings")
     names = [each.name for each in chosen.passes]
     if after is not None and after not in names:
-        raise UnityError(f"the pipeline has no pass {after!r}", hint=f"it has {', '.join(names)}")
+        near = [n for n in dict.fromkeys(names) if after.lower() in n.lower()]
+        near = near or get_close_matches(after, names, 3)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        raise UnityError(f"the pipeline has no pass {after!r}", hint=f"{hint}--passes lists them")
     for each in chosen.passes:
         module = each(module, context)
         graphs = module.graph_functions()

@@ -8,6 +8,7 @@ shapes become shape values, tuples of expressions become tuples.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TypeGuard
 
 import numpy as np
@@ -217,5 +218,5 @@ def _near(name: str) -> str | None:
     if short in ELSEWHERE:
         return f"it is called {ELSEWHERE[short]} here"
     close = [known for known in OPS if known.rpartition(".")[2] == short]
-    close = close or [known for known in OPS if known[:4] == name[:4]]
+    close = close or get_close_matches(name, OPS, 3) or [n for n in OPS if n[:4] == name[:4]]
     return f"did you mean {', '.join(close[:4])}?" if close else None

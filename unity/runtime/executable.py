@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from unity.annotated import DECISIONS
 from unity.arguments import public, public_class
-from unity.errors import UnityError
+from unity.errors import UnityError, trim_frames
 from unity.ir.dtype import Array, dtype
 from unity.machine.target import Target
 from unity.runtime.artifact.naming import path_of
@@ -140,8 +140,13 @@ class Executable:
         Raises:
             UnityError: An argument doesn't fit; the message names it.
         """
-        return self._main(*args, **named)
+        try:
+            return self._main(*args, **named)
+        except UnityError as error:
+            trim_frames(error, Executable.__call__.__code__)
+            raise
 
+    @public
     def __getitem__(self, name: str) -> Callable[..., Any]:
         """A function by name.
 
@@ -159,6 +164,7 @@ class Executable:
         """Itself."""
         return self
 
+    @public
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: it holds machine code that is loaded in this process.
 
@@ -451,6 +457,7 @@ class Executable:
             )
         if kernel is not None and kernel not in self.kernels:
             near = get_close_matches(kernel, self.kernels, 3)
+            near = near or [k for k in self.kernels if kernel in k][:3]
             like = (
                 f"did you mean {', '.join(near)}?"
                 if near

@@ -89,7 +89,8 @@ def split(func: PrimFunc, var: PrimVar, factors: Sequence[int | None]) -> Outcom
     else:
         left = imm(1)
         if not known.prove(Compare("ge", imm(given), loop.extent)):
-            raise illegal(where, f"their product {given} is not known to reach {text(loop.extent)}")
+            why = f"their product {given} is not known to reach {text(loop.extent)}"
+            raise illegal(where, why, "one factor may be None: it becomes what is left")
         reduced = [b for b in blocks_below(loop) if b.init is not None and "R" in driven(b, var)]
         if reduced and not known.prove(Compare("ge", loop.extent, imm(1))):
             why = f"{var.name!r} may be empty: the init of block {reduced[0].name!r} would not run"
