@@ -161,6 +161,24 @@ def call_pure_packed(name: str, *args: object, out: object = ()) -> Tensor:
 
 
 @word
+def print(*values: object, format: str = "") -> None:  # noqa: A001 - as Relax calls it
+    """Print values when the program comes to it, as ``format.format(*values)`` or with spaces.
+
+    ``print(x, y)`` and ``print(f"{x:.3f}")`` are the same; so is ``R.print(x, y, format="{} {}")``.
+    """
+    raise NotImplementedError
+
+
+@word
+def assert_op(condition: object, *values: object, format: str = "") -> None:
+    """Stop the program with an error where a scalar bool is false; the message is as in `print`.
+
+    ``assert condition, f"got {x}"`` is the same.
+    """
+    raise NotImplementedError
+
+
+@word
 def text(value: str) -> Tensor:
     """A text as a value, for functions of the host."""
     raise NotImplementedError

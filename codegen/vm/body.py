@@ -42,6 +42,7 @@ from unity.ir.lattice import atom_type
 from unity.ir.module import ExternFunc
 from unity.ir.types import ObjectType, ShapeType, TensorType, Type
 from unity.ir.visit import free_vars
+from unity.op.effects import ASSERT, PRINT
 from unity.op.table import OPS
 from unity.runtime import program as p
 from unity.runtime.host_forms import forms_of
@@ -290,6 +291,8 @@ class FunctionBuilder:
             case Op(name):
                 if name in MEMORY_OPS:
                     return MEMORY_OPS[name](self, e, label)
+                if name in (PRINT, ASSERT):
+                    return self.effect(e, label)
                 return self.host_op(name, e, of, label)
             case FunctionRef(name):
                 args = tuple(self.atom(a, label) for a in e.args)
@@ -303,6 +306,18 @@ class FunctionBuilder:
                 return dst
             case _:
                 assert_never(e.callee)
+
+    def effect(self, e: Call, label: str) -> p.Tree:
+        """A print or an assert."""
+        *condition, values = (self.atom(a, label) for a in e.args)
+        told, text = values if isinstance(values, tuple) else (values,), str(e.attrs["format"])
+        match condition:
+            case [int(register)]:
+                where = "" if e.span is None else str(e.span)
+                self.emit(p.Assert(register, told, text, where), label)
+            case _:
+                self.emit(p.Print(told, text), label)
+        return ()
 
     def function(self, name: str) -> int:
         """The index of a function of the module; an external one gets its code at its first use."""

@@ -235,6 +235,10 @@ def _learn(
             raise NotNativeError("it calls other graph functions")
         case p.MakeClosure() | p.CallClosure() | p.RunScan():
             raise NotNativeError("it makes or calls closures")
+        case p.Print():
+            raise NotNativeError("it prints")
+        case p.Assert() if layout.code.aliases:  # the bytecode tells what failed, from the start
+            raise NotNativeError("it asserts, and writes over its inputs")
         case p.Match(_, p.TensorSpec() as spec, binds, p.TensorSpec() as known, _):
             if known.shape is None or known.dtype != spec.dtype:
                 raise NotNativeError("it checks a tensor of unknown shape")

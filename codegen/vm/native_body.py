@@ -203,6 +203,8 @@ class Body:
                 self.bind(at, dims, actual, binds, small=False)
             case p.Match(_, spec, binds, known):
                 self.match(at, spec, binds, known)
+            case p.Assert(condition):
+                self.goto_unless(self.truth(condition), "failed", at, "holds")
             case p.Jump(target):
                 t.do(f"br label %b{target}")
                 return False
@@ -215,7 +217,7 @@ class Body:
                 return False
             case p.CallFunction():
                 write_call(self, at, i)
-            case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan():
+            case p.CallHost() | p.MakeClosure() | p.CallClosure() | p.RunScan() | p.Print():
                 raise AssertionError("not native")
             case p.MakeLiteral(dst):
                 self.set(dst, "null")  # only functions of the host look at it
@@ -366,16 +368,19 @@ class Body:
         for kind, condition in fact_conditions(self.t, value, info):
             self.goto_unless(condition, "failed", at, f"{kind}{tag}")
 
-    def branch(self, at: int, condition: p.Reg, otherwise: int) -> None:
-        """To the next instruction if the condition holds."""
+    def truth(self, condition: p.Reg) -> str:
+        """Whether a scalar is true."""
         spec, value = self.code.registers[condition], self.get(condition)
         if isinstance(spec, p.TensorSpec):
             value = self.t.let(f"load i8, ptr {value}")
-            true = self.t.let(f"icmp ne i8 {value}, 0")
-        elif _kind(spec) == "double":
-            true = self.t.let(f"fcmp une double {value}, 0.0")
-        else:
-            true = self.t.let(f"icmp ne {_kind(spec)} {value}, 0")
+            return self.t.let(f"icmp ne i8 {value}, 0")
+        if _kind(spec) == "double":
+            return self.t.let(f"fcmp une double {value}, 0.0")
+        return self.t.let(f"icmp ne {_kind(spec)} {value}, 0")
+
+    def branch(self, at: int, condition: p.Reg, otherwise: int) -> None:
+        """To the next instruction if the condition holds."""
+        true = self.truth(condition)
         self.t.do(f"br i1 {true}, label %n{at}.then, label %b{otherwise}")
         self.t.block(f"n{at}.then")
 

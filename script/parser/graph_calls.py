@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from unity.errors import UnityError
-from unity.ir.attrs import NO_ATTRS
+from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, SymDim, as_dim
 from unity.ir.dtype import BOOL, FLOAT32, INT64, Array, DType, dtype
@@ -23,13 +23,16 @@ from unity.ir.graph import (
     Constant,
     Expr,
     Literal,
+    Op,
     PrimValue,
     ShapeValue,
+    Tuple,
 )
 from unity.ir.lattice import erase, unify
 from unity.ir.module import ExternFunc
 from unity.ir.stmt import Buffer, PrimFunc
 from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
+from unity.op.effects import ASSERT, PRINT
 
 from ..marker import Marker
 from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern_name
@@ -176,6 +179,70 @@ class GraphCalls(GraphEvaluator):
         out = self._out(node)
         return TupleType(out) if isinstance(node, ast.Tuple | ast.List) else out[0]
 
+    def _print(self, node: ast.Call) -> Expr:
+        given = self.given(node, self.signature(node))
+        values = self._told(list(given.rest))
+        text = self.text(given.named["format"]) if "format" in given.named else ""
+        return self.effect(node, PRINT, (values,), text)
+
+    def _assert_op(self, node: ast.Call) -> Expr:
+        given = self.given(node, self.signature(node))
+        condition = self.atom(given.named["condition"])
+        text = self.text(given.named["format"]) if "format" in given.named else ""
+        return self.effect(node, ASSERT, (condition, self._told(list(given.rest))), text)
+
+    def _told(self, nodes: list[ast.expr]) -> Expr:
+        """The tuple of what is printed."""
+        return Tuple(tuple(self.passed_object(n, self.value(n)) for n in nodes))
+
+    def effect(self, node: ast.AST, name: str, args: tuple[Expr, ...], text: str) -> Expr:
+        """A call of `print` or `assert_op`."""
+        span = self.source.span(node)
+        made = Call(Op(name, span), args, Attrs(format=text), span)
+        return self.checked(cast("ast.expr", node), lambda: made)
+
+    def message(self, nodes: list[ast.expr]) -> tuple[str, Expr]:
+        """What Python prints of several expressions: a format, and the values it is filled with."""
+        parts: list[str] = []
+        values: list[ast.expr] = []
+        for node in nodes:
+            match node:
+                case ast.JoinedStr():
+                    parts.append("".join(self._piece(p, values) for p in node.values))
+                case ast.Constant(str() as text):
+                    parts.append(_literally(text))
+                case _:
+                    parts.append("{}")
+                    values.append(node)
+        return " ".join(parts), self._told(values)
+
+    def _piece(self, part: ast.expr, values: list[ast.expr]) -> str:
+        """A part of an f-string as a part of a format."""
+        match part:
+            case ast.Constant(str() as text):
+                return _literally(text)
+            case ast.FormattedValue(value, -1, None):
+                values.append(value)
+                return "{}"
+            case ast.FormattedValue(value, -1, ast.JoinedStr([ast.Constant(str() as spec)])):
+                values.append(value)
+                return f"{{:{spec}}}"
+            case _:
+                raise self.source.error(
+                    part, "an f-string here takes {value} and {value:format}", "no ! and no {{}}"
+                )
+
+    def print_call(self, node: ast.Call) -> Expr:
+        """``print(x, "text", f"{y:.3f}")``."""
+        if node.keywords:
+            raise self.source.error(
+                node.keywords[0], "print takes values alone here", 'R.print(x, format="{}")'
+            )
+        text, values = self.message(node.args)
+        assert isinstance(values, Tuple)
+        plain = text == " ".join(["{}"] * len(values.fields))
+        return self.effect(node, PRINT, (values,), "" if plain else text)
+
     def _literal(self, node: ast.Call) -> Expr:
         given = self.arguments(node)
         if "name" in given:
@@ -259,6 +326,8 @@ _CALLS: Mapping[str, Callable[[GraphCalls, ast.Call], object]] = {
     "R.call_packed": GraphCalls._call_packed,
     "R.call_pure_packed": GraphCalls._call_packed,
     "R.call_engine": GraphCalls._call_engine,
+    "R.print": GraphCalls._print,
+    "R.assert_op": GraphCalls._assert_op,
     "R.text": GraphCalls._literal,
     "R.dtype": GraphCalls._literal,
     "R.match_cast": GraphCalls._match_cast,
@@ -266,6 +335,11 @@ _CALLS: Mapping[str, Callable[[GraphCalls, ast.Call], object]] = {
     "R.prim": GraphCalls._prim,
     "R.const": GraphCalls._const,
 }
+
+
+def _literally(text: str) -> str:
+    """A text as a format that gives it."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _is_empty(node: ast.expr) -> bool:

@@ -7,6 +7,8 @@ those); the place it is used at decides what a Python value becomes.
 from __future__ import annotations
 
 import ast
+import builtins
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -408,6 +410,8 @@ class GraphEvaluator(Evaluator):
                     )
             case Var():
                 callee = function
+            case _ if function is builtins.print:
+                return self.print_call(node)
             case _:
                 return self._run_call(node, function)
         kinds = self._params_of(callee)
@@ -454,6 +458,10 @@ class GraphEvaluator(Evaluator):
                 return self.builder.atom(Tuple(tuple(self.passed_object(node, v) for v in value)))
             case _:
                 return self.builder.atom(self.graph(node, value))
+
+    @abstractmethod
+    def print_call(self, node: ast.Call) -> Expr:
+        """``print(x, y)``."""
 
     def _run_call(self, node: ast.Call, function: object) -> object:
         arguments = [*node.args, *(k.value for k in node.keywords)]

@@ -27,6 +27,7 @@ from unity.ir.lattice import is_subtype, join
 from unity.ir.types import TupleType, Type
 from unity.op.builder import GraphBuilder
 from unity.op.call import is_expr
+from unity.op.effects import ASSERT
 
 from ..marker import Marker
 from .graph_expr import GraphEvaluator, Surroundings, Undefined
@@ -105,6 +106,8 @@ class GraphStatements(GraphLoops):
                 return self._for(node, live)
             case ast.FunctionDef():
                 self._nested_function(node)
+            case ast.Assert():
+                self._assert(node)
             case ast.Return():
                 if node.value is None:
                     raise self.source.error(node, "a function returns a value", "return y")
@@ -117,6 +120,20 @@ class GraphStatements(GraphLoops):
             case _:
                 raise self.unsupported(node)
         return None
+
+    def _assert(self, node: ast.Assert) -> None:
+        """``assert condition, "text"``: what is known now needs no check when it runs."""
+        test = self.value(node.test)
+        text, values = self.message([] if node.msg is None else [node.msg])
+        if node.msg is None:
+            text = f"{ast.unparse(node.test)}".replace("{", "{{").replace("}", "}}")
+        if isinstance(test, bool):
+            if not test:
+                raise self.source.error(node.test, f"the assertion {text!r} never holds")
+            return
+        condition = self.builder.atom(self.graph(node.test, test))
+        made = self.effect(node, ASSERT, (condition, values), text)
+        self.builder.emit(made, None, self.source.span(node))
 
     def _result(self, node: ast.expr) -> Expr:
         """What is returned; a tuple is bound first."""

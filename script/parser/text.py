@@ -34,7 +34,10 @@ from .source import Source, of_text
 
 _MODULE_ATTRS = Signature.parse("script.module_attrs(attrs)")
 _EXTERN = Signature.parse("script.extern(symbol, type)")
-_BUILTINS = (abs, bool, float, int, len, list, max, min, range, round, str, sum, tuple)
+_BUILTINS = (
+    *(abs, bool, float, int, len, list, max, min, print),
+    *(range, round, str, sum, tuple),
+)
 LANGUAGE: Mapping[str, object] = {
     "R": graph_names,
     "T": prim_names,

@@ -40,6 +40,7 @@ from unity.ir.graph import (
     While,
 )
 from unity.ir.types import TensorType, Type
+from unity.op.effects import ASSERT, PRINT
 from unity.op.infer import infer_type
 from unity.op.registry import OpDef, Param, attr_value
 from unity.op.table import OPS
@@ -287,6 +288,8 @@ class GraphText:
             if e.attrs != NO_ATTRS:
                 args.append(f"attrs={attrs_text(e.attrs, self.symbols)}")
             return f"{self.expr(e.callee)}({', '.join(args)})"
+        if e.callee.name in (PRINT, ASSERT):
+            return f"R.{e.callee.name}({', '.join(self._by_value(e))})"
         row = OPS.get(e.callee.name)
         parts = self._by_position(e) if row is None else self._by_row(e, row)
         return f"R.{e.callee.name}({', '.join(parts)})"
@@ -294,6 +297,14 @@ class GraphText:
     def _by_position(self, e: Call) -> list[str]:
         named = [f"{k}={attr_text(v, self.symbols)}" for k, v in e.attrs.items()]
         return [*(self.expr(a) for a in e.args), *named]
+
+    def _by_value(self, e: Call) -> list[str]:
+        """A print's values, or an assert's condition and values, one by one; then the format."""
+        *condition, values = e.args
+        told = values.fields if isinstance(values, Tuple) else (values,)
+        text = string_text(str(e.attrs["format"]))
+        named = [f"format={text}"] if e.attrs["format"] else []
+        return [*(self.expr(a) for a in (*condition, *told)), *named]
 
     def _by_row(self, e: Call, row: OpDef) -> list[str]:
         """Arguments by position as far as that goes, then by name; defaults are left out."""

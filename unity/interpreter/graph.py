@@ -63,8 +63,10 @@ from unity.ir.prim_expr import PrimVar, SizeVar
 from unity.ir.signature import scalar_params, size_params
 from unity.ir.stmt import PrimFunc
 from unity.ir.types import ObjectType, TensorType, TupleType, Type
+from unity.op.effects import ASSERT, PRINT
 from unity.op.registry import RefArg
 from unity.op.table import OPS
+from unity.runtime.effects import assertion_error, print_values
 from unity.runtime.hosts.registered import registered_host
 
 Oracle: TypeAlias = Callable[..., object]
@@ -292,6 +294,8 @@ class _Frame:
         if name == "memory.call_kernel":
             return self._call_kernel(e)
         args, attrs = [self.eval(a) for a in e.args], self._attrs(e.attrs)
+        if name in (PRINT, ASSERT):
+            return self._effect(args, str(attrs["format"]), e.span)
         memory = MEMORY_OPS.get(name)
         if memory is not None:
             return memory(args, attrs)
@@ -303,6 +307,16 @@ class _Frame:
         given = [_reference_arg(arg, name, e.span) for arg in args]
         with np.errstate(all="ignore"):
             return as_value(row.reference(given, attrs))
+
+    def _effect(self, args: list[Value], text: str, span: Span | None) -> Value:
+        """A print or an assert."""
+        *condition, values = args
+        told = [to_host(v) for v in values] if isinstance(values, tuple) else [to_host(values)]
+        if not condition:
+            print_values(text, told)
+        elif not self._truth(condition[0]):
+            raise assertion_error("" if span is None else str(span), text, told)
+        return ()
 
     def _attrs(self, attrs: Attrs) -> Attrs:
         """The attributes with the numbers that their dims stand for."""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from unity.errors import Span
+from unity.errors import Span, UnityError
 from unity.ir.attrs import NO_ATTRS, Attrs
 from unity.ir.dims import Symbol, dim
 from unity.ir.dtype import SHORT_NAMES
@@ -156,7 +156,14 @@ class GraphBuilder:
             kind = infer_type(value, self.signatures, self.fresh)
         where = span or expr.span
         var = self.new_var(name or _hint(value), kind, where)
-        self._append(VarBinding(var, value, where), self._may_flow(value))
+        flows = self._may_flow(value)
+        if self._forced and not flows and isinstance(value, Call):
+            raise UnityError(
+                "a call with effects can't stand in a dataflow block, which is pure",
+                where,
+                "write it before or behind the block",
+            )
+        self._append(VarBinding(var, value, where), flows)
         return var
 
     def match_cast(
@@ -256,13 +263,17 @@ def plain_identifier(name: str) -> str:
 
 
 _RESERVED = frozenset(
-    {*keyword.kwlist, *SHORT_NAMES, "R", "T", "dim", "script", "min", "max", "range"}
+    {*keyword.kwlist, *SHORT_NAMES, "R", "T", "dim", "script", "min", "max", "print", "range"}
     | {"Tensor", "Buffer"}
 )
 
 
 def _hint(value: Expr) -> str:
     match value:
+        case Call(Op("print")):
+            return "printed"
+        case Call(Op("assert_op")):
+            return "checked"
         case Call(Op(name)):
             return name.rpartition(".")[2]
         case Call(FunctionRef(name)) | Call(Var(name)):

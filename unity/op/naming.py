@@ -86,7 +86,7 @@ _TORCH: dict[str, str | None] = {
     "space_to_depth": "nn.functional.pixel_unshuffle", "repeat": "repeat_interleave",
     "strided_slice": "narrow", "gather_elements": "gather", "gather_nd": None,
     "one_hot": "nn.functional.one_hot", "scatter_elements": "scatter", "scatter_nd": "index_put",
-    "take": "index_select",
+    "take": "index_select", "print": None, "assert_op": None,
 }  # fmt: skip
 """torch's names where they aren't ours; those of ``nn`` are usually in ``nn.functional``."""
 

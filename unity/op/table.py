@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import create, memory, shape
+from . import create, effects, memory, shape
 from .contraction import attention, cache, linear, matmul_interleaved, matmul_packed
 from .convolution import (
     adaptive_pool,
@@ -66,6 +66,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     suppression.OPS,
     coupling.OPS,
     tree.OPS,
+    effects.OPS,
     memory.OPS,
 )
 

@@ -277,6 +277,24 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Print:
+    """Print values as a format says."""
+
+    values: tuple[Tree, ...]
+    format: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assert:
+    """Stop with an error unless a scalar (a number or a bool tensor of rank 0) is true."""
+
+    condition: Reg
+    values: tuple[Tree, ...]
+    format: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
 class Jump:
     """Go to an instruction."""
 
@@ -321,6 +339,8 @@ Instruction: TypeAlias = (
     | MakeScalar
     | MakeLiteral
     | Match
+    | Print
+    | Assert
     | Jump
     | Branch
     | Return

@@ -390,8 +390,8 @@ def written(i: p.Instruction) -> Iterator[p.Reg]:
         case p.Update(dst):
             yield from dst
         case (
-            p.CallKernel() | p.Fill() | p.SetSlot() | p.Match() | p.Jump() | p.Branch()
-            | p.Return()
+            p.CallKernel() | p.Fill() | p.SetSlot() | p.Match() | p.Print() | p.Assert()
+            | p.Jump() | p.Branch() | p.Return()
         ):  # fmt: skip
             pass
         case _:
@@ -426,6 +426,11 @@ def read(i: p.Instruction) -> Iterator[p.Reg]:
             yield from src
         case p.Match(value) | p.Return(value):
             yield from p.leaves(value)
+        case p.Print(values):
+            yield from p.leaves(values)
+        case p.Assert(condition, values):
+            yield condition
+            yield from p.leaves(values)
         case p.Branch(condition):
             yield condition
         case (

@@ -18,6 +18,7 @@ from unity.ir.aligned import aligned_empty
 from unity.ir.dtype import Array, dtype
 from unity.runtime import program as p
 from unity.runtime.check import Binder, Value
+from unity.runtime.effects import assertion_error, print_values
 from unity.runtime.sizes import Size, evaluate, slots_of
 
 Kernel: TypeAlias = Callable[[Sequence[Array], Sequence[int]], int]
@@ -208,6 +209,11 @@ class VM:
                 where = name if extern else f"match_cast {name!r}" + binder.text_of(known)
                 binder.match(_read(regs, tree), spec, where)
                 binder.finish()
+            case p.Print(values, text):
+                print_values(text, [_read(regs, v) for v in values])
+            case p.Assert(condition, values, text, where):
+                if not bool(regs[condition]):
+                    raise assertion_error(where, text, [_read(regs, v) for v in values])
             case p.Jump(target):
                 return target
             case p.Branch(condition, otherwise):
@@ -450,5 +456,7 @@ def _touched(instruction: p.Instruction) -> tuple[p.Tree, ...]:
             return dst
         case p.Jump() | p.Return() | p.Branch() | p.Match() | p.SetSlot():
             return ()
+        case p.Print(values) | p.Assert(_, values):
+            return values
         case _:
             return (instruction.dst,)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from unity.ir.graph import Body, Call, CallPython, Expr, FunctionRef, Var
+from unity.ir.graph import Body, Call, CallPython, Expr, FunctionRef, Op, Var
 from unity.ir.lattice import atom_type
 from unity.ir.module import ExternFunc, IRModule
+from unity.op.effects import PRINT
 from unity.runtime.explanation import SiteRow
 
 from .call_site import HOST
@@ -39,6 +40,8 @@ def _called(e: Expr, module: IRModule) -> tuple[str, tuple[Expr, ...], str] | No
             if isinstance(definition, ExternFunc):
                 return definition.symbol, args, "Python runs it: a registered function"
             return None
+        case Call(Op(op), args) if op == PRINT:
+            return op, args, "Python prints it"
         case CallPython(function, args):
             return getattr(function, "__name__", "a function"), args, "Python runs it"
         case _:
