@@ -125,6 +125,8 @@ class PrimEvaluator(Evaluator):
     def condition(self, node: ast.expr) -> PrimExpr:
         """A bool."""
         value = self.expr(node)
+        if self.promotes and value.dtype.element.is_int:
+            return Compare("ne", value, imm(0, value.dtype))
         if value.dtype.element != BOOL:
             raise self.source.error(
                 node, f"a condition must be a bool, got {value.dtype}", "compare it with something"

@@ -16,6 +16,7 @@ from unity.op.table import OPS
 from unity.te import max_value, min_value
 
 from ..parser.source import Source
+from .accesses import AccessRewriter
 from .attributes import constant_of, unwrap_attributes, unwrapped
 from .composed import COMPOSED, composed
 from .foreign import Foreign
@@ -25,7 +26,7 @@ from .results import result_of
 from .signatures import FOREIGN
 from .spellings import OPERATIONS, RENAMED, SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said
-from .views import Declared, View, element_of, whole_of
+from .views import whole_of
 
 OPERATORS = "relax.op."
 """What TVM's builders call what is ``R.`` in scripts."""
@@ -42,7 +43,7 @@ _ABSENT = ("", "void", None)
 """What ``out_dtype`` and ``out_layout`` are where a program leaves them open."""
 
 
-class CallRewriter(ast.NodeTransformer):
+class CallRewriter(AccessRewriter, ast.NodeTransformer):
     """Rewrites expressions.
 
     Args:
@@ -51,11 +52,9 @@ class CallRewriter(ast.NodeTransformer):
     """
 
     def __init__(self, source: Source, modules: Sequence[str] = ()) -> None:
-        self.source = source
+        super().__init__(source)
         self.modules = set(modules)
         self.symbols: dict[str, None] = {}
-        self.buffers: dict[str, Declared] = {}
-        self.views: dict[str, View] = {}
         self.numbers: frozenset[str] = frozenset()
         """Integer parameters that are no sizes."""
         self.externs = Externs(source)
@@ -68,15 +67,12 @@ class CallRewriter(ast.NodeTransformer):
             return at_place(ast.Name(node.attr, ast.Load()), node)
         if path_of(node) in ("R.Tensor", "R.Shape"):
             return self.visit_Call(at_place(ast.Call(node, [], []), node))
+        if isinstance(node.value, ast.Name) and node.value.id in self.buffers:
+            found = self.of_memory(node, node.value.id)
+            if found is not None:
+                return found
         renamed = RENAMED.get(path_of(node))
         return node if renamed is None else at_place(dotted(renamed), node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """An access of a view is one of the buffer that it is of."""
-        self.generic_visit(node)
-        while isinstance(node.value, ast.Name) and node.value.id in self.views:
-            node = element_of(self.source, node, self.views[node.value.id])
-        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         """``assert x, ("ValueError", ["a ", "b"])`` says the texts; ours is a `UnityError`."""
@@ -101,6 +97,8 @@ class CallRewriter(ast.NodeTransformer):
         if path.startswith(OPERATORS):
             path = f"R.{path.removeprefix(OPERATORS)}"
             node.func = at_place(dotted(path), node.func)
+        if path in ("T.load", "T.store") and path_of(node.args[0]) in self.views:
+            return self.masked(node)
         rule = _RULES.get(path)
         if rule is not None:
             return rule(self, node, self._bound(node))
@@ -152,8 +150,6 @@ class CallRewriter(ast.NodeTransformer):
         match node.args:
             case [kind] if func.attr == "astype" and not path.startswith("T."):
                 return at_place(ast.Call(dotted("T.cast"), [func.value, kind], []), node)
-            case [value] if path in ("T.meta_var", "I.meta_var"):
-                return value
             case [a, b] if path in OPERATIONS:
                 return at_place(ast.BinOp(a, OPERATIONS[path](), b), node)
             case [a, b] if path == "T.ceildiv":
@@ -268,8 +264,9 @@ class CallRewriter(ast.NodeTransformer):
 
     def _is_dim(self, node: ast.expr) -> bool:
         """Whether it is one size for certain: other names may be captured tuples."""
-        if isinstance(node, ast.Name):
-            return node.id in self.symbols
+        if isinstance(node, ast.Name | ast.BinOp):
+            names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - {"T"}
+            return names <= self.symbols.keys()
         return type(constant(node)) is int
 
     def _dims(self, node: ast.expr) -> list[ast.expr]:

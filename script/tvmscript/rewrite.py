@@ -13,15 +13,18 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from .calls import CallRewriter
+from .handles import without_handles
+from .plain import in_plain_words
 from .returned import names_in_shapes, result_as_parameter
 from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
 from .spellings import SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said
-from .views import Declared, MemoryView, names_of, region_view
+from .views import Declared, MemoryView, flat_index, names_of, plus, region_view
 
 SIZES = ("T.int64", "T.int32")
 """Scalars that are sizes here."""
 _CPU_TARGETS = ("llvm", "c", "test")
+_TARGETS = ("T.target", "tvm.target.Target")
 _BLOCK_ATTRS = ("T.block_attr", "T.sblock_attr")
 _DROPPED_ATTRS = frozenset({"global_symbol", "tir.noalias", "tir.is_scheduled"})
 
@@ -39,6 +42,8 @@ class Rewriter(CallRewriter):
         self.in_graph = kind == "R.function"
         self.buffers, self.views, self.numbers = {}, {}, frozenset()
         if not self.in_graph:
+            in_plain_words(self.source, node)
+            without_handles(self.source, node)
             names = {a.arg for a in node.args.args if path_of(a.annotation) in SIZES}
             if result_as_parameter(self.source, node, SHORT):
                 self.numbers = frozenset(names - names_in_shapes(node))
@@ -129,7 +134,7 @@ class Rewriter(CallRewriter):
         if not isinstance(node, ast.Dict):
             raise self.source.error(node, "attributes must be a dict")
         kept = [
-            (key, self._target(value) or self.visit(value))
+            (key, self._target(value) or self.attribute(value))
             for key, value in zip(node.keys, node.values, strict=True)
             if isinstance(key, ast.Constant) and key.value not in _DROPPED_ATTRS
         ]
@@ -139,9 +144,12 @@ class Rewriter(CallRewriter):
 
     def _target(self, value: ast.expr) -> ast.expr | None:
         """``T.target("llvm -mcpu=skylake")`` in attributes: its text, if it is a cpu's."""
-        if not isinstance(value, ast.Call) or path_of(value.func) != "T.target":
+        if not isinstance(value, ast.Call) or path_of(value.func) not in _TARGETS:
             return None
         said = constant(value.args[0]) if value.args else None
+        for host in (*value.args[1:], *(k.value for k in value.keywords)):
+            if str(constant(host)).partition(" ")[0] not in _CPU_TARGETS:
+                raise self.source.error(host, f"Unity has no host {ast.unparse(host)}")
         kind = said.get("kind") if isinstance(said, dict) else str(said).partition(" ")[0]
         if kind not in _CPU_TARGETS:
             raise self.source.error(value, f"Unity has no target {kind!r}", "it compiles for cpus")
@@ -274,30 +282,52 @@ class Rewriter(CallRewriter):
             self.views[name] = region_view(self.source, region, extents)
             self.buffers[name] = Declared(known.dtype, tuple(extents), packed=False)
             return True
-        data = next((k for k in call.keywords if k.arg == "data"), None)
-        if path not in ("T.decl_buffer", "T.Buffer") or data is None:
+        data = next((k.value for k in call.keywords if k.arg == "data"), None)
+        whole = self._whole_of(data)
+        if path not in ("T.decl_buffer", "T.Buffer") or whole is None:
             return False
-        match data.value:
-            case ast.Attribute(value=ast.Name(whole), attr="data") if whole in self.buffers:
-                pass
-            case _:
-                return False
-        bare = at_place(
-            ast.Call(call.func, call.args, [k for k in call.keywords if k is not data]), call
-        )
-        given = self._bound(bare).named
+        rest = [k for k in call.keywords if k.arg not in ("data", "strides", "elem_offset")]
+        given = self._bound(at_place(ast.Call(call.func, call.args, rest), call)).named
         known = self._viewed(call, ast.Name(whole), given)
-        offset = constant(given.get("elem_offset", ast.Constant(0)))
-        if not known.packed or said(given.get("strides")) or offset not in (None, 0):
+        if not known.packed:
             raise self.source.error(
-                call,
-                f"the memory of {whole!r} in another shape must lie element behind element",
-                "leave strides and elem_offset out",
+                call, f"{whole!r} in another shape must lie element behind element"
             )
+        lies = {str(k.arg): k.value for k in call.keywords}
+        strides = self._dims(lies["strides"]) if said(lies.get("strides")) else []
         extents = self._extents(given["shape"])
-        self.views[name] = MemoryView(whole, known.shape, tuple(extents))
-        self.buffers[name] = Declared(known.dtype, tuple(extents))
+        if strides and len(strides) != len(extents):
+            raise self.source.error(lies["strides"], "there are as many strides as dims")
+        offset = self._begin(data, known)
+        if said(lies.get("elem_offset")):
+            offset = plus(offset, self._dim(lies["elem_offset"]))
+        self.views[name] = MemoryView(
+            whole, known.shape, tuple(extents), tuple(strides) or None, offset
+        )
+        packed = not strides and constant(offset) == 0
+        self.buffers[name] = Declared(known.dtype, tuple(extents), packed)
         return True
+
+    def _whole_of(self, data: ast.expr | None) -> str | None:
+        """The buffer that memory belongs to: ``A.data``, ``T.address_of(A[4])``."""
+        match data:
+            case ast.Attribute(value=ast.Name(whole), attr="data") if whole in self.buffers:
+                return whole
+            case ast.Call(args=[ast.Subscript(value=ast.Name(whole))]) if (
+                path_of(data.func) == "T.address_of" and whole in self.buffers
+            ):
+                return whole
+            case _:
+                return None
+
+    def _begin(self, data: ast.expr | None, known: Declared) -> ast.expr:
+        """The element at which memory begins that an address is given of."""
+        match data:
+            case ast.Call(args=[ast.Subscript(slice=index)]):
+                parts = index.elts if isinstance(index, ast.Tuple) else [index]
+                return flat_index(known.shape, [self.visit(p) for p in parts])
+            case _:
+                return ast.Constant(0)
 
     def _viewed(self, call: ast.Call, buffer: ast.expr, given: Mapping[str, ast.expr]) -> Declared:
         """The buffer that a view is of, which has its dtype."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Mapping
 from typing import TypeGuard, TypeVar
 
 N = TypeVar("N", bound=ast.AST)
@@ -55,3 +57,35 @@ def at_place(node: N, like: ast.AST) -> N:
         if isinstance(part, ast.expr | ast.stmt | ast.keyword) and not hasattr(part, "lineno"):
             ast.copy_location(part, like)
     return node
+
+
+def written(text: str, like: ast.AST, **parts: ast.expr) -> ast.expr:
+    """An expression from its text, at the place of a node; names in it stand for other nodes.
+
+    >>> ast.unparse(written("T.ramp(a, 1, 4)", ast.Pass(), a=ast.Name("i")))
+    'T.ramp(i, 1, 4)'
+    """
+    return _filled(ast.parse(text, mode="eval").body, like, parts)
+
+
+def statements(text: str, like: ast.AST, **parts: ast.expr) -> list[ast.stmt]:
+    """Statements from their text, as `written`."""
+    return [_filled(node, like, parts) for node in ast.parse(text).body]
+
+
+def _filled(node: N, like: ast.AST, parts: Mapping[str, ast.expr]) -> N:
+    for part in ast.walk(node):
+        if isinstance(part, ast.expr | ast.stmt | ast.keyword):
+            ast.copy_location(part, like)
+    filled: N = _Filling(parts).visit(node)
+    return filled
+
+
+class _Filling(ast.NodeTransformer):
+    def __init__(self, parts: Mapping[str, ast.expr]) -> None:
+        self.parts = parts
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.parts:
+            return node
+        return copy.deepcopy(self.parts[node.id])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ..parser.source import Source
 from .syntax import at_place, constant
@@ -54,11 +54,15 @@ class MemoryView:
         buffer: The buffer's name.
         whole: The buffer's extents.
         shape: The view's extents.
+        strides: How far its elements are apart along each axis; None if they lie side by side.
+        offset: The element of the buffer at which it begins.
     """
 
     buffer: str
     whole: tuple[ast.expr, ...]
     shape: tuple[ast.expr, ...]
+    strides: tuple[ast.expr, ...] | None = None
+    offset: ast.expr = field(default_factory=lambda: ast.Constant(0))
 
 
 View = RegionView | MemoryView
@@ -109,7 +113,7 @@ def element_of(source: Source, node: ast.Subscript, view: View) -> ast.Subscript
         raise source.error(node, f"{name} has {len(view.shape)} dims, got {len(parts)} indices")
     if isinstance(view, RegionView):
         indices = _in_region(view, parts)
-    elif _equal(view.shape, view.whole) or len(view.shape) == len(view.whole) == 1:
+    elif _is_whole(view):
         indices = parts
     else:
         indices = _in_memory(source, view, parts)
@@ -119,9 +123,30 @@ def element_of(source: Source, node: ast.Subscript, view: View) -> ast.Subscript
 
 def names_of(view: View) -> frozenset[str]:
     """The names that a view is told by."""
-    parts = view.starts if isinstance(view, RegionView) else (*view.whole, *view.shape)
+    if isinstance(view, RegionView):
+        parts = view.starts
+    else:
+        parts = (*view.whole, *view.shape, *(view.strides or ()), view.offset)
     names = {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)}
     return frozenset(names | {view.buffer})
+
+
+def memory_of(name: str, views: Mapping[str, View]) -> str:
+    """The buffer whose memory a view lies in; ``A0.data`` is that of ``A`` in TVM, too."""
+    while name in views:
+        name = views[name].buffer
+    return name
+
+
+def offset_of(name: str, buffers: Mapping[str, Declared], views: Mapping[str, View]) -> ast.expr:
+    """How many elements of its buffer lie before a view: ``A0.elem_offset``."""
+    view = views.get(name)
+    if view is None:
+        return ast.Constant(0)
+    begin = offset_of(view.buffer, buffers, views)
+    if isinstance(view, RegionView):
+        return plus(begin, flat_index(buffers[view.buffer].shape, view.starts))
+    return plus(begin, copy.deepcopy(view.offset))
 
 
 def whole_of(name: ast.Name, view: View) -> ast.Subscript:
@@ -138,9 +163,9 @@ def _in_region(view: RegionView, parts: Sequence[ast.expr]) -> list[ast.expr]:
         if isinstance(part, ast.Slice):
             low = part.lower or ast.Constant(0)
             high = part.upper or copy.deepcopy(extent)
-            found.append(ast.Slice(_plus(start, low), _plus(start, high)))
+            found.append(ast.Slice(plus(start, low), plus(start, high)))
         else:
-            found.append(_plus(start, part))
+            found.append(plus(start, part))
     return found
 
 
@@ -153,11 +178,7 @@ def _in_memory(source: Source, view: MemoryView, parts: Sequence[ast.expr]) -> l
                 f"{view.buffer}'s elements in another shape are accessed one at a time",
                 "write the stretch as one of the buffer itself",
             )
-    if not parts:
-        return [ast.Constant(0) for _ in view.whole] or [ast.Tuple([], ast.Load())]
-    flat = parts[0]
-    for extent, part in zip(view.shape[1:], parts[1:], strict=True):
-        flat = _plus(ast.BinOp(flat, ast.Mult(), copy.deepcopy(extent)), part)
+    flat = plus(view.offset, flat_index(view.shape, parts, view.strides))
     found: list[ast.expr] = []
     for k, extent in reversed(list(enumerate(view.whole))):
         rest = copy.deepcopy(flat)
@@ -169,7 +190,38 @@ def _in_memory(source: Source, view: MemoryView, parts: Sequence[ast.expr]) -> l
     return found[::-1] or [ast.Tuple([], ast.Load())]
 
 
-def _plus(a: ast.expr, b: ast.expr) -> ast.expr:
+def flat_index(
+    shape: Sequence[ast.expr],
+    parts: Sequence[ast.expr],
+    strides: Sequence[ast.expr] | None = None,
+) -> ast.expr:
+    """How many elements lie before one, side by side or with strides."""
+    flat: ast.expr = ast.Constant(0)
+    if strides is not None:
+        for stride, part in zip(strides, parts, strict=True):
+            one = constant(stride) == 1
+            flat = plus(flat, part if one else _times(part, stride))
+        return flat
+    for extent, part in zip(shape, parts, strict=True):
+        flat = plus(_times(flat, extent), part)
+    return flat
+
+
+def _times(a: ast.expr, b: ast.expr) -> ast.expr:
+    if constant(a) == 0:
+        return ast.Constant(0)
+    return ast.BinOp(copy.deepcopy(a), ast.Mult(), copy.deepcopy(b))
+
+
+def _is_whole(view: MemoryView) -> bool:
+    """Whether an index of the view is one of the buffer."""
+    if view.strides is not None or constant(view.offset) != 0:
+        return False
+    return _equal(view.shape, view.whole) or len(view.shape) == len(view.whole) == 1
+
+
+def plus(a: ast.expr, b: ast.expr) -> ast.expr:
+    """The sum of two numbers, which may be one of them."""
     if constant(a) == 0:
         return b
     if constant(b) == 0:

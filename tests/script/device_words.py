@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 
 _SCOPES = r"shared|shared\.dyn|warp|tmem|wmma\.\w+|m16n8k8\.\w+|trn\.\w+|metal\.\w+|local\.L0\w"
-_TARGETS = r"cuda|rocm|metal|vulkan|opencl|webgpu|hexagon|trn|nvptx|adreno|qcom/\S+"
+_TARGETS = r"cuda|rocm|metal|vulkan|opencl|webgpu|hexagon|trn|nvptx|adreno|qcom/\S+|ethos-u"
+_ON_ETHOSU = r"\bethosu_\w+|\"pragma_layout\""
+_ON_HEXAGON = r"\bT\.(?:start|end)_profile_intrinsic\b|\"vrmpy|llvm\.hexagon\."
 DEVICE_WORDS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(pattern)
     for name, pattern in {
@@ -23,11 +25,12 @@ DEVICE_WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\bT\.(?:ptx_\w+|mma_\w+|simdgroup_\w+|tvm_mma\w*|tvm_bmma\w*|tvm_warp_\w+"
         r"|tvm_thread_\w+|tvm_storage_sync|tvm_fill_fragment|tvm_load_matrix_sync"
         r"|tvm_store_matrix_sync|cooperative_\w+|dma_\w+)\b",
+        "instructions of an NPU or a DSP": rf"{_ON_ETHOSU}|{_ON_HEXAGON}",
         "tiles of a device": r"\bTx\.|\bT\.(?:TileLayout|ComposeLayout|SwizzleLayout|SMEMPool)\b",
         "a device's target": rf"\bT\.target\(\s*\"(?:{_TARGETS})\b"
         rf"|\"kind\":\s*\"(?:{_TARGETS})\""
         rf"|\bI\.vdevice\(\s*\"(?:{_TARGETS})\b|\bR\.device\(|\bR\.hint_on_device\b"
-        r"|\bI\.vdevice\(\{",
+        r"|\bI\.vdevice\(\{|\"device_type\", 2\b",
         "several machines": r"\bR\.(?:dist|ccl)\.|\bR\.(?:DTensor|device_mesh)\b|disco",
     }.items()
 }

@@ -283,7 +283,7 @@ REFUSED = {
     "separators": (kernel(", axis_separators=[1]"), r"no axis_separators=\[1\]"),
     "another array": (kernel(", data=t.data"), "no data=t.data"),
     "no such thing": (kernel(", sparse=True"), "T.match_buffer has no parameter 'sparse'"),
-    "a step": (kernel(loop="T.serial(0, 16, step=2)"), "no step=2 for T.serial"),
+    "a step": (kernel(loop="T.serial(0, 16, step=0)"), "step is a positive number"),
     "no such option": (kernel(loop="T.serial(16, pace=2)"), "T.serial has no parameter 'pace'"),
     "no such part": (kernel(loop="T.grid(16, tile=2)"), "T.grid has no parameter 'tile'"),
     "a dtype": (kernel(value='T.exp(A[i], dtype="float64")'), "the call says float64"),

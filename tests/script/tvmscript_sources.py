@@ -3,8 +3,9 @@
 The sources lie beside the repository (``shared/tvmscript``; its README says where they are from). A
 source is *read* when `unity.script.tvmscript` parses it to a module that is well formed and prints
 to a text that is the same module. Of TVM's head those count that TVM's parser takes by themselves,
-of v0.18 all. Sources of a device (`device_words`) don't count; they are listed with their word, and
-with what was said where they were refused. Each source has a limit of time, in a process of its
+of v0.18 those that need no names of the text around them (`outside_names`). Sources of a device
+(`device_words`) don't count; they are listed with their word, and with what was said where they
+were refused. Each source has a limit of time, in a process of its
 own that may be lost; an error that is none of ours, a hang and a lost process are failures.
 
 What was found goes to ``tvmscript_sources.json``. The exit code tells whether there were failures.
@@ -33,6 +34,7 @@ from unity.ir.verify import verify
 from unity.script import constants_of, parse, print_module, tvmscript
 
 from .device_words import device_word
+from .outside_names import outside_names
 
 RESULTS = Path(__file__).with_name("tvmscript_sources.json")
 FOLDERS = (
@@ -55,7 +57,7 @@ class Script:
         place: The file of TVM's with the line, and what is defined.
         kind: ``module``, ``prim`` or ``relax``.
         text: What is read.
-        counts: Whether TVM is known to take it, or nothing is known of that.
+        counts: Whether TVM takes it by itself; of v0.18, whether nothing speaks against it.
         device: What makes it one of a device's; None for one of a CPU's.
     """
 
@@ -89,7 +91,7 @@ def scripts() -> tuple[Script, ...] | None:
 def _script(row: dict[str, object]) -> Script:
     text = str(row["src"])
     place = f"{row['file']}:{row['line']} {row['name']}"
-    accepted = row.get("tvm_accepts", True) is not False
+    accepted = bool(row["tvm_accepts"]) if "tvm_accepts" in row else not outside_names(text)
     return Script(str(row["set"]), place, str(row["kind"]), text, accepted, device_word(text))
 
 
