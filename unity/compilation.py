@@ -50,6 +50,7 @@ from unity.transform.graph.layout.convert_precision import ConvertPrecision
 from unity.transform.graph.quantized.quantize_weights import QuantizeWeights, bits_called
 from unity.transform.graph.resolve import EXPLANATION, Resolve, ResolveOption, policy_of
 from unity.transform.graph.simplify.check_indices import CheckIndices
+from unity.transform.graph.simplify.dce import references
 from unity.transform.graph.simplify.normalize import Normalize
 from unity.transform.instruments import DumpIR
 from unity.transform.rules.by_default import ScheduleDefault
@@ -143,7 +144,7 @@ def prepared(
     _require_function(module)
     _require_files(module)
     if caches is not False:
-        module = with_caches(module, caches, _main_name(module))
+        module = with_caches(module, caches, main_name(module))
     verify(module)
     check_types(module)
     for name, func in module.prim_funcs().items():
@@ -290,7 +291,7 @@ def _resolved(
 
     program = MeasuredProgram(
         passes.until(Resolve).run(module, quiet),
-        _main_name(module),
+        main_name(module),
         context.target,
         build,
         given,
@@ -341,8 +342,8 @@ def _failing_sites(
 def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
     """The module to compile: a model is imported with the dims asked for, others get them now."""
     if isinstance(model, IRModule | ScriptFunction):
-        module = model if isinstance(model, IRModule) else model.module()
-        return with_dynamic_dims(module, dynamic, _main_name(module)) if dynamic else module
+        module = main_first(model if isinstance(model, IRModule) else model.module())
+        return with_dynamic_dims(module, dynamic, main_name(module)) if dynamic else module
     if isinstance(model, ScriptPrimFunc):
         func = model.module().prim_funcs()[model.name]
         raise _only_kernel(f"{model.name} is a kernel, not a program", model.name, func)
@@ -356,7 +357,35 @@ def _module(model: Model, dynamic: Dynamic | None) -> IRModule:
     return load(model, dynamic=dynamic or None)
 
 
-def _main_name(module: IRModule) -> str:
+def main_first(module: IRModule) -> IRModule:
+    """The same module with the function first that an executable of it calls when it is called.
+
+    That is ``main``; where there is none, the first that no other function calls: a decorated
+    function stands behind those it calls.
+
+    >>> from unity.script import parse
+    >>> module = parse('''
+    ... @script.function
+    ... def act(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    ...     return R.exp(x)
+    ... @script.function
+    ... def forward(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    ...     return act(x)
+    ... ''')
+    >>> list(main_first(module).functions)
+    ['forward', 'act']
+    """
+    functions = module.graph_functions()
+    called = {n for name, f in functions.items() for n in references(f.body) if n != name}
+    roots = [name for name in functions if name not in called]
+    first = "main" if "main" in functions else next(iter(roots), None)
+    if first is None or first == next(iter(functions)):
+        return module
+    rest = {name: f for name, f in module.functions.items() if name != first}
+    return replace(module, functions={first: functions[first], **rest})
+
+
+def main_name(module: IRModule) -> str:
     """The function that an executable calls when it is called itself."""
     functions = list(module.graph_functions())
     return "main" if "main" in functions or not functions else functions[0]

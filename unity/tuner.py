@@ -13,7 +13,7 @@ from logging import getLogger
 from pathlib import Path
 
 from unity.arguments import public
-from unity.compilation import prepared
+from unity.compilation import main_name, prepared
 from unity.compiler import Model, compile  # noqa: A004
 from unity.errors import UnityError
 from unity.ir.dims import Dynamic
@@ -156,7 +156,7 @@ def tune(
         stopped,
     )
     if found.gained and not (stopped or kernels or fleet):
-        found = replace(found, whole=_whole(build, records, several[-1], module["main"]))
+        found = replace(found, whole=_whole(build, records, several[-1], module[main_name(module)]))
     if report is not None:
         found.save(report)
     return found

@@ -53,7 +53,8 @@ def test_options_that_do_not_exist_or_are_of_another_type(name: str) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("run", "model.py"), "a Python program, not an ONNX model"),
+        (("run", "model.py"), "model.py:1: NameError: name 'x' is not defined"),
+        (("quantize", "model.py"), "a Python program, not an ONNX model"),
         (("compile", "libm.so"), "a shared library, compiled already"),
         (("inspect", "model.pt"), "a model of torch"),
         (("run", "nothing.onnx"), "there is no file"),

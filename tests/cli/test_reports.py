@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import onnx.parser
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import unity.demo
@@ -22,6 +23,7 @@ from unity.cli.app import app
 from unity.codegen.llvm import host_target
 from unity.errors import UnityError
 from unity.machine.target import Target
+from unity.runtime.explanation import NARROW
 from unity.script import parse
 from unity.transform import backend_of
 from unity.transform.backend import BACKENDS
@@ -254,3 +256,14 @@ def test_generated_images_are_large_enough_to_be_halved(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(text), tmp_path / "pyramid.onnx")
     shown = printed("run", str(tmp_path / "pyramid.onnx"), "--dim", "h=96")
     assert "[4, 6, 6, 4]" in shown
+
+
+def test_explain_fits_a_narrow_terminal() -> None:
+    explanation = unity.compile(DIGITS).explain()
+    for width, heading in ((80, "time"), (NARROW, "other candidates")):
+        console = Console(width=width, record=True, file=StringIO())
+        console.print(explanation)
+        text = console.export_text()
+        assert max(map(len, text.splitlines())) <= width
+        assert heading in text
+        assert all(site.site in text for site in explanation), text

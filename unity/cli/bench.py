@@ -14,6 +14,7 @@ from unity.errors import UnityError
 
 from .feeds import Feed, named_as_in_the_model
 from .options import Options
+from .paths import program_in
 from .source import only_models, ready
 
 Run = Callable[[], object]
@@ -37,8 +38,8 @@ def bench_model(
         from unity.frontend.relay import is_relay
 
         only_models(model, "bench --vs")
-        if is_relay(model):
-            raise UnityError(f"{model}: a peer runs no Relay model", hint="leave out --vs")
+        if program_in(model) is not None or is_relay(model):
+            raise UnityError(f"{model}: peers run ONNX models alone", hint="leave out --vs")
     for peer in peers:
         if peer not in _PEERS:
             raise UnityError(f"no peer {peer!r}", hint=f"there are: {', '.join(_PEERS)}")

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from unity.checking import watched
 from unity.compiler import compile as unity_compile
-from unity.compiler import load
 from unity.ir.module import IRModule
 from unity.transform import Context, Pass
 from unity.transform.instruments import DumpIR
 
+from .model import read_model
 from .options import Options
 
 
@@ -39,7 +39,7 @@ def bisect_model(model: Path, tolerance: float, trace: Path | None, options: Opt
     Raises:
         UnityError: They differ; names the pass.
     """
-    module = load(model)
+    module = read_model(model)
     watch = watched(module, tolerance)
     extra = () if trace is None else (DumpIR(trace),)
     console = Console()

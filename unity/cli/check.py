@@ -12,9 +12,9 @@ from rich.table import Table
 from unity.errors import UnityError
 from unity.ir.dtype import RTOL, Array
 
-from .examples import read_examples
 from .feeds import Feed, flat, named_as_in_the_model
 from .options import Options
+from .paths import program_in
 from .source import only_models, ready
 
 
@@ -38,7 +38,7 @@ def check_model(
     only_models(model, "check")
     given = ready(model, files, dims, seed, console, options)
     results = flat(given.executable.run(given.feeds))
-    if is_relay(model):
+    if program_in(model) is not None or is_relay(model):
         with console.status("running the interpreter"):
             names, expected = list(results), _interpreted(model, options, given.feeds)
     else:
@@ -102,10 +102,12 @@ def _reference(model: Path, feeds: Mapping[str, Feed]) -> dict[str, Array] | str
 
 def _interpreted(model: Path, options: Options, feeds: Mapping[str, Feed]) -> list[Array]:
     """What a model gives that no other implementation is there for: by the interpreter."""
-    from unity.compiler import load
+    from unity.compilation import main_name
     from unity.interpreter import interpret
 
-    module = load(model, params=options.params, examples=read_examples(options.examples))
-    found = interpret(module, "main", list(feeds.values()))
+    from .model import read_model
+
+    module = read_model(model, options)
+    found = interpret(module, main_name(module), list(feeds.values()))
     parts = found if isinstance(found, tuple) else (found,)
     return list(flat({str(i): part for i, part in enumerate(parts)}).values())

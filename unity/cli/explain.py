@@ -47,11 +47,12 @@ def _stored(path: Path, resolve: str | None, dims: list[str]) -> Explanation:
 
 def _compiled(model: Path, resolve: str, dims: list[str], options: Options) -> Explanation:
     from unity.compiler import compile as unity_compile
-    from unity.compiler import load
+
+    from .model import read_model
 
     sizes = sizes_of(dims) or None
     executable = unity_compile(
-        load(model),
+        read_model(model),
         options.target,
         resolve=resolve,
         sizes=sizes,

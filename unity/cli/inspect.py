@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from unity.compiler import compile as unity_compile
-from unity.compiler import load
 from unity.errors import UnityError
 from unity.ir.module import IRModule
 from unity.machine.target import Target
@@ -18,6 +17,7 @@ from unity.script import show
 from unity.transform import Context, Pipeline, backend_of, pipeline
 
 from .artifact import show_artifact
+from .model import read_model
 from .options import Options
 from .schedule import list_kernels, print_schedule
 from .source import only_models
@@ -41,7 +41,7 @@ def inspect_model(
             only_models(model, "inspect --passes, --after, --kernel, --kernels and --schedule")
         show_artifact(model)
         return
-    module = load(model)
+    module = read_model(model)
     if schedule is not None:
         print_schedule(module, schedule, result, options)
     elif kernels:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from unity.codegen.vm.specs import Scope
-from unity.compiler import load
+from unity.compilation import main_name
 from unity.ir.graph import Function
 
-from .examples import read_examples
 from .feeds import Inputs
+from .model import read_model
 from .options import Options
 
 
 def model_inputs(path: Path, options: Options) -> Inputs:
     """What the main function of a model takes."""
-    function = load(path, params=options.params, examples=read_examples(options.examples))["main"]
+    module = read_model(path, options)
+    function = module[main_name(module)]
     assert isinstance(function, Function)
     scope = Scope()
     names = tuple(p.name for p in function.params)

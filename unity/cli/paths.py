@@ -11,7 +11,16 @@ from unity.runtime.artifact.naming import require_model_name
 
 
 def model_path(path: Path) -> Path:
-    """A path that may be a model's or an executable's.
+    """A path that may be a model's, a Python program's (``model.py:NAME``) or an executable's.
+
+    Raises:
+        UnityError: There is no such file, or it is surely something else.
+    """
+    return path if program_in(path) is not None else file_path(path)
+
+
+def file_path(path: Path) -> Path:
+    """A path that may be a model's file or an executable's.
 
     Raises:
         UnityError: There is no such file, or it is surely something else.
@@ -24,6 +33,23 @@ def model_path(path: Path) -> Path:
         return path  # an executable under another name: who reads it says so
     require_model_name(path)
     return path
+
+
+def program_in(path: Path) -> tuple[Path, str | None] | None:
+    """The Python file that a path names, and the model in it that was asked for; None if none.
+
+    >>> program_in(Path("model.onnx"))
+
+    Raises:
+        UnityError: It names one that is not there.
+    """
+    text, _, name = str(path).partition(".py:")
+    file = Path(f"{text}.py") if name else path
+    if file.suffix != ".py":
+        return None
+    if not file.is_file():
+        raise UnityError(f"there is no file {file}")
+    return file, name or None
 
 
 def output_path(output: str, suffixes: Sequence[str], *, folder: bool = False) -> Path:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from unity.compiler import load
+from unity.compilation import main_name
 from unity.errors import UnsupportedError
 from unity.ir.dims import dim_text
 from unity.ir.graph import (
@@ -35,6 +35,7 @@ from unity.op.infer import infer_type
 from unity.transform.graph.resolve.cost import bytes_of, flops
 from unity.transform.graph.resolve.engine import OpSite
 
+from .model import read_model
 from .source import only_models
 
 _ALIASES = ("reshape", "squeeze", "expand_dims", "flatten")
@@ -47,7 +48,7 @@ def report_model(path: Path) -> None:
     console = Console(highlight=False)
     table = Table("what", "in it", show_header=False)
     try:
-        module = load(path)
+        module = read_model(path)
     except UnsupportedError as error:
         for gap in error.gaps or [error.message]:
             table.add_row("not implemented", escape(gap))
@@ -80,7 +81,7 @@ def _nodes_of(path: Path) -> list[tuple[str, int]]:
 
 
 def _rows(module: IRModule) -> Iterator[tuple[str, str]]:
-    main = module.functions["main"]
+    main = module[main_name(module)]
     assert isinstance(main, Function)
     for param in main.params:
         yield "input", f"{param.name}: {_text(param.type)}"

@@ -19,7 +19,6 @@ from unity.runtime.artifact.naming import is_executable
 from unity.runtime.artifact.read import load as load_executable
 from unity.runtime.executable import Executable
 
-from .examples import read_examples
 from .feeds import Inputs, feeds_for, inputs_of
 from .options import Options
 
@@ -60,10 +59,11 @@ def compiled(
         executable = load_executable(path, hosts=functions, threads=options.threads)
         return executable, f"loaded in {time.perf_counter() - start:.2f} s"
     from unity.compiler import compile as unity_compile
-    from unity.compiler import load
+
+    from .model import read_model
 
     with console.status(f"importing {path.name}"):
-        module = load(path, params=options.params, examples=read_examples(options.examples))
+        module = read_model(path, options)
     imported = time.perf_counter()
     with console.status(f"compiling {path.name}"):
         executable = unity_compile(

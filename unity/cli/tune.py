@@ -16,7 +16,9 @@ from unity.tuning.records import Records, merge, prune
 from unity.tuning.session import Progress as State
 
 from .feeds import sizes_of
+from .model import read_model
 from .options import Options
+from .paths import program_in
 from .source import only_models
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -79,7 +81,7 @@ def tune_model(
             bar.update(line, completed=done, told=told)
 
         found = unity.tune(
-            str(model),
+            str(model) if program_in(model) is None else read_model(model),
             db=db,
             trials=trials,
             seconds=seconds,

@@ -82,9 +82,9 @@ class Parts:
 class Executable:
     """A compiled module; call it with arrays.
 
-    ``exe(x)`` calls the function ``main`` (or the first), ``exe["f"](x)`` another. One result is an
-    array, several are a tuple. Results come in the kind of array that was given: numpy for numpy,
-    torch for torch, and so on. May be called from several threads at once.
+    ``exe(x)`` calls the function ``main`` (or the first that no other calls), ``exe["f"](x)``
+    another. One result is an array, several are a tuple. Results come in the kind of array that was
+    given: numpy for numpy, torch for torch, and so on. May be called from several threads at once.
 
     It never changes (but for `threads`), so ``copy.copy`` and ``copy.deepcopy`` give it itself. It
     is not pickled: `save` writes it to a file, from which another process loads it.

@@ -7,10 +7,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.runtime.records import RecordError, decode
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
 
 
 class MissingSiteError(UnityError, KeyError):
@@ -195,6 +199,13 @@ class Explanation:
             for row in self.sites
         ]
 
+    def short_rows(self) -> list[tuple[str, str, str, str, str]]:
+        """The cells of what was chosen: site, op and place, choice, its time, reason."""
+        return [
+            (site, op, choice, "" if row.seconds is None else time_text(row.seconds), why)
+            for row, (site, op, _, choice, _, why) in zip(self.sites, self.rows(), strict=True)
+        ]
+
     def __str__(self) -> str:
         """As plain text, one site a line."""
         lines = [" | ".join((s, o, h, c, r)) for s, o, h, c, _, r in self.rows()]
@@ -222,14 +233,20 @@ class Explanation:
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.notes, *self.running()))
         return f"<p>{html.escape(self.summary())}</p>{table}{notes}"
 
-    def __rich_console__(self, console: object, options: object) -> Iterator[object]:
-        """As rich shows it."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[object]:
+        """As rich shows it: a narrow terminal gets what was chosen, without what else there was."""
         from rich.table import Table
 
-        table = Table(*HEADINGS, title=self.summary(), title_justify="left")
-        for row in self.rows():
+        narrow = options.max_width < NARROW
+        headings = SHORT_HEADINGS if narrow else HEADINGS
+        table = Table(title=self.summary(), title_justify="left")
+        for heading in headings:
+            table.add_column(heading, no_wrap=heading == "site", overflow="fold")
+        for row in self.short_rows() if narrow else self.rows():
             table.add_row(*row)
         yield table
+        if narrow:
+            yield f"shapes and other candidates: in {NARROW} columns, in a pipe, by --json"
         if self.roads:
             roads = Table("plan", "fastest run", "")
             for road in self.roads:
@@ -244,6 +261,9 @@ def _names(row: SiteRow) -> tuple[str, str]:
 
 
 HEADINGS = ("site", "op", "shapes", "choice", "other candidates", "why")
+SHORT_HEADINGS = ("site", "op", "choice", "time", "why")
+NARROW = 140
+"""Columns below which a terminal is shown the short table."""
 
 
 def time_text(seconds: float) -> str:
