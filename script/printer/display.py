@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import sys
 
+from unity import notebook
 from unity.arguments import public
 from unity.ir.display import Printer
 from unity.ir.graph import Function
@@ -15,7 +15,6 @@ from .module import text
 
 Shown = IRModule | Function | PrimFunc
 _THEME = "ansi_dark"
-_PAGE_THEME = "friendly"
 
 
 @public
@@ -35,15 +34,8 @@ def show(node: Shown, name: str = "main") -> None:
 
 
 def html(node: Shown, name: str = "main") -> str:
-    """A module or a function as HTML with its style inline, for ``_repr_html_``."""
-    from rich.console import Console  # only a notebook needs it
-    from rich.syntax import Syntax
-
-    source = text(node, name)
-    width = max(map(len, source.splitlines()), default=1) + 1
-    console = Console(record=True, file=io.StringIO(), width=width)
-    console.print(Syntax(source, "python", theme=_PAGE_THEME, background_color="default"))
-    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
+    """A module or a function as HTML that brings its style along, for ``_repr_html_``."""
+    return notebook.page(notebook.program(text(node, name)))
 
 
 PRINTER = Printer(text, show, html)

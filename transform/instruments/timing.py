@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from unity import notebook
 from unity.arguments import public_class
 from unity.ir.module import IRModule
 
@@ -48,3 +49,12 @@ class Timing:
         ]
         total = f"{'total':<{width}} {'':>4} {self.total * 1e3:>10.2f} ms"
         return "\n".join([*rows, total])
+
+    def _repr_html_(self) -> str:
+        whole = self.total or 1.0
+        rows = [
+            (name, self.calls[name], f"{s * 1e3:.2f}", notebook.share(s / whole))
+            for name, s in self.seconds.items()
+        ]
+        title = f"{self.total * 1e3:.2f} ms in all passes"
+        return notebook.page(notebook.table(("pass", "runs", "ms", "share"), rows, title))

@@ -66,6 +66,10 @@ class Schedule(
         """The prim func as it is now, marked as laid out: the compiler leaves its loops alone."""
         return replace(self.func, attrs=self.func.attrs.with_(scheduled=True))
 
+    def _repr_html_(self) -> str:
+        """The steps, and the kernel that they gave so far."""
+        return f"{self.trace._repr_html_()}{self.func._repr_html_()}"
+
     @query
     def to_python(self, name: Name = "kernel") -> str:
         """A program to change and to run: the kernel at the start, the steps, what they give.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from unity import notebook
 from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.script.printer.names import Names
@@ -71,6 +72,11 @@ class Trace:
             for i in self.instructions
         ]
         return json.dumps({"version": VERSION, "steps": steps})
+
+    def _repr_html_(self) -> str:
+        steps = list(_python_steps(self.instructions))
+        made = notebook.table(("", "step"), enumerate(steps, 1), f"{len(steps)} steps")
+        return notebook.page(made)
 
     def to_python(self) -> str:
         """As a Python function that does the same to a schedule, to be changed.

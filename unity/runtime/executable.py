@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy.typing as npt
 
+from unity import notebook
 from unity.annotated import DECISIONS
 from unity.arguments import public, public_class
 from unity.errors import UnityError, trim_frames
@@ -478,6 +479,11 @@ class Executable:
         for name, how in self.native().items():
             lines.append(f"  {function_text(self._code(name))}  [{how}]")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(function_text(self._code(name)), how) for name, how in self.native().items()]
+        title = f"Executable of {len(self.kernels)} kernels"
+        return notebook.page(notebook.table(("function", "runs as"), rows, title))
 
 
 def _nothing(*_: object, **__: object) -> object:

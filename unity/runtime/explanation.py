@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from unity import notebook
 from unity.arguments import public_class
 from unity.errors import UnityError
 from unity.runtime.records import RecordError, decode
@@ -217,21 +217,11 @@ class Explanation:
         return [f"{name}: {how}" for name, how in self.functions]
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{h}</th>" for h in HEADINGS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows()
-        )
-        plans = "".join(
-            f"<tr><td>{html.escape(r.name)}</td><td>{html.escape(r.text)}</td>"
-            f"<td>{'taken' if r.taken else ''}</td></tr>"
-            for r in self.roads
-        )
-        table = f"<table><tr>{head}</tr>{body}</table>"
-        if plans:
-            table += f"<table><tr><th>plan</th><th>fastest run</th><th></th></tr>{plans}</table>"
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in (*self.notes, *self.running()))
-        return f"<p>{html.escape(self.summary())}</p>{table}{notes}"
+        parts = [notebook.table(HEADINGS, self.rows(), self.summary())]
+        if self.roads:
+            plans = [(r.name, r.text, "taken" if r.taken else "") for r in self.roads]
+            parts.append(notebook.table(("plan", "fastest run", ""), plans))
+        return notebook.page(*parts, *map(notebook.note, (*self.notes, *self.running())))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[object]:
         """As rich shows it: a narrow terminal gets what was chosen, without what else there was."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from unity import notebook
 from unity.errors import UnityError
 from unity.runtime.program import CallKernel
 from unity.runtime.vm import Event
@@ -37,6 +38,11 @@ class Benchmark:
         """In a line."""
         times = f"min {_time(self.min)}, median {_time(self.median)}, mean {_time(self.mean)}"
         return f"{times} ({len(self.seconds)} runs)"
+
+    def _repr_html_(self) -> str:
+        row = [_time(t) for t in (self.min, self.median, self.mean)]
+        title = f"{len(self.seconds)} runs"
+        return notebook.page(notebook.table(("min", "median", "mean"), [row], title))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,20 @@ class Profile:
         if self.whole is not None:
             lines.append(f"{'a call':{width}}  {'':5}  {_time(self.whole):>9}")
         return "\n".join([*lines, *([self.what] if self.what else [])])
+
+    def _repr_html_(self) -> str:
+        total = self.total or 1.0
+        rows = [
+            (r.what, r.calls, _time(r.seconds), notebook.share(r.seconds / total), r.label)
+            for r in self.rows
+        ]
+        whole = "" if self.whole is None else f"; a call {_time(self.whole)}"
+        made = notebook.table(
+            ("what", "calls", "time", "share", "computes"),
+            rows,
+            f"{_time(self.total)} in all{whole}",
+        )
+        return notebook.page(made, *([notebook.note(self.what)] if self.what else []))
 
 
 def benchmark(call: Callable[[], object], repeat: int, warmup: int) -> Benchmark:

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from unity import notebook
 from unity.errors import UnityError
 
 
@@ -39,6 +40,12 @@ class KernelReport:
     space: str
     point: str
     curve: tuple[float, ...]
+
+    @property
+    def shown(self) -> str:
+        """The kernel, with its sizes."""
+        sizes = ",".join(f"{n}={v}" for n, v in self.sizes)
+        return f"{self.name}[{sizes}]" if sizes else self.name
 
     @property
     def gain(self) -> float:
@@ -86,6 +93,22 @@ class TuningReport:
 
     def __str__(self) -> str:
         """As a table."""
+        lines = self._told()
+        lines.append(
+            f"{'kernel':40} {'calls':>5} {'trials':>6} {'us':>10} {'tuned us':>10} {'gain':>6}"
+        )
+        for k in self.kernels:
+            if not k.before:
+                lines.append(f"{k.shown[:40]:40} {k.calls:5} {k.trials:6} not measured")
+                continue
+            lines.append(
+                f"{k.shown[:40]:40} {k.calls:5} {k.trials:6} {k.before * 1e6:10.1f} "
+                f"{k.after * 1e6:10.1f} {k.gain:5.2f}x  {k.space if k.gain > 1 else ''}"
+            )
+        return "\n".join(lines)
+
+    def _told(self) -> list[str]:
+        """What was gained in all, in a few lines."""
         lines = [
             f"{self.trials} trials in {self.seconds:.0f} s{' (stopped)' if self.stopped else ''}; "
         ]
@@ -102,20 +125,19 @@ class TuningReport:
             lines.append(f"whole program {was * 1e3:.3f} -> {now * 1e3:.3f} ms ({was / now:.2f}x)")
         if not self.gained:
             lines.append("nothing faster was found: the program stays what it is")
-        lines.append(
-            f"{'kernel':40} {'calls':>5} {'trials':>6} {'us':>10} {'tuned us':>10} {'gain':>6}"
-        )
+        return lines
+
+    def _repr_html_(self) -> str:
+        rows: list[Sequence[notebook.Cell]] = []
         for k in self.kernels:
-            sizes = ",".join(f"{n}={v}" for n, v in k.sizes)
-            name = f"{k.name}[{sizes}]" if sizes else k.name
-            if not k.before:
-                lines.append(f"{name[:40]:40} {k.calls:5} {k.trials:6} not measured")
-                continue
-            lines.append(
-                f"{name[:40]:40} {k.calls:5} {k.trials:6} {k.before * 1e6:10.1f} "
-                f"{k.after * 1e6:10.1f} {k.gain:5.2f}x  {k.space if k.gain > 1 else ''}"
-            )
-        return "\n".join(lines)
+            times = (f"{k.before * 1e6:.1f}", f"{k.after * 1e6:.1f}", f"{k.gain:.2f}x")
+            space = k.space if k.gain > 1 else ""
+            measured = (*times, space) if k.before else ("not measured", "", "", "")
+            rows.append((k.shown, k.calls, k.trials, *measured))
+        headings = ("kernel", "calls", "trials", "us", "tuned us", "gain", "space")
+        title, *notes = self._told()
+        made = notebook.table(headings, rows, title)
+        return notebook.page(made, *map(notebook.note, notes))
 
     def to_json(self) -> str:
         """As JSON."""

@@ -296,7 +296,7 @@ def test_notebooks_get_html_with_the_text_escaped() -> None:
     b = GraphBuilder()
     f = b.finish(b.param("x", TensorType((3,), FLOAT32)), attrs=Attrs(source="<node>"))
     shown = html(f)
-    assert shown.startswith("<pre")
+    assert "<pre" in shown
     assert "&lt;node&gt;" in shown
     assert f._repr_html_() == shown
 
