@@ -50,6 +50,7 @@ def without_handles(source: Source, node: ast.FunctionDef) -> None:
         if path_of(call.func) in _DECLARES and len(call.args) > 2:
             call.keywords += _named(source, call, _BUFFER, after=2)
             del call.args[2:]
+    _without_offsets(node)
     memory = _Memory(source, params)
     node.body = memory.suite(node.body)
     ast.fix_missing_locations(node)
@@ -63,6 +64,28 @@ def without_handles(source: Source, node: ast.FunctionDef) -> None:
         arg.annotation = _buffer_of(source, arg, _declarations(node, arg.arg), lets, scalars)
     _hold_what_is_declared(source, node)
     ast.fix_missing_locations(node)
+
+
+def _without_offsets(node: ast.FunctionDef) -> None:
+    """Let variables be zero that stand for where in its array a given buffer begins.
+
+    The address that a kernel is given here is that of the first element.
+    """
+    given = [a.annotation for a in node.args.args if isinstance(a.annotation, ast.Call)]
+    given += [c for c in _calls(node) if path_of(c.func) == "T.match_buffer" and _of_param(c)]
+    zeros: dict[str, ast.expr] = {}
+    for call in given:
+        for k in call.keywords:
+            if k.arg == "elem_offset" and isinstance(k.value, ast.Name):
+                zeros[k.value.id] = ast.Constant(0)
+    if zeros:
+        node.body = [_Let(zeros).visit(n) for n in node.body]
+        for call in given:
+            call.keywords = [k for k in call.keywords if path_of(k.value) not in zeros]
+
+
+def _of_param(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[0], ast.Name)
 
 
 def _is_pointer(annotation: ast.expr | None) -> bool:
@@ -283,7 +306,7 @@ class _Let(ast.NodeTransformer):
         self.lets = lets
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self.lets.get(node.id)
+        value = self.lets.get(node.id) if isinstance(node.ctx, ast.Load) else None
         return copy.deepcopy(value) if isinstance(value, ast.Name | ast.Constant) else node
 
 

@@ -7,10 +7,11 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import FunctionType
+from typing import TypeVar
 
 from unity.arguments import public
 from unity.errors import UnityError
-from unity.ir.dims import dim
+from unity.ir.dims import Symbol, dim
 from unity.ir.dtype import Array
 from unity.ir.graph import CallTir
 from unity.ir.module import Definition, IRModule
@@ -44,8 +45,20 @@ def parse(text: str, constants: Mapping[str, Array] | None = None) -> IRModule:
     for node in classes:
         _check_class(source, node)
     name = classes[0].name if classes else ""
-    body = classes[0].body if classes else tree.body
-    return _read(source, name, body, {}, constants or {})
+    sizes = [size for node in tree.body if (size := _size(node)) is not None]
+    body = classes[0].body if classes else [n for n in tree.body if _size(n) is None]
+    return _read(source, name, body, {size: dim(size) for size in sizes}, constants or {})
+
+
+def _size(node: ast.stmt) -> str | None:
+    """The name of a size of the whole module: ``n = TypeVar("n")``, as TVM 0.27 prints them."""
+    match node:
+        case ast.Assign(targets=[ast.Name(name)], value=ast.Call() as call) if (
+            path_of(call.func).rpartition(".")[2] == "TypeVar"
+        ):
+            return name
+        case _:
+            return None
 
 
 def of_definition(definition: type) -> IRModule:
@@ -79,7 +92,11 @@ def _names(function: FunctionType) -> dict[str, object]:
     found: dict[str, object] = {}
     for names in reversed(captured_by(function)):
         found.update(names)
-    return {k: v for k, v in found.items() if k not in LANGUAGE and k != "I"}
+    return {
+        k: dim(k) if isinstance(v, TypeVar) else v
+        for k, v in found.items()
+        if k not in LANGUAGE and k != "I"
+    }
 
 
 def _read(
@@ -90,6 +107,7 @@ def _read(
     constants: Mapping[str, Array],
 ) -> IRModule:
     rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
+    rewriter.symbols.update({k: None for k, v in names.items() if isinstance(v, Symbol)})
     functions = [
         rewriter.function(copy.deepcopy(node))
         for node in body

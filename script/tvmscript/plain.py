@@ -29,6 +29,9 @@ _HINTS = frozenset(
     }
 )
 """Attributes of statements that say how TVM should compile them, and change no number."""
+_PACKED = frozenset(
+    {"T.tvm_struct_get", "T.tvm_struct_set", "T.call_packed_lowered", "T.call_cpacked_lowered"}
+)
 _CPU = 1
 """The number of ``kDLCPU``."""
 
@@ -39,6 +42,13 @@ def in_plain_words(source: Source, node: ast.FunctionDef) -> None:
     Raises:
         UnityError: A call doesn't fit its signature, or means nothing on one CPU.
     """
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and path_of(call.func) in _PACKED:
+            raise source.error(
+                call,
+                f"{path_of(call.func)} belongs to TVM's way of calling packed functions",
+                "read the module as it is before tirx.transform.MakePackedAPI",
+            )
     plain = _Plain(source, node)
     node.body = plain.suite(node.body)
     ast.fix_missing_locations(node)

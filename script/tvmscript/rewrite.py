@@ -12,19 +12,22 @@ import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..parser.source import Source
 from .calls import CallRewriter
 from .handles import without_handles
 from .plain import in_plain_words
 from .returned import names_in_shapes, result_as_parameter
 from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
 from .spellings import SHORT
-from .syntax import at_place, constant, dotted, keyword, path_of, said
+from .syntax import at_place, constant, dotted, keyword, path_of, said, written
 from .views import Declared, MemoryView, flat_index, names_of, plus, region_view
 
 SIZES = ("T.int64", "T.int32")
 """Scalars that are sizes here."""
 _CPU_TARGETS = ("llvm", "c", "test")
 _TARGETS = ("T.target", "tvm.target.Target")
+_ADDRESSES = "buffer_allocated_addr"
+_OF_ALLOCATIONS = ("buffer_data_alignment", _ADDRESSES)
 _BLOCK_ATTRS = ("T.block_attr", "T.sblock_attr")
 _DROPPED_ATTRS = frozenset({"global_symbol", "tir.noalias", "tir.is_scheduled"})
 
@@ -282,6 +285,8 @@ class Rewriter(CallRewriter):
             self.views[name] = region_view(self.source, region, extents)
             self.buffers[name] = Declared(known.dtype, tuple(extents), packed=False)
             return True
+        call = self._declared_view(call)
+        path = path_of(call.func)
         data = next((k.value for k in call.keywords if k.arg == "data"), None)
         whole = self._whole_of(data)
         if path not in ("T.decl_buffer", "T.Buffer") or whole is None:
@@ -307,6 +312,24 @@ class Rewriter(CallRewriter):
         packed = not strides and constant(offset) == 0
         self.buffers[name] = Declared(known.dtype, tuple(extents), packed)
         return True
+
+    def _declared_view(self, call: ast.Call) -> ast.Call:
+        """``A.view(128)`` is a buffer declared in the memory of A; other calls as they are."""
+        match call.func:
+            case ast.Attribute(value=ast.Name(whole), attr="view") if whole in self.buffers:
+                pass
+            case _:
+                return call
+        args = call.args
+        if call.keywords or not args or isinstance(constant(args[0]), str):
+            raise self.source.error(call, "A.view takes the extents of another shape")
+        shape = (
+            args[0] if isinstance(args[0], ast.Tuple | ast.List) else ast.Tuple(args, ast.Load())
+        )
+        kind = ast.Constant(str(self.buffers[whole].dtype))
+        data = written("a.data", call, a=ast.Name(whole, ast.Load()))
+        made = ast.Call(dotted("T.decl_buffer"), [shape, kind], [keyword("data", data)])
+        return at_place(made, call)
 
     def _whole_of(self, data: ast.expr | None) -> str | None:
         """The buffer that memory belongs to: ``A.data``, ``T.address_of(A[4])``."""
@@ -345,8 +368,9 @@ class Rewriter(CallRewriter):
         given = self._bound(call).named
         element = given.get("dtype") or ast.Constant("float32")
         keywords = [keyword("scope", given["scope"])] if "scope" in given else []
-        if "align" in given and constant(given["align"]) not in (-1, 0):
-            keywords.append(keyword("align", given["align"]))
+        align = given.get("align", _alignment(self.source, given.get("annotations")))
+        if align is not None and constant(align) not in (-1, 0):
+            keywords.append(keyword("align", align))
         for theirs, name in (("strides", "strides"), ("axis_separators", "separators")):
             parts = self._dims(given[theirs]) if said(given.get(theirs)) else []
             if parts:
@@ -359,6 +383,21 @@ class Rewriter(CallRewriter):
             else self.visit(given_shape)
         )
         return at_place(ast.Call(dotted(ours), [shape, element], keywords), call)
+
+
+def _alignment(source: Source, annotations: ast.expr | None) -> ast.expr | None:
+    """The alignment that TVM notes at an allocation once it is lowered."""
+    if annotations is None:
+        return None
+    entries: dict[object, ast.expr] = {}
+    if isinstance(annotations, ast.Dict):
+        entries = {
+            constant(k): v for k, v in zip(annotations.keys, annotations.values, strict=True)
+        }
+    for key, value in entries.items():
+        if key not in _OF_ALLOCATIONS or (key == _ADDRESSES and constant(value) != []):
+            raise source.error(value, f"Unity has no {key!r} for an allocation", "leave it out")
+    return entries.get("buffer_data_alignment")
 
 
 def _of_region(call: ast.Call) -> bool:

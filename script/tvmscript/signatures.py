@@ -48,7 +48,7 @@ _ROWS: tuple[Foreign, ...] = (
         foreign(
             f"{name}(shape, {_BUFFER}, annotations=None, allocated_addr=None)",
             {"axis_separators": "separators"},
-            _WHERE_IT_LIES,
+            {k: v for k, v in _WHERE_IT_LIES.items() if k != "annotations"},
         )
         for name in ("T.alloc_buffer", "T.sblock_alloc_buffer")
     ),
