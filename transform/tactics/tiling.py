@@ -108,7 +108,7 @@ def _cheapest(
     layout: Layout, reduction: Reduction, target: Target, packing: Packing
 ) -> Tiling | None:
     """The tile over a panel that is estimated to cost least; None where sizes are unknown."""
-    depth, columns = number(packing.depth.extent), number(layout.column.extent)
+    depth, columns = packing.depth, number(layout.column.extent)
     rows = None if layout.row is None else number(layout.row.extent)
     if layout.row is None or not depth or not columns or not rows:
         return None
@@ -149,7 +149,7 @@ def _most_rows(
 
     Rows that lie a multiple of a page apart share its sets, a way of which is a page large.
     """
-    known = known_of((*layout.outer, layout.column, row, packing.depth))
+    known = known_of((*layout.outer, layout.column, row, *packing.axes))
     page = target.machine.page_bytes
     ways, most = max(2, target.l1_bytes // page), MOST_ROWS
     for load in reduction.loads():

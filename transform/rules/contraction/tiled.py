@@ -252,9 +252,11 @@ def _packed(
     index = next(i for i, r in enumerate(block.reads) if r.buffer is packing.load.buffer)
     panel = sch.reindex(sums, "read", index)
     axes = [PrimVar(f"x{k}") for k in range(len(sch.get_loops(panel)))]
-    sch.transform_layout(panel, 0, IndexMap(tuple(axes), (*axes[:-2], axes[-1], axes[-2])))
-    known = [number(a.extent) for a in (*layout.outer, layout.column, packing.depth)]
-    steps_known, columns = number(packing.depth.extent), number(layout.column.extent)
+    at_column = -1 - len(packing.axes)
+    ordered = (*axes[:at_column], *axes[at_column + 1 :], axes[at_column])
+    sch.transform_layout(panel, 0, IndexMap(tuple(axes), ordered))
+    known = [number(a.extent) for a in (*layout.outer, layout.column, *packing.axes)]
+    steps_known, columns = packing.depth, number(layout.column.extent)
     # On the stack lanes past the end are set. What else lies in memory is computed with, though
     # nobody looks at it, and old numbers that are tiny as floats take a hundred times as long.
     partial = columns is None or columns % lanes != 0
@@ -267,10 +269,11 @@ def _packed(
     else:
         sch.compute_at(panel, task)
     sch.store_at(panel, 0, task)
-    *_, column, step = sch.get_loops(panel)
+    column, *steps_of_panel = sch.get_loops(panel)[at_column:]
+    step = steps_of_panel[-1]
     vector, lane = sch.split(column, [None, lanes])
     if not packing.transposed:
-        sch.reorder(step, vector, lane)
+        sch.reorder(*steps_of_panel, vector, lane)
         sch.unroll(vector)
     else:  # squares, which are turned in registers
         several, few = sch.split(step, [None, lanes])
