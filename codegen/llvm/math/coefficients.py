@@ -112,6 +112,10 @@ TANH_SINGLE: tuple[Polynomial, Polynomial] = (
     ),
     (1.19825839466702e-06, 1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03),
 )  # fmt: skip
+TANH_SINGLE_MOST = 7.932197093963623
+"""The least x with ``x * (upper / lower)`` of `TANH_SINGLE` one, by fused multiply-adds."""
+TANH_SINGLE_MOST_UNFUSED = 7.836270332336426
+"""The same where products are rounded before they are added."""
 ERF_SINGLE: tuple[Polynomial, Polynomial] = (
     (
         -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06,
