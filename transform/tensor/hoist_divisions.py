@@ -30,7 +30,8 @@ class HoistDivisions(Pass):
     """Divisions by what is no constant are done before the outermost loop that leaves them alone.
 
     LLVM does so only with divisions that happen in every iteration: it doesn't know that nothing
-    divides by zero. A division takes as long as a row of multiplications.
+    divides by zero. A division takes as long as a row of multiplications. What may be zero where
+    no iteration divides, as a number of tasks, is taken as one there.
 
     >>> from unity.script import parse, print_module
     >>> before = parse('''
@@ -94,20 +95,28 @@ def _before(s: Stmt, repeated: Stmt, above: Path, below: Below) -> Stmt:
     """A statement behind the divisions that a part of it, which is repeated, may leave to it."""
     known, bound = known_at(above), bound_in(s)
     found: dict[Binary, PrimVar] = {}
+    safe: dict[Binary, PrimExpr] = {}
     for each in below.get(id(repeated), ()):
-        if not variables(each) & bound and known.prove(Compare("ge", each.b, imm(1))):
-            found[each] = PrimVar("quotient", each.dtype)
+        if variables(each) & bound:
+            continue
+        if known.prove(Compare("ge", each.b, imm(1))):
+            safe[each] = each
+        elif known.prove(Compare("ge", each.b, imm(0))):
+            safe[each] = replace(each, b=Binary("max", each.b, imm(1)))
+        else:
+            continue
+        found[each] = PrimVar("quotient", each.dtype)
     result = s
     if found:
         result = rewrite_stmt(s, None, lambda e: found.get(e) if isinstance(e, Binary) else None)
         below = _below(result)
     inside: Path = above
     for division, var in found.items():
-        inside = (*inside, Let(var, division, result))
+        inside = (*inside, Let(var, safe[division], result))
     inner = (*inside, result)
     whole: Stmt = map_stmts(result, lambda x: _hoisted(x, inner, below))
     for division, var in reversed(found.items()):
-        whole = Let(var, division, whole)
+        whole = Let(var, safe[division], whole)
     return whole
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import unity
 from unity.interpreter import run_prim_func
 from unity.ir.module import IRModule
-from unity.ir.prim_expr import Load
-from unity.ir.stmt import Store
-from unity.ir.visit import walk_prim, walk_stmt
+from unity.ir.prim_expr import Binary, Imm, Load
+from unity.ir.stmt import For, Store
+from unity.ir.visit import stmt_exprs, walk_prim, walk_stmt
 from unity.script import parse
 from unity.transform import Context
-from unity.transform.tensor import MaskLanes, SimplifyTir, VectorizeLoops
+from unity.transform.tensor import HoistDivisions, MaskLanes, SimplifyTir, VectorizeLoops
 
 BODIES = {
     "by what is loaded": 'y[i] = T.select(d[i] != 0, a[i] // d[i], T.imm("int64", 0))',
@@ -111,3 +111,32 @@ def main(a: i64[Buffer, n], d: i64[Buffer, n], e: i64[Buffer, 2], y: i64[Buffer,
     loads = {x.buffer.name: x for x in walk_prim(store.value) if isinstance(x, Load)}
     assert loads["a"].predicate is None
     assert loads["e"].predicate is not None
+
+
+def test_tasks_divide_once_by_what_may_be_zero_where_there_are_none() -> None:
+    module = parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n, 6], y: f32[Buffer, n, 6]) -> None:
+    for task in T.parallel((n + 3) // 4 * 3):
+        for i, j in T.grid(4, 2):
+            if task % ((n + 3) // 4) * 4 + i < n:
+                y[task % ((n + 3) // 4) * 4 + i, task // ((n + 3) // 4) * 2 + j] = a[
+                    task % ((n + 3) // 4) * 4 + i, task // ((n + 3) // 4) * 2 + j] + 1.0
+""")
+    func = HoistDivisions()(module, Context()).prim_funcs()["main"]
+    loops = [s for s in walk_stmt(func.body) if isinstance(s, For) and s.kind == "serial"]
+    inside = [e for x in loops for s in walk_stmt(x) for e in stmt_exprs(s)]
+    assert loops
+    assert not [
+        e
+        for x in inside
+        for e in walk_prim(x)
+        if isinstance(e, Binary) and e.op in ("floordiv", "floormod") and not isinstance(e.b, Imm)
+    ]
+    for n in (0, 1, 7, 8):
+        a = np.arange(n * 6, dtype=np.float32).reshape(n, 6)
+        y = np.zeros_like(a)
+        run_prim_func(func, [a, y])
+        np.testing.assert_array_equal(y, a + 1)

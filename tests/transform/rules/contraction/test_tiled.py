@@ -98,6 +98,40 @@ def test_values(case: tuple[str, str, str, str], target: str) -> None:
         assert_same(before, low, sizes)
 
 
+def of_lines(channels: object, filters: int, columns: object) -> PrimFunc:
+    """A convolution of lines in two phases: what is read of one step lies far from the next."""
+    return parse(f"""
+n = dim("n")
+k = dim("k")
+
+@script.prim_func
+def main(
+    x: f32[Buffer, {channels}, 2, {columns} + 1], w: f32[Buffer, {filters}, {channels}, 3],
+    y: f32[Buffer, {filters}, {columns}]
+) -> None:
+    for i, j, l, t in T.grid({filters}, {columns}, {channels}, 3):
+        with T.block("lines"):
+            vi, vj, vl, vt = T.axis.remap("SSRR", i, j, l, t)
+            with T.init():
+                y[vi, vj] = 0.0
+            y[vi, vj] += x[vl, vt % 2, vj + vt // 2] * w[vi, vl, vt]
+""").prim_funcs()["main"]
+
+
+@pytest.mark.usefixtures("packed")
+@pytest.mark.parametrize("target", ["avx2", "avx512"])
+@pytest.mark.parametrize("case", [(5, 7, 37), (4, 6, "n"), ("k", 13, 21)], ids=str)
+def test_columns_of_sums_over_two_axes(case: tuple[object, int, object], target: str) -> None:
+    before = of_lines(*case)
+    made = schedule(before, TARGETS[target])
+    low = lowered(made, TARGETS[target])
+    panels = [s for s in walk_stmt(low.body) if isinstance(s, Allocate) and is_panel(s.buffer)]
+    assert panels or case[2] == "n"  # of unknown number there may be a second axis of columns
+    for sizes in ({"n": 1, "k": 1}, {"n": 35, "k": 3}):
+        assert_same(before, made, sizes)
+        assert_same(before, low, sizes)
+
+
 def inner_loops(s: Stmt) -> Iterator[For]:
     """The loops that hold no other."""
     for x in walk_stmt(s):
@@ -314,7 +348,7 @@ def test_no_lane_of_a_panel_is_left_unset(n: object, flip: str) -> None:
 
 
 def is_panel(buffer: Buffer) -> bool:
-    return buffer.name.startswith("b_reindex")
+    return buffer.name.startswith(("b_reindex", "x_reindex"))
 
 
 def loops_of_no_number(s: Stmt, buffer: Buffer) -> list[For]:
