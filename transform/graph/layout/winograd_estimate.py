@@ -29,7 +29,7 @@ def winograd_cycles(
         size = points * depth * outputs * lanes * 4
         if size <= target.l2_reread:
             return 0.0
-        return size / target.machine.stream_bytes_per_cycle
+        return batch * size / target.machine.stream_bytes_per_cycle  # read anew for each image
 
     taps, machine = TAPS * TAPS, target.machine
     peak = machine.fma_per_cycle
