@@ -23,15 +23,16 @@ def winograd_cycles(
         lanes: Channels of a block.
         target: The machine.
     """
-    depth = inputs * lanes
+    depth, taps, machine = inputs * lanes, TAPS * TAPS, target.machine
 
     def memory(points: int) -> float:
         size = points * depth * outputs * lanes * 4
         if size <= target.l2_reread:
             return 0.0
-        return batch * size / target.machine.stream_bytes_per_cycle  # read anew for each image
+        kept = size <= min(target.l3_bytes, machine.l3_counted_bytes)
+        rate = machine.stream_bytes_per_cycle if kept else machine.far_bytes_per_cycle
+        return batch * size / rate  # read anew for each image
 
-    taps, machine = TAPS * TAPS, target.machine
     peak = machine.fma_per_cycle
     products = batch * height * width * taps * depth * outputs / peak
     found = {0: products / machine.product_share + memory(taps)}
