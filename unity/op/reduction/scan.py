@@ -122,11 +122,15 @@ class _Rows:
         """A step of all rows of a piece."""
         if not self._together:
             return store
+        left = self._shape[-1] - self._vars[-1] * _PIECE
+        most = imm(_PIECE // _LANES)
+        whole = te.min_(most, left // _LANES)
+        lanes = For(self._lane, imm(0), imm(_LANES), store, "vectorized")
+        vectors = For(self._vector, imm(0), whole, lanes)
         masked = IfThen(self.indices[-1] < self._shape[-1], store)
         lanes = For(self._lane, imm(0), imm(_LANES), masked, "vectorized")
-        left = self._shape[-1] - self._vars[-1] * _PIECE
-        vectors = te.min_(imm(_PIECE // _LANES), (left + (_LANES - 1)) // _LANES)
-        return For(self._vector, imm(0), vectors, lanes)
+        started = te.min_(most, (left + (_LANES - 1)) // _LANES)
+        return Seq((vectors, For(self._vector, whole, started - whole, lanes)))
 
     def each(self, nest: Stmt) -> Stmt:
         """What is done along the axis, for all rows."""
