@@ -86,7 +86,11 @@ def _decide(crossing: Crossing, target: Target) -> Rectangles:
     points = number(product([a.extent for a in crossing.nest.axes]))
     size = crossing.loads[0].buffer.dtype.bytes
     near = points is not None and 2 * points * size <= target.l2_bytes
-    return Rectangles(*(NEAR if near else FAR), grain=target.machine.grain("elements"))
+    rows, columns = NEAR if near else FAR
+    if not near:  # what is written half would be fetched again for its other half
+        written = next(crossing.nest.stores()).buffer.dtype.bytes
+        columns = max(columns, LINE // (crossing.lanes * written))
+    return Rectangles(rows, columns, grain=target.machine.grain("elements"))
 
 
 def _legal(_crossing: Crossing, _decisions: Rectangles, _target: Target) -> Neighbourhood:
