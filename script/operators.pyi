@@ -60,11 +60,19 @@ def asin(x: Operand) -> Tensor:
 def asinh(x: Operand) -> Tensor:
     """The inverse hyperbolic sine."""
 
+def assert_op(condition: object, values: object, format: str = "") -> Tensor:
+    """Stops the program with an error where a scalar bool is false; the message is made as `print` makes
+    a line. In programs ``R.assert_op(condition, x, format="got {}")``, or ``assert condition, "text"``.
+    """
+
 def astype(x: Operand, dtype: str | DType) -> Tensor:
     """`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True."""
 
 def atan(x: Operand) -> Tensor:
     """The inverse tangent."""
+
+def atan2(x1: Operand, x2: Operand) -> Tensor:
+    """The angle of the point (x2, x1), between -pi and pi: of ``x1 / x2`` by both signs (R.atan2, torch.atan2)."""
 
 def atanh(x: Operand) -> Tensor:
     """The inverse hyperbolic tangent."""
@@ -84,14 +92,38 @@ def bitwise_or(x1: Operand, x2: Operand) -> Tensor:
 def bitwise_xor(x1: Operand, x2: Operand) -> Tensor:
     """Bits that differ, on integers."""
 
+def blackman_window(
+    window_size: Dim,
+    periodic: bool = True,
+    dtype: str | DType = "float32",
+) -> Tensor:
+    """``0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)``, as `hamming_window` (torch.blackman_window)."""
+
 def broadcast_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """Repeated along axes of extent 1 and new leading axes (R.broadcast_to, numpy's rules)."""
+
+def bucketize(
+    x: Operand,
+    boundaries: Operand,
+    out_int32: bool = False,
+    right: bool = False,
+) -> Tensor:
+    """How many of the sorted `boundaries` are less than each element, an int64 or int32.
+
+    With `right` those that are equal count as well (R.bucketize, torch.bucketize).
+    """
 
 def ceil(x: Operand) -> Tensor:
     """Rounded up."""
 
 def clip(x: Operand, min: float | None = None, max: float | None = None) -> Tensor:
     """``min(max(x, min), max)``; None does not bind, NaN stays NaN (R.clip, ONNX Clip)."""
+
+def collapse_sum_like(x: Operand, like: Operand) -> Tensor:
+    """`R.collapse_sum_to` the shape of another tensor (R.collapse_sum_like)."""
+
+def collapse_sum_to(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
+    """x summed to a shape that broadcasts to x's: what undoes broadcasting in a gradient (R.collapse_sum_to)."""
 
 def concat(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
     """Tensors one behind the other along `axis` (R.concat, ONNX Concat)."""
@@ -153,11 +185,22 @@ def dims(values: Dim | Sequence[Dim], dtype: str | DType = "int64") -> Tensor:
 def divide(x1: Operand, x2: Operand) -> Tensor:
     """``x1 / x2``; integers are truncated towards zero (C, ONNX Div). By 0 they give 0, or an error if compiled with ``check_bounds=True``; so do all divisions and remainders."""
 
+def einsum(operands: Sequence[Operand] | Tensor, subscripts: str) -> Tensor:
+    """The sum of products that an equation says, ``R.einsum((a, b), "bij,bjk->bik")``.
+
+    A letter stands for an axis, ``...`` for leading ones; letters that the result lacks are
+    summed over, and without an arrow it has those that stand once, sorted. Several operands
+    are multiplied from left to right, by matrix products (R.einsum, numpy, ONNX Einsum).
+    """
+
 def equal(x1: Operand, x2: Operand) -> Tensor:
     """``x1 == x2``; NaN equals nothing."""
 
 def erf(x: Operand) -> Tensor:
     """The error function."""
+
+def ewise_fma(x1: Operand, x2: Operand, x3: Operand) -> Tensor:
+    """``x1 * x2 + x3``, rounded once or twice as the machine does it (R.ewise_fma)."""
 
 def exp(x: Operand) -> Tensor:
     """``e ** x``."""
@@ -170,6 +213,12 @@ def expand_dims(x: Operand, axis: int | Sequence[int]) -> Tensor:
 
 def expm1(x: Operand) -> Tensor:
     """``e ** x - 1``, exact near 0."""
+
+def eye(n: Dim, m: Dim | None = None, k: Dim = 0, dtype: str | DType = "float32") -> Tensor:
+    """``(n, m)`` with 1 on the diagonal k (above the main one if positive), else 0 (R.eye); `m` is n by default."""
+
+def eye_like(x: Operand, k: Dim = 0, dtype: str | DType | None = None) -> Tensor:
+    """`R.eye` of a matrix's shape, and of its dtype by default (R.eye_like, ONNX EyeLike)."""
 
 def flatten(x: Operand) -> Tensor:
     """The elements in row-major order as a vector (R.flatten)."""
@@ -218,6 +267,36 @@ def greater(x1: Operand, x2: Operand) -> Tensor:
 
 def greater_equal(x1: Operand, x2: Operand) -> Tensor:
     """``x1 >= x2``."""
+
+def hamming_window(
+    window_size: Dim,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    dtype: str | DType = "float32",
+) -> Tensor:
+    """``alpha - beta * cos(2 pi i / n)`` for i from 0 to n - 1, with n - 1 for n in the quotient if it is not `periodic` (R.hamming_window, torch.hamming_window)."""
+
+def hann_window(window_size: Dim, periodic: bool = True, dtype: str | DType = "float32") -> Tensor:
+    """``0.5 - 0.5 * cos(2 pi i / n)``, as `hamming_window` (torch.hann_window)."""
+
+def index_put(
+    x: Operand,
+    indices: Sequence[Operand] | Tensor,
+    values: Operand,
+    accumulate: bool = False,
+) -> Tensor:
+    """x with ``x[indices[0], indices[1], ...] = values``, or added to with `accumulate`.
+
+    Of several values for one place the last one stays. Indices are taken as in
+    `R.scatter_nd` (R.index_put, torch's index_put).
+    """
+
+def index_tensor(x: Operand, indices: Sequence[Operand] | Tensor) -> Tensor:
+    """``x[indices[0], indices[1], ...]``: index tensors broadcast together, axes behind stay.
+
+    Indices are taken as in `R.take` (R.index_tensor, numpy's and torch's indexing).
+    """
 
 def interleave_phases(x: Operand, strides: int | Sequence[int]) -> Tensor:
     """``(n, c * s0 * s1, h, w)`` to ``(n, c, h * s0, w * s1)`` for the strides ``(s0, s1)``, over any number of spatial axes: what `ConvertTransposed` makes."""
@@ -293,6 +372,9 @@ def log1p(x: Operand) -> Tensor:
 def log2(x: Operand) -> Tensor:
     """The logarithm to base 2."""
 
+def log_add_exp(x1: Operand, x2: Operand) -> Tensor:
+    """``log(exp(x1) + exp(x2))``, the larger one taken out first (R.log_add_exp)."""
+
 def logical_and(x1: Operand, x2: Operand) -> Tensor:
     """``x1 and x2``, on bools."""
 
@@ -304,6 +386,16 @@ def logical_or(x1: Operand, x2: Operand) -> Tensor:
 
 def logical_xor(x1: Operand, x2: Operand) -> Tensor:
     """``x1 != x2``, on bools."""
+
+def logsumexp(
+    x: Operand,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+) -> Tensor:
+    """``log(sum(exp(x)))`` over `axis` (all by default), the largest one subtracted first.
+
+    torch.logsumexp, ONNX ReduceLogSumExp.
+    """
 
 def matmul(
     x1: Operand,
@@ -376,6 +468,19 @@ def maximum(x1: Operand, x2: Operand) -> Tensor:
 def mean(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The mean over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN of nothing."""
 
+def median(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The middle element over `axis`, the lower one of two (R.median, torch.median).
+
+    `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
+    axes, or None for all of them: the values alone.
+    """
+
+def meshgrid(tensors: Sequence[Operand] | Tensor, indexing: str = "ij") -> Tensor:
+    """Coordinates of a grid: of vectors of n and m, two tensors ``(n, m)``, each repeating one.
+
+    With `indexing` "xy" the first two axes change places (R.meshgrid, numpy, torch).
+    """
+
 def min(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The smallest element over `axis` (None: all); `keepdims` leaves the reduced axes as 1; NaN if there is one, the greatest value if there is none."""
 
@@ -384,6 +489,19 @@ def minimum(x1: Operand, x2: Operand) -> Tensor:
 
 def mod(x1: Operand, x2: Operand) -> Tensor:
     """The remainder with the sign of `x1` (C's ``%``, fmod); an integer by 0 gives 0."""
+
+def multinomial_from_uniform(
+    prob: Operand,
+    uniform_sample: Operand,
+    sample_indices: Operand,
+    dtype: str | DType = "int64",
+) -> Tensor:
+    """Classes drawn by uniform numbers: the first whose summed probability is above each.
+
+    Of `prob` ``(batch, classes)``, `uniform_sample` ``(n, 1)`` in [0, 1) and the row of
+    `prob` for each, `sample_indices` ``(n, 1)``; gives ``(n, 1)``
+    (R.multinomial_from_uniform).
+    """
 
 def multiply(x1: Operand, x2: Operand) -> Tensor:
     """``x1 * x2``; integers wrap."""
@@ -422,6 +540,9 @@ def ones(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32")
 def ones_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
     """A tensor of ones. Shaped like `x`, and of its dtype unless one is given."""
 
+def outer(x1: Operand, x2: Operand) -> Tensor:
+    """``x1[i] * x2[j]`` of two vectors, ``(n,)`` and ``(m,)`` to ``(n, m)`` (R.outer)."""
+
 def pairwise_coupling(x: Operand) -> Tensor:
     """The probabilities of classes, (rows, classes), that fit those of pairs best.
 
@@ -436,6 +557,12 @@ def permute_dims(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:
 
 def power(x1: Operand, x2: Operand) -> Tensor:
     """``x1 ** x2``, on floats."""
+
+def print(values: object, format: str = "") -> Tensor:
+    """Prints values when the program comes to it: ``format.format(*values)``, or without a format all of
+    them with spaces between, as Python's print does. In programs it takes them one by one,
+    ``R.print(x, y, format="{} {}")``, or is written ``print(x, y)``. Tensors of rank 0 are numbers.
+    """
 
 def prod(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The product over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
@@ -468,8 +595,22 @@ def reshape(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     an extent of zero (ONNX's "copy this dim" is the importer's affair).
     """
 
+def reverse_sequence(
+    x: Operand,
+    seq_lengths: Operand,
+    seq_axis: int = 1,
+    batch_axis: int = 0,
+) -> Tensor:
+    """The first ``seq_lengths[b]`` elements along `seq_axis` in reverse, of each batch b.
+
+    A length above the extent is the extent (R.reverse_sequence, ONNX ReverseSequence).
+    """
+
 def right_shift(x1: Operand, x2: Operand) -> Tensor:
     """``x1 >> x2`` for ``0 <= x2``, keeping the sign; shifting all bits out leaves it."""
+
+def roll(x: Operand, shift: int | Sequence[int], axis: int | Sequence[int]) -> Tensor:
+    """Elements moved on by `shift` along `axis`, the last to the front (numpy, torch.roll)."""
 
 def round(x: Operand) -> Tensor:
     """Rounded to the nearest integer, ties to even (ONNX Round, numpy.rint)."""
@@ -516,6 +657,9 @@ def sin(x: Operand) -> Tensor:
 def sinh(x: Operand) -> Tensor:
     """The hyperbolic sine."""
 
+def size(x: Operand) -> Tensor:
+    """How many elements a tensor has, an int64 scalar (R.size, ONNX Size)."""
+
 def slice_scatter(
     x: Operand,
     update: Operand,
@@ -552,6 +696,12 @@ def squeeze(x: Operand, axis: int | Sequence[int] | None = None) -> Tensor:
 
 def stack(tensors: Sequence[Operand] | Tensor, axis: int = 0) -> Tensor:
     """Tensors of one shape along a new axis (R.stack)."""
+
+def std(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
+    """The deviation over `axis` (all by default), the root of `R.variance` (R.std).
+
+    It divides by the number of elements, as numpy does; torch divides by one less.
+    """
 
 def stretch(x: Operand, shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
     """Repeated along the axes whose extent turns out to be 1 at run time.
@@ -808,6 +958,10 @@ class nn:
         """
 
     @staticmethod
+    def batch_flatten(x: Operand) -> Tensor:
+        """All axes but the first as one (R.nn.batch_flatten)."""
+
+    @staticmethod
     def batch_norm(
         x: Operand,
         gamma: Operand,
@@ -1027,6 +1181,20 @@ class nn:
         """
 
     @staticmethod
+    def cross_entropy_with_logits(predictions: Operand, labels: Operand) -> Tensor:
+        """``-sum(predictions * labels)``, by the first axis's length where there are several.
+
+        The predictions are log-probabilities already (R.nn.cross_entropy_with_logits).
+        """
+
+    @staticmethod
+    def dropout(x: Operand, rate: float = 0.5) -> Tensor:
+        """x itself and a mask of ones: nothing is dropped outside of training (R.nn.dropout).
+
+        A tuple of two, as Relax and ONNX Dropout give it.
+        """
+
+    @staticmethod
     def elu(x: Operand, alpha: float = 1.0) -> Tensor:
         """``x`` where ``x >= 0``, else ``alpha * (exp(x) - 1)`` (ONNX Elu)."""
 
@@ -1163,6 +1331,21 @@ class nn:
         """``x * tanh(softplus(x))`` (ONNX Mish)."""
 
     @staticmethod
+    def nll_loss(
+        predictions: Operand,
+        targets: Operand,
+        weights: Operand | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+    ) -> Tensor:
+        """The negative log likelihood of targets, ``-weights[t] * predictions[n, t, ...]``.
+
+        Predictions ``(n, classes, ...)`` are log-probabilities, targets ``(n, ...)`` are integers;
+        those equal to `ignore_index` count nothing. `reduction` is mean (weighted), sum or none
+        (R.nn.nll_loss, torch's nll_loss, ONNX NegativeLogLikelihoodLoss).
+        """
+
+    @staticmethod
     def pad(
         x: Operand,
         pad_width: Dim | Sequence[Dim],
@@ -1177,6 +1360,18 @@ class nn:
         """
 
     @staticmethod
+    def pixel_shuffle(x: Operand, upscale_factor: int) -> Tensor:
+        """``(..., c * r * r, h, w)`` to ``(..., c, h * r, w * r)`` for `upscale_factor` r.
+
+        Channels that follow one another become neighbours (R.nn.pixel_shuffle, ONNX DepthToSpace
+        of mode CRD).
+        """
+
+    @staticmethod
+    def pixel_unshuffle(x: Operand, downscale_factor: int) -> Tensor:
+        """``(..., c, h * r, w * r)`` to ``(..., c * r * r, h, w)``, what undoes `nn.pixel_shuffle` (torch's pixel_unshuffle)."""
+
+    @staticmethod
     def prelu(x: Operand, alpha: Operand, axis: int = 1) -> Tensor:
         """``x`` where ``x >= 0``, else ``alpha[c] * x``, c the index along `axis` (R.nn.prelu).
 
@@ -1186,6 +1381,10 @@ class nn:
     @staticmethod
     def relu(x: Operand) -> Tensor:
         """``max(x, 0)``, NaN stays NaN (R.nn.relu, ONNX Relu). Any dtype but bool."""
+
+    @staticmethod
+    def relu6(x: Operand) -> Tensor:
+        """``min(max(x, 0), 6)`` (R.nn.relu6, torch's relu6)."""
 
     @staticmethod
     def rms_norm(
@@ -1233,17 +1432,23 @@ __all__ = [
     "argsort",
     "asin",
     "asinh",
+    "assert_op",
     "astype",
     "atan",
+    "atan2",
     "atanh",
     "bitcast",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "blackman_window",
     "broadcast_to",
+    "bucketize",
     "ceil",
     "clip",
+    "collapse_sum_like",
+    "collapse_sum_to",
     "concat",
     "cos",
     "cosh",
@@ -1253,12 +1458,16 @@ __all__ = [
     "dequantize",
     "dims",
     "divide",
+    "einsum",
     "equal",
     "erf",
+    "ewise_fma",
     "exp",
     "exp2",
     "expand_dims",
     "expm1",
+    "eye",
+    "eye_like",
     "flatten",
     "flip",
     "floor",
@@ -1271,6 +1480,10 @@ __all__ = [
     "gather_nd",
     "greater",
     "greater_equal",
+    "hamming_window",
+    "hann_window",
+    "index_put",
+    "index_tensor",
     "interleave_phases",
     "isfinite",
     "isinf",
@@ -1284,10 +1497,12 @@ __all__ = [
     "log10",
     "log1p",
     "log2",
+    "log_add_exp",
     "logical_and",
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logsumexp",
     "matmul",
     "matmul_interleaved",
     "matmul_packed",
@@ -1295,10 +1510,13 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "median",
     "memory",
+    "meshgrid",
     "min",
     "minimum",
     "mod",
+    "multinomial_from_uniform",
     "multiply",
     "negative",
     "nn",
@@ -1308,15 +1526,19 @@ __all__ = [
     "one_hot",
     "ones",
     "ones_like",
+    "outer",
     "pairwise_coupling",
     "permute_dims",
     "power",
+    "print",
     "prod",
     "quantize",
     "reciprocal",
     "repeat",
     "reshape",
+    "reverse_sequence",
     "right_shift",
+    "roll",
     "round",
     "rsqrt",
     "scatter_elements",
@@ -1327,6 +1549,7 @@ __all__ = [
     "sign",
     "sin",
     "sinh",
+    "size",
     "slice_scatter",
     "sort",
     "space_to_depth",
@@ -1335,6 +1558,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "std",
     "stretch",
     "strided_slice",
     "subtract",

@@ -21,6 +21,7 @@ from .graph import (
     CountNonzero,
     EliminateCommonSubexpr,
     EliminateDeadCode,
+    ExpandOps,
     FoldBatchNorm,
     FoldConstants,
     FoldQuantization,
@@ -76,6 +77,7 @@ GRAPH = Pipeline(
         SealEngines(),  # before any pass looks into what engines are given
         Normalize(),  # every later pass expects A-normal form with types
         InlineFunctions(),  # the rules look into one function; shapes are those of the call
+        ExpandOps(),  # before anything asks what a call is
         FoldConstants(),  # shapes and weights become known, which the rules look for
         JoinDequantize(),  # weights become what the next three look for
         IntegerProducts(),  # while quantized weights are integers

@@ -98,7 +98,7 @@ def _check_name(op: OpDef) -> None:
 def _check_rows(op: OpDef) -> None:
     rows = {
         "reference": op.reference,
-        "compute": op.compute,
+        "compute": op.compute or op.expand,
         "samples": op.samples,
         "doc": op.doc.strip() or None,
     }

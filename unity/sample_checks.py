@@ -3,6 +3,7 @@
 Comes in: a row. Goes out: nothing, or an error that says which sample and which rows disagree. The
 type rule must tell the dtype and the shape of what the reference gives, and the compute must give
 its numbers: it is made a prim func and run by the interpreter, which knows nothing of operators.
+So must the operators that stand for one that has `expand` instead.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ import numpy as np
 
 from unity import te
 from unity.errors import UnityError
-from unity.interpreter import run_prim_func
+from unity.interpreter import interpret, run_prim_func
 from unity.ir.convert import size_var
 from unity.ir.dims import Dim, Symbol
 from unity.ir.dtype import Array, dtype
+from unity.ir.graph import Expr, ShapeValue, Tuple
+from unity.ir.module import IRModule
 from unity.ir.types import ShapeType, TensorType, TupleType, Type
+from unity.op.builder import GraphBuilder
+from unity.op.emitter import Emitter
 from unity.op.infer import infer_call
 from unity.op.registry import ComputeArg, OpDef, RefArg, Sample
 
@@ -53,9 +58,11 @@ def arrays_of(args: Sequence[RefArg]) -> list[Array]:
     return found
 
 
-def outputs_of(value: RefArg) -> tuple[Array, ...]:
+def outputs_of(value: RefArg | tuple[object, ...]) -> tuple[Array, ...]:
     """The arrays that a reference gave."""
-    return (value,) if isinstance(value, np.ndarray) else tuple(arrays_of((value,)))
+    if isinstance(value, np.ndarray):
+        return (value,)
+    return tuple(v for v in value if isinstance(v, np.ndarray))
 
 
 def kernel_of(op: OpDef, sample: Sample, size: SizeOf = same) -> tuple[te.Tensor, ...]:
@@ -84,10 +91,29 @@ def kernel_of(op: OpDef, sample: Sample, size: SizeOf = same) -> tuple[te.Tensor
     return (*inputs, *(made if isinstance(made, tuple) else (made,)))
 
 
+def expansion_of(op: OpDef, sample: Sample, size: SizeOf = same) -> IRModule:
+    """A module of one function, ``main``, of what the row's `expand` puts in place of a call."""
+    assert op.expand is not None
+    builder = GraphBuilder()
+    args: list[Expr] = []
+    for k, kind in enumerate(type_of(a, size) for a in sample.args):
+        match kind:
+            case TupleType(fields):
+                parts = [builder.param(f"x{k}_{i}", f) for i, f in enumerate(fields)]
+                args.append(Tuple(tuple(parts)))
+            case ShapeType(tuple(dims)):
+                args.append(ShapeValue(dims))
+            case _:
+                args.append(builder.param(f"x{k}", kind))
+    result = infer_call(op, [type_of(a, size) for a in sample.args], sample.attrs)
+    emitter = Emitter(builder, "y", None)
+    return IRModule({"main": builder.finish(op.expand(emitter, args, sample.attrs, result))})
+
+
 def computed(
     op: OpDef, sample: Sample, size: SizeOf = same, values: dict[Symbol, int] | None = None
 ) -> tuple[Array, ...]:
-    """What the compute gives for a sample, interpreted.
+    """What the compute, or the expansion, gives for a sample, interpreted.
 
     Args:
         op: The row.
@@ -95,6 +121,10 @@ def computed(
         size: The dims that stand for its sizes.
         values: What the symbols among them are.
     """
+    if op.compute is None:
+        made = interpret(expansion_of(op, sample, size), "main", arrays_of(sample.args))
+        assert isinstance(made, np.ndarray | tuple)
+        return outputs_of(made)
     func = te.create_prim_func(kernel_of(op, sample, size))
     sizes = {size_var(s): n for s, n in (values or {}).items()}
     return tuple(run_prim_func(func, arrays_of(sample.args), sizes))
@@ -176,7 +206,7 @@ def _check(op: OpDef, sample: Sample, place: str) -> None:
                 f"{place}: the type rule says {kind}, the reference gives {type_of(array)}",
                 hint="both must agree in dtype and shape: astype the reference's result",
             )
-    if op.compute is None:
+    if op.compute is None and op.expand is None:
         return
     got = computed(op, sample)
     for k, (mine, theirs) in enumerate(zip(got, expected, strict=True)):

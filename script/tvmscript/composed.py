@@ -16,22 +16,6 @@ from unity.arguments import Named, Signature
 from ..parser.source import Source
 from .syntax import at_place
 
-_KEPT = "R.not_equal(targets, ignore_index)"
-_PICKED = (
-    "(R.squeeze(R.gather_elements(predictions, R.expand_dims(targets, 1), axis=1), 1)"
-    " if predictions.ndim > 1 else R.take(predictions, targets, axis=0))"
-)
-
-
-def _likelihood(weight: str) -> str:
-    """The negative log likelihood of each target that is not ignored, times its weight."""
-    losses = f"R.where({_KEPT}, -{_PICKED} * {weight}, 0.0)"
-    total = f"R.sum(R.where({_KEPT}, {weight}, 0.0))"
-    return (
-        f'{losses} if reduction == "none" else R.sum({losses}) if reduction == "sum"'
-        f" else R.sum({losses}) / {total}"
-    )
-
 
 @dataclass(frozen=True, slots=True)
 class Composed:
@@ -52,28 +36,7 @@ def _row(signature: str, text: str, **without: str) -> Composed:
     return Composed(Signature.parse(signature), text, without)
 
 
-_ROWS = (
-    _row("R.nn.relu6(data)", "R.clip(data, 0, 6)"),
-    _row("R.ewise_fma(x1, x2, x3)", "x1 * x2 + x3"),
-    _row("R.nn.batch_flatten(data)", "R.reshape(data, (data.shape[0], -1))"),
-    _row("R.outer(x1, x2)", "R.expand_dims(x1, 1) * R.expand_dims(x2, 0)"),
-    _row("R.size(x)", "R.prod(R.shape_to_tensor(R.shape_of(x)))"),
-    _row(
-        "R.std(x, axis=None, keepdims=False)",
-        "R.sqrt(R.variance(x, axis=axis, keepdims=keepdims))",
-    ),
-    _row("R.wrap_param(data, dtype='float32')", "R.astype(data, dtype)"),
-    _row(
-        "R.nn.cross_entropy_with_logits(predictions, labels)",
-        "-R.sum(predictions * labels) / R.dims(predictions.shape[0], dtype=predictions.dtype)"
-        " if predictions.ndim > 1 else -R.sum(predictions * labels)",
-    ),
-    _row(
-        "R.nn.nll_loss(predictions, targets, weights=None, reduction='mean', ignore_index=-100)",
-        _likelihood("R.take(weights, targets, axis=0)"),
-        weights=_likelihood(f"R.astype({_KEPT}, predictions.dtype)"),
-    ),
-)
+_ROWS = (_row("R.wrap_param(data, dtype='float32')", "R.astype(data, dtype)"),)
 COMPOSED: Mapping[str, Composed] = {row.signature.name: row for row in _ROWS}
 
 

@@ -28,6 +28,7 @@ from unity.sample_checks import SizeOf, computed, kernel_of, mismatch, outputs_o
 NO_KERNEL = {"shape_of", "tensor_to_shape", "shape_to_tensor", "nonzero"}
 """What the machine does itself, or what has a size that only its data tells."""
 COMPUTED = sorted(name for name, op in OPS.items() if op.compute is not None)
+EXPANDED = sorted(name for name, op in OPS.items() if op.expand is not None)
 
 
 def run(op: OpDef, sample: Sample, size: SizeOf, values: dict[Symbol, int]) -> None:
@@ -60,7 +61,8 @@ def test_rows_are_complete(name: str) -> None:
     assert op.reference is not None
     assert op.samples is not None
     assert op.samples(0), "an operator is tested by its samples"
-    assert (op.compute is None) == (name in NO_KERNEL)
+    assert (op.compute is None and op.expand is None) == (name in NO_KERNEL)
+    assert op.compute is None or op.expand is None
     assert op.pure
 
 
@@ -103,7 +105,7 @@ def test_the_reference_has_the_type_of_the_rule(name: str) -> None:
 
 
 @pytest.mark.rotated(1)
-@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize("name", COMPUTED + EXPANDED)
 def test_the_compute_equals_the_reference(name: str) -> None:
     for sample in samples_of(name):
         run(OPS[name], sample, same, {})
@@ -118,11 +120,15 @@ STATIC_ONLY: dict[str, str] = {
     "linked_tree_ensemble": "how many trees and nodes there are must be known",
     "arange": "its samples have numbers for attributes",
     "dims": "its samples have numbers for attributes",
+    "eye": "its samples have numbers for attributes",
+    "hamming_window": "its samples have numbers for attributes",
+    "hann_window": "its samples have numbers for attributes",
+    "blackman_window": "its samples have numbers for attributes",
 }
 
 
 @pytest.mark.rotated(1)
-@pytest.mark.parametrize("name", COMPUTED)
+@pytest.mark.parametrize("name", COMPUTED + EXPANDED)
 def test_the_compute_equals_the_reference_with_symbolic_dims(name: str) -> None:
     ran = sum(runs_symbolically(OPS[name], s) for s in samples_of(name))
     if name not in STATIC_ONLY:

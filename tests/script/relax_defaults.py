@@ -45,6 +45,7 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "part": (1, 4, 6),
     "last": (6,),
     "z": (2, 3),
+    "last3": (3,),
 }
 """Float32 inputs by the names that calls use; `OTHERS` are integers, bools, and of some range."""
 OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
@@ -59,6 +60,13 @@ OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "var": ("positive", (4,)),
     "unit": ("unit", (2, 4, 6)),
     "above": ("above", (2, 4, 6)),
+    "steps": ("sorted", (5,)),
+    "lengths": ("int64", (2,)),
+    "one": ("arange", (3,)),
+    "two": ("arange", (3,)),
+    "classes": ("int64", (6,)),
+    "shares": ("shares", (3, 5)),
+    "draws": ("share", (2, 1)),
 }
 CALLS: Mapping[str, str] = {
     **dict.fromkeys(("acos", "asin", "atanh"), "unit"),
@@ -98,7 +106,25 @@ CALLS: Mapping[str, str] = {
     "take": "c, at",
     "tile": "x, (1, 2, 1)",
     "where": "b, x, y",
-    "hamming_window": "8",
+    "hamming_window": '8, True, 0.54, 0.46, "float32"',
+    "ewise_fma": "x, y, x",
+    "median": "x",
+    "einsum": '(x, m), "abc,cd->bad"',
+    "outer": "last, c",
+    "eye": "3",
+    "eye_like": "m",
+    "meshgrid": "(last, c)",
+    "collapse_sum_to": "x, (1, 6)",
+    "collapse_sum_like": "x, last",
+    "bucketize": "x, steps",
+    "index_tensor": "m, (at, at)",
+    "index_put": "m, (one, two), last3",
+    "reverse_sequence": "x, lengths",
+    "multinomial_from_uniform": "shares, draws, rows",
+    "nn.cross_entropy_with_logits": "m, m",
+    "nn.nll_loss": "m, classes",
+    "nn.pixel_shuffle": "image2, 2",
+    "nn.dropout": "x",
     "nn.attention": "q, q, q",
     "nn.batch_norm": "x, c, c, c, var, axis=1, training=False",
     "nn.group_norm": "x, c, c, num_groups=2, channel_axis=1, axes=[2]",
@@ -124,6 +150,13 @@ MORE: Mapping[str, tuple[str, str]] = {
     "nn.avg_pool2d, padded": ("nn.avg_pool2d", "image2, pool_size=3, padding=1"),
     "nn.avg_pool3d, padded": ("nn.avg_pool3d", "image3, pool_size=3, padding=1"),
     "nn.adaptive_avg_pool2d, 3": ("nn.adaptive_avg_pool2d", "image2, 3"),
+    "median, along an axis": ("median", "x, axis=1"),
+    "std, along axes": ("std", "x, axis=[1, 2], keepdims=True"),
+    "meshgrid, xy": ("meshgrid", '(last, c), indexing="xy"'),
+    "index_put, added": ("index_put", "m, (at, at), last3, accumulate=True"),
+    "nn.nll_loss, of each": ("nn.nll_loss", 'm, classes, reduction="none"'),
+    "nn.nll_loss, weighted": ("nn.nll_loss", "m, classes, last3"),
+    "bucketize, from the right": ("bucketize", "x, steps, out_int32=True, right=True"),
     "topk, values": ("topk", 'x, 2, ret_type="values"'),
     "topk, indices": ("topk", 'x, 2, ret_type="indices"'),
     "nn.attention, causal": ("nn.attention", 'q, q, q, causal_mask="TopLeft"'),
@@ -204,6 +237,14 @@ def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Arra
             return rng.uniform(0.5, 2, shape).astype(np.float32)
         case "unit":
             return rng.uniform(-0.9, 0.9, shape).astype(np.float32)
+        case "arange":
+            return np.arange(shape[0])
+        case "sorted":
+            return np.sort(rng.standard_normal(shape)).astype(np.float32)
+        case "share":
+            return rng.uniform(0, 1, shape).astype(np.float32)
+        case "shares":
+            return rng.dirichlet(np.ones(shape[1]), shape[0]).astype(np.float32)
         case "above":
             return rng.uniform(1.1, 3, shape).astype(np.float32)
         case "bool":

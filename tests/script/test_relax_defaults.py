@@ -20,8 +20,10 @@ from unity.script.tvmscript.relax import RELAX
 STORED: dict[str, str] = json.loads(RESULTS.read_text())
 EXPLAINED = {
     "nn.adaptive_avg_pool1d": "TVM's own default is refused by TVM",
+    "ewise_fma": "TVM has no kernel of it",
+    "nn.pixel_shuffle": "likewise",
     "nn.group_norm": "axes are those behind the channels here, whose number is known later",
-    "nn.instance_norm": "likewise",
+    "nn.instance_norm": "as group_norm",
     "shape_of": "a shape is no array to compare",
     "shape_to_tensor": "takes a shape, which no input is",
     "tensor_to_shape": "gives a shape",

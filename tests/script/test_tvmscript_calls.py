@@ -86,13 +86,6 @@ def test_outer_products() -> None:
     np.testing.assert_allclose(run(params, "R.outer(x, y)", x, y), np.outer(x, y))
 
 
-def test_operands_that_are_used_twice_have_a_name() -> None:
-    params = 'x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")'
-    with pytest.raises(UnityError, match="'predictions' is used several times") as caught:
-        run(params, "R.nn.cross_entropy_with_logits(R.exp(x), y)")
-    assert caught.value.span is not None
-
-
 PACKED = """
 @R.function(pure=False)
 def main(x: R.Tensor((2, "n"), "float32")):

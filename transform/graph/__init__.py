@@ -32,6 +32,7 @@ from .simplify.convert_transposed import ConvertTransposed
 from .simplify.count_nonzero import CountNonzero
 from .simplify.cse import EliminateCommonSubexpr
 from .simplify.dce import EliminateDeadCode
+from .simplify.expand_ops import ExpandOps
 from .simplify.fold import FoldConstants
 from .simplify.fold_batch_norm import FoldBatchNorm
 from .simplify.inline_functions import InlineFunctions
@@ -49,6 +50,7 @@ __all__ = [
     "CountNonzero",
     "EliminateCommonSubexpr",
     "EliminateDeadCode",
+    "ExpandOps",
     "FoldBatchNorm",
     "FoldConstants",
     "FoldQuantization",

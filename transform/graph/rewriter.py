@@ -77,6 +77,13 @@ class BodyRewriter:
         self._add(VarBinding(var, value, span))
         return var
 
+    def withdrawn(self, var: Var) -> Expr:
+        """What was just emitted, no longer bound, to be a right side; else the variable."""
+        if not self._out or self._out[-1].var is not var:
+            return var
+        del self._out[-1]
+        return self.values.pop(var)
+
     def splice(self, body: Body) -> None:
         """Put a body's bindings in front of the binding being rewritten."""
         for block in body.blocks:

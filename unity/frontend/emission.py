@@ -13,11 +13,12 @@ import numpy as np
 from unity.errors import Span, UnityError
 from unity.ir.dims import Dim, Symbol, equal, symbols_of
 from unity.ir.dtype import DType
-from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple, TupleGet
+from unity.ir.graph import Call, Constant, Expr, ShapeValue, Tuple
 from unity.ir.types import Shape, ShapeType, TensorType
 from unity.op.builder import GraphBuilder
 from unity.op.call import call_op
 from unity.op.elementwise.quantize import is_of_weights
+from unity.op.emitter import Emitter
 from unity.op.infer import infer_type
 from unity.op.registry import RefArg
 from unity.op.table import OPS
@@ -37,7 +38,7 @@ class Gap(Exception):  # noqa: N818  (it is collected, not an error yet)
     """Something a converter does not implement."""
 
 
-class Emission:
+class Emission(Emitter):
     """What one node's code is emitted with.
 
     Attributes:
@@ -50,10 +51,9 @@ class Emission:
     def __init__(
         self, builder: GraphBuilder, broadcasts: Broadcasts, label: str, span: Span | None
     ) -> None:
+        super().__init__(builder, label, span)
         self.builder = builder
         self.broadcasts = broadcasts
-        self.label = label
-        self.span = span
 
     def gap(self, what: str) -> Gap:
         """That something is not implemented; to be raised."""
@@ -65,13 +65,6 @@ class Emission:
         return Gap(f"{what}; compile with sizes: dynamic={{{names}}}" if names else what)
 
     # Types.
-
-    def type_of(self, value: Expr) -> TensorType:
-        """The type of a tensor."""
-        found = infer_type(value, self.builder.signatures)
-        if not isinstance(found, TensorType):
-            raise UnityError("takes a tensor")
-        return found
 
     def shape_of(self, value: Expr) -> Shape:
         """The shape of a tensor."""
@@ -87,12 +80,6 @@ class Emission:
         if len(known) != len(shape):
             raise self.symbolic_gap(f"{what} of unknown extents", *shape)
         return known
-
-    def dtype_of(self, value: Expr) -> DType:
-        """The dtype of a tensor."""
-        found = self.type_of(value).dtype
-        assert found is not None
-        return found
 
     def axis(self, value: int, rank: int) -> int:
         """An axis counted from the front."""
@@ -117,18 +104,6 @@ class Emission:
         known = self.builder.signatures
         call = call_op(name, *args, span=self.span, signatures=known, **attrs)
         return fold(call) or self.builder.emit(call, self.label)
-
-    def field(self, value: Expr, index: int) -> Expr:
-        """One field of a tuple."""
-        return self.builder.emit(TupleGet(value, index), f"{self.label}_{index}", self.span)
-
-    def number(self, value: float, like: Expr) -> Constant:
-        """A scalar constant of another tensor's dtype."""
-        return Constant(np.asarray(value).astype(self.dtype_of(like).numpy))
-
-    def cast(self, value: Expr, to: DType) -> Expr:
-        """A tensor as another dtype; itself if it has it."""
-        return value if self.dtype_of(value) == to else self.op("astype", value, dtype=to)
 
     def binary(self, name: str, a: Expr, b: Expr) -> Expr:
         """A broadcasting operator; which unknown dims are 1 shows at run time."""

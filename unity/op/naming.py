@@ -38,11 +38,18 @@ OURS = frozenset({
 _NO_RELAX = frozenset({
     "reciprocal", "exp2", "expm1", "log2", "log10", "log1p", "any", "all", "bitcast",
     "nonzero_static", "nn.lrn", "nn.elu", "nn.hardsigmoid", "nn.hardswish", "nn.mish",
-    "depth_to_space", "space_to_depth",
+    "depth_to_space", "space_to_depth", "logsumexp", "roll", "nn.pixel_unshuffle",
+    "hann_window", "blackman_window",
 })  # fmt: skip
 """Of the others, those that Relax lacks; it calls the rest as we do."""
 
 _ONNX = {
+    "size": "Size", "eye_like": "EyeLike", "nn.dropout": "Dropout",
+    "hamming_window": "HammingWindow", "hann_window": "HannWindow",
+    "blackman_window": "BlackmanWindow",
+    "einsum": "Einsum", "nn.pixel_shuffle": "DepthToSpace", "nn.pixel_unshuffle": "SpaceToDepth",
+    "reverse_sequence": "ReverseSequence", "nn.batch_flatten": "Flatten",
+    "logsumexp": "ReduceLogSumExp", "nn.nll_loss": "NegativeLogLikelihoodLoss",
     "isinf": "IsInf", "clip": "Clip", "mod": "Mod", "floor_mod": "Mod", "left_shift": "BitShift",
     "right_shift": "BitShift", "sum": "ReduceSum", "prod": "ReduceProd", "max": "ReduceMax",
     "min": "ReduceMin", "mean": "ReduceMean", "full": "ConstantOfShape",
@@ -72,6 +79,11 @@ _ONNX = {
 """ONNX's names where the row has none."""
 
 _TORCH: dict[str, str | None] = {
+    "size": "numel", "eye_like": None,
+    "nn.batch_flatten": None, "reverse_sequence": None, "index_tensor": "Tensor.__getitem__",
+    "multinomial_from_uniform": "multinomial",
+    "log_add_exp": "logaddexp", "ewise_fma": None, "collapse_sum_to": "Tensor.sum_to_size",
+    "collapse_sum_like": None, "nn.cross_entropy_with_logits": None,
     "mod": "fmod", "floor_mod": "remainder", "power": "pow", "left_shift": "bitwise_left_shift",
     "right_shift": "bitwise_right_shift", "variance": "var", "bitcast": "Tensor.view",
     "astype": "Tensor.to", "quantize": "quantize_per_channel", "dequantize": "dequantize",

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from unity.arguments import REQUIRED, Named, Parameter, Signature
 from unity.errors import Span, UnityError
 from unity.ir.attrs import Attrs, AttrValue
 from unity.ir.dims import Symbol, SymDim, dim
 from unity.ir.dtype import Array, DType
+from unity.ir.graph import Expr
 from unity.ir.stmt import Buffer, Stmt
 from unity.ir.types import Type
 from unity.te import Tensor
 
 from .attribute import AttrType
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
 
 ParamKind: TypeAlias = Literal["tensor", "tensors", "shape", "value", "attr"]
 """An argument: a tensor, a tuple of tensors, a shape value, any value, or a static attribute."""
@@ -130,6 +134,8 @@ MultiplyAdds: TypeAlias = Callable[[Sequence[Extents], Extents], float]
 """(the operands' extents, the result's) -> how many products are added up in all."""
 OpClass: TypeAlias = Literal["contraction", "convolution", "rows", "elementwise", "movement"]
 """A kind of work, for whose speed estimates have one figure; see `Backend.efficiency`."""
+ExpandRule: TypeAlias = Callable[["Emitter", Sequence[Expr], Attrs, Type], Expr]
+"""(emits calls, arguments, attributes, result type) -> the same by other operators."""
 InPlaceRule: TypeAlias = Callable[[Sequence[Buffer], Attrs], Stmt]
 """(a buffer for each tensor argument, attributes) -> what turns the first one into the result."""
 
@@ -163,7 +169,9 @@ class OpDef:
             its attrs.
         infer: The type rule.
         reference: What it means, in numpy. Outputs have exactly the dtype of the type rule.
-        compute: What it means as a tensor expression; None for an op that is no kernel.
+        compute: What it means as a tensor expression; None for an op that is no kernel, or several.
+        expand: What it is in terms of other operators, which then need no compute of their own: the
+            pass `ExpandOps` puts them in its place.
         in_place: How it writes its result over its first argument, where that may be done; None for
             an op that has no shorter way than computing all of it.
         pattern: How it fuses.
@@ -189,6 +197,7 @@ class OpDef:
     reference: ReferenceRule | None
     doc: str
     compute: ComputeRule | None = None
+    expand: ExpandRule | None = None
     in_place: InPlaceRule | None = None
     pattern: Pattern = "opaque"
     pure: bool = True

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from unity.ir.attrs import Attrs
+from unity.ir.dims import product
 from unity.ir.dtype import INT64, Array
+from unity.ir.graph import Expr
 from unity.ir.types import ShapeType, TensorType, Type
 
 from .argument import ranked, shape, tensor
 from .registry import OpCall, OpDef, Param, RefArg, Sample
 from .sampling import Sampler, sample
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
 
 _X = (Param("x"),)
 _SHAPE = (Param("shape", "shape"),)
@@ -20,6 +26,11 @@ _SHAPE = (Param("shape", "shape"),)
 
 def _infer_shape_of(call: OpCall) -> Type:
     return ShapeType(tensor(call, 0).shape)
+
+
+def _infer_size(call: OpCall) -> Type:
+    tensor(call, 0)
+    return TensorType((), INT64)
 
 
 def _refer_shape_of(args: Sequence[RefArg], attrs: Attrs) -> tuple[int, ...]:
@@ -58,7 +69,30 @@ def _shape_of_samples(seed: int) -> Sequence[Sample]:
     return [sample(_X, (s.array(dims),)) for dims in ((2, 3), (), (0, 4))]
 
 
+def _expand_size(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    (x,) = args
+    found = e.type_of(x).shape
+    if isinstance(found, tuple):
+        return e.op("dims", product(found), dtype=INT64)
+    return e.op("prod", e.op("shape_to_tensor", e.op("shape_of", x)))
+
+
+def _refer_size(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    (x,) = args
+    assert isinstance(x, np.ndarray)
+    return np.asarray(x.size, np.int64)
+
+
 OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "size",
+        _X,
+        _infer_size,
+        _refer_size,
+        "How many elements a tensor has, an int64 scalar (R.size, ONNX Size).",
+        expand=_expand_size,
+        samples=_shape_of_samples,
+    ),
     OpDef(
         "shape_of",
         _X,

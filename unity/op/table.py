@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import create, effects, memory, shape
-from .contraction import attention, cache, linear, matmul_interleaved, matmul_packed
+from . import create, effects, formulas, losses, memory, shape
+from .contraction import attention, cache, einsum, linear, matmul_interleaved, matmul_packed
 from .convolution import (
     adaptive_pool,
     conv,
@@ -13,13 +13,24 @@ from .convolution import (
     conv_winograd,
     pool,
 )
-from .elementwise import activation, binary, compare, datatype, quantize, unary
-from .indexing import gather, one_hot, scatter, search
+from .elementwise import activation, binary, compare, datatype, dropout, quantize, ternary, unary
+from .indexing import bucketize, gather, index_tensor, one_hot, scatter, search
 from .ml import coupling, tree
-from .movement import arrange, join, pad, phases, repeat, slicing, view
+from .movement import (
+    arrange,
+    join,
+    meshgrid,
+    pad,
+    phases,
+    pixel_shuffle,
+    repeat,
+    roll,
+    slicing,
+    view,
+)
 from .normalization import batch_norm, group_norm, lrn, norm
 from .ordering import sort
-from .reduction import reduce, scan, softmax
+from .reduction import reduce, scan, softmax, statistics
 from .registry import OpDef
 from .vision import suppression
 
@@ -27,13 +38,17 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     unary.OPS,
     binary.OPS,
     compare.OPS,
+    ternary.OPS,
     reduce.OPS,
+    statistics.OPS,
     create.OPS,
+    formulas.OPS,
     datatype.OPS,
     quantize.OPS,
     shape.OPS,
     search.OPS,
     linear.OPS,
+    einsum.OPS,
     matmul_interleaved.OPS,
     matmul_packed.OPS,
     conv.OPS,
@@ -48,12 +63,16 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     group_norm.OPS,
     lrn.OPS,
     activation.OPS,
+    dropout.OPS,
     softmax.OPS,
     attention.OPS,
     cache.OPS,
     view.OPS,
     arrange.OPS,
     phases.OPS,
+    pixel_shuffle.OPS,
+    roll.OPS,
+    meshgrid.OPS,
     repeat.OPS,
     join.OPS,
     pad.OPS,
@@ -61,11 +80,14 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     gather.OPS,
     one_hot.OPS,
     scatter.OPS,
+    index_tensor.OPS,
+    bucketize.OPS,
     scan.OPS,
     sort.OPS,
     suppression.OPS,
     coupling.OPS,
     tree.OPS,
+    losses.OPS,
     effects.OPS,
     memory.OPS,
 )

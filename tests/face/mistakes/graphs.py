@@ -19,7 +19,7 @@ GRAPHS = (
         def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
             return R.nn.relu(x)
         """,
-        hint="did you mean nn.relu, nn.prelu, nn.elu?",
+        hint="did you mean nn.relu, nn.relu6, nn.prelu?",
     ),
     Mistake(
         "An operator by torch's name",

@@ -134,6 +134,13 @@ def _guarded(op: BinaryOp, a: PrimExpr, b: PrimExpr, at_minus_one: PrimExpr) -> 
     return Select(by_zero, zero, Select(by_minus_one, at_minus_one, Binary(op, a, safe)))
 
 
+def _log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    high, low = te.max_(a, b), te.min_(a, b)
+    # Equal ones may be infinite, whose difference is no number.
+    apart = te.select(te.eq(high, low), imm(0, a.dtype), low - high)
+    return high + te.log1p(te.exp(apart))
+
+
 def _minus(a: PrimExpr) -> PrimExpr:
     return Binary("sub", imm(0, a.dtype), a)
 
@@ -303,5 +310,22 @@ OPS: tuple[OpDef, ...] = (
         "int",
         low=(-100, 0),
         high=(100, 70),
+    ),
+    _op(
+        "atan2",
+        te.atan2,
+        np.arctan2,
+        "The angle of the point (x2, x1), between -pi and pi: of ``x1 / x2`` by both signs "
+        "(R.atan2, torch.atan2).",
+        "float",
+    ),
+    _op(
+        "log_add_exp",
+        _log_add_exp,
+        np.logaddexp,
+        "``log(exp(x1) + exp(x2))``, the larger one taken out first (R.log_add_exp).",
+        "float",
+        low=-30,
+        high=30,
     ),
 )

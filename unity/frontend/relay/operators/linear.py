@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from unity.errors import UnityError
-from unity.frontend.einsum import einsum
 from unity.frontend.products import matmul
 from unity.frontend.relay.relay_call import Converter, RelayCall
 from unity.ir.dtype import DType
 from unity.ir.graph import Expr
+from unity.op.contraction.einsum_product import einsum
 
 from .convolutions import one_dtype
 
@@ -69,7 +71,7 @@ def _packed_dense(c: RelayCall) -> Expr:
 
 
 def _einsum(c: RelayCall) -> Expr:
-    return einsum(c, c.text("equation"), c.fields(0))
+    return einsum(c, c.text("equation"), c.fields(0), partial(matmul, c))
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -1,8 +1,12 @@
-"""Einsum of one or two operands as a transpose, a matrix product and a transpose."""
+"""Einsum as transposes, matrix products and transposes: what an equation becomes.
+
+The operator `einsum` expands to it, and importers emit it where sizes are known only at run time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from unity.errors import UnityError
 from unity.ir.dims import Dim, as_dim, equal, product
@@ -10,31 +14,65 @@ from unity.ir.dtype import INT64
 from unity.ir.graph import Expr
 
 from .einsum_order import best_order, is_flipped, plain_order
-from .emission import Emission
-from .products import matmul
-from .sizes import sizes_of
+
+if TYPE_CHECKING:
+    from unity.op.emitter import Emitter
+
+Matmul: TypeAlias = Callable[[Expr, Expr], Expr]
+"""Binds the product of two stacks of matrices."""
 
 _SPARE = "".join(chr(0x3B1 + i) for i in range(24))
 """Letters for the axes of an ellipsis, counted from the last; an equation has Latin ones."""
 
 
-def einsum(node: Emission, equation: str, tensors: Sequence[Expr]) -> Expr:
-    """The sum of products that an equation says, of one or two operands."""
-    equation = equation.replace(" ", "")
-    if len(tensors) > 2:
-        raise node.gap(f"{len(tensors)} operands")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(tensors):
-        raise UnityError(f"{equation!r} has {len(terms)} operands, got {len(tensors)}")
-    named = [_spell(t, len(node.shape_of(x))) for t, x in zip(terms, tensors, strict=True)]
-    free = max((sum(c in _SPARE for c in n) for n in named), default=0)
-    out = _spell(right, len(right.replace("...", "")) + free) if arrow else _implicit(named, free)
+def einsum(node: Emitter, equation: str, tensors: Sequence[Expr], matmul: Matmul) -> Expr:
+    """The sum of products that an equation says; operands are multiplied from left to right.
+
+    Args:
+        node: Emits it.
+        equation: Letters of the operands' axes and of the result's, ``"bij,bjk->bik"``.
+        tensors: The operands.
+        matmul: Emits the product of two of them.
+    """
+    named, out = terms(equation, [len(node.shape_of(x)) for x in tensors])
     if len(set(out)) != len(out):
         raise node.gap(f"a letter repeated in the result of {equation!r}")
     tensors, named = _diagonals(node, tensors, named)
+    while len(tensors) > 2:
+        others = {*out, *"".join(named[2:])}
+        kept = "".join(dict.fromkeys(c for c in named[0] + named[1] if c in others))
+        first = _two(node, tensors[:2], named[:2], kept, matmul)
+        tensors, named = [first, *tensors[2:]], [kept, *named[2:]]
+    return _two(node, tensors, named, out, matmul)
+
+
+def terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The letters of each operand's axes, and of the result's; those of an ellipsis are Greek.
+
+    Args:
+        equation: ``"bij,bjk->bik"``; without an arrow numpy's rule tells the result.
+        ranks: Of the operands.
+
+    Raises:
+        UnityError: It does not fit so many operands of these ranks.
+    """
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    given = left.split(",")
+    if len(given) != len(ranks):
+        raise UnityError(f"{equation!r} has {len(given)} operands, got {len(ranks)}")
+    named = [_spell(t, rank) for t, rank in zip(given, ranks, strict=True)]
+    free = max((sum(c in _SPARE for c in n) for n in named), default=0)
+    out = _spell(right, len(right.replace("...", "")) + free) if arrow else _implicit(named, free)
     if any(letter not in "".join(named) for letter in out):
         raise UnityError(f"{equation!r} gives a letter that no operand has")
+    return named, out
+
+
+def _two(
+    node: Emitter, tensors: Sequence[Expr], named: Sequence[str], out: str, matmul: Matmul
+) -> Expr:
+    """The same of one or two operands, no letter of which stands twice."""
     summed: list[tuple[Expr, str]] = []
     for i, (x, name) in enumerate(zip(tensors, named, strict=True)):
         others = "".join(n for j, n in enumerate(named) if j != i)
@@ -42,7 +80,7 @@ def einsum(node: Emission, equation: str, tensors: Sequence[Expr]) -> Expr:
     if len(summed) == 1:
         x, name = summed[0]
         return _transposed(node, x, name, out)
-    return _product(node, *summed[0], *summed[1], out)
+    return _product(node, summed[0], summed[1], out, matmul)
 
 
 def _spell(term: str, rank: int) -> str:
@@ -66,7 +104,7 @@ def _implicit(named: Sequence[str], free: int) -> str:
 
 
 def _diagonals(
-    node: Emission, tensors: Sequence[Expr], named: Sequence[str]
+    node: Emitter, tensors: Sequence[Expr], named: Sequence[str]
 ) -> tuple[list[Expr], list[str]]:
     """Operands with no letter twice: of axes of one letter, the elements at equal places."""
     found: list[Expr] = []
@@ -82,7 +120,7 @@ def _diagonals(
                 x = node.assert_shape(x, (*head, n, n))
             flat = node.op("reshape", x, (*head, n * n))
             place = node.op("arange", 0, n, 1, dtype=INT64)
-            step = node.materialize(sizes_of(as_dim(n + 1)))
+            step = node.op("dims", as_dim(n + 1), dtype=INT64)
             x = node.op("take", flat, node.op("multiply", place, step), axis=len(head))
             name = "".join(name[k] for k in rest) + name[second]
         found.append(x)
@@ -90,7 +128,7 @@ def _diagonals(
     return found, names
 
 
-def _sum_out(node: Emission, x: Expr, name: str, keep: set[str]) -> tuple[Expr, str]:
+def _sum_out(node: Emitter, x: Expr, name: str, keep: set[str]) -> tuple[Expr, str]:
     """The operand with the axes that nothing else names summed."""
     gone = tuple(i for i, c in enumerate(name) if c not in keep)
     if not gone:
@@ -99,13 +137,16 @@ def _sum_out(node: Emission, x: Expr, name: str, keep: set[str]) -> tuple[Expr, 
     return node.op("sum", x, axis=gone, keepdims=False), kept
 
 
-def _transposed(node: Emission, x: Expr, name: str, wanted: str) -> Expr:
+def _transposed(node: Emitter, x: Expr, name: str, wanted: str) -> Expr:
     order = tuple(name.index(c) for c in wanted)
     return x if order == tuple(range(len(name))) else node.op("permute_dims", x, axes=order)
 
 
-def _product(node: Emission, a: Expr, an: str, b: Expr, bn: str, out: str) -> Expr:
+def _product(
+    node: Emitter, one: tuple[Expr, str], two: tuple[Expr, str], out: str, matmul: Matmul
+) -> Expr:
     """Batch axes, free axes and summed axes of the two grouped, so that one matmul does it."""
+    (a, an), (b, bn) = one, two
     extents: dict[str, Dim] = {}
     for name, x in ((bn, b), (an, a)):
         for letter, d in zip(name, node.shape_of(x), strict=True):
@@ -118,13 +159,13 @@ def _product(node: Emission, a: Expr, an: str, b: Expr, bn: str, out: str) -> Ex
     (x, xn), (y, yn) = ((b, bn), (a, an)) if order.swapped else ((a, an), (b, bn))
     left = _matrix(node, x, xn, (order.batch, order.rows, order.inner), extents)
     right = _matrix(node, y, yn, (order.batch, order.inner, order.columns), extents)
-    found = matmul(node, left, right)
+    found = matmul(left, right)
     shaped = node.op("reshape", found, tuple(extents[c] for c in order.result))
     return _transposed(node, shaped, order.result, out)
 
 
 def _matrix(
-    node: Emission, x: Expr, name: str, groups: tuple[str, str, str], extents: dict[str, Dim]
+    node: Emitter, x: Expr, name: str, groups: tuple[str, str, str], extents: dict[str, Dim]
 ) -> Expr:
     """An operand with one axis for each of two groups, behind the batch axes.
 

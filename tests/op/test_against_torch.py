@@ -1,0 +1,110 @@
+"""References compared with torch: all else that is known of an operator is compared with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import Array
+from unity.op.registry import RefArg, attr_value
+from unity.op.table import OPS
+from unity.sample_checks import outputs_of
+
+pytestmark = pytest.mark.torch
+RNG = np.random.default_rng(3)
+
+
+def f32(*shape: int, low: float = -3, high: float = 3) -> Array:
+    return RNG.uniform(low, high, shape).astype(np.float32)
+
+
+def ints(*shape: int, low: int, high: int) -> Array:
+    return RNG.integers(low, high + 1, shape)
+
+
+def ours(name: str, *args: RefArg, **attrs: object) -> tuple[Array, ...]:
+    row = OPS[name]
+    assert row.reference is not None
+    full = {p.name: p.default for p in row.params if p.kind == "attr"} | attrs
+    found = row.reference(args, Attrs({k: attr_value(v) for k, v in full.items()}))
+    return outputs_of(found)
+
+
+Case = tuple[str, Sequence[RefArg], dict[str, object], Callable[..., Any]]
+
+
+def cases() -> list[Case]:
+    import torch
+    from torch.nn import functional as f
+
+    x, y = f32(3, 5), f32(3, 5)
+    logits = np.log(f32(4, 6, low=0.1, high=1))
+    images = np.log(f32(2, 3, 4, low=0.1, high=1))
+    boundaries = np.sort(f32(7))
+    return [
+        ("atan2", [x, y], {}, torch.atan2),
+        ("log_add_exp", [20 * x, 20 * y], {}, torch.logaddexp),
+        ("std", [x], {"axis": 1}, lambda a: torch.std(a, 1, unbiased=False)),
+        ("logsumexp", [20 * x], {"axis": 1}, lambda a: torch.logsumexp(a, 1)),
+        ("median", [x], {"axis": 0}, lambda a: torch.median(a, 0)),
+        ("median", [f32(4, 6)], {"axis": 1, "keepdims": True},
+         lambda a: torch.median(a, 1, keepdim=True)),
+        ("median", [f32(4, 6)], {}, torch.median),
+        ("collapse_sum_to", [f32(2, 3, 4), (3, 1)], {}, lambda a: a.sum_to_size(3, 1)),
+        ("outer", [f32(3), f32(4)], {}, torch.outer),
+        ("einsum", [(f32(2, 3, 4), f32(2, 4, 5))], {"subscripts": "bij,bjk->bik"},
+         lambda a, b: torch.einsum("bij,bjk->bik", a, b)),
+        ("einsum", [(f32(3, 4), f32(4, 5), f32(5, 2))], {"subscripts": "ij,jk,kl"},
+         lambda *a: torch.einsum("ij,jk,kl", *a)),
+        ("nn.nll_loss", [logits, ints(4, low=0, high=5)], {}, f.nll_loss),
+        ("nn.nll_loss", [logits, ints(4, low=0, high=5), f32(6, low=0.1)], {},
+         lambda a, t, w: f.nll_loss(a, t, w)),
+        ("nn.nll_loss", [images, ints(2, 4, low=0, high=2), f32(3, low=0.1)],
+         {"ignore_index": 1, "reduction": "sum"},
+         lambda a, t, w: f.nll_loss(a, t, w, ignore_index=1, reduction="sum")),
+        ("nn.nll_loss", [images, ints(2, 4, low=0, high=2)], {"reduction": "none"},
+         lambda a, t: f.nll_loss(a, t, reduction="none")),
+        ("nn.pixel_shuffle", [f32(2, 8, 3, 5)], {"upscale_factor": 2},
+         lambda a: f.pixel_shuffle(a, 2)),
+        ("nn.pixel_unshuffle", [f32(2, 2, 6, 9)], {"downscale_factor": 3},
+         lambda a: f.pixel_unshuffle(a, 3)),
+        ("meshgrid", [(f32(3), f32(4), f32(2))], {}, lambda *a: torch.meshgrid(*a, indexing="ij")),
+        ("meshgrid", [(f32(3), f32(4), f32(2))], {"indexing": "xy"},
+         lambda *a: torch.meshgrid(*a, indexing="xy")),
+        ("roll", [x], {"shift": (1, -2), "axis": (0, 1)}, lambda a: torch.roll(a, (1, -2), (0, 1))),
+        ("index_tensor", [f32(4, 5, 6), (ints(3, 1, low=-4, high=3), ints(2, low=0, high=4))], {},
+         lambda a, i, j: a[i, j]),
+        ("index_put", [f32(4, 5), (ints(6, low=0, high=3), ints(6, low=0, high=4)), f32(6)],
+         {"accumulate": True}, lambda a, i, j, v: a.index_put((i, j), v, accumulate=True)),
+        ("bucketize", [x, boundaries], {}, torch.bucketize),
+        ("bucketize", [np.append(boundaries, np.float32(np.nan)), boundaries], {"right": True},
+         lambda a, b: torch.bucketize(a, b, right=True)),
+        ("eye", [], {"n": 4, "m": 6}, lambda: torch.eye(4, 6)),
+        ("hamming_window", [], {"window_size": 9}, lambda: torch.hamming_window(9)),
+        ("hann_window", [], {"window_size": 8, "periodic": False},
+         lambda: torch.hann_window(8, periodic=False)),
+        ("blackman_window", [], {"window_size": 7}, lambda: torch.blackman_window(7)),
+        ("nn.relu6", [4 * x], {}, f.relu6),
+    ]  # fmt: skip
+
+
+@pytest.mark.long("it imports torch")
+def test_references_give_what_torch_gives() -> None:
+    import torch
+
+    for name, args, attrs, function in cases():
+        flat = [a for arg in args for a in ((arg,) if isinstance(arg, np.ndarray) else arg)]
+        found = function(*(torch.from_numpy(a) for a in flat if isinstance(a, np.ndarray)))
+        expected = [found] if isinstance(found, torch.Tensor) else [*found]
+        got = ours(name, *args, **attrs)
+        assert len(got) == len(expected), name
+        for mine, theirs in zip(got, expected, strict=True):
+            assert mine.shape == tuple(theirs.shape), (name, attrs)
+            wide = theirs.numpy().astype(np.float64)
+            np.testing.assert_allclose(
+                mine.astype(np.float64), wide, rtol=1e-5, atol=1e-6, err_msg=name
+            )

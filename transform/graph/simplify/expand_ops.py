@@ -1,0 +1,75 @@
+"""ExpandOps: operators that are several others become those."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from unity.errors import Span
+from unity.ir.graph import Call, Expr, Op, Var
+from unity.ir.module import IRModule
+from unity.op.call import call_op
+from unity.op.emitter import Emitter
+from unity.op.infer import infer_type
+from unity.op.table import OPS
+
+from ...passes import Context, Pass, map_functions
+from ..rewriter import BodyRewriter
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandOps(Pass):
+    """A call of an operator whose row has `expand` becomes what that says.
+
+    Everything later sees the operators that kernels, libraries and rules are there for.
+
+    >>> from unity.script import parse, print_module
+    >>> before = parse('''
+    ... @script.function
+    ... def main(x: f32[Tensor, 2, 9]) -> f32[Tensor, 2]:
+    ...     y: f32[Tensor, 2] = R.std(x, axis=1)
+    ...     return y
+    ... ''')
+    >>> print(*print_module(ExpandOps()(before, Context())).splitlines()[2:], sep=chr(10))
+        y_variance = R.variance(x, axis=1)
+        y = R.sqrt(y_variance)
+        return y
+    """
+
+    def __call__(self, module: IRModule, ctx: Context) -> IRModule:
+        """Each function by itself."""
+        return map_functions(module, lambda f: _Expanding(module).function(f))
+
+
+class _Expanding(BodyRewriter):
+    def rewrite(self, var: Var, value: Expr) -> Expr:
+        if not isinstance(value, Call) or not isinstance(value.callee, Op):
+            return value
+        row = OPS.get(value.callee.name)
+        if row is None or row.expand is None:
+            return value
+        emitter = _Pieces(self, var.name, value.span or var.span)
+        made = row.expand(emitter, value.args, value.attrs, self.infer(value))
+        # The last piece keeps the variable's name, by which call sites are chosen.
+        return self.withdrawn(made) if isinstance(made, Var) else made
+
+
+class _Pieces(Emitter):
+    """Binds the calls in front of the one that is expanded, pieces that expand by their pieces."""
+
+    def __init__(self, rewriter: BodyRewriter, label: str, span: Span | None) -> None:
+        super().__init__(rewriter, label, span)
+        self._names = Counter[str]()
+
+    def op(self, name: str, *args: object, **attrs: object) -> Expr:
+        known = self.binder.signatures
+        call = call_op(name, *args, span=self.span, signatures=known, **attrs)
+        row = OPS[name]
+        if row.expand is not None:
+            return row.expand(self, call.args, call.attrs, infer_type(call, known))
+        short = name.rpartition(".")[2]
+        self._names[short] += 1
+        count = self._names[short]
+        return self.binder.emit(
+            call, f"{self.label}_{short}{'' if count == 1 else count}", self.span
+        )

@@ -1,0 +1,181 @@
+"""Losses of predictions: cross entropy with logits, and the negative log likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unity.ir.attrs import Attrs
+from unity.ir.dtype import Array
+from unity.ir.graph import Expr
+from unity.ir.types import TensorType, Type
+
+from .accumulate import real, rounded
+from .argument import (
+    common_dtype,
+    float_tensor,
+    has,
+    int_tensor,
+    ranked,
+    require_equal,
+    type_text,
+)
+from .attribute import INT, TEXT
+from .registry import OpCall, OpDef, Param, RefArg, Sample, attr, int_attr
+from .sampling import Sampler, sample
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+_ENTROPY = (Param("predictions"), Param("labels"))
+_NLL = (
+    Param("predictions"),
+    Param("targets"),
+    Param("weights", "tensor", None),
+    attr("reduction", TEXT, "mean"),
+    attr("ignore_index", INT, -100),
+)
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _arrays(args: Sequence[RefArg]) -> list[Array]:
+    return [a for a in args if isinstance(a, np.ndarray)]
+
+
+def _entropy_infer(call: OpCall) -> Type:
+    x, y = float_tensor(call, 0), float_tensor(call, 1)
+    kind = common_dtype(call, (x, y))
+    if x.ndim is not None and y.ndim is not None and x.ndim != y.ndim:
+        raise call.error(f"operands must have one rank, got {type_text(x)} and {type_text(y)}")
+    if isinstance(x.shape, tuple) and isinstance(y.shape, tuple):
+        for d, (a, b) in enumerate(zip(y.shape, x.shape, strict=True)):
+            require_equal(call, a, b, f"'labels' along axis {d}")
+    return TensorType((), kind)
+
+
+def _entropy_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    x, y = args
+    total = e.op("negative", e.op("sum", e.op("multiply", x, y)))
+    dims = e.shape_of(x)
+    if len(dims) < 2:
+        return total
+    return e.op("divide", total, e.op("dims", dims[0], dtype=e.dtype_of(x)))
+
+
+def _entropy_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, y = _arrays(args)
+    count = x.shape[0] if x.ndim > 1 else 1
+    return rounded(np.asarray(-np.sum(real(x) * real(y)) / count), x)
+
+
+def _entropy_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b = s.shape(2, 2, 5)
+    return [
+        sample(_ENTROPY, (s.array((a, b)), s.array((a, b)))),
+        sample(_ENTROPY, (s.array((b,), "float64"), s.array((b,), "float64"))),
+        sample(_ENTROPY, (s.array((a, b, 3)), s.array((a, b, 3)))),
+    ]
+
+
+def _nll_infer(call: OpCall) -> Type:
+    x, y = float_tensor(call, 0), int_tensor(call, 1)
+    how = call.attrs["reduction"]
+    if how not in _REDUCTIONS:
+        raise call.error(f"'reduction' must be 'mean', 'sum' or 'none', got {how!r}")
+    if has(call, 2):
+        w = ranked(call, 2, 1)
+        common_dtype(call, (x, w))
+    if isinstance(x.shape, tuple) and isinstance(y.shape, tuple):
+        if not x.shape or len(y.shape) != len(x.shape) - 1:
+            raise call.error(
+                f"'predictions' must have one axis more than 'targets', got {type_text(x)} and "
+                f"{type_text(y)}",
+                hint="(n, classes, ...) and (n, ...), or (classes,) and ()",
+            )
+        rest = (x.shape[0], *x.shape[2:]) if len(x.shape) > 1 else ()
+        for d, (a, b) in enumerate(zip(y.shape, rest, strict=True)):
+            require_equal(call, a, b, f"'targets' along axis {d}")
+        classes = x.shape[1 if len(x.shape) > 1 else 0]
+        if has(call, 2) and isinstance(w.shape, tuple):
+            require_equal(call, w.shape[0], classes, "the number of 'weights'")
+    return TensorType(y.shape if how == "none" else (), x.dtype)
+
+
+def _nll_expand(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    x, y, *weights = args
+    dims = e.shape_of(x)
+    axis = 1 if len(dims) > 1 else 0
+    at = e.op("expand_dims", y, axis)
+    picked = e.op("squeeze", e.op("gather_elements", x, at, axis=axis), axis)
+    counts = e.op("not_equal", y, e.number(int_attr(attrs, "ignore_index"), y))
+    weight = e.op("take", weights[0], y, axis=0) if weights else e.op("ones_like", picked)
+    weight = e.op("where", counts, weight, e.number(0, x))
+    losses = e.op("negative", e.op("multiply", weight, picked))
+    losses = e.op("where", counts, losses, e.number(0, x))
+    if attrs["reduction"] == "none":
+        return losses
+    total = e.op("sum", losses)
+    return total if attrs["reduction"] == "sum" else e.op("divide", total, e.op("sum", weight))
+
+
+def _nll_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, y, *weights = _arrays(args)
+    axis = 1 if x.ndim > 1 else 0
+    counts = y != int_attr(attrs, "ignore_index")
+    at = np.clip(y, 0, x.shape[axis] - 1).astype(np.int64)
+    picked = np.take_along_axis(real(x), np.expand_dims(at, axis), axis).squeeze(axis)
+    weight = real(weights[0])[at] if weights else np.ones(y.shape)
+    weight = np.where(counts, weight, 0.0)
+    losses = np.where(counts, -weight * picked, 0.0)
+    if attrs["reduction"] == "none":
+        return rounded(losses, x)
+    total = np.sum(losses)
+    with np.errstate(all="ignore"):
+        return rounded(total if attrs["reduction"] == "sum" else total / np.sum(weight), x)
+
+
+def _nll_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    n, c, d = s.shape(3, 2, 5)
+    x, y = s.array((n, c)), s.array((n,), "int64", 0, c - 1)
+    return [
+        sample(_NLL, (x, y, s.array((c,), low=0.5))),
+        sample(_NLL, (x, y), reduction="sum"),
+        sample(_NLL, (s.array((n, c, d)), s.array((n, d), "int32", 0, c - 1)), reduction="none"),
+        sample(_NLL, (s.array((n, c, d)), s.array((n, d), "int64", 0, c - 1)), ignore_index=0,
+               reduction="sum"),
+        sample(_NLL, (s.array((c,), "float64"), np.array(c - 1, np.int64))),
+    ]  # fmt: skip
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "nn.cross_entropy_with_logits",
+        _ENTROPY,
+        _entropy_infer,
+        _entropy_reference,
+        """``-sum(predictions * labels)``, by the first axis's length where there are several.
+
+        The predictions are log-probabilities already (R.nn.cross_entropy_with_logits).
+        """,
+        expand=_entropy_expand,
+        samples=_entropy_samples,
+    ),
+    OpDef(
+        "nn.nll_loss",
+        _NLL,
+        _nll_infer,
+        _nll_reference,
+        """The negative log likelihood of targets, ``-weights[t] * predictions[n, t, ...]``.
+
+        Predictions ``(n, classes, ...)`` are log-probabilities, targets ``(n, ...)`` are integers;
+        those equal to `ignore_index` count nothing. `reduction` is mean (weighted), sum or none
+        (R.nn.nll_loss, torch's nll_loss, ONNX NegativeLogLikelihoodLoss).
+        """,
+        expand=_nll_expand,
+        samples=_nll_samples,
+    ),
+)

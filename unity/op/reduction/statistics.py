@@ -1,0 +1,287 @@
+"""Statistics over axes that other reductions and a sort give: std, median, sums that undo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from unity.ir.attrs import Attrs
+from unity.ir.dims import as_dim, equal, floordiv, product
+from unity.ir.dtype import INT64, Array
+from unity.ir.graph import Expr, Tuple
+from unity.ir.types import Shape, TensorType, TupleType, Type
+from unity.op.accumulate import real, rounded
+from unity.op.argument import float_tensor, shape, shape_text, tensor, type_text
+from unity.op.attribute import FLAG, INTS
+from unity.op.registry import OpCall, OpDef, Param, RefArg, Sample, attr, axes_attr, flag_attr
+from unity.op.sampling import Sampler, sample
+
+from .reduce import infer_reduced
+
+if TYPE_CHECKING:
+    from unity.op.emitter import Emitter
+
+_PARAMS = (Param("x"), attr("axis", INTS, None), attr("keepdims", FLAG, False))
+_TO = (Param("x"), Param("shape", "shape"))
+_LIKE = (Param("x"), Param("like"))
+
+
+def _array(args: Sequence[RefArg]) -> Array:
+    x = args[0]
+    assert isinstance(x, np.ndarray)
+    return x
+
+
+# std and logsumexp
+
+
+def _infer_float(call: OpCall) -> Type:
+    x = float_tensor(call, 0)
+    return infer_reduced(call, x, x.dtype)
+
+
+def _expand_std(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    variance = e.op("variance", args[0], axis=attrs["axis"], keepdims=attrs["keepdims"])
+    return e.op("sqrt", variance)
+
+
+def _refer_std(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x = _array(args)
+    over = axes_attr(attrs, "axis", x.ndim)
+    return rounded(np.std(real(x), axis=over, keepdims=flag_attr(attrs, "keepdims")), x)
+
+
+def _expand_logsumexp(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    (x,) = args
+    rank = len(e.shape_of(x))
+    over = axes_attr(attrs, "axis", rank)
+    largest = e.op("max", x, axis=over, keepdims=True)
+    # Where all are infinite, nothing is subtracted: their difference would be no number.
+    shift = e.op("where", e.op("isfinite", largest), largest, e.number(0, x))
+    total = e.op("sum", e.op("exp", e.op("subtract", x, shift)), axis=over, keepdims=True)
+    found = e.op("add", e.op("log", total), shift)
+    return found if attrs["keepdims"] is True else e.op("squeeze", found, axis=over)
+
+
+def _refer_logsumexp(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x = _array(args)
+    over, keepdims = axes_attr(attrs, "axis", x.ndim), flag_attr(attrs, "keepdims")
+    if not over:
+        return x
+    top = np.max(real(x), axis=over, keepdims=True)
+    with np.errstate(all="ignore"):
+        total = np.log(np.sum(np.exp(real(x) - top), axis=over, keepdims=True)) + top
+    return rounded(total if keepdims else np.squeeze(total, over), x)
+
+
+def _samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b, c = s.shape(3, 2, 5)
+    return [
+        sample(_PARAMS, (s.array((a, b)),)),
+        sample(_PARAMS, (s.array((a, b, c)),), axis=(1,)),
+        sample(_PARAMS, (s.array((a, b, c), "float64"),), axis=(0, -1), keepdims=True),
+        sample(_PARAMS, (s.array((a, b), "float16"),), axis=0),
+    ]
+
+
+# median
+
+
+def _infer_median(call: OpCall) -> Type:
+    x = tensor(call, 0)
+    if x.dtype is not None and not (x.dtype.is_float or x.dtype.is_int):
+        raise call.error(f"'x' must be numbers, got {x.dtype}", "convert with astype")
+    axis = call.attrs["axis"]
+    if isinstance(axis, tuple) and len(axis) == 1:
+        raise call.error("'axis' must be an int, or several axes", f"write axis={axis[0]}")
+    values = infer_reduced(call, x, x.dtype)
+    if not isinstance(axis, int):
+        return values
+    return TupleType((values, infer_reduced(call, x, INT64)))
+
+
+def _expand_median(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    (x,) = args
+    dims = e.shape_of(x)
+    over, axis = axes_attr(attrs, "axis", len(dims)), attrs["axis"]
+    final = tuple(result.fields) if isinstance(result, TupleType) else (result,)
+    shapes = [k.shape for k in final if isinstance(k, TensorType)]
+    if not isinstance(axis, int):
+        kept = tuple(k for k in range(len(dims)) if k not in over)
+        rest = tuple(dims[k] for k in kept)
+        x = e.op("permute_dims", x, axes=(*kept, *over)) if over else x
+        x = e.op("reshape", x, (*rest, product(dims[k] for k in over)))
+        order = e.op("argsort", x, axis=-1, dtype=INT64)
+        along, count = len(rest), product(dims[k] for k in over)
+    else:
+        along, count = over[0], dims[over[0]]
+        order = e.op("argsort", x, axis=along, dtype=INT64)
+    middle = e.op("dims", floordiv(as_dim(count) - 1, 2), dtype=INT64)
+    place = e.op("expand_dims", e.op("take", order, middle, axis=along), along)
+    value = e.op("gather_elements", x, place, axis=along)
+    found = [e.op("reshape", v, s) for v, s in zip((value, place), shapes, strict=False)]
+    return Tuple(tuple(found)) if isinstance(result, TupleType) else found[0]
+
+
+def _refer_median(args: Sequence[RefArg], attrs: Attrs) -> RefArg:
+    x = _array(args)
+    over, axis = axes_attr(attrs, "axis", x.ndim), attrs["axis"]
+    shape = [n for k, n in enumerate(x.shape) if k not in over]
+    rows = np.moveaxis(x, over, range(x.ndim - len(over), x.ndim)).reshape(*shape, -1)
+    order = np.argsort(rows, axis=-1, kind="stable")
+    place = order[..., (rows.shape[-1] - 1) // 2]
+    value = np.take_along_axis(rows, place[..., None], -1)[..., 0]
+    if flag_attr(attrs, "keepdims"):
+        value, place = np.expand_dims(value, over), np.expand_dims(place, over)
+    if isinstance(axis, int):
+        return np.asarray(value), np.asarray(place, np.int64)
+    return np.asarray(value)
+
+
+def _median_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b, c = s.shape(3, 2, 5)
+    return [
+        sample(_PARAMS, (s.array((a, b)),)),
+        sample(_PARAMS, (s.array((a, b, c)),), axis=1),
+        sample(_PARAMS, (s.array((a, 5, c), "int32"),), axis=1, keepdims=True),
+        sample(_PARAMS, (s.array((a, b, c), "float64"),), axis=(0, 2)),
+        sample(_PARAMS, (s.array((7,)),), axis=-1),
+    ]
+
+
+# collapse_sum
+
+
+def _collapsed(call: OpCall, x: TensorType, wanted: Shape | int | None) -> Type:
+    if not isinstance(x.shape, tuple) or not isinstance(wanted, tuple):
+        rank = len(wanted) if isinstance(wanted, tuple) else wanted
+        return TensorType(wanted if isinstance(wanted, tuple) else rank, x.dtype)
+    own = x.shape[len(x.shape) - len(wanted) :]
+    if len(wanted) > len(x.shape) or not all(
+        equal(a, b) or equal(b, 1) for a, b in zip(own, wanted, strict=True)
+    ):
+        raise call.error(
+            f"{type_text(x)} can't be summed to {shape_text(wanted)}",
+            hint="each dim of the shape, counted from the last, must be x's or 1",
+        )
+    return TensorType(wanted, x.dtype)
+
+
+def _infer_to(call: OpCall) -> Type:
+    return _collapsed(call, tensor(call, 0), shape(call, 1).dims)
+
+
+def _infer_like(call: OpCall) -> Type:
+    return _collapsed(call, tensor(call, 0), tensor(call, 1).shape)
+
+
+def _expand_collapse(e: Emitter, args: Sequence[Expr], attrs: Attrs, result: Type) -> Expr:
+    x = args[0]
+    assert isinstance(result, TensorType)
+    if not isinstance(result.shape, tuple):
+        raise e.gap("a shape of unknown rank")
+    dims, wanted = e.shape_of(x), result.shape
+    outer = len(dims) - len(wanted)
+    over = [k for k in range(len(dims)) if k < outer]
+    over += [outer + k for k, (a, b) in enumerate(zip(dims[outer:], wanted, strict=True)) if a != b]
+    if over:
+        x = e.op("sum", x, axis=tuple(over), keepdims=True)
+    return e.op("reshape", x, wanted) if outer or not over else x
+
+
+def _refer_collapse(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, target = _array(args), args[1]
+    wanted = target.shape if isinstance(target, np.ndarray) else target
+    dims = tuple(n for n in wanted if isinstance(n, int))
+    outer = x.ndim - len(dims)
+    over = (*range(outer), *(outer + k for k, n in enumerate(dims) if n == 1))
+    wide = real(x) if x.dtype.kind == "f" else x
+    return np.asarray(np.sum(wide, axis=over, dtype=wide.dtype)).reshape(dims).astype(x.dtype)
+
+
+def _to_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b, c = s.shape(3, 2, 5)
+    x = s.array((a, b, c))
+    return [
+        sample(_TO, (x, (b, c))),
+        sample(_TO, (x, (a, 1, c))),
+        sample(_TO, (s.array((a, b), "int32"), (1,))),
+        sample(_TO, (x, (a, b, c))),
+        sample(_TO, (x, ())),
+    ]
+
+
+def _like_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    a, b, c = s.shape(3, 2, 5)
+    x = s.array((a, b, c))
+    return [
+        sample(_LIKE, (x, s.array((b, c)))),
+        sample(_LIKE, (x, s.array((a, 1, c), "int8"))),
+        sample(_LIKE, (s.array((a, b), "float64"), s.array(()))),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "std",
+        _PARAMS,
+        _infer_float,
+        _refer_std,
+        """The deviation over `axis` (all by default), the root of `R.variance` (R.std).
+
+        It divides by the number of elements, as numpy does; torch divides by one less.
+        """,
+        expand=_expand_std,
+        samples=_samples,
+    ),
+    OpDef(
+        "logsumexp",
+        _PARAMS,
+        _infer_float,
+        _refer_logsumexp,
+        """``log(sum(exp(x)))`` over `axis` (all by default), the largest one subtracted first.
+
+        torch.logsumexp, ONNX ReduceLogSumExp.
+        """,
+        expand=_expand_logsumexp,
+        samples=_samples,
+    ),
+    OpDef(
+        "median",
+        _PARAMS,
+        _infer_median,
+        _refer_median,
+        """The middle element over `axis`, the lower one of two (R.median, torch.median).
+
+        `axis` is an int: ``(values, indices)``, the indices int64 along that axis; or several
+        axes, or None for all of them: the values alone.
+        """,
+        expand=_expand_median,
+        samples=_median_samples,
+    ),
+    OpDef(
+        "collapse_sum_to",
+        _TO,
+        _infer_to,
+        _refer_collapse,
+        "x summed to a shape that broadcasts to x's: what undoes broadcasting in a gradient "
+        "(R.collapse_sum_to).",
+        expand=_expand_collapse,
+        samples=_to_samples,
+    ),
+    OpDef(
+        "collapse_sum_like",
+        _LIKE,
+        _infer_like,
+        _refer_collapse,
+        "`R.collapse_sum_to` the shape of another tensor (R.collapse_sum_like).",
+        expand=_expand_collapse,
+        samples=_like_samples,
+    ),
+)
