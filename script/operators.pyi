@@ -60,11 +60,6 @@ def asin(x: Operand) -> Tensor:
 def asinh(x: Operand) -> Tensor:
     """The inverse hyperbolic sine."""
 
-def assert_op(condition: object, values: object, format: str = "") -> Tensor:
-    """Stops the program with an error where a scalar bool is false; the message is made as `print` makes
-    a line. In programs ``R.assert_op(condition, x, format="got {}")``, or ``assert condition, "text"``.
-    """
-
 def astype(x: Operand, dtype: str | DType) -> Tensor:
     """`x` as another dtype, as numpy does: floats truncate to integers, what is not 0 is True."""
 
@@ -557,12 +552,6 @@ def permute_dims(x: Operand, axes: int | Sequence[int] | None = None) -> Tensor:
 
 def power(x1: Operand, x2: Operand) -> Tensor:
     """``x1 ** x2``, on floats."""
-
-def print(values: object, format: str = "") -> Tensor:
-    """Prints values when the program comes to it: ``format.format(*values)``, or without a format all of
-    them with spaces between, as Python's print does. In programs it takes them one by one,
-    ``R.print(x, y, format="{} {}")``, or is written ``print(x, y)``. Tensors of rank 0 are numbers.
-    """
 
 def prod(x: Operand, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """The product over `axis` (None: all); `keepdims` leaves the reduced axes as 1; integers wrap."""
@@ -1432,7 +1421,6 @@ __all__ = [
     "argsort",
     "asin",
     "asinh",
-    "assert_op",
     "astype",
     "atan",
     "atan2",
@@ -1530,7 +1518,6 @@ __all__ = [
     "pairwise_coupling",
     "permute_dims",
     "power",
-    "print",
     "prod",
     "quantize",
     "reciprocal",

@@ -14,11 +14,14 @@ from pathlib import Path
 from unity.arguments import REQUIRED
 from unity.ir.dims import SymDim
 from unity.ir.dtype import DType
+from unity.op import effects
 from unity.op.registry import OpDef, Param
 from unity.op.table import OPS
 
 from .scalar_names import SCALAR_SIGNATURES, scalar_text
 
+WORDS = frozenset(row.name for row in effects.OPS)
+"""Operators that programs call by other parameters: words of the language."""
 FOLDER = Path(__file__).parent
 _COLUMNS = 100
 _MADE = "made by `python -m unity.script.stubs`"
@@ -56,8 +59,9 @@ def main() -> None:
 
 
 def stubs() -> dict[str, str]:
-    """The texts of the stubs, by their files' names."""
-    return {"operators.pyi": _operators(OPS.values()), "scalars.pyi": _scalars()}
+    """The texts of the stubs, by their files' names; `graph_names` has the words itself."""
+    rows = [row for name, row in OPS.items() if name not in WORDS]
+    return {"operators.pyi": _operators(rows), "scalars.pyi": _scalars()}
 
 
 def _operators(rows: Iterable[OpDef]) -> str:
