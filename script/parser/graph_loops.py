@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from unity.ir.dims import Symbol
 from unity.ir.graph import Body, Expr, Scan, Var, While
 from unity.ir.types import TensorType, Type
 
@@ -19,6 +21,19 @@ NOTHING_LIVE: frozenset[str] = frozenset()
 """No name is read after the suite."""
 
 
+Follow: TypeAlias = Callable[[], Expr | None]
+"""Parses what runs when a suite has come to its end; gives what that returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What leaves the loop around: each gives the result of the suite that it leaves."""
+
+    on_break: Callable[[], Expr | None]
+    on_continue: Callable[[], Expr | None]
+    on_return: Callable[[ast.Return, Expr], Expr]
+
+
 @dataclass(frozen=True, slots=True)
 class LocalBody:
     """A plain nested function: the body of an ``R.while_loop`` or an ``R.scan``."""
@@ -29,9 +44,17 @@ class LocalBody:
 class GraphLoops(GraphBindings):
     """Evaluates the loops whose bodies are nested functions."""
 
+    leaving: Leaving | None = None
+    symbols: frozenset[Symbol] = frozenset()
+    """Those of the parameters."""
+
     @abstractmethod
     def suite(
-        self, nodes: Sequence[ast.stmt], live: frozenset[str], in_branch: bool = False
+        self,
+        nodes: Sequence[ast.stmt],
+        live: frozenset[str],
+        in_branch: bool = False,
+        follow: Follow | None = None,
     ) -> Expr | None:
         """Parse a suite; gives what it returns, if it does."""
 
@@ -102,7 +125,9 @@ class GraphLoops(GraphBindings):
         self.scope.push()
         for arg, value in zip(args, values, strict=True):
             self.scope.bind(arg.arg, value)
+        around, self.leaving = self.leaving, None
         result = self.suite(node.body, NOTHING_LIVE)
+        self.leaving = around
         self.scope.pop()
         if result is None:
             raise self.source.error(node.body[-1], f"{node.name!r} returns nothing")

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unity.ir.dims import SymDim
 from unity.ir.graph import (
     Body,
     Constant,
@@ -21,17 +20,17 @@ from unity.ir.graph import (
     Tuple,
     TupleGet,
     Var,
-    While,
 )
-from unity.ir.lattice import is_subtype, join
-from unity.ir.types import TupleType, Type
+from unity.ir.types import Type
+from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder
-from unity.op.call import is_expr
 from unity.op.effects import ASSERT
 
 from ..marker import Marker
+from .exits import needs_rest, read
 from .graph_expr import GraphEvaluator, Surroundings, Undefined
-from .graph_loops import NOTHING_LIVE, GraphLoops, LocalBody, plain_params
+from .graph_loops import NOTHING_LIVE, Follow, LocalBody, plain_params
+from .graph_repeat import GraphRepeats
 from .prim_func import attrs_of
 from .scope import MISSING, Scope
 from .source import Source
@@ -45,7 +44,7 @@ class _Branch:
     result: Expr | None
 
 
-class GraphStatements(GraphLoops):
+class GraphStatements(GraphRepeats):
     """Parses suites; names are rebound as Python does, each value to a variable of its own."""
 
     def __init__(self, source: Source, scope: Scope, around: Surroundings) -> None:
@@ -53,7 +52,11 @@ class GraphStatements(GraphLoops):
         self._declared: dict[str, Type] = {}  # of what the branch being parsed gives
 
     def suite(
-        self, nodes: Sequence[ast.stmt], live: frozenset[str], in_branch: bool = False
+        self,
+        nodes: Sequence[ast.stmt],
+        live: frozenset[str],
+        in_branch: bool = False,
+        follow: Follow | None = None,
     ) -> Expr | None:
         """Parse a suite; gives what it returns, if it does.
 
@@ -62,18 +65,41 @@ class GraphStatements(GraphLoops):
             live: The names that are read after it.
             in_branch: Whether it is a branch of an if: what its last statement assigns is left
                 unbound if it is an atom, since it is the branch's result.
+            follow: Parses what runs behind it, if that is a part of this way.
         """
         for k, node in enumerate(nodes):
             rest = nodes[k + 1 :]
+            if needs_rest(node):
+                return self._parted(node, rest, live, follow)
             if in_branch and not rest and self._yield(node):
                 return None
             nested = isinstance(node, ast.If | ast.With | ast.For)  # else nobody asks
-            result = self._statement(node, live | _read(rest) if nested else live)
+            result = self._statement(node, live | read(rest) if nested else live)
             if result is not None:
                 if rest:
-                    raise self.source.error(rest[0], "nothing runs after a return")
+                    last = type(node).__name__.lower()
+                    raise self.source.error(rest[0], f"nothing runs after a {last}")
                 return result
-        return None
+        return None if follow is None else follow()
+
+    def _parted(
+        self, node: ast.stmt, rest: Sequence[ast.stmt], live: frozenset[str], follow: Follow | None
+    ) -> Expr | None:
+        """A statement whose ways part: what stands behind it is a part of each that comes there."""
+        read_later = live | read(rest)
+
+        def behind() -> Expr | None:
+            return self.suite(rest, live, follow=follow)
+
+        match node:
+            case ast.If():
+                return self.leaving_if(node, read_later, behind)
+            case ast.For():
+                return self.for_loop(node, read_later, behind)
+            case ast.While():
+                return self.while_statement(node, behind)
+            case _:
+                raise AssertionError(node)
 
     def _statement(self, node: ast.stmt, live: frozenset[str]) -> Expr | None:
         match node:
@@ -101,17 +127,15 @@ class GraphStatements(GraphLoops):
             case ast.If():
                 return self._if(node, live)
             case ast.While():
-                self._while(node)
+                return self.while_statement(node, None)
             case ast.For():
-                return self._for(node, live)
+                return self.for_loop(node, live, None)
             case ast.FunctionDef():
                 self._nested_function(node)
             case ast.Assert():
                 self._assert(node)
-            case ast.Return():
-                if node.value is None:
-                    raise self.source.error(node, "a function returns a value", "return y")
-                return self.builder.atom(self._result(node.value))
+            case ast.Return() | ast.Break() | ast.Continue():
+                return self.leave(node)
             case ast.Expr(ast.Constant()) | ast.Pass():
                 pass
             case ast.Expr(value):
@@ -134,11 +158,6 @@ class GraphStatements(GraphLoops):
         condition = self.builder.atom(self.graph(node.test, test))
         made = self.effect(node, ASSERT, (condition, values), text)
         self.builder.emit(made, None, self.source.span(node))
-
-    def _result(self, node: ast.expr) -> Expr:
-        """What is returned; a tuple is bound first."""
-        found = self.expr(node)
-        return self.builder.emit(found) if isinstance(found, Tuple) else found
 
     def _yield(self, node: ast.stmt) -> bool:
         """Take the last statement of a branch as its result, if it gives an atom a name."""
@@ -170,50 +189,6 @@ class GraphStatements(GraphLoops):
             raise self.source.error(node.body[-1], "return after the dataflow block")
         return None
 
-    def _for(self, node: ast.For, live: frozenset[str]) -> Expr | None:
-        """A loop over captured values is written out; one to a size counts when it runs."""
-        match node:
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [*bounds])) if len(bounds) in (
-                1,
-                2,
-            ) and any(self._is_size(b) for b in bounds):
-                self._counted(node, name, bounds)
-                return None
-            case _:
-                return self._unrolled(node, live)
-
-    def _is_size(self, node: ast.expr) -> bool:
-        """Whether it is a size, or a number that is known only when it runs."""
-        value = self.value(node)
-        return isinstance(value, SymDim) or is_expr(value)
-
-    def _counted(self, node: ast.For, name: str, bounds: Sequence[ast.expr]) -> None:
-        """``for i in range(n)`` is a while loop over a count that the body can't change."""
-        count = ast.Name(f"{name}_count", ast.Load())
-        begin = bounds[0] if len(bounds) == 2 else ast.Constant(0)
-        value = self._sized(node.iter, self.graph(node.iter, self.value(begin)), None)
-        self.scope.bind(count.id, self.builder.atom(self.graph(node.iter, value)))
-        taken = ast.Assign([node.target], count)
-        one = ast.BinOp(count, ast.Add(), ast.Constant(1))
-        on = ast.Assign([ast.Name(count.id, ast.Store())], one)
-        test = ast.Compare(count, [ast.Lt()], [bounds[-1]])
-        loop = ast.While(test, [taken, *node.body, on], node.orelse)
-        for made in ast.walk(loop):
-            if isinstance(made, ast.expr | ast.stmt) and not hasattr(made, "lineno"):
-                ast.copy_location(made, node.iter)
-        self._while(loop)
-
-    def _unrolled(self, node: ast.For, live: frozenset[str]) -> Expr | None:
-        """A loop over captured values is written out."""
-        values = self.value(node.iter)
-        if not isinstance(values, tuple | list | range) or node.orelse:
-            raise self.unsupported(node)
-        for value in values:
-            self._assign(node.target, value, node.iter, None)
-            if self.suite(node.body, live | _read(node.body)) is not None:
-                raise self.source.error(node, "return can't stand in a loop")
-        return None
-
     def _if(self, node: ast.If, live: frozenset[str]) -> Expr | None:
         test = self.value(node.test)
         if isinstance(test, bool):
@@ -222,15 +197,6 @@ class GraphStatements(GraphLoops):
         then = self._branch(node.body, live)
         orelse = self._branch(node.orelse, live)
         self.builder.pure &= then.builder.pure and orelse.builder.pure
-        if (then.result is None) != (orelse.result is None):
-            raise self.source.error(
-                node,
-                "a return in one branch only",
-                "return in both branches, or assign the value and return it after the if",
-            )
-        if then.result is not None and orelse.result is not None:
-            results = (then.builder.body(then.result), orelse.builder.body(orelse.result))
-            return self._emit_if(node, condition, results, "result", None)
         names = self._joined(then, orelse, live)
         bodies = (self._branch_body(then, names, node), self._branch_body(orelse, names, node))
         if len(names) == 1:
@@ -287,70 +253,6 @@ class GraphStatements(GraphLoops):
         self._inside(outer)
         return body
 
-    def _while(self, node: ast.While) -> None:
-        if node.orelse:
-            raise self.source.error(node.orelse[0], "while has no else here")
-        names = [
-            n for n in _assigned(node.body) if not isinstance(self.scope.local(n), LocalBody)
-            and self.scope.local(n) is not MISSING
-        ]  # fmt: skip
-        if not names:
-            raise self.source.error(
-                node,
-                "the loop changes nothing that was there before it",
-                "give the changing values names before the loop",
-            )
-        init = tuple(self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names)
-        made = self._settled_loop(node, names, init, [self.type_of(e) for e in init])
-        whole = self.builder.emit(made, "_".join(names), self.source.span(node))
-        self._bind_fields(names, whole, node)
-
-    def _settled_loop(
-        self,
-        node: ast.While,
-        names: Sequence[str],
-        init: tuple[Expr, ...],
-        types: Sequence[Type],
-        rounds: int = 4,
-    ) -> Expr:
-        """The loop, parsed again with wider types as long as its states outgrow them."""
-        states = tuple(self.builder.new_var(n, t) for n, t in zip(names, types, strict=True))
-        condition = self._loop_body(names, states, node, None)
-        body = self._loop_body(names, states, node, node.body)
-        found = self.type_of(body.result)
-        assert isinstance(found, TupleType)
-        pairs = list(zip(found.fields, types, strict=True))
-        if rounds and not all(is_subtype(a, b) for a, b in pairs):
-            wider = [join(a, b) for a, b in pairs]
-            return self._settled_loop(node, names, init, wider, rounds - 1)
-        where = self.source.span(node.test)
-        return self.checked(node.test, lambda: While(states, init, condition, body, where))
-
-    def _loop_body(
-        self,
-        names: Sequence[str],
-        states: Sequence[Var],
-        node: ast.While,
-        nodes: Sequence[ast.stmt] | None,
-    ) -> Body:
-        """The body of a loop, giving its next states; without `nodes` the condition."""
-        outer = self._inside(self._child())
-        self.scope.push()
-        for name, state in zip(names, states, strict=True):
-            self.scope.bind(name, state)
-        if nodes is None:
-            result = self.expr(node.test)
-        else:
-            if self.suite(nodes, NOTHING_LIVE | _read(nodes) | set(names)) is not None:
-                raise self.source.error(nodes[-1], "return can't stand in a loop")
-            values = [self.graph(node.test, self.scope.local(n)) for n in names]
-            result = Tuple(tuple(values))
-        body = self.builder.body(result)
-        self.scope.pop()
-        inner = self._inside(outer)
-        self.builder.pure &= inner.pure
-        return body
-
     def _nested_function(self, node: ast.FunctionDef) -> None:
         if not node.decorator_list:
             self.scope.bind(node.name, LocalBody(node))
@@ -380,7 +282,10 @@ class GraphStatements(GraphLoops):
     ) -> Function:
         """Parse the body of a function whose parameters are in scope."""
         declared = None if node.returns is None else self.annotation(node.returns)
+        around, self.leaving, outer = self.leaving, None, self.symbols
+        self.symbols = outer.union(*(type_symbols(p.type) for p in self.builder.params))
         result = self.suite(node.body, NOTHING_LIVE)
+        self.leaving, self.symbols = around, outer
         if result is None:
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
@@ -416,23 +321,3 @@ def decorator_options(
         else:
             raise parser.source.error(keyword, "the decorator takes pure=bool and attrs=dict")
     return pure, attrs
-
-
-def _read(nodes: Sequence[ast.stmt]) -> frozenset[str]:
-    """The names that some statements read."""
-    return frozenset(
-        part.id
-        for node in nodes
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
-    )
-
-
-def _assigned(nodes: Sequence[ast.stmt]) -> list[str]:
-    """The names that some statements assign, in order."""
-    found: dict[str, None] = {}
-    for node in nodes:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                found[part.id] = None
-    return list(found)

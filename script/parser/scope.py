@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import difflib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, CodeType, FrameType, FunctionType
 
 MISSING = object()
@@ -46,6 +46,11 @@ class Scope:
             if name in frame:
                 return frame[name]
         return MISSING
+
+    def locals(self) -> Iterator[object]:
+        """What the program's own names mean."""
+        for frame in self._frames:
+            yield from frame.values()
 
     def innermost(self) -> Mapping[str, object]:
         """The names of the innermost suite."""

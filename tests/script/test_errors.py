@@ -209,7 +209,7 @@ GRAPH_MISTAKES = {
     ),
     "condition": Mistake("if x:\n    y = x\nelse:\n    y = x\nreturn y", "x", "scalar bool"),
     "return in one branch": Mistake(
-        "if R.greater(s, 0.0):\n    return x\nreturn x",
+        "if R.greater(s, 0.0):\n    return x\ny = x",
         "if R.greater(s, 0.0):",
         "a return in one branch only",
     ),

@@ -77,3 +77,21 @@ def run() -> None:
     matmul(np.ones((4, 128), np.float32), weights, out)
     result = main(np.ones((4, 128), np.float32), np.array(True))
     print(result)
+
+
+@script.function
+def leaves(x: f32[Tensor, n, 128], k: i64[Tensor, ()]) -> f32[Tensor, n, 128]:
+    assert n > 1, f"too few rows: {n}"
+    if n > 64 and R.sum(x) > 0.0:
+        return x
+    for i in range(n):
+        for j in range(k):
+            if j == 3:
+                break
+            if j != 1 and i >= j:
+                continue
+            print("at", i, j, f"{R.sum(x):.2f}")
+            x = x * 2.0 + 1.0
+        if x.shape[0] == 4:
+            return -x
+    return x

@@ -1,0 +1,407 @@
+"""Loops of statements, and ways out of them: while, for, break, continue, return.
+
+Control of graph functions is structured: a loop ends where its condition is false. What leaves it
+before is state of the loop: whether it goes on, whether it has returned, and what. What stands
+behind a break is a part of the branches that come there, so that nothing runs that Python would not
+run, and each value has the type that it has on its way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from unity.ir.dims import Symbol, SymDim
+from unity.ir.dtype import BOOL
+from unity.ir.graph import (
+    Body,
+    Constant,
+    Expr,
+    If,
+    PrimValue,
+    ShapeValue,
+    Tuple,
+    TupleGet,
+    Var,
+    While,
+)
+from unity.ir.lattice import erase, is_subtype, join
+from unity.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+from unity.ir.visit import type_symbols
+from unity.op.builder import GraphBuilder
+from unity.op.call import is_expr
+
+from ..printer import text as printed
+from .exits import assigned, exits, read
+from .graph_loops import NOTHING_LIVE, Follow, GraphLoops, Leaving, LocalBody
+from .scope import MISSING
+
+_MOST_WAYS = 256
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A while loop while it is parsed.
+
+    Attributes:
+        node: Its syntax.
+        names: The names that are its state.
+        stops: Whether something leaves it, so that going on is a state.
+        returns: Whether a return does, so that having returned is one, and what.
+        known: The symbols that were there before it.
+        types: Those of the names.
+        returned: That of what is returned, as far as it is known.
+        met: What was found to be returned in the round.
+    """
+
+    node: ast.While
+    names: Sequence[str]
+    stops: bool
+    returns: bool
+    known: frozenset[Symbol]
+    types: list[Type]
+    returned: Type | None = None
+    met: list[Type] = field(default_factory=list[Type])
+
+
+class GraphRepeats(GraphLoops):
+    """Parses loops of statements and what leaves them."""
+
+    _ways = 0
+
+    def leave(self, node: ast.Return | ast.Break | ast.Continue) -> Expr | None:
+        """What a statement gives that leaves a suite.
+
+        Raises:
+            UnityError: There is no loop to leave, or nothing is returned.
+        """
+        match node:
+            case ast.Return(None):
+                raise self.source.error(node, "a function returns a value", "return y")
+            case ast.Return(ast.expr() as value):
+                found = self.expr(value)
+                result = self.builder.atom(
+                    self.builder.emit(found) if isinstance(found, Tuple) else found
+                )
+                return self.returned(node, result)
+            case _ if self.leaving is None:
+                raise self.source.error(node, f"{ast.unparse(node)} stands in no loop")
+            case ast.Break():
+                return self.leaving.on_break()
+            case ast.Continue():
+                return self.leaving.on_continue()
+            case _:
+                raise AssertionError(node)
+
+    def returned(self, node: ast.Return, result: Expr) -> Expr:
+        """What a suite gives that returns: the loop around it ends first."""
+        return result if self.leaving is None else self.leaving.on_return(node, result)
+
+    def way(self, node: ast.stmt, nodes: Sequence[ast.stmt], live: frozenset[str], follow: Follow
+    ) -> Body:  # fmt: skip
+        """The body of a branch together with what stands behind the if, which must return."""
+        self._ways += 1
+        if self._ways > _MOST_WAYS:
+            raise self.source.error(
+                node,
+                f"there are more than {_MOST_WAYS} ways to what stands behind this",
+                "leave by fewer branches: assign a flag, and test it once",
+            )
+        outer = self._inside(self._child())
+        self.scope.push()
+        result = self.suite(nodes, live, follow=follow)
+        if result is None:
+            raise self.source.error(
+                node,
+                "a return in one branch only: the other comes to the end without one",
+                "return in both branches, or behind the if; or assign the value and return it "
+                "after the if",
+            )
+        body = self.builder.body(result)
+        self.scope.pop()
+        inner = self._inside(outer)
+        self.builder.pure &= inner.pure
+        return body
+
+    def leaving_if(self, node: ast.If, live: frozenset[str], follow: Follow) -> Expr | None:
+        """An if that some of its ways leave: what stands behind it is a part of the others."""
+        test = self.value(node.test)
+        if isinstance(test, bool):
+            return self.suite(node.body if test else node.orelse, live, follow=follow)
+        condition = self.builder.atom(self.graph(node.test, test))
+        then = self.way(node, node.body, live, follow)
+        orelse = self.way(node, node.orelse, live, follow)
+        return self._chosen(node, node.test, condition, then, orelse)
+
+    def _chosen(
+        self, node: ast.stmt, place: ast.expr, condition: Expr, then: Body, orelse: Body
+    ) -> Expr:
+        where = self.source.span(place)
+        made = self.checked(place, lambda: If(condition, then, orelse, where))
+        return self.builder.emit(made, "result", self.source.span(node))
+
+    # ------------------------------------------------------------------ for
+
+    def for_loop(self, node: ast.For, live: frozenset[str], follow: Follow | None) -> Expr | None:
+        """A loop over captured values is written out; one to a size counts when it runs."""
+        match node:
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [*bounds])) if len(bounds) in (
+                1,
+                2,
+            ) and any(self._is_size(b) for b in bounds):
+                result = self.while_statement(self._counting(node, name, bounds), follow)
+                return result if result is not None or follow is None else follow()
+            case _:
+                return self._written_out(node, live, follow)
+
+    def _is_size(self, node: ast.expr) -> bool:
+        """Whether it is a size, or a number that is known only when it runs."""
+        value = self.value(node)
+        return isinstance(value, SymDim) or is_expr(value)
+
+    def _counting(self, node: ast.For, name: str, bounds: Sequence[ast.expr]) -> ast.While:
+        """``for i in range(n)`` as a while loop over a count that the body can't change."""
+        count = ast.Name(f"{name}_count", ast.Load())
+        begin = bounds[0] if len(bounds) == 2 else ast.Constant(0)
+        value = self._sized(node.iter, self.graph(node.iter, self.value(begin)), None)
+        self.scope.bind(count.id, self.builder.atom(self.graph(node.iter, value)))
+        taken = ast.Assign([node.target], count)
+        one = ast.BinOp(count, ast.Add(), ast.Constant(1))
+        on = ast.Assign([ast.Name(count.id, ast.Store())], one)
+        test = ast.Compare(count, [ast.Lt()], [bounds[-1]])
+        leaves = any(True for _ in exits(node.body))
+        body = [taken, on, *node.body] if leaves else [taken, *node.body, on]
+        loop = ast.While(test, body, node.orelse)
+        for made in ast.walk(loop):
+            if isinstance(made, ast.expr | ast.stmt) and not hasattr(made, "lineno"):
+                ast.copy_location(made, node.iter)
+        return loop
+
+    def _written_out(
+        self, node: ast.For, live: frozenset[str], follow: Follow | None
+    ) -> Expr | None:
+        values = self.value(node.iter)
+        if not isinstance(values, tuple | list | range) or node.orelse:
+            raise self.unsupported(node)
+        around, live = self.leaving, live | read(node.body)
+
+        def behind() -> Expr | None:
+            inside, self.leaving = self.leaving, around
+            result = None if follow is None else follow()
+            self.leaving = inside
+            return result
+
+        def step(k: int) -> Expr | None:
+            if k == len(values):
+                return behind()
+            inside = self.leaving
+            self.leaving = Leaving(behind, lambda: step(k + 1), self._on_return(around))
+            self._assign(node.target, values[k], node.iter, None)
+            result = self.suite(node.body, live, follow=lambda: step(k + 1))
+            self.leaving = inside
+            return result
+
+        if follow is not None:
+            return step(0)
+        for value in values:
+            self._assign(node.target, value, node.iter, None)
+            self.suite(node.body, live)
+        return None
+
+    def _on_return(self, around: Leaving | None) -> Callable[[ast.Return, Expr], Expr]:
+        return (lambda _, value: value) if around is None else around.on_return
+
+    # ------------------------------------------------------------------ while
+
+    def while_statement(self, node: ast.While, follow: Follow | None) -> Expr | None:
+        """A while loop; gives what is returned from it, or behind it if a return leaves it."""
+        if node.orelse:
+            raise self.source.error(node.orelse[0], "while has no else here")
+        names = [
+            n for n in assigned(node.body) if not isinstance(self.scope.local(n), LocalBody)
+            and self.scope.local(n) is not MISSING
+        ]  # fmt: skip
+        out = list(exits(node.body))
+        returns = any(isinstance(e, ast.Return) for e in out)
+        stops = returns or any(isinstance(e, ast.Break) for e in out)
+        if not names and not stops:
+            raise self.source.error(
+                node,
+                "the loop changes nothing that was there before it",
+                "give the changing values names before the loop",
+            )
+        init = [self.builder.atom(self.graph(node.test, self.scope.local(n))) for n in names]
+        types = [self.type_of(e) for e in init]
+        seen = (type_symbols(v.type) for v in self.scope.locals() if isinstance(v, Var))
+        known = self.symbols.union(*seen)
+        loop = _Loop(node, names, stops, returns, known, types)
+        if returns:
+            self._find_returned(loop)
+        made = self._settled(loop, init)
+        labels = [*names, *(["goes_on"] if stops else []), *(["returned", "value"] * returns)]
+        whole = self.builder.emit(made, "_".join(names) or "loop", self.source.span(node))
+        values = [self._field(node, whole, i, label) for i, label in enumerate(labels)]
+        for name, value in zip(names, values, strict=False):
+            self.scope.bind(name, value)
+        if not returns:
+            return None
+        (last,) = [e for e in out if isinstance(e, ast.Return)][-1:]
+        return self._behind(node, last, values[-2], values[-1], follow)
+
+    def _behind(
+        self, node: ast.While, last: ast.Return, returned: Expr, value: Expr, follow: Follow | None
+    ) -> Expr:
+        """Behind a loop that has returned, or has come to its end."""
+        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
+        if endless and not any(isinstance(e, ast.Break) for e in exits(node.body)):
+            return self.returned(last, value)
+        result = self.way(node, [], NOTHING_LIVE, lambda: self.returned(last, value))
+        rest = self.way(node, [], NOTHING_LIVE, follow or (lambda: None))
+        return self._chosen(node, node.test, returned, result, rest)
+
+    def _field(self, node: ast.stmt, whole: Var, index: int, name: str) -> Expr:
+        get = TupleGet(whole, index, self.source.span(node))
+        return self.builder.emit(get, name)
+
+    def _find_returned(self, loop: _Loop) -> None:
+        """The type of what a loop returns: its body is parsed once to see it."""
+        trial = self.builder.trial()
+        trial.signatures = self.builder.signatures
+        outer = self._inside(trial)
+        states = tuple(
+            self.builder.new_var(n, t) for n, t in zip(loop.names, loop.types, strict=True)
+        )
+        self._loop_body(loop, states)
+        self._inside(outer)
+        self._widen_returned(loop)
+
+    def _widen_returned(self, loop: _Loop) -> bool:
+        """Take in what was returned in a round; whether it is of another type than was known."""
+        found = loop.returned
+        for kind in loop.met:
+            of = erase(kind, loop.known) if type_symbols(kind) - loop.known else kind
+            found = of if found is None else join(found, of)
+        loop.met = []
+        changed = found != loop.returned
+        loop.returned = found
+        return changed
+
+    def _settled(self, loop: _Loop, init: Sequence[Expr], rounds: int = 4) -> Expr:
+        """The loop, parsed again with wider types as long as its states outgrow them."""
+        node = loop.node
+        names, types, start = [*loop.names], [*loop.types], [*init]
+        if loop.stops:
+            names.append("goes_on")
+            types.append(PrimType(BOOL))
+            start.append(PrimValue(True, BOOL))
+        if loop.returns:
+            assert loop.returned is not None
+            names += ["returned", "value"]
+            types += [PrimType(BOOL), loop.returned]
+            start += [PrimValue(False, BOOL), self.builder.atom(self._blank(node, loop.returned))]
+        pairs = zip(names, types, strict=True)
+        states = tuple(self.builder.new_var(name, kind) for name, kind in pairs)
+        condition = self._condition(loop, states)
+        body = self._loop_body(loop, states)
+        found = self.type_of(body.result)
+        assert isinstance(found, TupleType)
+        fields = found.fields[: len(loop.names)]
+        fits = all(map(is_subtype, fields, loop.types))
+        wider = self._widen_returned(loop)
+        if rounds and (not fits or wider):
+            loop.types = [join(a, b) for a, b in zip(fields, loop.types, strict=True)]
+            return self._settled(loop, init, rounds - 1)
+        where = self.source.span(node.test)
+        return self.checked(node.test, lambda: While(states, tuple(start), condition, body, where))
+
+    def _blank(self, node: ast.While, kind: Type) -> Expr:
+        """What stands for a value before the loop has returned one; nobody reads it."""
+        match kind:
+            case TensorType(tuple(shape), of) if of is not None:
+                return self._op(node.test, "zeros", [shape], {"dtype": of})
+            case TensorType(int(rank), of) if of is not None:
+                return Constant(np.zeros((0,) * rank, of.numpy))
+            case PrimType(of, value) if value is not None:
+                return PrimValue(value, of)
+            case PrimType(of):
+                return PrimValue(False if of == BOOL else 0.0 if of.is_float else 0, of)
+            case ShapeType(tuple(dims)):
+                return ShapeValue(dims)
+            case ShapeType(int(rank)):
+                return ShapeValue((0,) * rank)
+            case TupleType(fields):
+                return Tuple(tuple(self.builder.atom(self._blank(node, f)) for f in fields))
+            case _:
+                (place,) = [e for e in exits(node.body) if isinstance(e, ast.Return)][-1:]
+                raise self.source.error(
+                    place,
+                    f"a loop can't return {printed(kind)}: no value of that type is there before",
+                    "assign what is returned to a name that has a value before the loop, break, "
+                    "and return it behind the loop",
+                )
+
+    def _condition(self, loop: _Loop, states: Sequence[Var]) -> Body:
+        """What the loop asks before each round: whether it goes on, and then its test."""
+        node = loop.node
+        endless = isinstance(node.test, ast.Constant) and node.test.value is True
+        outer = self._entered(loop, states)
+        goes_on = states[len(loop.names)] if loop.stops else None
+        if goes_on is None:
+            result = self.expr(node.test)
+        elif endless:
+            result = goes_on
+        else:
+            between = self._inside(self._child())
+            asked = self.builder.atom(self.graph(node.test, self.value(node.test)))
+            kind = self.type_of(asked)
+            then = self.builder.body(asked)
+            tensor = isinstance(kind, TensorType)
+            no = Constant(np.asarray(False)) if tensor else PrimValue(False, BOOL)
+            self._inside(between)
+            orelse = self._child().body(no)
+            where = self.source.span(node.test)
+            result = self.checked(node.test, lambda: If(goes_on, then, orelse, where))
+        return self._left(outer, result)
+
+    def _loop_body(self, loop: _Loop, states: Sequence[Var]) -> Body:
+        """One round of the loop; it gives the next states, however it ends."""
+        node, names = loop.node, loop.names
+        outer = self._entered(loop, states)
+        around, value = self.leaving, states[-1] if len(states) > len(names) else None
+
+        def following(goes_on: bool, returned: Expr | None = None) -> Expr:
+            values = [self.graph(node.test, self.scope.local(n)) for n in names]
+            if loop.stops:
+                values.append(PrimValue(goes_on, BOOL))
+            if loop.returns and value is not None:
+                values.append(PrimValue(returned is not None, BOOL))
+                values.append(value if returned is None else returned)
+            return Tuple(tuple(map(self.builder.atom, values)))
+
+        def on_return(_: ast.Return, returned: Expr) -> Expr:
+            loop.met.append(self.type_of(returned))
+            return following(False, returned)
+
+        self.leaving = Leaving(lambda: following(False), lambda: following(True), on_return)
+        live = NOTHING_LIVE | read(node.body) | set(names)
+        result = self.suite(node.body, live, follow=lambda: following(True))
+        assert result is not None
+        self.leaving = around
+        return self._left(outer, result)
+
+    def _entered(self, loop: _Loop, states: Sequence[Var]) -> GraphBuilder:
+        outer = self._inside(self._child())
+        self.scope.push()
+        for name, state in zip(loop.names, states, strict=False):
+            self.scope.bind(name, state)
+        return outer
+
+    def _left(self, outer: GraphBuilder, result: Expr) -> Body:
+        body = self.builder.body(result)
+        self.scope.pop()
+        inner = self._inside(outer)
+        self.builder.pure &= inner.pure
+        return body
