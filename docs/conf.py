@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent  # tests hold the catalogue of mistakes, which a page is made of
-sys.path[:0] = [str(HERE.parent), str(HERE)]
+sys.path.insert(0, str(HERE.parent))
 
-import generate  # noqa: E402
-
+from docs import generate  # noqa: E402
 from unity.version import VERSION  # noqa: E402
 
 generate.write_pages(HERE / "generated")

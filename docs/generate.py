@@ -8,16 +8,20 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from textwrap import dedent
 
+from docs.relax_page import differences, only_here
 from tests.face.mistakes import CATALOGUE
 from tests.face.mistakes.mistake import PRELUDE
+from unity import transform
 from unity.op.naming import OURS, names_of
 from unity.op.table import OPS
 from unity.script import R, T
 from unity.script.marker import Marker
-from unity.transform import pipeline
+from unity.transform import Pass, pipeline
 from unity.transform.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +39,7 @@ def write_pages(folder: Path) -> list[Path]:
         "passes.md": passes(),
         "words.md": words(),
         "mistakes.md": mistakes(),
+        "relax.md": relax(),
         **tutorials(sorted((ROOT / "tutorials").glob("[0-9]*.py"))),
     }
     folder.mkdir(exist_ok=True)
@@ -72,7 +77,7 @@ def operators() -> str:
 def schedule_steps() -> str:
     """The primitives of `Schedule`, by what they change."""
     lines = ["# Schedule steps", "", "Methods of `unity.transform.schedule.Schedule`.", ""]
-    for part in Schedule.__mro__[1:-1]:
+    for part in Schedule.__mro__[:-1]:
         steps = [
             (_code(f"{name}{_parameters(method)}"), _first(inspect.getdoc(method) or ""))
             for name, method in vars(part).items()
@@ -95,7 +100,26 @@ def passes() -> str:
         "# Passes", "",
         "The standard pipeline of the target `cpu`, as `transform/pipeline.py` lists it.", "",
         *_table(("", "pass", "does", "why there"), rows), "",
+        "## Others", "",
+        "What options of `unity.compile` add, and what pipelines of your own may.", "",
+        *_table(("pass", "does"), _other_passes()), "",
     ])  # fmt: skip
+
+
+def _other_passes() -> list[tuple[str, str]]:
+    """The passes of `unity.transform` that the standard pipeline does without."""
+    standard = {type(p) for p in pipeline().passes}
+    for found in walk_packages(transform.__path__, f"{transform.__name__}."):
+        import_module(found.name)
+    others = [k for k in _below(Pass) if k not in standard and k.__module__.startswith("unity.")]
+    return [
+        (_code(kind.__name__), _first(inspect.getdoc(kind) or ""))
+        for kind in sorted(others, key=lambda k: k.__name__)
+    ]
+
+
+def _below(kind: type[object]) -> list[type[object]]:
+    return [k for own in kind.__subclasses__() for k in (own, *_below(own))]
 
 
 def words() -> str:
@@ -109,6 +133,22 @@ def words() -> str:
         ]
         lines += [f"## {title}: `{letter}`", "", *_table(("word", "means"), found), ""]
     return "\n".join(lines)
+
+
+def relax() -> str:
+    """Where operators of our language differ from Relax's."""
+    rows = [(_code(ours), _code(theirs), what) for ours, theirs, what in differences()]
+    return "\n".join([
+        "# Operators that differ from Relax's", "",
+        "`unity.script.tvmscript` reads TVM's modules with TVM's meaning: it writes the names and "
+        "the defaults of the left column where a text means those of the right one, and refuses "
+        "what has no meaning here. Operators that are not listed take the same in both; first "
+        "operands are called `x` here and often `data` there. The language as a whole: "
+        "[where it differs](../guide/language.md).", "",
+        *_table(("here", "in Relax", "what differs"), rows), "",
+        "## Here alone", "",
+        "Operators that Relax lacks: " + ", ".join(map(_code, only_here())) + ".", "",
+    ])  # fmt: skip
 
 
 def mistakes() -> str:
