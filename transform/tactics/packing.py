@@ -76,7 +76,7 @@ def packing_of(reduction: Reduction, layout: Layout) -> Packing | None:
         wide = extent is None or extent >= layout.lanes
         high = height is None or height >= TRANSPOSED_ROWS
         return replace(packing, transposed=transposed) if deep and wide and high else None
-    moved = as_constant(along)
+    moved, steps = as_constant(along), number(far.extent)  # the others' lie in the same lines
     if (steps or DEPTH) < DEPTH or (height or ROWS) < ROWS:
         return None
     moved = STRIDE if moved is None else abs(moved)
