@@ -43,7 +43,7 @@ _LOG2_E = 1.4426950408889634
 
 _DOWN = 64
 """What powers of two that may be too small for a normal number are first too large by, as an
-exponent: one multiplication by its inverse then underflows gradually."""
+exponent: what divides by it then underflows gradually."""
 
 
 def _power(t: Num) -> Num:
@@ -124,13 +124,13 @@ def exp(x: Num) -> Num:
     return scale(_exp_reduced(reduced.r), reduced)
 
 
-def exp_of_negative(x: Num) -> Num:
-    """``e**x`` for x not above zero, which needs no care at the top."""
+def _scaled_exp_of_negative(x: Num) -> Num:
+    """``e**x`` for x not above zero; times ``2**_DOWN``, and so normal, where nothing `_scales`."""
     w = _WIDTHS[x.t.bits]
     least = x.like(w.exp_least)
     reduced = _reduce((x < least).select(least, x), w.bias + _DOWN)
     y = _exp_reduced(reduced.r)
-    return _scale_x86(y, reduced.n) if _scales(y) else y * _power(reduced.sum) * 2.0**-_DOWN
+    return _scale_x86(y, reduced.n) if _scales(y) else y * _power(reduced.sum)
 
 
 def exp_sum(high: Num, low: Num) -> Num:
@@ -200,5 +200,6 @@ def tanh(x: Num) -> Num:
 
 def sigmoid(x: Num) -> Num:
     """``1 / (1 + e**-x)``: 2.5 ulp, subnormal results too."""
-    e = exp_of_negative(-x.abs())
-    return (x.bits() < 0).select(e, e.like(1.0)) / (e + 1.0)
+    e = _scaled_exp_of_negative(-x.abs())
+    one = 1.0 if _scales(x) else 2.0**_DOWN  # the quotient is the same
+    return (x.bits() < 0).select(e, e.like(one)) / (e + one)
