@@ -20,14 +20,22 @@ from unity.errors import UnityError
 from unity.ir import dtype as _dtypes
 from unity.ir.dims import SymDim, as_dim, ceildiv, dim_max, dim_min, floordiv, floormod
 
+from .. import annotations as words
 from .. import graph_names, prim_names
 from ..annotations import Element, Tensor
 from ..annotations import dim as make_dim
 from ..graph_names import as_type
 from ..marker import Marker
+from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc
 from .scope import MISSING, Scope
+from .scope import Named as FunctionName
 from .source import Source
 
+_WORDS: Mapping[str, object] = {
+    **{short: getattr(words, short) for short in _dtypes.SHORT_NAMES},
+    **{"Tensor": Tensor, "Buffer": words.Buffer, "R": graph_names, "T": prim_names},
+}
+"""Of the language, which functions may be called as well."""
 _EXTREMES: dict[str, object] = {"min": min, "max": max}
 _RUNNABLE: tuple[object, ...] = (
     *(abs, bool, float, int, len, list, math.ceil, math.exp, math.floor, math.log, math.log2),
@@ -138,7 +146,7 @@ class Evaluator:
 
     def attribute(self, node: ast.Attribute) -> object:
         """An attribute of a name of the language, a module, or a captured value."""
-        base = self.value(node.value)
+        base = _word(node.value, self.value(node.value))
         if isinstance(base, ModuleType | Marker | np.dtype | np.ndarray | type) or not callable(
             base
         ):
@@ -149,8 +157,11 @@ class Evaluator:
 
     def subscript(self, node: ast.Subscript) -> object:
         """A type (``f32[Tensor, n]``) or a field of a captured tuple, list or dict."""
-        base = self.value(node.value)
+        base = _word(node.value, self.value(node.value))
         index = self.value(node.slice)
+        if isinstance(index, tuple) and isinstance(node.slice, ast.Tuple):
+            index = tuple(map(_word, node.slice.elts, index)) if _same(node.slice, index) else index
+        index = _word(node.slice, index)
         if base is tuple:
             fields = index if isinstance(index, tuple) else (index,)
             return graph_names.Tuple(*fields)
@@ -305,6 +316,20 @@ class Evaluator:
 
     def _is_tuple(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and self.scope.lookup(node.id) is tuple
+
+
+def _word(node: ast.expr, value: object) -> object:
+    """A word of the language where a function of that name can't be meant: in a type, say."""
+    if isinstance(node, ast.Name) and isinstance(
+        value, FunctionName | ScriptFunction | ScriptPrimFunc | ScriptExtern
+    ):
+        return _WORDS.get(node.id, value)
+    return value
+
+
+def _same(node: ast.Tuple, values: tuple[object, ...]) -> bool:
+    """Whether each part of a tuple is written out: none is spliced in."""
+    return len(node.elts) == len(values)
 
 
 def shown(value: object) -> str:

@@ -37,7 +37,8 @@ from unity.op.effects import ASSERT, PRINT
 from ..marker import Marker
 from ..program import ScriptExtern, ScriptFunction, ScriptPrimFunc, extern_name
 from .evaluate import shown
-from .graph_expr import Cast, GraphEvaluator, Named
+from .graph_expr import Cast, GraphEvaluator
+from .scope import Named
 
 
 class GraphCalls(GraphEvaluator):

@@ -43,7 +43,7 @@ from ..marker import Marker
 from ..program import Program, ScriptExtern, ScriptFunction, ScriptPrimFunc
 from .evaluate import Evaluator, shown
 from .prim_func import attrs_of
-from .scope import Scope
+from .scope import Named, Scope
 from .sizes import decided, known
 from .source import Source
 
@@ -65,13 +65,6 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.And: "logical_and",
     ast.Or: "logical_or",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A function of the module that is being parsed from a text."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True)

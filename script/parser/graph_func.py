@@ -13,10 +13,10 @@ from unity.ir.types import FuncType, Type
 from unity.ir.verify import verify_function
 from unity.ir.visit import bodies_of, type_symbols
 
-from .graph_expr import Named, Surroundings
+from .graph_expr import Surroundings
 from .graph_loops import plain_params
 from .graph_stmt import GraphStatements
-from .scope import Scope
+from .scope import Named, Scope
 from .source import Source
 
 

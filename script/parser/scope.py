@@ -6,9 +6,17 @@ import builtins
 import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType
 
 MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A function of the module that is being parsed from a text."""
+
+    name: str
 
 
 class Scope:

@@ -25,11 +25,11 @@ from .. import graph_names, prim_names
 from ..marker import Marker
 from ..program import ScriptExtern
 from .evaluate import Evaluator
-from .graph_expr import Named, Surroundings
+from .graph_expr import Surroundings
 from .graph_func import parse_function, signature_of, verified
 from .graph_stmt import GraphStatements, decorator_options
 from .prim_func import attrs_of, parse_prim_func
-from .scope import Scope
+from .scope import Named, Scope
 from .source import Source, of_text
 
 _MODULE_ATTRS = Signature.parse("script.module_attrs(attrs)")

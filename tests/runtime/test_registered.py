@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ from unity import script
 from unity.interpreter import interpret
 from unity.ir.module import IRModule
 from unity.runtime.hosts import registered
+from unity.runtime.program import CallHost, CallKernel, Print
+from unity.runtime.vm import Event
 from unity.script import R, Tensor, dim, f32, parse, print_module
 
 Array = npt.NDArray[Any]
 n, m = dim("n"), dim("m")
 X = np.arange(4, dtype=np.float32)
+T = "f32[Tensor, n]"
 
 
 @pytest.fixture(autouse=True)
@@ -264,3 +268,48 @@ def test_another_number_of_results_is_refused(gives: object) -> None:
         unity.compile(main)(X)
     with pytest.raises(unity.UnityError, match=r"the result of t\.pair"):
         interpret(main.module(), "main", [X])
+
+
+def calls_of(exe: unity.Executable, *args: object) -> tuple[int, int]:
+    """How many kernels and how many calls of the host a run has."""
+    kernels = hosts = 0
+
+    def watch(event: Event) -> None:
+        nonlocal kernels, hosts
+        kernels += isinstance(event.instruction, CallKernel)
+        hosts += isinstance(event.instruction, CallHost | Print)
+
+    exe.trace(watch, *args)
+    return kernels, hosts
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_runs_is_what_explain_says(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """In random programs without branches: each row `host` is a call, the others are kernels."""
+    pick = random.Random(seed)
+    unity.register_function("t.twice", lambda x: x * 2)
+    lines, last = [], "x"
+    for i in range(pick.randint(3, 9)):
+        match pick.randrange(5):
+            case 0:
+                lines.append(f'y{i} = R.call_packed("t.twice", {last}, out=f32[Tensor, n])')
+            case 1:
+                lines.append(f"y{i} = R.match_cast(R.scatter_elements({last}, k, {last}), {T})")
+            case 2:
+                lines.append(f"print({last})\n    y{i} = R.exp({last})")
+            case 3:
+                count = f'R.sum(R.astype(R.nonzero({last}), "float32"))'
+                lines.append(f"y{i} = R.add({last}, {count} * 0.0 + 1.0)")
+            case _:
+                lines.append(f"y{i} = R.nn.softmax({last})")
+        last = f"y{i}"
+    body = "\n    ".join([*lines, f"return {last}"])
+    head = "def main(x: f32[Tensor, n], k: i64[Tensor, n]):"
+    exe = unity.compile(parse(f'n = dim("n")\n@script.function\n{head}\n    {body}\n'))
+    rows = exe.explain()
+    hosted = [r for r in rows if r.choice == "host"]
+    kernels, hosts = calls_of(exe, X, np.arange(4))
+    capsys.readouterr()
+    assert hosts == len(hosted), (body, str(rows))
+    assert kernels <= len(rows) - len(hosted)
+    assert (kernels > 0) == (len(rows) > len(hosted)), (body, str(rows))

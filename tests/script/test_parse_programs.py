@@ -136,3 +136,29 @@ def main(x: f32[Tensor, n]) -> f32[Tensor, n]:
 """
     module = script.parse(text)
     assert first_difference(module, script.parse(script.print_module(module))) is None
+
+
+def test_functions_may_be_named_as_words_of_the_language() -> None:
+    module = script.parse(
+        """
+n = dim("n")
+@script.prim_func
+def Buffer(a: f32[Buffer, n], b: f32[Buffer, n]) -> None:
+    for i in T.serial(n):
+        with T.block("b"):
+            v = T.axis.spatial(n, i)
+            b[v] = a[v] + 1.0
+@script.function
+def f32(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    y = R.match_cast(R.exp(x), f32[Tensor, n])
+    return R.call_tir(Buffer, (y,), out=f32[Tensor, n])
+@script.function
+def R(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    return R.negative(f32(x))
+@script.function
+def Tensor(x: f32[Tensor, n]) -> f32[Tensor, n]:
+    return R(x)
+"""
+    )
+    assert set(module) == {"Buffer", "f32", "R", "Tensor"}
+    assert first_difference(script.parse(script.print_module(module)), module) is None
