@@ -18,8 +18,10 @@ from unity.te import max_value, min_value
 from ..parser.source import Source
 from .accesses import AccessRewriter
 from .attributes import constant_of, unwrap_attributes, unwrapped
+from .before import Naming
 from .composed import COMPOSED, composed
 from .foreign import Foreign
+from .index_maps import layout_transform
 from .layouts import LAID_OUT, in_our_layout
 from .packed import PACKED, Externs
 from .results import result_of
@@ -58,6 +60,8 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         self.numbers: frozenset[str] = frozenset()
         """Integer parameters that are no sizes."""
         self.externs = Externs(source)
+        self.before = Naming()
+        """What stands before the statement that is rewritten."""
         self.in_graph = False
         """Whether a graph function is read: scalars are Python's there."""
 
@@ -105,9 +109,9 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         if path in PACKED:
             return self._packed(node)
         if path in COMPOSED:
-            return self._again(composed(self.source, node, COMPOSED[path]))
+            return self._again(composed(self.source, node, COMPOSED[path], self.before))
         if path in LAID_OUT:
-            turned = in_our_layout(self.source, node, LAID_OUT[path])
+            turned = in_our_layout(self.source, node, LAID_OUT[path], self.before)
             if turned is not node:
                 return self._again(turned)
         if path in FOREIGN:
@@ -406,6 +410,9 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         ]
         return at_place(ast.Call(node.func, [self.visit(a) for a in whole], []), node)
 
+    def _layout_transform(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        return self._again(layout_transform(self.source, node, bound, self.before))
+
     def _remap(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         """``T.axis.remap("SR", [i, k])`` is ``T.axis.remap("SR", i, k)``."""
         loops = bound.named["bindings"]
@@ -468,6 +475,7 @@ _RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.exp
     "T.cast": CallRewriter._value_cast,
     "T.min_value": CallRewriter._extreme,
     "T.max_value": CallRewriter._extreme,
+    "R.layout_transform": CallRewriter._layout_transform,
     "R.Tensor": CallRewriter._tensor,
     "R.Shape": CallRewriter._shape_type,
     "R.shape": CallRewriter._shape,

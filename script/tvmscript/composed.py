@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from unity.arguments import Named, Signature
 
 from ..parser.source import Source
+from .before import Naming
 from .syntax import at_place
 
 
@@ -40,17 +41,17 @@ _ROWS = (_row("R.wrap_param(data, dtype='float32')", "R.astype(data, dtype)"),)
 COMPOSED: Mapping[str, Composed] = {row.signature.name: row for row in _ROWS}
 
 
-def composed(source: Source, call: ast.Call, row: Composed) -> ast.expr:
+def composed(source: Source, call: ast.Call, row: Composed, named: Naming) -> ast.expr:
     """A call in terms of our operators, at its place.
 
     Args:
         source: For errors.
         call: The call.
         row: What it means.
+        named: Gives an operand that is used several times a name before the statement.
 
     Raises:
-        UnityError: It does not fit the signature; or an operand that is used several times is
-            itself a call.
+        UnityError: It does not fit the signature.
     """
     named = [Named(k.arg, k.value, source.span(k)) for k in call.keywords]
     given = dict(row.signature.bind(call.args, named, source.span(call)).named)
@@ -64,17 +65,13 @@ def composed(source: Source, call: ast.Call, row: Composed) -> ast.expr:
         if value is None and (default is None or isinstance(default, int | float | str)):
             given[param.name] = ast.Constant(default)
     made = ast.parse(text, mode="eval").body
-    _check_uses(source, made, given)
-    filled: ast.expr = _Filled(given).visit(made)
-    return at_place(filled, call)
-
-
-def _check_uses(source: Source, made: ast.expr, given: Mapping[str, ast.expr]) -> None:
-    used: Sequence[str] = [n.id for n in ast.walk(made) if isinstance(n, ast.Name)]
+    used = [n.id for n in ast.walk(made) if isinstance(n, ast.Name)]
     for name, value in given.items():
         calls = any(isinstance(part, ast.Call) for part in ast.walk(value))
         if calls and used.count(name) > 1 and not _is_literal(value):
-            raise source.error(value, f"{name!r} is used several times", "give it a name before")
+            given[name] = named(value, name)
+    filled: ast.expr = _Filled(given).visit(made)
+    return at_place(filled, call)
 
 
 def _is_literal(value: ast.expr) -> bool:

@@ -43,6 +43,7 @@ class Rewriter(CallRewriter):
         if kind not in ("T.prim_func", "R.function"):
             raise self.source.error(decorator, f"unknown decorator {kind!r}")
         self.in_graph = kind == "R.function"
+        self.before.note(node)
         self.buffers, self.views, self.numbers = {}, {}, frozenset()
         if not self.in_graph:
             in_plain_words(self.source, node)
@@ -179,6 +180,7 @@ class Rewriter(CallRewriter):
         outer = dict(self.views)
         for node in nodes:
             self._check_hidden(node)
+            begin = len(found)
             match node:
                 case ast.Assign(targets=[ast.Name(view)], value=ast.Call() as call) if (
                     self._names_a_view(view, call)
@@ -208,7 +210,16 @@ class Rewriter(CallRewriter):
                     found.append(self.function(node))
                 case _:
                     found.append(self.visit(node))
+            found[begin:begin] = self._made_before()
         self.views = outer
+        return found
+
+    def _made_before(self) -> list[ast.stmt]:
+        """The statements that belong before the last one, in our spelling."""
+        found: list[ast.stmt] = []
+        for node in self.before.take():
+            made: ast.stmt = self.visit(node)
+            found += [*self._made_before(), made]
         return found
 
     def _check_hidden(self, node: ast.stmt) -> None:

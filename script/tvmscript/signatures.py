@@ -113,6 +113,11 @@ _ROWS: tuple[Foreign, ...] = (
         "R.call_dps_packed(func, args, out_sinfo=None, *, out_ty=None)",
         {"func": "symbol", "out_sinfo": "out", "out_ty": "out"},
     ),
+    foreign(
+        "R.layout_transform(x, index_map, pad_value=None, axis_separators=None,"
+        " input_axis_separators=None)",
+        same={"axis_separators": (None, [], ()), "input_axis_separators": (None, [], ())},
+    ),
     foreign("R.match_cast(value, struct_info)", {"struct_info": "type"}),
     *RELAX,
 )

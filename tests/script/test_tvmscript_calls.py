@@ -86,6 +86,13 @@ def test_outer_products() -> None:
     np.testing.assert_allclose(run(params, "R.outer(x, y)", x, y), np.outer(x, y))
 
 
+def test_operands_that_are_used_twice_have_a_name() -> None:
+    params = 'x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")'
+    x, y = RNG.random((2, 2, 3), np.float32)
+    found = run(params, "R.nn.cross_entropy_with_logits(R.exp(x), y)", x, y)
+    np.testing.assert_allclose(found, -(np.exp(x) * y).sum() / 2, rtol=1e-5)
+
+
 PACKED = """
 @R.function(pure=False)
 def main(x: R.Tensor((2, "n"), "float32")):

@@ -70,11 +70,13 @@ def test_depthwise_convolutions_and_pools_in_other_layouts() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ('R.nn.conv2d(x, x, data_layout="NCHW4c")', "data_layout: the axes are those of 'NCHW'"),
+        ('R.nn.conv2d(x, x, data_layout="NCHW4d")', "data_layout: the axes are those of 'NCHW'"),
+        ('R.nn.conv2d(x, x, data_layout="NCHW4c2c")', "data_layout: the axes are those of"),
         (
-            'R.nn.conv2d(x, x, kernel_layout="OIHW4o")',
+            'R.nn.conv2d(x, x, kernel_layout="OIHW0o")',
             "kernel_layout: the axes are those of 'OIHW'",
         ),
+        ('R.nn.conv2d(x, x, data_layout="CHW8n")', "data_layout: the axes are those of 'NCHW'"),
         ('R.nn.max_pool2d(x, layout="NHCC")', "layout: the axes are those of 'NCHW' in any order"),
         ('R.nn.conv2d(x, weight=x, data_layout="NHWC")', "are given by place"),
     ],
