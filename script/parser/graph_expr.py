@@ -202,7 +202,11 @@ class GraphEvaluator(Evaluator):
         return plain.value(node)
 
     def annotation(self, node: ast.expr) -> Type:
-        """The type that an annotation says."""
+        """The type that an annotation says; ``x.type`` is that of a value."""
+        if isinstance(node, ast.Attribute) and node.attr == "type":
+            base = self.value(node.value)
+            if is_expr(base):
+                return self.type_of(base)
         found = self.type(node)
         if isinstance(found, BufferSpec):
             raise self.source.error(

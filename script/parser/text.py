@@ -198,7 +198,8 @@ class TextModule:
         done: dict[str, Definition] = {}
         externs: dict[str, ScriptExtern] = {}  # that `R.call_packed` names
         nodes: list[tuple[str, Function, ast.FunctionDef]] = []
-        for name, definition in self.definitions.items():
+        for name in self._order():
+            definition = self.definitions[name]
             if not isinstance(definition, _Graph):
                 done[name] = definition
                 continue
@@ -213,11 +214,38 @@ class TextModule:
             called = around.refers.items()
             externs.update({n: e for n, e in called if isinstance(e, ScriptExtern)})
             done[name] = function
+            if definition.node.returns is None:
+                params = tuple(p.type for p in function.params)
+                signatures[name] = FuncType(params, function.result, function.pure)
             nodes.append((name, function, definition.node))
-        module = IRModule({**{n: e.func for n, e in externs.items()}, **done}, self.attrs)
+        ordered = {name: done[name] for name in self.definitions}
+        module = IRModule({**{n: e.func for n, e in externs.items()}, **ordered}, self.attrs)
         for name, function, node in nodes:
             verified(name, function, node, self.source, module.functions)
         return module
+
+    def _order(self) -> list[str]:
+        """The definitions, functions that leave out their result before those that name them."""
+        found: dict[str, None] = {}
+        begun: set[str] = set()
+
+        def take(name: str) -> None:
+            definition = self.definitions[name]
+            if name in begun:
+                return
+            begun.add(name)
+            if isinstance(definition, _Graph):
+                for part in ast.walk(definition.node):
+                    if not isinstance(part, ast.Name):
+                        continue
+                    named = self.definitions.get(part.id)
+                    if isinstance(named, _Graph) and named.node.returns is None:
+                        take(part.id)
+            found[name] = None
+
+        for name in self.definitions:
+            take(name)
+        return list(found)
 
     def _symbols(self) -> list[Symbol]:
         return [v for v in self.names.values() if isinstance(v, Symbol)]

@@ -20,12 +20,14 @@ from .accesses import AccessRewriter
 from .attributes import constant_of, unwrap_attributes, unwrapped
 from .before import Naming
 from .composed import COMPOSED, composed
+from .devices import check_device
 from .foreign import Foreign
 from .index_maps import layout_transform
 from .layouts import LAID_OUT, in_our_layout
 from .packed import PACKED, Externs
 from .results import result_of
 from .signatures import FOREIGN
+from .storage import STORED, stored
 from .spellings import OPERATIONS, RENAMED, SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 from .views import whole_of
@@ -60,6 +62,10 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         self.numbers: frozenset[str] = frozenset()
         """Integer parameters that are no sizes."""
         self.externs = Externs(source)
+        self.in_ours = False
+        """Whether names of memory are ours."""
+        self.devices: Sequence[str] = ()
+        """The module's virtual devices."""
         self.before = Naming()
         """What stands before the statement that is rewritten."""
         self.in_graph = False
@@ -69,12 +75,14 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         """``cls.f`` is ``f``; names with another spelling get ours."""
         if path_of(node.value) in self.modules:
             return at_place(ast.Name(node.attr, ast.Load()), node)
-        if path_of(node) in ("R.Tensor", "R.Shape"):
+        if path_of(node) in ("R.Tensor", "R.Shape", "R.Tuple"):
             return self.visit_Call(at_place(ast.Call(node, [], []), node))
         if isinstance(node.value, ast.Name) and node.value.id in self.buffers:
             found = self.of_memory(node, node.value.id)
             if found is not None:
                 return found
+        if self.in_graph and node.attr in ("ty", "struct_info") and path_of(node.value):
+            return at_place(ast.Attribute(node.value, "type", ast.Load()), node)
         renamed = RENAMED.get(path_of(node))
         return node if renamed is None else at_place(dotted(renamed), node)
 
@@ -108,6 +116,8 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
             return rule(self, node, self._bound(node))
         if path in PACKED:
             return self._packed(node)
+        if path in STORED and not self.in_ours:
+            return self._in_memory(node)
         if path in COMPOSED:
             return self._again(composed(self.source, node, COMPOSED[path], self.before))
         if path in LAID_OUT:
@@ -116,7 +126,7 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
                 return self._again(turned)
         if path in FOREIGN:
             return self._foreign(node, FOREIGN[path])
-        if path.startswith("R.memory."):
+        if path.startswith("R.memory.") and not self.in_ours:
             raise self.source.error(node, f"{path} is not the same in TVM and in Unity")
         name = path.removeprefix("T.")
         if path.startswith("T.") and name in SHORT and node.args:
@@ -138,6 +148,15 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         """What was put in place of a call, with its own parts in our spelling."""
         found: ast.expr = self.visit(made)
         return found
+
+    def _in_memory(self, node: ast.Call) -> ast.expr:
+        """A call that manages memory: names of ours among TVM's must not be read as TVM's."""
+        made = stored(self.source, node)
+        self.in_ours = isinstance(made, ast.Call) and path_of(made.func).startswith("R.memory.")
+        try:
+            return self._again(made)
+        finally:
+            self.in_ours = False
 
     def _packed(self, node: ast.Call) -> ast.expr:
         """A call of a function that is looked up by name."""
@@ -238,7 +257,7 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         call = at_place(ast.Call(self.visit(node.func), args, keywords), node)
         params = [p.name for p in row.signature.params]
         said_all = {**dict(zip(params, node.args, strict=False)), **_by_name(node)}
-        return result_of(self.source, path, call, {**said_all, **given})
+        return result_of(self.source, path, call, {**said_all, **given}, self.before)
 
     def _literal(self, node: ast.Call, name: str) -> ast.expr:
         """``T.int64(4)`` is 4, ``T.float32(0.5)`` an immediate, of an expression a cast."""
@@ -325,6 +344,8 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
 
     def _tensor(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         given = dict(bound.named)
+        if said(device := given.get("vdevice")):
+            check_device(self.source, device, self.devices)
         shape = given.get("shape")
         if isinstance(shape, ast.Constant) and isinstance(shape.value, str):
             given["dtype"], shape = shape, None
@@ -410,6 +431,11 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         ]
         return at_place(ast.Call(node.func, [self.visit(a) for a in whole], []), node)
 
+    def _to_vdevice(self, _node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """On a CPU a tensor is where it is wanted."""
+        check_device(self.source, bound.named["dst_vdevice"], self.devices)
+        return self._again(bound.named["data"])
+
     def _layout_transform(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         return self._again(layout_transform(self.source, node, bound, self.before))
 
@@ -475,6 +501,7 @@ _RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.exp
     "T.cast": CallRewriter._value_cast,
     "T.min_value": CallRewriter._extreme,
     "T.max_value": CallRewriter._extreme,
+    "R.to_vdevice": CallRewriter._to_vdevice,
     "R.layout_transform": CallRewriter._layout_transform,
     "R.Tensor": CallRewriter._tensor,
     "R.Shape": CallRewriter._shape_type,

@@ -37,7 +37,10 @@ def _row(signature: str, text: str, **without: str) -> Composed:
     return Composed(Signature.parse(signature), text, without)
 
 
-_ROWS = (_row("R.wrap_param(data, dtype='float32')", "R.astype(data, dtype)"),)
+_ROWS = (
+    _row("R.builtin.stop_lift_params(x)", "x"),
+    _row("R.wrap_param(data, dtype='float32')", "R.astype(data, dtype)"),
+)
 COMPOSED: Mapping[str, Composed] = {row.signature.name: row for row in _ROWS}
 
 
@@ -53,8 +56,8 @@ def composed(source: Source, call: ast.Call, row: Composed, named: Naming) -> as
     Raises:
         UnityError: It does not fit the signature.
     """
-    named = [Named(k.arg, k.value, source.span(k)) for k in call.keywords]
-    given = dict(row.signature.bind(call.args, named, source.span(call)).named)
+    keywords = [Named(k.arg, k.value, source.span(k)) for k in call.keywords]
+    given = dict(row.signature.bind(call.args, keywords, source.span(call)).named)
     text = row.text
     for param in row.signature.params:
         value = given.get(param.name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from unity.arguments import Bound
 
@@ -58,15 +59,17 @@ def layout_transform(
             if extent is not None or part.low != 1:
                 raise source.error(function, f"the map does not tell {names[part.axis]!r} apart")
             named.check(x, part.axis, before, node)
-    padded = _padded(x, by_axis, bound.named.get("pad_value"), node, named)
+    whole = _padded(x, by_axis, bound.named.get("pad_value"), node, named)
+    padded: ast.expr = whole
     ordered = [part for parts in by_axis for part in parts]
     if len(ordered) != len(names):
-        padded = reshaped(padded, [_extent(padded, p) for p in ordered], node)
+        padded = reshaped(whole, [_extent(whole, p) for p in ordered], node)
     turned = permuted(padded, [ordered.index(p) for group in groups for p, _ in group])
     if all(len(group) == 1 for group in groups):
         return turned
     joined = named(turned)
-    sizes, k = [], 0
+    sizes: list[ast.expr] = []
+    k = 0
     for group in groups:
         size = size_of(joined, k)
         for later in range(k + 1, k + len(group)):
@@ -120,7 +123,7 @@ def _parts(source: Source, node: ast.expr, names: Sequence[str]) -> list[tuple[_
         terms.append((part, factor))
     terms.sort(key=lambda t: -t[1])
     factors = [f for _, f in terms]
-    if factors[-1] != 1 or any(a % b or a == b for a, b in zip(factors, factors[1:], strict=False)):
+    if factors[-1] != 1 or any(a % b or a == b for a, b in pairwise(factors)):
         raise source.error(node, f"the map can't compute {ast.unparse(node)!r}", _HINT)
     return terms
 
@@ -157,9 +160,7 @@ def _by_axis(
         parts = sorted((p for p, _ in found if p.axis == axis), key=lambda p: -p.low)
         ends = [p.high for p in parts]
         if ends != [None, *(p.low for p in parts)][: len(parts)] or not parts or parts[-1].low != 1:
-            raise source.error(
-                function, f"each part of {name!r} must stand in the map once", _HINT
-            )
+            raise source.error(function, f"each part of {name!r} must stand in the map once", _HINT)
         result.append(parts)
     return result
 

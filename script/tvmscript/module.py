@@ -21,9 +21,10 @@ from unity.ir.visit import walk_bindings
 from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
+from .devices import INFOS, virtual_devices
 from .rewrite import Rewriter
 from .signatures import MODULE_OPTIONS
-from .syntax import at_place, path_of
+from .syntax import at_place, dotted, path_of
 
 
 @public
@@ -108,6 +109,7 @@ def _read(
 ) -> IRModule:
     rewriter = Rewriter(source, [m for m in (name, "cls", "Module") if m])
     rewriter.symbols.update({k: None for k, v in names.items() if isinstance(v, Symbol)})
+    rewriter.devices = virtual_devices(source, body)
     functions = [
         rewriter.function(copy.deepcopy(node))
         for node in body
@@ -117,18 +119,37 @@ def _read(
         _check(source, node)
     symbols = {symbol: dim(symbol) for symbol in rewriter.symbols}
     module = TextModule(source, {**names, **symbols}, constants, promotes=True)
-    for node in body:
-        match node:
-            case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_attrs":
-                module.read_attrs(call)
-            case _:
-                pass
+    attrs = _attributes(source, body, rewriter.devices)
+    if attrs is not None:
+        module.read_attrs(attrs)
     for defined, extern in rewriter.externs.definitions.items():
         kind = rewriter.visit(extern)
         module.read(at_place(ast.Assign([ast.Name(defined, ast.Store())], kind), extern))
     for function in functions:
         module.function(function)
     return _with_output_counts(module.finish())
+
+
+def _attributes(
+    source: Source, body: Sequence[ast.stmt], devices: Sequence[str]
+) -> ast.Call | None:
+    """What ``I.module_attrs`` says, with the module's virtual devices."""
+    found: ast.Call | None = None
+    for node in body:
+        match node:
+            case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_attrs":
+                found = call
+            case _:
+                pass
+    if not devices:
+        return found
+    call = found or at_place(ast.Call(dotted("I.module_attrs"), [ast.Dict([], [])], []), body[0])
+    given = call.args[0] if call.args else None
+    if not isinstance(given, ast.Dict):
+        raise source.error(call, "I.module_attrs takes a dict")
+    listed = ast.List([ast.Constant(name) for name in devices], ast.Load())
+    keys, values = [*given.keys, ast.Constant("vdevice")], [*given.values, listed]
+    return at_place(ast.Call(call.func, [ast.Dict(keys, values)], []), call)
 
 
 def _check_class(source: Source, node: ast.ClassDef) -> None:
@@ -139,17 +160,6 @@ def _check_class(source: Source, node: ast.ClassDef) -> None:
                 raise source.error(option, f"I.ir_module has no parameter {option.arg!r}")
 
 
-def _infos(call: ast.Call) -> list[ast.expr]:
-    found = [*call.args, *(k.value for k in call.keywords)]
-    return [v for node in found for v in (node.values if isinstance(node, ast.Dict) else [node])]
-
-
-def _is_empty(node: ast.expr) -> bool:
-    if isinstance(node, ast.Dict):
-        return not node.values
-    return isinstance(node, ast.List | ast.Tuple) and not node.elts
-
-
 def _check(source: Source, node: ast.stmt) -> None:
     """Refuse statements of a module that mean nothing to us."""
     match node:
@@ -157,13 +167,8 @@ def _check(source: Source, node: ast.stmt) -> None:
             return
         case ast.Expr(ast.Constant()):
             return
-        case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_attrs":
+        case ast.Expr(ast.Call() as call) if path_of(call.func) in ("I.module_attrs", INFOS):
             return
-        case ast.Expr(ast.Call() as call) if path_of(call.func) == "I.module_global_infos":
-            if any(not _is_empty(value) for value in _infos(call)):
-                raise source.error(
-                    call, "Unity has no virtual devices", "leave I.module_global_infos out"
-                )
         case _:
             raise source.error(node, "a module holds functions", "see unity.script.tvmscript")
 

@@ -131,11 +131,13 @@ RELAX: tuple[Foreign, ...] = (
         "R.nn.batch_norm(data, gamma, beta, moving_mean, moving_var, axis, epsilon=1e-5,"
         " center=True, scale=True, momentum=0.1, training=True)",
         {"data": "x", "moving_mean": "mean", "moving_var": "variance"},
-        {**_NORM, "momentum": ANY, "training": (False, 0)},
+        dict.fromkeys(("center", "scale", "momentum", "training"), ANY),  # `norms`
     ),
     *(
         foreign(
-            f"R.nn.{name}, epsilon=1e-5, center=True, scale=True)", _DATA, {**_NORM, "axes": ()}
+            f"R.nn.{name}, epsilon=1e-5, center=True, scale=True)",
+            _DATA,
+            {**_NORM, "axes": ANY},  # `norms`
         )
         for name in (
             "group_norm(data, gamma, beta, num_groups, channel_axis, axes",

@@ -20,6 +20,7 @@ from .returned import names_in_shapes, result_as_parameter
 from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
 from .spellings import SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said, written
+from .storage import check_killed
 from .views import Declared, MemoryView, flat_index, names_of, plus, region_view
 
 SIZES = ("T.int64", "T.int32")
@@ -178,8 +179,9 @@ class Rewriter(CallRewriter):
         """Statements in our syntax; allocations know whether they belong to a block."""
         found: list[ast.stmt] = []
         outer = dict(self.views)
-        for node in nodes:
+        for k, node in enumerate(nodes):
             self._check_hidden(node)
+            check_killed(self.source, node, nodes[k + 1 :])
             begin = len(found)
             match node:
                 case ast.Assign(targets=[ast.Name(view)], value=ast.Call() as call) if (
@@ -217,8 +219,8 @@ class Rewriter(CallRewriter):
     def _made_before(self) -> list[ast.stmt]:
         """The statements that belong before the last one, in our spelling."""
         found: list[ast.stmt] = []
-        for node in self.before.take():
-            made: ast.stmt = self.visit(node)
+        for node, ours in self.before.take():
+            made: ast.stmt = node if ours else self.visit(node)
             found += [*self._made_before(), made]
         return found
 

@@ -126,7 +126,7 @@ CALLS: Mapping[str, str] = {
     "nn.pixel_shuffle": "image2, 2",
     "nn.dropout": "x",
     "nn.attention": "q, q, q",
-    "nn.batch_norm": "x, c, c, c, var, axis=1, training=False",
+    "nn.batch_norm": "x, c, c, c, var, axis=1",
     "nn.group_norm": "x, c, c, num_groups=2, channel_axis=1, axes=[2]",
     "nn.instance_norm": "x, c, c, channel_axis=1, axes=[2]",
     "scatter_nd": "m, rows, z",
@@ -160,6 +160,24 @@ MORE: Mapping[str, tuple[str, str]] = {
     "topk, values": ("topk", 'x, 2, ret_type="values"'),
     "topk, indices": ("topk", 'x, 2, ret_type="indices"'),
     "nn.attention, causal": ("nn.attention", 'q, q, q, causal_mask="TopLeft"'),
+    "nn.batch_norm, not of training": (
+        "nn.batch_norm",
+        "x, c, c, c, var, axis=1, training=False",
+    ),
+    "nn.batch_norm, alone": ("nn.batch_norm", "x, c, c, c, var, 1, scale=False, center=False"),
+    "nn.instance_norm, batch": ("nn.instance_norm", "x, c, c, channel_axis=1, axes=[0, 2]"),
+    "layout_transform, blocks": (
+        "layout_transform",
+        "image2, T.index_map(lambda n, c, h, w: (n, c // 4, h, w, c % 4))",
+    ),
+    "layout_transform, padded": (
+        "layout_transform",
+        "x, T.index_map(lambda a, b, c: (c // 4, b, a, c % 4)), pad_value=T.float32(2)",
+    ),
+    "layout_transform, joined": (
+        "layout_transform",
+        "image2, T.index_map(lambda n, c, h, w: (h, n * 4 + c, w))",
+    ),
     "const of a Python int": ("add", "i, R.const(1, 'int64')"),
 }
 """Calls beside those by defaults alone, where one attribute shows what another's default is."""

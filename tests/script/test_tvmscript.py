@@ -299,7 +299,7 @@ REFUSED = {
     ),
     "a device": (
         products("float32", "void").replace('(2, 64), "float32"', '(2, 64), "float32", "cuda"'),
-        "no vdevice='cuda' for R.Tensor",
+        "the module has no virtual device 'cuda'",
     ),
     "a mask": (
         """
@@ -326,3 +326,28 @@ def test_options_of_the_decorators() -> None:
         run(DECORATED.replace("@I.ir_module", "@I.ir_module(pace=1)"), "Decorated")
     with pytest.raises(UnityError, match=r"T\.prim_func has no parameter 'pace'"):
         run(ALONE.replace("@T.prim_func", "@T.prim_func(pace=1)"), "fill")
+
+
+def test_functions_that_leave_out_their_result_are_read_before_they_are_called() -> None:
+    module = tvmscript.parse("""
+@I.ir_module
+class Calls:
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")):
+        cls = Calls
+        y: R.Tensor((3, 2), "float32") = cls.turned(x)
+        return y
+
+    @R.function
+    def turned(x: R.Tensor((2, 3), "float32")):
+        return Calls.again(R.permute_dims(x, (1, 0)))
+
+    @R.function(private=True)
+    def again(x: R.Tensor((3, 2), "float32")):
+        empty: R.Tuple = R.tuple()
+        return R.nn.relu(x)
+""")
+    assert list(module.functions) == ["main", "turned", "again"]
+    x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
+    found = np.asarray(interpret(module, "main", [x]))
+    np.testing.assert_array_equal(found, np.maximum(x.T, 0))

@@ -151,5 +151,5 @@ def test_what_an_index_map_has_beside_is_refused() -> None:
     with pytest.raises(UnityError, match="Unity has no axis_separators"):
         tvmscript.parse(graph(call, x=(4, 8)))
     call = "R.layout_transform(x, T.index_map(lambda a, b: (b, a), dtype=1))"
-    with pytest.raises(UnityError, match="T.index_map has no parameter 'dtype'"):
+    with pytest.raises(UnityError, match=r"T\.index_map has no parameter 'dtype'"):
         tvmscript.parse(graph(call, x=(4, 8)))
