@@ -31,7 +31,7 @@ from unity.ir.graph import (
 from unity.ir.lattice import erase, unify
 from unity.ir.module import ExternFunc
 from unity.ir.stmt import Buffer, PrimFunc
-from unity.ir.types import FuncType, ObjectType, TensorType, TupleType, Type
+from unity.ir.types import FuncType, ObjectType, PrimType, TensorType, TupleType, Type
 from unity.op.effects import ASSERT, PRINT
 
 from ..marker import Marker
@@ -92,13 +92,26 @@ class GraphCalls(GraphEvaluator):
         kernel = self.around.kernels.get(ref.name)
         if kernel is None:
             raise self.source.error(given["callee"], f"{ref.name!r} is no prim_func")
-        args, out = self._tensors(given["args"]), self._out(given["out"])
-        sym_args = self._dims(given["sym_args"]) if "sym_args" in given else ()
+        args, sizes = self._without_sizes(self._tensors(given["args"]))
+        out = self._out(given["out"])
+        sym_args = (*sizes, *(self._dims(given["sym_args"]) if "sym_args" in given else ()))
         inplace: tuple[int, ...] = ()
         if "inplace" in given:
             inplace = self._ints(given["inplace"])
         self._check_kernel(node, kernel, args, out, inplace)
         return CallTir(ref, args, out, sym_args, inplace, span)
+
+    def _without_sizes(self, args: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[Dim, ...]]:
+        """The tensors among a kernel's arguments, and its sizes: each kind is in order."""
+        tensors: list[Expr] = []
+        sizes: list[Dim] = []
+        for arg in args:
+            kind = self.type_of(arg)
+            if isinstance(kind, PrimType) and kind.value is not None:
+                sizes.append(kind.value)
+            else:
+                tensors.append(arg)
+        return tuple(tensors), tuple(sizes)
 
     def _check_kernel(
         self,

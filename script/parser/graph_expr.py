@@ -85,6 +85,7 @@ class Surroundings:
         refers: The decorated functions referred to, by that name.
         arrays: What ``R.const("name")`` stands for.
         text: Whether a printed text is parsed: types it declares are trusted.
+        asserts: Whether a result that is declared more narrowly is asserted to be so, as in TVM.
     """
 
     builder: GraphBuilder
@@ -92,6 +93,7 @@ class Surroundings:
     refers: dict[str, Program] = field(default_factory=dict[str, Program])
     arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
     text: bool = False
+    asserts: bool = False
 
 
 class GraphEvaluator(Evaluator):

@@ -290,6 +290,10 @@ class GraphStatements(GraphRepeats):
             raise self.source.error(
                 node.body[-1], f"{node.name!r} returns nothing", "end it with return y"
             )
+        if declared is not None and self.around.asserts:
+            found = self.type_of(result)
+            if not is_subtype(found, declared) and is_subtype(declared, found):
+                result = self.builder.match_cast(result, declared, None, None)
         if declared is not None:
             last = node.body[-1]
             shown_node = last.value if isinstance(last, ast.Return) else last

@@ -206,7 +206,9 @@ class TextModule:
             builder = GraphBuilder(signatures, dataflow=False)
             builder.reserve_symbols(*(s.name for s in self._symbols()))
             builder.signatures.update({n: e.func.type for n, e in externs.items()})
-            around = Surroundings(builder, kernels, dict(externs), self.constants, text=True)
+            around = Surroundings(
+                builder, kernels, dict(externs), self.constants, text=True, asserts=self.promotes
+            )
             function = parse_function(
                 self.source, definition.node, [self.names], around, definition.pure,
                 definition.attrs,

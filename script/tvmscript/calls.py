@@ -20,15 +20,15 @@ from .accesses import AccessRewriter
 from .attributes import constant_of, unwrap_attributes, unwrapped
 from .before import Naming
 from .composed import COMPOSED, composed
-from .devices import check_device
+from .devices import check_device, check_here
 from .foreign import Foreign
 from .index_maps import layout_transform
 from .layouts import LAID_OUT, in_our_layout
 from .packed import PACKED, Externs
 from .results import result_of
 from .signatures import FOREIGN
-from .storage import STORED, stored
 from .spellings import OPERATIONS, RENAMED, SHORT
+from .storage import STORED, stored
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 from .views import whole_of
 
@@ -73,6 +73,7 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         """``cls.f`` is ``f``; names with another spelling get ours."""
+        check_here(self.source, node, path_of(node))
         if path_of(node.value) in self.modules:
             return at_place(ast.Name(node.attr, ast.Load()), node)
         if path_of(node) in ("R.Tensor", "R.Shape", "R.Tuple"):
@@ -102,7 +103,7 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """A call in our spelling."""
         path = path_of(node.func)
-        if not self.in_graph and isinstance(node.func, ast.Attribute) and path not in FOREIGN:
+        if isinstance(node.func, ast.Attribute) and path not in FOREIGN:
             scalar = self._scalar_call(node, node.func)
             if scalar is not None:
                 return self._again(scalar)
@@ -111,6 +112,7 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
             node.func = at_place(dotted(path), node.func)
         if path in ("T.load", "T.store") and path_of(node.args[0]) in self.views:
             return self.masked(node)
+        check_here(self.source, node, path)
         rule = _RULES.get(path)
         if rule is not None:
             return rule(self, node, self._bound(node))
@@ -171,13 +173,18 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         """Scalars' methods and constructors in terms of operators; None for other calls."""
         path = path_of(func)
         match node.args:
-            case [kind] if func.attr == "astype" and not path.startswith("T."):
-                return at_place(ast.Call(dotted("T.cast"), [func.value, kind], []), node)
+            case [kind] if func.attr == "astype" and not path.startswith(("T.", "R.")):
+                cast = "R.astype" if self.in_graph else "T.cast"
+                return at_place(ast.Call(dotted(cast), [func.value, kind], []), node)
+            case [] if path in ("R.Any", "R.Object"):
+                return func
             case [a, b] if path in OPERATIONS:
                 return at_place(ast.BinOp(a, OPERATIONS[path](), b), node)
             case [a, b] if path == "T.ceildiv":
                 whole = ast.BinOp(ast.BinOp(a, ast.Add(), b), ast.Sub(), ast.Constant(1))
                 return at_place(ast.BinOp(whole, ast.FloorDiv(), b), node)
+            case [a, b] if path in ("T.max", "T.min") and self.in_graph:
+                return at_place(ast.Call(dotted(func.attr), [a, b], []), node)
             case [ast.Constant(str(kind)), value] if path in ("T.IntImm", "T.FloatImm"):
                 return at_place(ast.Call(dotted(f"T.{kind}"), [value], []), node)
             case _:
@@ -308,9 +315,10 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
                 raise self.source.error(node, f"not a dim: {node.value!r}") from None
             for part in ast.walk(inner):
                 ast.copy_location(part, node)
-                if isinstance(part, ast.Name):
+                if isinstance(part, ast.Name) and part.id != "T":
                     self.symbols[part.id] = None
-            return inner
+            quoted: ast.expr = self.visit(inner)
+            return quoted
         made: ast.expr = self.visit(node)
         return made
 

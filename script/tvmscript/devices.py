@@ -1,13 +1,13 @@
 """Virtual devices of a module: those of the CPU are kept by name, others refused.
 
-``I.module_global_infos({"vdevice": [I.vdevice("llvm")]})`` becomes the module's attribute ``vdevice``;
-a tensor on one of them lies in the memory of the CPU, as all do.
+``I.module_global_infos({"vdevice": [I.vdevice("llvm")]})`` becomes the module's attribute
+``vdevice``; a tensor on one of them lies in the memory of the CPU, as all do.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from unity.arguments import Named, Signature
 
@@ -16,6 +16,15 @@ from .syntax import constant, path_of
 
 INFOS = "I.module_global_infos"
 _CPUS = ("llvm", "c")
+_MACHINES = "it runs on one machine"
+_ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("R.ccl.", "R.dist.", "R.DTensor", "R.device_mesh", "I.device_mesh"), _MACHINES
+    ),
+    **dict.fromkeys(("runtime.disco.", "disco."), _MACHINES),
+    **dict.fromkeys(("R.hint_on_device", "R.device"), "it compiles for cpus"),
+}
+"""What begins so is of several machines, or of devices that are no CPU."""
 _VDEVICE = Signature.parse('I.vdevice(target=None, vdevice_id=0, memory_scope="global")')
 
 
@@ -67,6 +76,19 @@ def _device(source: Source, node: ast.expr) -> str:
     if type(number) is not int or scope != "global":
         raise source.error(node, f"Unity has no virtual device {ast.unparse(node)}")
     return f"{kind}:{number}:{scope}"
+
+
+def check_here(source: Source, node: ast.expr, name: str) -> None:
+    """Refuse by name what is not of one CPU.
+
+    Args:
+        source: For errors.
+        node: Where it is named.
+        name: A path, ``R.ccl.allreduce``, or the name of a packed function.
+    """
+    for begin, why in _ELSEWHERE.items():
+        if name == begin or (name.startswith(begin) and begin.endswith(".")):
+            raise source.error(node, f"Unity has no {name}: {why}")
 
 
 def check_device(source: Source, node: ast.expr, devices: Sequence[str]) -> None:

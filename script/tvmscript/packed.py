@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from unity.arguments import Named, Signature
 
 from ..parser.source import Source
+from .devices import check_here
 from .syntax import at_place, constant, dotted, path_of
 
 PACKED = ("R.call_packed", "R.call_pure_packed")
 _SIGNATURE = Signature.parse("R.call_packed(func, *args, ty_args=None, sinfo_args=None)")
-_FAR = ("runtime.disco.", "disco.")
 
 
 class Externs:
@@ -41,8 +41,7 @@ class Externs:
         symbol = constant(bound.named["func"])
         if not isinstance(symbol, str):
             raise self.source.error(node, f"{path} takes a function's name", "a text in quotes")
-        if symbol.startswith(_FAR):
-            raise self.source.error(node, f"Unity has no {symbol}: it runs on one machine")
+        check_here(self.source, node, symbol)
         said = bound.named.get("ty_args", bound.named.get("sinfo_args"))
         kind = _result(said)
         declared = _erased(kind)

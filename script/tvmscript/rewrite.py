@@ -87,7 +87,7 @@ class Rewriter(CallRewriter):
         buffers: dict[str, tuple[str, ast.expr]] = {}
         attrs: ast.expr | None = None
         rest: list[ast.stmt] = []
-        for node in body:
+        for node in self._parted(body):
             match node:
                 case ast.Assign(targets=[target], value=value) if self._declares(target, value):
                     continue
@@ -105,6 +105,20 @@ class Rewriter(CallRewriter):
                 case _:
                     rest.append(node)
         return buffers, attrs, rest
+
+    def _parted(self, nodes: Iterable[ast.stmt]) -> list[ast.stmt]:
+        """Statements, ``n, c = T.int64(), 4`` as two: a symbol is no value beside one."""
+        found: list[ast.stmt] = []
+        for node in nodes:
+            match node:
+                case ast.Assign([ast.Tuple(names)], ast.Tuple(values)) if len(names) == len(
+                    values
+                ) and any(isinstance(v, ast.Call) and self._makes_symbol(v) for v in values):
+                    for name, value in zip(names, values, strict=True):
+                        found.append(at_place(ast.Assign([name], value), node))
+                case _:
+                    found.append(node)
+        return found
 
     def _declares(self, target: ast.expr, value: ast.expr) -> bool:
         """Whether an assignment makes symbols (``n = T.int64()``) or names the module."""
@@ -179,6 +193,7 @@ class Rewriter(CallRewriter):
         """Statements in our syntax; allocations know whether they belong to a block."""
         found: list[ast.stmt] = []
         outer = dict(self.views)
+        nodes = self._parted(nodes)
         for k, node in enumerate(nodes):
             self._check_hidden(node)
             check_killed(self.source, node, nodes[k + 1 :])
@@ -203,6 +218,10 @@ class Rewriter(CallRewriter):
                         raise self.source.error(call, "attributes of a block stand in a block")
                 case ast.With():
                     found.append(self._with(node))
+                    last = node.body[-1]
+                    if isinstance(last, ast.Return) and self.in_graph:
+                        node.body = node.body[:-1] or [at_place(ast.Pass(), node)]
+                        found.append(last)
                 case ast.For() | ast.While() | ast.If():
                     node.body = self._suite(node.body)
                     node.orelse = self._suite(node.orelse)

@@ -1,6 +1,6 @@
-"""Memory that TVM's programs manage themselves: storage and tensors in it, as our ``R.memory`` says.
+"""Memory that TVM's programs manage themselves: storage, and tensors in it, as our ``R.memory``.
 
-``R.memory.alloc_storage`` is an arena of bytes, ``R.memory.alloc_tensor`` of it a view in that arena;
+``R.memory.alloc_storage`` is an arena of bytes, ``R.memory.alloc_tensor`` of it a view in it;
 ``R.builtin.alloc_tensor`` is a tensor with memory of its own. What a program declares dead must not
 be used later: here its memory is given back after its last use anyway.
 """

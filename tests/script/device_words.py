@@ -20,7 +20,8 @@ DEVICE_WORDS: Mapping[str, re.Pattern[str]] = {
         r"|\bT\.(?:thread_binding|env_thread|launch_thread|device_entry|thread_return)\b"
         r"|\bT\.\w*(?:cta_id|warp_id|lane_id|thread_id|warpgroup_id|cluster_id)\w*\(",
         "memory of a device": rf"\"(?:{_SCOPES})\"|\"global\.(?:texture|vtcm|ddr)[^\"]*\""
-        r"|\bT\.(?:alloc_shared|shared_scalar|SMEMPool|TensorMap)\b",
+        r"|\bT\.(?:alloc_shared|shared_scalar|SMEMPool|TensorMap)\b|\"ipc_memory\"",
+        "libraries of a device": r"\bcuda_graph\b|\btvm\.contrib\.thrust\b",
         "instructions of a device": r"\b(?:T|I)\.(?:ptx|cuda|nki|metal|nvshmem|hexagon)\b"
         r"|\bT\.(?:ptx_\w+|mma_\w+|simdgroup_\w+|tvm_mma\w*|tvm_bmma\w*|tvm_warp_\w+"
         r"|tvm_thread_\w+|tvm_storage_sync|tvm_fill_fragment|tvm_load_matrix_sync"

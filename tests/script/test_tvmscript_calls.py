@@ -121,6 +121,9 @@ def test_functions_that_are_looked_up_by_name_are_external() -> None:
         ("R.call_packed(x)", "takes a function's name"),
         ('R.call_packed("f", x, fast=True)', "has no parameter 'fast'"),
         ('R.call_packed("runtime.disco.allreduce", x)', "it runs on one machine"),
+        ('R.ccl.allreduce(x, "sum", True)', r"Unity has no R\.ccl\.allreduce: it runs on one mach"),
+        ("R.dist.annotate_sharding(x, m, p)", r"Unity has no R\.dist\.annotate_sharding"),
+        ("R.hint_on_device(x, d)", r"Unity has no R\.hint_on_device: it compiles for cpus"),
     ],
 )
 def test_calls_by_name_that_are_refused(call: str, message: str) -> None:

@@ -57,6 +57,8 @@ def test_a_source_that_takes_too_long_is_a_failure() -> None:
         ("Tx.copy(a, b)", "tiles of a device"),
         ('T.target({"kind": "cuda"})', "a device's target"),
         ("R.ccl.allreduce(x)", "several machines"),
+        ('R.call_packed("vm.builtin.cuda_graph.run_or_capture")', "libraries of a device"),
+        ('R.memory.alloc_storage(s, 0, "ipc_memory", "uint8")', "memory of a device"),
         ("T.ptx.mma()", "instructions of a device"),
     ],
 )

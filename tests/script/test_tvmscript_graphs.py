@@ -1,0 +1,86 @@
+"""What Relax writes in graph functions: scalars of TIR, sizes among arguments, narrower results."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import unity
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.ir.equality import first_difference
+from unity.ir.module import IRModule
+from unity.script import parse, print_module, tvmscript
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def checked(module: IRModule, *args: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """What the interpreter and the compiled program say, of the module and of what it prints."""
+    found = np.asarray(interpret(module, "main", list(args)))
+    np.testing.assert_allclose(np.asarray(unity.compile(module)(*args)), found, rtol=1e-6)
+    assert first_difference(module, parse(print_module(module))) is None
+    return found
+
+
+def test_scalars_of_tir_are_numbers_and_sizes() -> None:
+    module = tvmscript.parse("""
+@R.function
+def main(x: R.Tensor(("m", "n"), "float32")) -> R.Tensor(("m", "T.max(2, 1)"), "float32"):
+    m, n, two = T.int64(), T.int64(), I.meta_var(T.int64(2))
+    low = T.FloatImm("float32", 1.5)
+    with R.dataflow():
+        y = R.strided_slice(x, [1], [0], [T.FloorDiv(T.int64(8), T.int64(4))])
+        z = R.match_cast(R.clip(y, T.meta_var(low), 9.0), R.Tensor((m, two), "float32"))
+        return z.astype("float32")
+""")
+    np.testing.assert_array_equal(checked(module, X), np.clip(X[:, :2], 1.5, 9))
+
+
+def test_sizes_among_the_arguments_of_a_kernel() -> None:
+    module = tvmscript.parse("""
+@I.ir_module
+class Sizes:
+    @T.prim_func
+    def row(A: T.Buffer((2, 3), "float32"), k: T.int64, B: T.Buffer((3,), "float32")):
+        for i in range(3):
+            B[i] = A[k, i]
+
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32"), s: R.Shape(["n"])):
+        n = T.int64()
+        cls = Sizes
+        return R.call_tir(cls.row, (x, n), out_ty=R.Tensor((3,), "float32"))
+""")
+    found = np.asarray(interpret(module, "main", [X, (1,)]))
+    np.testing.assert_array_equal(found, X[1])
+    np.testing.assert_array_equal(np.asarray(unity.compile(module)(X, (1,))), X[1])
+
+
+NARROW = """
+@R.function
+def main(x: R.Tensor(ndim=2, dtype="float32")) -> R.Tensor((2, 3), "float32"):
+    return R.add(x, x)
+"""
+
+
+def test_a_result_that_is_declared_more_narrowly_is_asserted() -> None:
+    module = tvmscript.parse(NARROW)
+    np.testing.assert_array_equal(checked(module, X), X + X)
+    for run in (lambda x: interpret(module, "main", [x]), unity.compile(module)):
+        with pytest.raises(UnityError):
+            run(X.T)
+
+
+def test_attributes_that_are_dicts_are_pairs() -> None:
+    module = tvmscript.parse("""
+@R.function
+def main(x: R.Tensor(("n",), "float32")):
+    R.func_attr({"tir_var_upper_bound": {"n": 64}, "of": {"a": {"b": 1}, "c": "d"}})
+    return x
+""")
+    attrs = module.graph_functions()["main"].attrs
+    assert attrs["tir_var_upper_bound"] == (("n", 64),)
+    assert attrs["of"] == (("a", (("b", 1),)), ("c", "d"))
+    checked(module, X[0])
