@@ -18,17 +18,17 @@ from unity.te import max_value, min_value
 from ..parser.source import Source
 from .accesses import AccessRewriter
 from .attributes import constant_of, unwrap_attributes, unwrapped
-from .before import Naming
-from .composed import COMPOSED, composed
-from .devices import check_device, check_here
 from .foreign import Foreign
-from .index_maps import layout_transform
-from .layouts import LAID_OUT, in_our_layout
+from .graph.before import Naming
+from .graph.composed import COMPOSED, composed
+from .graph.devices import check_device, check_here
+from .graph.index_maps import layout_transform
+from .graph.layouts import LAID_OUT, in_our_layout
+from .graph.results import result_of
+from .graph.storage import STORED, stored
 from .packed import PACKED, Externs
-from .results import result_of
 from .signatures import FOREIGN
 from .spellings import OPERATIONS, RENAMED, SHORT
-from .storage import STORED, stored
 from .syntax import at_place, constant, dotted, keyword, path_of, said
 from .views import whole_of
 
@@ -178,6 +178,8 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
                 return at_place(ast.Call(dotted(cast), [func.value, kind], []), node)
             case [] if path in ("R.Any", "R.Object"):
                 return func
+            case [value] if path in ("T.meta_var", "I.meta_var"):
+                return value
             case [a, b] if path in OPERATIONS:
                 return at_place(ast.BinOp(a, OPERATIONS[path](), b), node)
             case [a, b] if path == "T.ceildiv":
@@ -444,6 +446,15 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
         check_device(self.source, bound.named["dst_vdevice"], self.devices)
         return self._again(bound.named["data"])
 
+    def _assert_op(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
+        """``R.assert_op(n > 2, [n], format="got {}")``: ours takes the values one by one."""
+        given = bound.named
+        values = given.get("format_args", ast.Constant(None))
+        parts = values.elts if isinstance(values, ast.List | ast.Tuple) else [values]
+        args = [self.visit(v) for v in (given["condition"], *(p for p in parts if said(p)))]
+        text = [keyword("format", given["format"])] if "format" in given else []
+        return at_place(ast.Call(node.func, args, text), node)
+
     def _layout_transform(self, node: ast.Call, bound: Bound[ast.expr]) -> ast.expr:
         return self._again(layout_transform(self.source, node, bound, self.before))
 
@@ -509,6 +520,7 @@ _RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.exp
     "T.cast": CallRewriter._value_cast,
     "T.min_value": CallRewriter._extreme,
     "T.max_value": CallRewriter._extreme,
+    "R.assert_op": CallRewriter._assert_op,
     "R.to_vdevice": CallRewriter._to_vdevice,
     "R.layout_transform": CallRewriter._layout_transform,
     "R.Tensor": CallRewriter._tensor,

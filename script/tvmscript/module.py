@@ -21,7 +21,7 @@ from unity.ir.visit import walk_bindings
 from ..parser.scope import captured_by
 from ..parser.source import Source, of_class, of_function, of_text
 from ..parser.text import LANGUAGE, TextModule
-from .devices import INFOS, virtual_devices
+from .graph.devices import INFOS, virtual_devices
 from .rewrite import Rewriter
 from .signatures import MODULE_OPTIONS
 from .syntax import at_place, dotted, path_of

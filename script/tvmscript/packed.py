@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from unity.arguments import Named, Signature
 
 from ..parser.source import Source
-from .devices import check_here
+from .graph.devices import check_here
 from .syntax import at_place, constant, dotted, path_of
 
 PACKED = ("R.call_packed", "R.call_pure_packed")

@@ -14,13 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..parser.source import Source
 from .calls import CallRewriter
+from .graph.storage import check_killed
 from .handles import without_handles
 from .plain import in_plain_words
 from .returned import names_in_shapes, result_as_parameter
 from .signatures import FOREIGN, FUNCTION_OPTIONS, PRIM_FUNC_OPTIONS
 from .spellings import SHORT
 from .syntax import at_place, constant, dotted, keyword, path_of, said, written
-from .storage import check_killed
 from .views import Declared, MemoryView, flat_index, names_of, plus, region_view
 
 SIZES = ("T.int64", "T.int32")

@@ -43,6 +43,7 @@ RENAMED: Mapping[str, str] = {
     "R.prim_value": "R.prim",
     "R.call_dps_packed": "R.call_library",
     "R.Callable": "R.Func",
+    "R.str": "R.text",
     "R.Any": "R.Object",
 }
 """What else is spelled differently."""

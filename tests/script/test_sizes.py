@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import unity
-from unity.errors import UnityError
 from unity.interpreter import interpret
 from unity.script import parse, print_module
 
@@ -121,34 +120,4 @@ def test_loops_to_a_size_count_when_they_run(count: int, times: int) -> None:
 def test_a_counter_is_of_its_loop() -> None:
     with pytest.raises(unity.UnityError, match="unknown name 'i'") as caught:
         parse(COUNTED.replace("return y", 'return y + R.astype(i, "float32")'))
-    assert caught.value.span is not None
-
-
-ASSERTED = """
-n = dim("n", min=4)
-
-@script.function
-def main(x: f32[Tensor, n, 4]):
-    assert {said}
-    return x
-"""
-
-
-def test_asserts_hold_while_parsing() -> None:
-    x = np.ones((5, 4), np.float32)
-    module = parse(ASSERTED.format(said='n > 3, "four columns"'))
-    np.testing.assert_array_equal(np.asarray(interpret(module, "main", [x])), x)
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ('x.shape[1] == 5, "five columns"', "assert: five columns"),
-        ("x.ndim == 3", "assert: x.ndim == 3"),
-        ("n == 4", "not known while parsing whether n == 4"),
-    ],
-)
-def test_asserts_that_do_not_hold(said: str, message: str) -> None:
-    with pytest.raises(UnityError, match=message) as caught:
-        parse(ASSERTED.format(said=said))
     assert caught.value.span is not None

@@ -20,7 +20,7 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from multiprocessing import get_context
@@ -112,7 +112,10 @@ def outcome(script: Script) -> Outcome:
 
 
 def outcomes(
-    given: Sequence[Script], jobs: int, limit: float = LIMIT
+    given: Sequence[Script],
+    jobs: int,
+    limit: float = LIMIT,
+    task: Callable[[Script], Outcome] = outcome,
 ) -> Iterator[tuple[Script, Outcome]]:
     """What becomes of each source, in no order.
 
@@ -120,8 +123,9 @@ def outcomes(
         given: The sources.
         jobs: Processes that read them.
         limit: Seconds for one.
+        task: What is done with each; it must be known by name in other processes.
     """
-    readers = [_Reader() for _ in range(min(jobs, len(given)))]
+    readers = [_Reader(task) for _ in range(min(jobs, len(given)))]
     left = list(reversed(given))
     busy: list[_Reader] = []
     while left or busy:
@@ -142,13 +146,14 @@ def outcomes(
 class _Reader:
     """A process that reads one source after another; another one takes its place if it is lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: Callable[[Script], Outcome]) -> None:
+        self.task = task
         self._start()
 
     def _start(self) -> None:
         context = get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, self.task), daemon=True)
         self.process.start()
         theirs.close()
         self.script: Script | None = None
@@ -186,9 +191,9 @@ class _Reader:
         self.connection.close()
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection, task: Callable[[Script], Outcome]) -> None:
     while True:
-        connection.send(outcome(connection.recv()))
+        connection.send(task(connection.recv()))
 
 
 @dataclass(frozen=True, slots=True)

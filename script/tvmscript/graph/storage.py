@@ -14,8 +14,8 @@ from unity.arguments import Named, Signature
 from unity.errors import UnityError
 from unity.ir.dtype import dtype
 
-from ..parser.source import Source
-from .syntax import at_place, constant, dotted, path_of
+from ...parser.source import Source
+from ..syntax import at_place, constant, dotted, path_of
 
 Given = Mapping[str, ast.expr]
 _STORAGE = "(size, virtual_device_index, storage_scope, dtype)"

@@ -13,10 +13,10 @@ from itertools import pairwise
 
 from unity.arguments import Bound
 
-from ..parser.source import Source
+from ...parser.source import Source
+from ..syntax import at_place, constant, dotted, path_of
 from .before import Naming
 from .layouts import permuted, reshaped, size_of
-from .syntax import at_place, constant, dotted, path_of
 
 _HINT = "an index is i, i // 4, i % 4, i // 4 % 2, or a sum of such, i * 4 + j"
 

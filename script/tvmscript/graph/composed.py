@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from unity.arguments import Named, Signature
 
-from ..parser.source import Source
+from ...parser.source import Source
+from ..syntax import at_place
 from .before import Naming
-from .syntax import at_place
 
 
 @dataclass(frozen=True, slots=True)

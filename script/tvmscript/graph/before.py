@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from .syntax import at_place
+from ..syntax import at_place
 
 
 class Naming:

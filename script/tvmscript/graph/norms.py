@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from ..parser.source import Source
+from ...parser.source import Source
+from ..syntax import at_place, constant
 from .before import Naming
-from .syntax import at_place, constant
 
 Given = Mapping[str, ast.expr]
 """Operands by TVM's names, in our spelling."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from unity.arguments import Named, Signature
 
-from ..parser.source import Source
-from .syntax import constant, path_of
+from ...parser.source import Source
+from ..syntax import constant, path_of
 
 INFOS = "I.module_global_infos"
 _CPUS = ("llvm", "c")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from ..parser.source import Source
+from ...parser.source import Source
+from ..syntax import at_place, constant, said
 from .before import Naming
 from .norms import Given, batch_norm, group_norm, instance_norm
-from .syntax import at_place, constant, said
 
 
 def result_of(source: Source, path: str, call: ast.Call, given: Given, named: Naming) -> ast.expr:

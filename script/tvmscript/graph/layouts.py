@@ -12,9 +12,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..parser.source import Source
+from ...parser.source import Source
+from ..syntax import at_place, constant, dotted
 from .before import Naming
-from .syntax import at_place, constant, dotted
 
 _ABSENT = ("", None)
 Layout = tuple[tuple[str, int], ...]

@@ -1,0 +1,322 @@
+"""``python -m tests.script.tvmscript_numbers``: TVM's own graph functions, run by TVM and by Unity.
+
+Of the sources that `tvmscript_sources` reads, the graph functions of head are given arrays of their
+parameters' shapes and dtypes (sizes without a number are small ones, values by a seed that the
+source's place makes). TVM 0.27 compiles and runs each for this CPU; Unity's interpreter and its
+compiled program must say the same. Each source has a child process and a limit of time for either.
+
+What was found goes to ``tvmscript_numbers.json``: how many are the same, and all others with what
+was said. What TVM can't compile or run alone (functions looked up by name, objects as inputs)
+counts apart. ``--only TEXT`` runs sources whose place holds the text; ``--resume`` those that the
+file says nothing of, ``--again`` those that it does not call the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+import unity
+from unity.errors import UnityError
+from unity.interpreter import interpret
+from unity.ir.dims import Dim, Symbol, evaluate, symbols_of
+from unity.ir.graph import Function
+from unity.ir.module import IRModule
+from unity.ir.types import PrimType, ShapeType, TensorType, TupleType, Type
+from unity.script import tvmscript
+
+from .tvmscript_sources import Fate, Outcome, Script, outcomes, scripts
+
+RESULTS = Path(__file__).with_suffix(".json")
+LIMIT = 90.0
+"""Seconds for a source, of either side."""
+FLOOR = 500
+"""Sources that must say the same."""
+SIZE = 3
+"""What a size is that the program leaves open; the next one is one more, up to `LARGEST`."""
+LARGEST = 6
+BATCH = 40
+"""Sources after which the file is written."""
+APART, DIFFERENT = "not compared", "different"
+_NAMES: Mapping[Fate, str] = {"read": "same", "raw": DIFFERENT, "refused": APART}
+Array: TypeAlias = npt.NDArray[np.generic]
+Given: TypeAlias = "Array | int | float | bool | tuple[Given, ...]"
+_ENTRIES = ("main", "forward", "foo", "func", "f")
+_FIXED = {"float16": (2e-2, 2e-2), "bfloat16": (6e-2, 6e-2), "float64": (1e-7, 1e-7)}
+"""By dtype: how far results may be apart, of their size and at all. Of others `_CLOSE`."""
+_CLOSE = (1e-3, 1e-4)
+
+
+class NotComparableError(Exception):
+    """Why a source has no numbers to compare."""
+
+
+def entry(module: IRModule) -> tuple[str, Function]:
+    """The function that is run: ``main``, or the first one."""
+    functions = module.graph_functions()
+    if not functions:
+        raise NotComparableError("no graph function")
+    name = next((n for n in _ENTRIES if n in functions), next(iter(functions)))
+    return name, functions[name]
+
+
+def inputs_of(function: Function, seed: int) -> list[Given]:
+    """Arrays, numbers and tuples for a function's parameters.
+
+    Raises:
+        NotComparableError: A parameter is of a type that says too little.
+    """
+    rng = np.random.default_rng(seed)
+    sizes: dict[Symbol, int] = {}
+    return [_value(param.type, rng, sizes) for param in function.params]
+
+
+def _value(kind: Type, rng: np.random.Generator, sizes: dict[Symbol, int]) -> Given:
+    match kind:
+        case TensorType(tuple(dims), dtype) if dtype is not None:
+            shape = tuple(_size(dim, sizes) for dim in dims)
+            return _array(dtype.numpy, shape, rng)
+        case TensorType(int(rank), dtype) if dtype is not None:
+            return _array(dtype.numpy, (SIZE,) * rank, rng)
+        case ShapeType(tuple(dims)):
+            return tuple(_size(dim, sizes) for dim in dims)
+        case PrimType(dtype, value):
+            return _size(value, sizes) if value is not None else dtype.numpy.type(2).item()
+        case TupleType(fields):
+            return tuple(_value(field, rng, sizes) for field in fields)
+        case _:
+            raise NotComparableError(f"an input is {kind}")
+
+
+def _size(dim: Dim, sizes: dict[Symbol, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    for symbol in sorted(symbols_of(dim), key=lambda s: s.name):
+        sizes.setdefault(symbol, min(SIZE + len(sizes), LARGEST))
+    found = evaluate(dim, sizes)
+    if not isinstance(found, int) or found < 0:
+        raise NotComparableError(f"the size {dim} is {found}")
+    return found
+
+
+def _array(kind: np.dtype[Any], shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    if np.prod(shape, dtype=np.int64) > 1 << 24:
+        raise NotComparableError(f"an input has the shape {shape}")
+    if kind == np.bool_:
+        return np.asarray(rng.integers(0, 2, shape)).astype(kind)
+    if kind.kind in "iu":
+        return np.asarray(rng.integers(0, 3, shape)).astype(kind)
+    return np.asarray(rng.random(shape, np.float32) + np.float32(0.1)).astype(kind)
+
+
+def seed_of(script: Script) -> int:
+    """A seed of its own for each source."""
+    return int.from_bytes(hashlib.sha256(script.place.encode()).digest()[:4], "little")
+
+
+def flat(value: object) -> list[Array]:
+    """The arrays of a result, in order; shapes and numbers are arrays."""
+    if value is None:
+        return []
+    if isinstance(value, tuple | list):
+        if value and all(isinstance(v, int) for v in value):
+            return [np.asarray(value)]
+        return [a for item in value for a in flat(item)]
+    return [np.asarray(value)]
+
+
+def by_tvm(folder: str, script: Script) -> Outcome:
+    """Run a source by TVM, and leave what it says in a file of the folder."""
+    try:
+        module = tvmscript.parse(script.text)
+        name, function = entry(module)
+        given = inputs_of(function, seed_of(script))
+        found = _theirs(script.text, name, given)
+    except UnityError as error:
+        return Outcome("refused", f"not read: {error.message}")
+    except NotComparableError as error:
+        return Outcome("refused", str(error))
+    except Exception as error:  # TVM's errors are of any type
+        return Outcome("refused", f"TVM: {type(error).__name__}: {_reason(error)}")
+    np.savez(_file(folder, script), *[a.view(np.uint8) if _is_odd(a) else a for a in found])
+    return Outcome("read")
+
+
+def _is_odd(array: Array) -> bool:
+    return array.dtype.kind == "V"
+
+
+def _theirs(text: str, name: str, given: Sequence[Given]) -> list[Array]:
+    tvm: Any = import_module("tvm")
+    source: Any = import_module("tvm.script").from_source
+    relax: Any = import_module("tvm.relax")
+    found = source(text)
+    module = found if isinstance(found, tvm.IRModule) else tvm.IRModule({name: found})
+    machine = relax.VirtualMachine(relax.build(module, tvm.target.Target("llvm")), tvm.cpu())
+
+    def lent(value: Given) -> Any:
+        if isinstance(value, np.ndarray):
+            return tvm.runtime.tensor(value)
+        if isinstance(value, tuple):
+            numbers = all(isinstance(v, int) for v in value)
+            return tvm.runtime.ShapeTuple(value) if numbers else tuple(lent(v) for v in value)
+        return value
+
+    return _arrays(machine[name](*[lent(v) for v in given]))
+
+
+def _arrays(value: Any) -> list[Array]:
+    if value is None:
+        return []
+    if hasattr(value, "numpy"):
+        return [np.asarray(value.numpy())]
+    if isinstance(value, int | float | bool):
+        return [np.asarray(value)]
+    items = list(value)
+    if items and all(isinstance(v, int) for v in items):
+        return [np.asarray(items)]
+    return [a for item in items for a in _arrays(item)]
+
+
+def _reason(error: Exception) -> str:
+    """The last line that says something."""
+    lines = [line.strip(" |^") for line in str(error).splitlines()]
+    return next((line for line in reversed(lines) if line), "")[:160]
+
+
+def by_unity(folder: str, script: Script) -> Outcome:
+    """Run a source by the interpreter and compiled, and compare with what TVM left."""
+    with np.load(_file(folder, script)) as file:
+        wanted = [file[name] for name in file.files]
+    module = tvmscript.parse(script.text)
+    name, function = entry(module)
+    for who, run in (
+        ("interpreted", lambda args: interpret(module, name, list(args))),
+        ("compiled", lambda args: unity.compile(module)[name](*args)),
+    ):
+        try:
+            found = flat(run(inputs_of(function, seed_of(script))))
+        except Exception as error:  # each is to be explained
+            return Outcome("raw", f"{who}: {type(error).__name__}: {_reason(error)}")
+        differs = difference(found, wanted)
+        if differs is not None:
+            return Outcome("raw", f"{who}: {differs}")
+    return Outcome("read")
+
+
+def difference(found: Sequence[Array], wanted: Sequence[Array]) -> str | None:
+    """Where results are not the same; None if they are."""
+    if len(found) != len(wanted):
+        return f"{len(found)} results, of TVM {len(wanted)}"
+    for k, (mine, theirs) in enumerate(zip(found, wanted, strict=True)):
+        if mine.shape != theirs.shape:
+            return f"result {k} has the shape {mine.shape}, of TVM {theirs.shape}"
+        if theirs.dtype.kind == "V" or mine.dtype.kind == "V":
+            continue
+        if mine.dtype != theirs.dtype and mine.ndim:
+            return f"result {k} is {mine.dtype}, of TVM {theirs.dtype}"
+        relative, absolute = _FIXED.get(mine.dtype.name, _CLOSE)
+        a, b = mine.astype(np.float64), theirs.astype(np.float64)
+        if not np.allclose(a, b, relative, absolute, equal_nan=True):
+            worst = float(np.nanmax(np.abs(a - b)))
+            return f"result {k} differs by {worst:.3g}"
+    return None
+
+
+def _file(folder: str, script: Script) -> Path:
+    name = hashlib.sha256(f"{script.set} {script.place}".encode()).hexdigest()[:20]
+    return Path(folder) / f"{name}.npz"
+
+
+def compared(given: Sequence[Script], jobs: int) -> dict[str, Outcome]:
+    """What becomes of each source, by its place."""
+    found: dict[str, Outcome] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        theirs: list[Script] = []
+        for script, result in outcomes(given, jobs, LIMIT, partial(by_tvm, folder)):
+            if result.fate == "read":
+                theirs.append(script)
+            else:
+                said = result.said if result.fate == "refused" else f"TVM: {result.said}"
+                found[script.place] = Outcome("refused", said)
+        for script, result in outcomes(theirs, jobs, LIMIT, partial(by_unity, folder)):
+            found[script.place] = result
+    return found
+
+
+def summary(found: Mapping[str, Outcome]) -> dict[str, object]:
+    """What goes to the file."""
+    places = {
+        name: {p: r.said for p, r in sorted(found.items()) if r.fate == fate}
+        for fate, name in _NAMES.items()
+    }
+    reasons = [re.sub(r"\b\d+\b", "#", said)[:100] for said in places[APART].values()]
+    return {
+        "counts": {name: len(held) for name, held in places.items()},
+        "reasons": dict(Counter(reasons).most_common()),
+        **places,
+    }
+
+
+def stored() -> dict[str, Outcome]:
+    """What the file says."""
+    if not RESULTS.exists():
+        return {}
+    read = json.loads(RESULTS.read_text())
+    return {
+        place: Outcome(fate, said)
+        for fate, name in _NAMES.items()
+        for place, said in read[name].items()
+    }
+
+
+def chosen(only: str = "") -> list[Script]:
+    """The sources of head that hold graph functions of a CPU and that TVM takes."""
+    return [
+        s
+        for s in scripts() or ()
+        if s.set == "head" and s.counts and s.device is None and s.kind != "prim"
+        and "R.function" in s.text and only in s.place
+    ]  # fmt: skip
+
+
+def main() -> int:
+    """Compare all, and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--again", action="store_true")
+    options = parser.parse_args()
+    if scripts() is None:
+        print("shared/tvmscript does not lie beside the repository", file=sys.stderr)
+        return 2
+    given = chosen(options.only)
+    found = stored() if options.only or options.resume or options.again else {}
+    if options.resume:
+        given = [s for s in given if s.place not in found]
+    elif options.again:
+        given = [s for s in given if s.place not in found or found[s.place].fate != "read"]
+    for begin in range(0, len(given), BATCH):
+        found.update(compared(given[begin : begin + BATCH], options.jobs))
+        RESULTS.write_text(json.dumps(summary(found), indent=1) + "\n")
+    made = summary(found)
+    print(json.dumps({k: made[k] for k in ("counts", "reasons", DIFFERENT)}, indent=1))
+    return 1 if made[DIFFERENT] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
