@@ -49,6 +49,9 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 """In the order that ``unity --help`` lists them."""
 for _command in _COMMANDS:
     app.command(_command.__name__.rstrip("_"))(_command)
+script_app = typer.Typer(no_args_is_help=True, help="Programs as text: fmt.")
+app.add_typer(script_app, name="script")
+script_app.command("fmt")(change.script_fmt)
 db_app = typer.Typer(no_args_is_help=True, help="Records of tuning: show, merge, prune.")
 app.add_typer(db_app, name="db")
 db_app.command("show")(tune.db_show)

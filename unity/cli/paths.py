@@ -35,6 +35,19 @@ def file_path(path: Path) -> Path:
     return path
 
 
+def program_path(path: Path) -> Path:
+    """A path of a Python program.
+
+    Raises:
+        UnityError: There is no such file, or it is surely something else.
+    """
+    if not path.is_file():
+        raise UnityError(f"there is no file {path}")
+    if path.suffix != ".py":
+        raise UnityError(f"{path} is no Python program", hint="give a file NAME.py")
+    return path
+
+
 def program_in(path: Path) -> tuple[Path, str | None] | None:
     """The Python file that a path names, and the model in it that was asked for; None if none.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..paths import file_path, output_path
+from ..paths import file_path, output_path, program_path
 from .arguments import Examples, Params
 
 
@@ -31,6 +31,22 @@ def migrate(
     from ..migrate import migrate_model
 
     migrate_model(model, params, examples, output_path(output, (".py",)))
+
+
+def script_fmt(
+    program: Annotated[
+        Path,
+        typer.Argument(
+            help="A Python file: a module of TVMScript, or functions of our language.",
+            show_default=False,
+            callback=program_path,
+        ),
+    ],
+) -> None:
+    """Print a program in our language, as Unity formats it."""
+    from ..script import formatted
+
+    print(formatted(program), end="")
 
 
 def quantize(
