@@ -44,9 +44,9 @@ def script_fmt(
     ],
 ) -> None:
     """Print a program in our language, as Unity formats it."""
-    from ..script import formatted
+    from unity.script.formatting import formatted
 
-    print(formatted(program), end="")
+    print(formatted(program.read_text(), str(program)), end="")
 
 
 def quantize(
