@@ -21,6 +21,7 @@ from unity.ir.graph import (
     TupleGet,
     Var,
 )
+from unity.ir.lattice import is_subtype
 from unity.ir.types import Type
 from unity.ir.visit import type_symbols
 from unity.op.builder import GraphBuilder

@@ -19,7 +19,7 @@ X = np.arange(4, dtype=np.float32)
 def run(module: IRModule) -> npt.NDArray[np.float32]:
     """What the interpreter and the compiled program say of the module, and of what it prints."""
     found = np.asarray(interpret(module, "main", [X]))
-    np.testing.assert_array_equal(np.asarray(unity.compile(module)(X)), found)
+    np.testing.assert_allclose(np.asarray(unity.compile(module)(X)), found, rtol=1e-6)
     assert first_difference(module, parse(print_module(module))) is None
     return found
 
