@@ -6,6 +6,7 @@ import inspect
 import re
 from pathlib import Path
 
+import unity
 from docs import generate
 from unity.op.table import OPS
 from unity.transform.schedule import Schedule
@@ -40,3 +41,9 @@ def test_differences_from_relax_are_those_of_the_table_that_reads_it() -> None:
     assert "`dtype`: int64 by default, there 'int32'" in row
     assert "`k`: required by default, there 1" in row
     assert not [line for line in page.splitlines() if line.startswith("| `R.nn.relu(")]
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (DOCS / "api.md").read_text()
+    names = [n for n in unity.__all__ if not n.startswith("__")]
+    assert [n for n in names if f":: unity.{n}\n" not in page] == []
