@@ -789,6 +789,84 @@ def zeros(shape: Sequence[Dim | Tensor] | Tensor, dtype: str | DType = "float32"
 def zeros_like(x: Operand, dtype: str | DType | None = None) -> Tensor:
     """A tensor of zeros. Shaped like `x`, and of its dtype unless one is given."""
 
+class image:
+    @staticmethod
+    def affine_grid(
+        x: Operand,
+        size: Sequence[Dim | Tensor] | Tensor,
+        align_corners: bool = True,
+    ) -> Tensor:
+        """Points of a grid, each mapped by an affine matrix: what `image.grid_sample` takes.
+
+        Of matrices ``(n, 2, 3)`` and a size ``(h, w)`` points ``(n, 2, h, w)``, x before y; of
+        ``(n, 3, 4)`` and ``(d, h, w)`` points ``(n, 3, d, h, w)``. -1 and 1 are the outermost
+        pixels' centers with `align_corners`, else their outer edges (R.image.affine_grid; torch
+        and ONNX AffineGrid have the coordinates last).
+        """
+
+    @staticmethod
+    def grid_sample(
+        x: Operand,
+        grid: Operand,
+        method: str = "bilinear",
+        layout: str = "NCHW",
+        padding_mode: str = "zeros",
+        align_corners: bool = False,
+    ) -> Tensor:
+        """Pixels of images ``(n, c, h, w)`` at the points of a grid, ``(n, 2, h2, w2)``.
+
+        Points are x, y, from -1 to 1 as in `image.affine_grid`; `method` is bilinear, nearest or
+        bicubic, and outside are zeros, the border's pixels, or the image in a mirror: zeros,
+        border, reflection (R.image.grid_sample; torch and ONNX GridSample have the coordinates
+        last).
+        """
+
+    @staticmethod
+    def resize2d(
+        x: Operand,
+        size: Sequence[Dim | Tensor] | Tensor,
+        roi: Sequence[float] | None = None,
+        layout: str = "NCHW",
+        method: str = "linear",
+        coordinate_transformation_mode: str = "half_pixel",
+        rounding_method: str = "round",
+        cubic_alpha: float = -0.75,
+        cubic_exclude: int = 0,
+        extrapolation_value: float = 0.0,
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Images, ``NCHW`` or ``NHWC``, at another `size` (R.image.resize2d, ONNX Resize).
+
+        `method` is nearest_neighbor, linear, cubic; `coordinate_transformation_mode` and `rounding_method`
+        are ONNX's: half_pixel, align_corners, asymmetric, pytorch_half_pixel, tf_half_pixel_for_nn, tf_crop_and_resize; round, round_prefer_floor, round_prefer_ceil, floor, ceil, or "" for round with
+        align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
+        tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
+        default; sums are in float32.
+        """
+
+    @staticmethod
+    def resize3d(
+        x: Operand,
+        size: Sequence[Dim | Tensor] | Tensor,
+        roi: Sequence[float] | None = None,
+        layout: str = "NCDHW",
+        method: str = "linear",
+        coordinate_transformation_mode: str = "half_pixel",
+        rounding_method: str = "",
+        cubic_alpha: float = -0.75,
+        cubic_exclude: int = 0,
+        extrapolation_value: float = 0.0,
+        out_dtype: str | DType | None = None,
+    ) -> Tensor:
+        """Images, ``NCDHW`` or ``NDHWC``, at another `size` (R.image.resize3d, ONNX Resize).
+
+        `method` is nearest_neighbor, linear, cubic; `coordinate_transformation_mode` and `rounding_method`
+        are ONNX's: half_pixel, align_corners, asymmetric, pytorch_half_pixel, tf_half_pixel_for_nn, tf_crop_and_resize; round, round_prefer_floor, round_prefer_ceil, floor, ceil, or "" for round with
+        align_corners and floor without. `roi`, begins then ends as parts of the extents, is what
+        tf_crop_and_resize takes, `extrapolation_value` stands outside of it. `out_dtype` is x's by
+        default; sums are in float32.
+        """
+
 class memory:
     @staticmethod
     def alloc_arena(shape: Sequence[Dim | Tensor] | Tensor) -> Tensor:
@@ -890,6 +968,23 @@ class nn:
 
         A row that sees no keys gives 0; with `zero_unseen` also one of which `bias` leaves nothing,
         whose scores are all -inf, and else NaN.
+        """
+
+    @staticmethod
+    def attention_bias(
+        query: Operand,
+        key: Operand,
+        value: Operand,
+        bias: Operand | None = None,
+        scale: float | None = None,
+        causal_mask: str | None = None,
+        window_size: int | None = None,
+    ) -> Tensor:
+        """`nn.attention` of ``(b, n, h, d)``, ``(b, m, h, d)`` and ``(b, m, h, e)``, a bias added.
+
+        The bias broadcasts to ``(b, h, n, m)``; `scale` is one over the root of d by default.
+        With `window_size` w, beside a causal mask, a query sees the last w keys that the mask
+        leaves it (R.nn.attention_bias).
         """
 
     @staticmethod
@@ -1407,6 +1502,60 @@ class nn:
     def softplus(x: Operand, beta: float = 1.0) -> Tensor:
         """``log(1 + exp(beta * x)) / beta`` (R.nn.softplus without threshold, ONNX Softplus)."""
 
+class vision:
+    @staticmethod
+    def multibox_transform_loc(
+        cls_pred: Operand,
+        loc_pred: Operand,
+        anchor: Operand,
+        clip: bool = False,
+        threshold: float = 0.0,
+        variances: Sequence[float] = (1.0, 1.0, 1.0, 1.0),
+        keep_background: bool = True,
+        apply_softmax: bool = True,
+    ) -> Tensor:
+        """Boxes ``(n, k, 4)`` as top, left, bottom, right, and scores, of k anchors.
+
+        `loc_pred` ``(n, 4 k)`` moves the centers of anchors ``(1, k, 4)`` (left, top, right,
+        bottom) by x and y and scales them by w and h, each by its variance. Scores ``(n, classes,
+        k)`` go through softmax, and those below `threshold` are 0, class 0 as well without
+        `keep_background` (R.vision.multibox_transform_loc).
+        """
+
+    @staticmethod
+    def roi_align(
+        x: Operand,
+        rois: Operand,
+        pooled_size: int | Sequence[int],
+        spatial_scale: float,
+        sample_ratio: int = 2,
+        aligned: bool = False,
+        layout: str = "NCHW",
+        mode: str = "avg",
+    ) -> Tensor:
+        """Cells of boxes of a feature map ``(n, c, h, w)``, each the mean of points within it.
+
+        Rows of `rois` ``(r, 5)`` are an image's number and left, top, right, bottom, which are
+        multiplied by `spatial_scale`; gives ``(r, c, *pooled_size)``. A cell has `sample_ratio`
+        squared points, read between pixels; their largest with `mode` "max". Without `aligned`
+        boxes are one pixel at least (R.vision.roi_align, whose `sample_ratio` -1 is not
+        implemented).
+        """
+
+    @staticmethod
+    def roi_pool(
+        x: Operand,
+        rois: Operand,
+        pooled_size: int | Sequence[int],
+        spatial_scale: float,
+        layout: str = "NCHW",
+    ) -> Tensor:
+        """Cells of boxes of a feature map, each the largest pixel in it, as `vision.roi_align`.
+
+        Boxes are rounded to whole pixels; a cell that has none is 0 (R.vision.roi_pool, ONNX
+        MaxRoiPool).
+        """
+
 
 __all__ = [
     "abs",
@@ -1470,6 +1619,7 @@ __all__ = [
     "greater_equal",
     "hamming_window",
     "hann_window",
+    "image",
     "index_put",
     "index_tensor",
     "interleave_phases",
@@ -1561,6 +1711,7 @@ __all__ = [
     "triu",
     "trunc",
     "variance",
+    "vision",
     "where",
     "zeros",
     "zeros_like",

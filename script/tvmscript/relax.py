@@ -71,6 +71,28 @@ RELAX: tuple[Foreign, ...] = (
         foreign(f'R.{name}(data, scale, zero_point, axis=-1, out_dtype="{kind}")', _DATA)
         for name, kind in (("quantize", "int8"), ("dequantize", "float32"))
     ),
+    *(
+        foreign(
+            f"R.image.resize{rank}d(data, size, roi=None, layout='NC{axes}', method='linear', "
+            f"coordinate_transformation_mode='half_pixel', rounding_method='{rounding}', "
+            "cubic_alpha=-0.75, cubic_exclude=0, extrapolation_value=0.0, out_dtype=None)",
+            _DATA,
+        )
+        for rank, axes, rounding in ((2, "HW", "round"), (3, "DHW", ""))
+    ),
+    foreign("R.image.affine_grid(data, size, align_corners=True)", _DATA),
+    foreign(
+        'R.image.grid_sample(data, grid, method="bilinear", layout="NCHW", padding_mode="zeros",'
+        " align_corners=False)",
+        _DATA,
+    ),
+    foreign(
+        "R.vision.roi_align(data, rois, pooled_size, spatial_scale, sample_ratio=-1,"
+        ' aligned=False, layout="NCHW", mode="avg")',
+        _DATA,
+        sample_ratio=-1,
+    ),
+    foreign('R.vision.roi_pool(data, rois, pooled_size, spatial_scale, layout="NCHW")', _DATA),
     foreign("R.flip(data, axis)", _DATA),
     foreign("R.index_tensor(data, indices)", _DATA),
     foreign("R.index_put(data, indices, values, accumulate=False)", _DATA),

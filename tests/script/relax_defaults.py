@@ -46,6 +46,12 @@ SHAPES: Mapping[str, tuple[int, ...]] = {
     "last": (6,),
     "z": (2, 3),
     "last3": (3,),
+    "maps": (2, 2, 3),
+    "points": (1, 2, 3, 4),
+    "scores": (2, 3, 5),
+    "moves": (2, 20),
+    "anchors": (1, 5, 4),
+    "bias": (1, 2, 3, 3),
 }
 """Float32 inputs by the names that calls use; `OTHERS` are integers, bools, and of some range."""
 OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
@@ -61,6 +67,7 @@ OTHERS: Mapping[str, tuple[str, tuple[int, ...]]] = {
     "unit": ("unit", (2, 4, 6)),
     "above": ("above", (2, 4, 6)),
     "steps": ("sorted", (5,)),
+    "regions": ("regions", (3, 5)),
     "lengths": ("int64", (2,)),
     "one": ("arange", (3,)),
     "two": ("arange", (3,)),
@@ -108,6 +115,14 @@ CALLS: Mapping[str, str] = {
     "where": "b, x, y",
     "hamming_window": '8, True, 0.54, 0.46, "float32"',
     "ewise_fma": "x, y, x",
+    "image.resize2d": "image2, (5, 11)",
+    "image.resize3d": "image3, (4, 9, 5)",
+    "image.affine_grid": "maps, (4, 5)",
+    "image.grid_sample": "image2, points",
+    "vision.roi_align": "image2, regions, (2, 3), 0.5, sample_ratio=2",
+    "vision.roi_pool": "image2, regions, (2, 3), 0.5",
+    "vision.multibox_transform_loc": "scores, moves, anchors",
+    "nn.attention_bias": "q, q, q, bias",
     "median": "x",
     "einsum": '(x, m), "abc,cd->bad"',
     "outer": "last, c",
@@ -150,6 +165,41 @@ MORE: Mapping[str, tuple[str, str]] = {
     "nn.avg_pool2d, padded": ("nn.avg_pool2d", "image2, pool_size=3, padding=1"),
     "nn.avg_pool3d, padded": ("nn.avg_pool3d", "image3, pool_size=3, padding=1"),
     "nn.adaptive_avg_pool2d, 3": ("nn.adaptive_avg_pool2d", "image2, 3"),
+    **{
+        f"image.resize2d, {method}, {mode}": (
+            "image.resize2d",
+            f'image2, (5, 11), method="{method}", coordinate_transformation_mode="{mode}"',
+        )
+        for method in ("nearest_neighbor", "linear", "cubic")
+        for mode in ("asymmetric", "align_corners", "pytorch_half_pixel", "tf_half_pixel_for_nn")
+    },
+    "image.resize2d, a part": (
+        "image.resize2d",
+        "image2, (5, 11), roi=[0.2, 0.1, 1.3, 0.8], extrapolation_value=3.0, "
+        'coordinate_transformation_mode="tf_crop_and_resize"',
+    ),
+    "image.resize2d, in another layout": (
+        "image.resize2d",
+        'image2, (5, 11), layout="NHWC"',
+    ),
+    **{
+        f"image.grid_sample, {method}, {mode}, {corners}": (
+            "image.grid_sample",
+            f'image2, points, method="{method}", padding_mode="{mode}", align_corners={corners}',
+        )
+        for method in ("nearest", "bilinear", "bicubic")
+        for mode in ("border", "reflection")
+        for corners in (True, False)
+    },
+    "image.affine_grid, edges": ("image.affine_grid", "maps, (4, 5), align_corners=False"),
+    "vision.roi_align, the largest": (
+        "vision.roi_align",
+        'image2, regions, 3, 1.0, sample_ratio=3, aligned=True, mode="max"',
+    ),
+    "vision.multibox_transform_loc, clipped": (
+        "vision.multibox_transform_loc",
+        "scores, moves, anchors, clip=True, threshold=0.3, keep_background=False",
+    ),
     "median, along an axis": ("median", "x, axis=1"),
     "std, along axes": ("std", "x, axis=[1, 2], keepdims=True"),
     "meshgrid, xy": ("meshgrid", '(last, c), indexing="xy"'),
@@ -257,6 +307,10 @@ def _random(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Arra
             return rng.uniform(-0.9, 0.9, shape).astype(np.float32)
         case "arange":
             return np.arange(shape[0])
+        case "regions":
+            begin, size = rng.uniform(0, 8, (shape[0], 2)), rng.uniform(1, 9, (shape[0], 2))
+            rows = np.concatenate([np.zeros((shape[0], 1)), begin, begin + size], axis=1)
+            return rows.astype(np.float32)
         case "sorted":
             return np.sort(rng.standard_normal(shape)).astype(np.float32)
         case "share":

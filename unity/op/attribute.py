@@ -70,6 +70,7 @@ BOUNDS = AttrType(
     _tuple_of(lambda value: value is None or _is_size(value)),
 )
 NUMBER = AttrType("a number", "float", _is_number)
+NUMBERS = AttrType("a tuple of numbers", "Sequence[float]", _tuple_of(_is_number))
 COUNTER = AttrType(
     "a number or a dim", "float | SymDim", lambda value: _is_number(value) or _is_size(value)
 )

@@ -44,6 +44,9 @@ _NO_RELAX = frozenset({
 """Of the others, those that Relax lacks; it calls the rest as we do."""
 
 _ONNX = {
+    "image.resize2d": "Resize", "image.resize3d": "Resize", "image.affine_grid": "AffineGrid",
+    "image.grid_sample": "GridSample", "vision.roi_align": "RoiAlign",
+    "vision.roi_pool": "MaxRoiPool", "nn.attention_bias": "Attention",
     "size": "Size", "eye_like": "EyeLike", "nn.dropout": "Dropout",
     "hamming_window": "HammingWindow", "hann_window": "HannWindow",
     "blackman_window": "BlackmanWindow",
@@ -79,6 +82,11 @@ _ONNX = {
 """ONNX's names where the row has none."""
 
 _TORCH: dict[str, str | None] = {
+    "image.resize2d": "nn.functional.interpolate", "image.resize3d": "nn.functional.interpolate",
+    "image.affine_grid": "nn.functional.affine_grid",
+    "image.grid_sample": "nn.functional.grid_sample", "vision.roi_align": None,
+    "vision.roi_pool": None, "vision.multibox_transform_loc": None,
+    "nn.attention_bias": "nn.functional.scaled_dot_product_attention",
     "size": "numel", "eye_like": None,
     "nn.batch_flatten": None, "reverse_sequence": None, "index_tensor": "Tensor.__getitem__",
     "multinomial_from_uniform": "multinomial",

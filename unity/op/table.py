@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from . import create, effects, formulas, losses, memory, shape
-from .contraction import attention, cache, einsum, linear, matmul_interleaved, matmul_packed
+from .contraction import (
+    attention,
+    attention_bias,
+    cache,
+    einsum,
+    linear,
+    matmul_interleaved,
+    matmul_packed,
+)
 from .convolution import (
     adaptive_pool,
     conv,
@@ -14,6 +22,7 @@ from .convolution import (
     pool,
 )
 from .elementwise import activation, binary, compare, datatype, dropout, quantize, ternary, unary
+from .image import grid, resize
 from .indexing import bucketize, gather, index_tensor, one_hot, scatter, search
 from .ml import coupling, tree
 from .movement import (
@@ -32,7 +41,7 @@ from .normalization import batch_norm, group_norm, lrn, norm
 from .ordering import sort
 from .reduction import reduce, scan, softmax, statistics
 from .registry import OpDef
-from .vision import suppression
+from .vision import regions, suppression
 
 FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     unary.OPS,
@@ -66,6 +75,7 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     dropout.OPS,
     softmax.OPS,
     attention.OPS,
+    attention_bias.OPS,
     cache.OPS,
     view.OPS,
     arrange.OPS,
@@ -85,6 +95,9 @@ FAMILIES: tuple[tuple[OpDef, ...], ...] = (
     scan.OPS,
     sort.OPS,
     suppression.OPS,
+    resize.OPS,
+    grid.OPS,
+    regions.OPS,
     coupling.OPS,
     tree.OPS,
     losses.OPS,

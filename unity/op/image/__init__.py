@@ -1,0 +1,1 @@
+"""Operators on images: resizing, and sampling at the points of a grid."""

@@ -1,0 +1,303 @@
+"""Images sampled at the points of a grid, and grids made by affine maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from unity import te
+from unity.ir.attrs import Attrs
+from unity.ir.dims import always_ge, dim_text
+from unity.ir.dtype import INT64, Array
+from unity.ir.prim_expr import PrimExpr, imm
+from unity.ir.types import TensorType, Type
+from unity.op.accumulate import Real, real, rounded, working_dtype
+from unity.op.argument import common_dtype, float_tensor, ranked, require_equal, shape, type_text
+from unity.op.attribute import FLAG, TEXT
+from unity.op.reduction.reduce import known
+from unity.op.registry import ComputeArg, OpCall, OpDef, Param, RefArg, Sample, attr
+from unity.op.sampling import Sampler, sample
+
+_AFFINE = (Param("x"), Param("size", "shape"), attr("align_corners", FLAG, True))
+_SAMPLE = (
+    Param("x"),
+    Param("grid"),
+    attr("method", TEXT, "bilinear"),
+    attr("layout", TEXT, "NCHW"),
+    attr("padding_mode", TEXT, "zeros"),
+    attr("align_corners", FLAG, False),
+)
+_METHODS = ("bilinear", "nearest", "bicubic")
+_PADDINGS = ("zeros", "border", "reflection")
+_ALPHA = -0.75
+"""Of cubic interpolation, as torch has it."""
+
+
+def _arrays(args: Sequence[RefArg]) -> list[Array]:
+    return [a for a in args if isinstance(a, np.ndarray)]
+
+
+# affine_grid
+
+
+def _affine_infer(call: OpCall) -> Type:
+    x, size = ranked(call, 0, 3), shape(call, 1).dims
+    float_tensor(call, 0)
+    if not isinstance(size, tuple):
+        return TensorType(None, x.dtype)
+    rank = len(size)
+    if rank not in (2, 3):
+        raise call.error(f"'size' must hold 2 or 3 dims, got {rank}")
+    for extent in size:
+        if call.flag("align_corners") and not always_ge(extent, 2):
+            raise call.error(
+                f"with align_corners each of 'size' must be 2 or more, got {dim_text(extent)}"
+            )
+    if not isinstance(x.shape, tuple):
+        return TensorType(rank + 2, x.dtype)
+    require_equal(call, x.shape[1], rank, "the rows of 'x'")
+    require_equal(call, x.shape[2], rank + 1, "the columns of 'x'")
+    return TensorType((x.shape[0], rank, *size), x.dtype)
+
+
+def _affine_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x = args[0]
+    assert isinstance(x, te.Tensor)
+    dims, out = known(result)
+    wide = working_dtype(out)
+    sized, rank = te.placeholder(dims, out).shape[2:], len(dims) - 2
+
+    def place(i: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        at, one = te.cast(i, wide), imm(1.0, wide)
+        if attrs["align_corners"] is True:
+            return at * (imm(2.0, wide) / te.cast(extent - 1, wide)) - one
+        return (at * imm(2.0, wide) + one) / te.cast(extent, wide) - one
+
+    def element(n: PrimExpr, d: PrimExpr, *i: PrimExpr) -> PrimExpr:
+        total = te.cast(x[n, d, rank], wide)
+        for k in range(rank):
+            total = total + te.cast(x[n, d, rank - 1 - k], wide) * place(i[k], sized[k])
+        return te.cast(total, out)
+
+    return te.compute(dims, element, "affine_grid")
+
+
+def _affine_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, size = args
+    assert isinstance(x, np.ndarray)
+    sizes = [n for n in size if isinstance(n, int)]
+    if attrs["align_corners"] is True:
+        rows = [np.linspace(-1, 1, n) for n in sizes]
+    else:
+        rows = [(2 * np.arange(n) + 1) / n - 1 for n in sizes]
+    points = np.stack([*reversed(np.meshgrid(*rows, indexing="ij")), np.ones(sizes)])
+    return rounded(np.tensordot(real(x), points, axes=(2, 0)), x)
+
+
+def _affine_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    return [
+        sample(_AFFINE, (s.array((2, 2, 3)), (3, 5))),
+        sample(_AFFINE, (s.array((2, 2, 3), "float64"), (1, 4)), align_corners=False),
+        sample(_AFFINE, (s.array((1, 3, 4)), (2, 3, 4))),
+    ]
+
+
+# grid_sample
+
+
+def _sample_infer(call: OpCall) -> Type:
+    x, grid = ranked(call, 0, 4), ranked(call, 1, 4)
+    kind = common_dtype(call, (float_tensor(call, 0), float_tensor(call, 1)))
+    for name, choices in (
+        ("method", _METHODS),
+        ("layout", ("NCHW",)),
+        ("padding_mode", _PADDINGS),
+    ):
+        if call.attrs[name] not in choices:
+            raise call.error(
+                f"{name!r} must be one of {', '.join(map(repr, choices))}, got {call.attrs[name]!r}"
+            )
+    if not isinstance(x.shape, tuple) or not isinstance(grid.shape, tuple):
+        return TensorType(4, kind)
+    require_equal(call, grid.shape[0], x.shape[0], "the batch of 'grid'")
+    require_equal(call, grid.shape[1], 2, "the coordinates of 'grid'")
+    if any(d == 0 for d in x.shape[2:]):
+        raise call.error(f"nothing can be sampled from {type_text(x)}")
+    return TensorType((*x.shape[:2], *grid.shape[2:]), kind)
+
+
+def _sample_compute(args: Sequence[ComputeArg], attrs: Attrs, result: Type) -> te.Tensor:
+    x, grid = args
+    assert isinstance(x, te.Tensor)
+    assert isinstance(grid, te.Tensor)
+    dims, out = known(result)
+    wide = working_dtype(out)
+
+    def number(value: float) -> PrimExpr:
+        return imm(value, wide)
+
+    def coordinate(value: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        size = te.cast(extent, wide)
+        if attrs["align_corners"] is True:
+            return (value + number(1)) * number(0.5) * (size - number(1))
+        return ((value + number(1)) * size - number(1)) * number(0.5)
+
+    def folded(at: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        """A coordinate reflected at the border until it lies inside."""
+        size = te.cast(extent, wide)
+        corners = attrs["align_corners"] is True
+        low = number(0) if corners else number(-0.5)
+        span = size - number(1) if corners else size
+        off = te.abs_(at - low)
+        safe = te.max_(span, number(1e-9))
+        turns = te.floor(off / safe)
+        rest = off - turns * safe
+        odd = turns - te.floor(turns * number(0.5)) * number(2)
+        back = te.select(odd > number(0.5), span - rest, rest) + low
+        return te.select(span > number(0), back, number(0))
+
+    def moved(at: PrimExpr, extent: PrimExpr) -> PrimExpr:
+        if attrs["padding_mode"] == "reflection":
+            at = folded(at, extent)
+        if attrs["padding_mode"] == "zeros":
+            return at
+        return te.clamp(at, number(0), te.cast(extent - 1, wide))
+
+    def taps(at: PrimExpr, extent: PrimExpr) -> list[tuple[PrimExpr, PrimExpr]]:
+        method = attrs["method"]
+        if method == "nearest":
+            return [(te.round_(moved(at, extent)), number(1))]
+        if method == "bilinear":
+            at = moved(at, extent)
+        base = te.floor(at)
+        t = at - base
+        if method == "bilinear":
+            return [(base, number(1) - t), (base + number(1), t)]
+        a, t2, t3 = _ALPHA, t * t, t * t * t
+        weights = (
+            (t3 - t2 * number(2) + t) * number(a),
+            t3 * number(a + 2) - t2 * number(a + 3) + number(1),
+            t2 * number(2 * a + 3) - t3 * number(a + 2) - t * number(a),
+            (t2 - t3) * number(a),
+        )
+        return [(moved(base + number(k - 1.0), extent), w) for k, w in enumerate(weights)]
+
+    def element(n: PrimExpr, c: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
+        x_at = coordinate(te.cast(grid[n, 0, i, j], wide), x.shape[3])
+        y_at = coordinate(te.cast(grid[n, 1, i, j], wide), x.shape[2])
+        total: PrimExpr = number(0)
+        for (y, wy), (z, wx) in product(taps(y_at, x.shape[2]), taps(x_at, x.shape[3])):
+            seen = te.all_true(
+                y >= number(0),
+                y <= te.cast(x.shape[2] - 1, wide),
+                z >= number(0),
+                z <= te.cast(x.shape[3] - 1, wide),
+            )
+            top = te.cast(x.shape[2] - 1, wide), te.cast(x.shape[3] - 1, wide)
+            row = te.cast(te.clamp(y, number(0), top[0]), INT64)
+            column = te.cast(te.clamp(z, number(0), top[1]), INT64)
+            value = te.cast(x[n, c, row, column], wide)
+            total = total + te.select(seen, value * (wy * wx), number(0))
+        return te.cast(total, out)
+
+    return te.compute(dims, element, "grid_sample")
+
+
+def _folded(at: Real, low: float, high: float) -> Real:
+    span = high - low
+    if span <= 0:
+        return np.zeros_like(at)
+    off = np.abs(at - low)
+    turns, rest = np.floor(off / span), np.mod(off, span)
+    return np.where(turns % 2 == 1, span - rest, rest) + low
+
+
+def _sample_reference(args: Sequence[RefArg], attrs: Attrs) -> Array:
+    x, grid = _arrays(args)
+    corners, extents = attrs["align_corners"] is True, x.shape[2:]
+    found = np.zeros((*x.shape[:2], *grid.shape[2:]))
+
+    def moved(at: Real, extent: int) -> Real:
+        if attrs["padding_mode"] == "reflection":
+            at = _folded(at, 0, extent - 1) if corners else _folded(at, -0.5, extent - 0.5)
+        return at if attrs["padding_mode"] == "zeros" else np.clip(at, 0, extent - 1)
+
+    axes: list[list[tuple[Real, Real]]] = []
+    for k, extent in enumerate(extents):
+        value = real(grid[:, 1 - k])
+        at = (value + 1) / 2 * (extent - 1) if corners else ((value + 1) * extent - 1) / 2
+        if attrs["method"] == "nearest":
+            axes.append([(np.rint(moved(at, extent)), np.ones_like(at))])
+            continue
+        at = moved(at, extent) if attrs["method"] == "bilinear" else at
+        base, t = np.floor(at), at - np.floor(at)
+        if attrs["method"] == "bilinear":
+            axes.append([(base, 1 - t), (base + 1, t)])
+            continue
+        a = _ALPHA
+        near = [((a + 2) * u - (a + 3)) * u * u + 1 for u in (t, 1 - t)]
+        far = [((a * u - 5 * a) * u + 8 * a) * u - 4 * a for u in (1 + t, 2 - t)]
+        weights = [far[0], near[0], near[1], far[1]]
+        axes.append([(moved(base + k - 1, extent), w) for k, w in enumerate(weights)])
+    batch = np.arange(x.shape[0])[:, None, None]
+    for (y, wy), (z, wx) in product(*axes):
+        seen = (y >= 0) & (y <= extents[0] - 1) & (z >= 0) & (z <= extents[1] - 1)
+        rows = np.clip(y, 0, extents[0] - 1).astype(np.int64)
+        columns = np.clip(z, 0, extents[1] - 1).astype(np.int64)
+        picked = np.moveaxis(real(x)[batch, :, rows, columns], -1, 1)
+        found += picked * np.where(seen, wy * wx, 0.0)[:, None]
+    return rounded(found, x)
+
+
+def _sample_samples(seed: int) -> Sequence[Sample]:
+    s = Sampler.seeded(seed)
+    x, grid = s.array((2, 3, 4, 5)), s.array((2, 2, 3, 2), low=-1.6, high=1.6)
+    return [
+        sample(_SAMPLE, (x, grid)),
+        sample(_SAMPLE, (x, grid), padding_mode="border", align_corners=True),
+        sample(_SAMPLE, (x, grid), padding_mode="reflection"),
+        sample(_SAMPLE, (x, grid), padding_mode="reflection", align_corners=True),
+        sample(_SAMPLE, (x, grid), method="nearest"),
+        sample(_SAMPLE, (x, grid), method="bicubic", padding_mode="border"),
+        sample(_SAMPLE, (x, grid), method="bicubic"),
+    ]
+
+
+OPS: tuple[OpDef, ...] = (
+    OpDef(
+        "image.affine_grid",
+        _AFFINE,
+        _affine_infer,
+        _affine_reference,
+        """Points of a grid, each mapped by an affine matrix: what `image.grid_sample` takes.
+
+        Of matrices ``(n, 2, 3)`` and a size ``(h, w)`` points ``(n, 2, h, w)``, x before y; of
+        ``(n, 3, 4)`` and ``(d, h, w)`` points ``(n, 3, d, h, w)``. -1 and 1 are the outermost
+        pixels' centers with `align_corners`, else their outer edges (R.image.affine_grid; torch
+        and ONNX AffineGrid have the coordinates last).
+        """,
+        compute=_affine_compute,
+        pattern="opaque",
+        samples=_affine_samples,
+    ),
+    OpDef(
+        "image.grid_sample",
+        _SAMPLE,
+        _sample_infer,
+        _sample_reference,
+        """Pixels of images ``(n, c, h, w)`` at the points of a grid, ``(n, 2, h2, w2)``.
+
+        Points are x, y, from -1 to 1 as in `image.affine_grid`; `method` is bilinear, nearest or
+        bicubic, and outside are zeros, the border's pixels, or the image in a mirror: zeros,
+        border, reflection (R.image.grid_sample; torch and ONNX GridSample have the coordinates
+        last).
+        """,
+        compute=_sample_compute,
+        pattern="opaque",
+        samples=_sample_samples,
+        tolerance=1e-4,
+    ),
+)
