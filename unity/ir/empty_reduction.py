@@ -2,15 +2,16 @@
 
 A loop that only drives reduce axes may turn out to have no iterations (a symbolic extent that is 0
 at run time). No step of it runs then, yet the output must hold the init. The interpreter and the
-lowering of blocks both take the statement made here for that case.
+lowering of blocks both take the statement made here for that case. What such a loop only fetches
+ahead takes no part in it.
 """
 
 from __future__ import annotations
 
 from unity.ir.leaves import leaves
 
-from .prim_expr import Binary, PrimExpr, PrimVar
-from .stmt import Block, For, Seq, Stmt
+from .prim_expr import Binary, Intrinsic, PrimExpr, PrimVar
+from .stmt import Block, Evaluate, For, Seq, Stmt
 
 
 def init_of_empty(loop: For) -> Stmt | None:
@@ -43,11 +44,32 @@ def _reduces(s: Stmt, var: PrimVar) -> bool:
     match s:
         case For():
             return _reduces(s.body, var)
-        case Seq(stmts):
+        case Seq():
+            stmts = _doing(s)
             return bool(stmts) and all(_reduces(each, var) for each in stmts)
         case Block():
             driven = {axis.kind for axis in s.axes if _mentions(axis.value, {var})}
             return s.init is not None and driven == {"R"}
+        case _:
+            return False
+
+
+def _doing(s: Seq) -> tuple[Stmt, ...]:
+    """The statements but those that only fetch ahead."""
+    return tuple(each for each in s.stmts if not _fetches(each))
+
+
+def _fetches(s: Stmt) -> bool:
+    """Whether a statement only asks for what is read later."""
+    match s:
+        case For():
+            return _fetches(s.body)
+        case Seq(stmts):
+            return all(map(_fetches, stmts))
+        case Block():
+            return s.init is None and _fetches(s.body)
+        case Evaluate(Intrinsic(name="prefetch")):
+            return True
         case _:
             return False
 
@@ -59,8 +81,8 @@ def _only_init(s: Stmt, gone: set[PrimVar]) -> Stmt:
                 return _only_init(s.body, gone | {s.var})
             body = _only_init(s.body, gone)
             return For(s.var, s.begin, s.extent, body, s.kind, s.thread, s.attrs, s.span)
-        case Seq(stmts):
-            return Seq(tuple(_only_init(each, gone) for each in stmts))
+        case Seq():
+            return Seq(tuple(_only_init(each, gone) for each in _doing(s)))
         case Block():
             assert s.init is not None
             axes = tuple(axis for axis in s.axes if axis.kind != "R")

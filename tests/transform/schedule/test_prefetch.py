@@ -242,3 +242,25 @@ def test_sizes_must_be_known() -> None:
     with pytest.raises(UnityError, match="how much of 'a' is read in an iteration is not known"):
         sch.prefetch("copy", 0, i, i)
     sch.prefetch("copy", 0, i, j)
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_a_sum_over_nothing_is_begun_where_it_is_fetched_ahead(k: int) -> None:
+    """What only fetches stands beside the block in the loop that may be empty."""
+    before = parse("""
+n = dim("n")
+
+@script.prim_func
+def main(a: f32[Buffer, n, 4], c: f32[Buffer, 4]) -> None:
+    for j, l in T.grid(4, n):
+        with T.block("sums"):
+            vj, vk = T.axis.remap("SR", j, l)
+            with T.init():
+                c[vj] = 2.0
+            c[vj] += a[vk, vj]
+""").prim_funcs()["main"]
+    sch = Schedule(before)
+    _, step = sch.get_loops("sums")
+    sch.prefetch("sums", 0, step, step)
+    assert_same(before, sch.func, {"n": k})
+    assert_same(before, after(sch.func, *lowering()), {"n": k})

@@ -175,3 +175,25 @@ def test_the_last_store_counts() -> None:
         sch.trim_unread(sch.get_loops(name)[-1])
     assert str(sch.func).count("range(6)") == 3
     assert_same(before, sch.func, {})
+
+
+def test_an_end_that_moves_with_a_loop_further_in() -> None:
+    """Nothing is read, so the loop would end where the loop within it begins to count."""
+    sch = Schedule(
+        parse("""
+@script.prim_func
+def main(a: f32[Buffer, 8], c: f32[Buffer, 8]) -> None:
+    t = T.alloc((8,), "float32")
+    for i in range(8):
+        with T.block("exp"):
+            vi = T.axis.spatial(8, i)
+            t[vi] = T.exp(a[vi])
+    for i in range(8):
+        with T.block("copy"):
+            vi = T.axis.spatial(8, i)
+            c[vi] = a[vi]
+""").prim_funcs()["main"]
+    )
+    _, _, inner = sch.split(sch.get_loops("exp")[0], [4, 2, 1])
+    del inner
+    assert "moves with loops" in refused(sch, "trim_unread", "exp", 1)

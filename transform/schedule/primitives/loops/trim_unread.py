@@ -17,6 +17,7 @@ from ....blocks.site import Site, sites
 from ....blocks.tree import (
     Outcome,
     Path,
+    block_path,
     blocks_below,
     bound_to,
     driven,
@@ -81,7 +82,8 @@ def trim_unread(func: PrimFunc, var: PrimVar) -> Outcome:
     known = known_above(path)
     if loose_statement(allocation.body) is not None:
         raise illegal(WHERE, f"something outside any block may read {allocation.buffer.name!r}")
-    inside = {x.var for x in loops_of(path) if x not in above}
+    whole, _ = block_path(func, block.name)  # loops further in than this one, too
+    inside = {x.var for x in loops_of(whole) if x not in above}
     end: PrimExpr = imm(0)
     for site in _later(block, sites(allocation.body, above)):
         if _reads(site, allocation):
