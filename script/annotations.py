@@ -244,10 +244,15 @@ def _tensor_shape(rest: Sequence[object]) -> tuple[Dim, ...] | int | None:
         case ((),):
             return ()
         case _:
-            return tuple(_extent(value) for value in rest)
+            return tuple(extent(value) for value in rest)
 
 
-def _extent(value: object) -> Dim:
+def extent(value: object) -> Dim:
+    """A value in an annotation as a dim.
+
+    Raises:
+        UnityError: It is none.
+    """
     found = as_dim(value)
     if isinstance(found, int) and found < 0:
         raise UnityError(f"a dim can't be negative, got {found}")
@@ -255,8 +260,12 @@ def _extent(value: object) -> Dim:
 
 
 def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
-    spec = BufferSpec((), element)
-    for part in rest:
+    spec, said = BufferSpec((), element), set[type]()
+    for k, part in enumerate(rest):
+        if isinstance(part, Strides | Scope | Align):
+            if type(part) in said:
+                raise UnityError(f"T.{type(part).__name__.lower()} is said twice")
+            said.add(type(part))
         match part:
             case Strides(values):
                 spec = replace(spec, strides=values)
@@ -264,10 +273,12 @@ def _buffer_spec(rest: Sequence[object], element: DType) -> BufferSpec:
                 spec = replace(spec, scope=name)
             case Align(count):
                 spec = replace(spec, align=count)
-            case ():
+            case () if k == 0 and not any(isinstance(p, int | SymDim) for p in rest):
                 pass
             case _:
-                spec = replace(spec, shape=(*spec.shape, _extent(part)))
+                if said:
+                    raise UnityError("dims come before T.strides, T.scope and T.align")
+                spec = replace(spec, shape=(*spec.shape, extent(part)))
     return spec
 
 

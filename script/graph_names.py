@@ -25,7 +25,7 @@ from unity.ir.types import (
     Type,
 )
 
-from .annotations import Element, Rank, Tensor
+from .annotations import Element, Rank, Tensor, extent
 from .marker import Marker, word
 
 __all__ = ["Func", "Object", "Prim", "Shape", "Tuple", "any_dtype", "rank"]
@@ -34,6 +34,8 @@ __all__ = ["Func", "Object", "Prim", "Shape", "Tuple", "any_dtype", "rank"]
 @public
 def rank(ndim: int) -> Rank:
     """In place of a shape: only the number of dims is known."""
+    if ndim < 0:
+        raise UnityError(f"a rank can't be negative, got {ndim}")
     return Rank(ndim)
 
 
@@ -45,7 +47,7 @@ def Shape(*dims: object) -> ShapeType:  # noqa: N802
             return ShapeType(dims[0].ndim)
         if dims[0] is ...:
             return ShapeType(None)
-    return ShapeType(tuple(as_dim(d) for d in dims))
+    return ShapeType(tuple(extent(d) for d in dims))
 
 
 @public

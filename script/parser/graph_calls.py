@@ -95,9 +95,18 @@ class GraphCalls(GraphEvaluator):
         args, sizes = self._without_sizes(self._tensors(given["args"]))
         out = self._out(given["out"])
         sym_args = (*sizes, *(self._dims(given["sym_args"]) if "sym_args" in given else ()))
+        for size in sym_args:
+            if isinstance(size, int) and size < 0:
+                raise self.source.error(node, f"a size can't be negative, got {size}")
         inplace: tuple[int, ...] = ()
         if "inplace" in given:
             inplace = self._ints(given["inplace"])
+            if len(inplace) > len(out) or any(not -1 <= i < len(args) for i in inplace):
+                raise self.source.error(
+                    given["inplace"],
+                    f"inplace says of each of {len(out)} outputs which of {len(args)} inputs it "
+                    f"lies in, or -1, got {inplace}",
+                )
         self._check_kernel(node, kernel, args, out, inplace)
         return CallTir(ref, args, out, sym_args, inplace, span)
 

@@ -95,6 +95,8 @@ class PrimCalls(PrimEvaluator):
         floats = any(isinstance(v, float) for v in values)
         like = known[0] if known else (FLOAT32 if floats else None)
         args = tuple(self.typed(n, v, like) for n, v in zip(nodes, values, strict=True))
+        if name == "prefetch" and not isinstance(args[0], Load):
+            raise self.source.error(nodes[0], "T.prefetch takes an element of a buffer: a[i, j]")
         row = INTRINSICS[name]
         try:
             result = row.result_dtype([a.dtype for a in args])
@@ -129,15 +131,31 @@ class PrimCalls(PrimEvaluator):
     def _load(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
         buffer = self.buffer(given.named["buffer"])
         indices = self.indices(given.named["index"], buffer)
-        return Load(buffer, indices, self.condition(given.named["predicate"]))
+        lanes = max((i.dtype.lanes for i in indices), default=1)
+        return Load(buffer, indices, self.mask(given.named["predicate"], lanes))
 
     def _ramp(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
         first = self.expr(given.named["base"])
         stride = self.expr(given.named["stride"], first.dtype)
-        return Ramp(first, stride, self.integer(given.named["lanes"]))
+        return Ramp(first, stride, self._lanes(given.named["lanes"]))
 
     def _broadcast(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
-        return Broadcast(self.expr(given.named["value"]), self.integer(given.named["lanes"]))
+        return Broadcast(self.expr(given.named["value"]), self._lanes(given.named["lanes"]))
+
+    def _lanes(self, node: ast.expr) -> int:
+        found = self.integer(node)
+        if found < 1:
+            raise self.source.error(node, f"lanes must be positive, got {found}")
+        return found
+
+    def mask(self, node: ast.expr, lanes: int) -> PrimExpr:
+        """The condition of lanes: for all of them, or for each its own."""
+        found = self.condition(node)
+        if found.dtype.lanes not in (1, lanes):
+            raise self.source.error(
+                node, f"the predicate has {found.dtype.lanes} lanes, the index {lanes}"
+            )
+        return found
 
     def _call(self, node: ast.Call, given: Bound[ast.expr]) -> PrimExpr:
         name, named = self.text(given.named["name"]), given.named

@@ -171,7 +171,7 @@ class PrimEvaluator(Evaluator):
 
     def _number(self, node: ast.expr) -> int | None:
         value = self.value(node)
-        return value if isinstance(value, int) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def domain(self, node: ast.expr) -> Range:
         """An axis' or a loop's extent, or its ``(begin, end)``."""

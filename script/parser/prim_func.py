@@ -123,10 +123,19 @@ def _buffer(parser: StmtParser, arg: ast.arg, annotation: ast.expr) -> Buffer | 
     if element.dtype is None:
         raise parser.source.error(annotation, "a buffer needs a dtype")
     buffer = Buffer(arg.arg, (), element.dtype, span=parser.source.span(arg))
-    for part in rest:
+    said: set[type] = set()
+    for k, part in enumerate(rest):
+        extra = _extra(parser, part)
         if isinstance(part, ast.Tuple) and not part.elts:
+            if k > 0 or (len(rest) > 1 and _extra(parser, rest[1]) is None):
+                raise parser.source.error(part, "() is the shape of a scalar: no dim is beside it")
             continue
-        match _extra(parser, part):
+        if said and type(extra) in {*said, type(None)}:
+            raise parser.source.error(
+                part, "dims come first, then T.strides, T.scope and T.align, each once"
+            )
+        said |= set() if extra is None else {type(extra)}
+        match extra:
             case Strides(values):
                 strides = tuple(_extent(parser, a) for a in values if isinstance(a, ast.expr))
                 buffer = replace(buffer, strides=strides)
@@ -145,6 +154,8 @@ def _extra(parser: StmtParser, node: ast.expr) -> Strides | ScopeWord | Align | 
         return None
     function = parser.constant(node.func)
     if function is prim_names.strides:
+        for given in node.keywords:
+            raise parser.source.error(given, f"T.strides has no parameter {given.arg!r}")
         return Strides(tuple(node.args))
     if function is prim_names.scope or function is prim_names.align:
         found = parser.constant(node)

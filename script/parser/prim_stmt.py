@@ -10,6 +10,7 @@ from unity.arguments import Signature
 from unity.errors import Span
 from unity.ir.attrs import NO_ATTRS
 from unity.ir.foreign import CALL_EXTERN
+from unity.ir.marks import THREADS
 from unity.ir.prim_expr import Cast, Intrinsic, Load, PrimExpr, PrimVar, imm
 from unity.ir.stmt import (
     Allocate,
@@ -279,6 +280,10 @@ class StmtParser(PrimCalls):
             raise self.source.error(
                 value, f"the value is {expr.dtype}, {buffer.name} holds {buffer.dtype}", hint
             )
+        if expr.dtype.lanes not in (1, lanes):
+            raise self.source.error(
+                value, f"the value has {expr.dtype.lanes} lanes, the index of {buffer.name} {lanes}"
+            )
         return expr
 
     def _augmented(self, node: ast.AugAssign) -> Store:
@@ -334,7 +339,8 @@ class StmtParser(PrimCalls):
         buffer = self.buffer(given["buffer"])
         indices = self.indices(given["index"], buffer)
         stored = self._stored(buffer, indices, given["value"])
-        return Store(buffer, indices, stored, self.condition(given["predicate"]), span)
+        lanes = max((i.dtype.lanes for i in indices), default=1)
+        return Store(buffer, indices, stored, self.mask(given["predicate"], lanes), span)
 
     def _for(self, node: ast.For) -> Stmt:
         if node.orelse:
@@ -395,6 +401,10 @@ class StmtParser(PrimCalls):
             if axis is None:
                 raise self.source.error(call, "T.thread needs 'axis'", 'T.thread(n, "threadIdx.x")')
             end, thread = end if "axis" in named else None, self.text(axis)
+            if thread not in THREADS:
+                raise self.source.error(
+                    axis, f"there is no axis {thread!r} of threads", f"one of {', '.join(THREADS)}"
+                )
         given = Range(imm(0), self.index(begin)) if end is None else self.interval(begin, end)
         self.scope.push()
         var = self._loop_var(name, given)

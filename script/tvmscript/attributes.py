@@ -40,14 +40,14 @@ def constant_of(value: ast.expr) -> ast.expr:
     Without a dtype it is TVM's own: float64 for a float, int64 for an integer.
     """
     match value:
-        case ast.Call(args=[ast.Call(args=[number], keywords=[]) as typed]) if (
+        case ast.Call(args=[ast.Call(args=[number], keywords=[]) as typed], keywords=[]) if (
             path_of(value.func) == "R.prim_value"
         ):
             name = path_of(typed.func).removeprefix("T.")
             if name in SHORT and isinstance(constant(number), int | float):
                 made = [number, ast.Constant(name)]
                 return at_place(ast.Call(dotted("R.const"), made, []), value)
-        case ast.Call(args=[number]) if path_of(value.func) == "R.prim_value":
+        case ast.Call(args=[number], keywords=[]) if path_of(value.func) == "R.prim_value":
             name = {float: "float64", int: "int64"}.get(type(constant(number)), "")
             if name:
                 made = [number, ast.Constant(name)]

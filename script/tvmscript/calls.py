@@ -18,7 +18,7 @@ from unity.te import max_value, min_value
 from ..parser.source import Source
 from .accesses import AccessRewriter
 from .attributes import constant_of, unwrap_attributes, unwrapped
-from .foreign import Foreign
+from .foreign import Foreign, is_of
 from .graph.before import Naming
 from .graph.composed import COMPOSED, composed
 from .graph.devices import check_device, check_here
@@ -171,6 +171,13 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
 
     def _scalar_call(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
         """Scalars' methods and constructors in terms of operators; None for other calls."""
+        made = self._as_operators(node, func)
+        for given in node.keywords if made is not None else ():
+            if given.arg != "span" or said(given.value):
+                raise self.source.error(given, f"{func.attr} has no parameter {given.arg!r}")
+        return made
+
+    def _as_operators(self, node: ast.Call, func: ast.Attribute) -> ast.expr | None:
         path = path_of(func)
         match node.args:
             case [kind] if func.attr == "astype" and not path.startswith(("T.", "R.")):
@@ -223,6 +230,13 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
             same = row.same.get(name)
             if same is None:
                 kept[name] = value
+            elif isinstance(same, str):
+                if not is_of(same, constant(value)):
+                    raise self.source.error(
+                        value,
+                        f"{row.signature.name}, argument {name!r}: expected {same}, "
+                        f"got {ast.unparse(value)}",
+                    )
             elif (
                 isinstance(same, tuple)
                 and not _is_one_of(same, value)
@@ -271,6 +285,9 @@ class CallRewriter(AccessRewriter, ast.NodeTransformer):
     def _literal(self, node: ast.Call, name: str) -> ast.expr:
         """``T.int64(4)`` is 4, ``T.float32(0.5)`` an immediate, of an expression a cast."""
         value = node.args[0]
+        for more in (*node.args[1:], *(k for k in node.keywords if k.arg != "is_size_var")):
+            what = more.arg if isinstance(more, ast.keyword) else ast.unparse(more)
+            raise self.source.error(more, f"T.{name} takes one value, got {what!r} as well")
         if self.in_graph:
             return self._number(node, value)
         if not isinstance(value, ast.Constant):
@@ -508,7 +525,8 @@ def _has_ndim(given: Mapping[str, ast.expr]) -> bool:
 
 
 def _is_one_of(same: tuple[object, ...], value: ast.expr) -> bool:
-    return constant(value) in same
+    found = constant(value)
+    return any(type(found) is type(known) and found == known for known in same)
 
 
 _RULES: Mapping[str, Callable[[CallRewriter, ast.Call, Bound[ast.expr]], ast.expr]] = {

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from unity.arguments import Signature
 
 ANY = "any value"
-"""What a parameter says makes no difference to Unity, whatever it is."""
+"""What is read where the call is made anew, and refused there."""
+ANY_INTEGER = "an integer or None"
+ANY_NUMBER = "a number"
+ANY_FLAG = "True or False"
+ANY_TEXT = "text"
+"""What a parameter says makes no difference to Unity, as long as it is of the kind it takes."""
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    ANY_INTEGER: (int, type(None)),
+    ANY_NUMBER: (int, float),
+    ANY_FLAG: (bool,),
+    ANY_TEXT: (str,),
+}
+
+
+def is_of(kind: str, value: object) -> bool:
+    """Whether a literal is of a kind of those above; what a program captured is taken."""
+    if isinstance(value, ast.Name | ast.Attribute):
+        return True
+    return kind == ANY or type(value) in _KINDS[kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +37,8 @@ class Foreign:
     Attributes:
         signature: What it takes.
         ours: What we call its parameters, where that differs.
-        same: Parameters that Unity lacks, with the values that change nothing; `ANY` for all.
+        same: Parameters that Unity lacks, with the values that change nothing: some, or
+            all of a kind.
         says: Values of parameters that are left out, where Unity's defaults differ.
     """
 

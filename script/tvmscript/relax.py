@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .foreign import ANY, Foreign, foreign
+from .foreign import ANY, ANY_FLAG, ANY_NUMBER, ANY_TEXT, Foreign, foreign
 
 _NONE: tuple[object, ...] = (None,)
 _DATA: Mapping[str, str] = {"data": "x"}
@@ -41,7 +41,7 @@ def _pool(kind: str, rank: int, axes: str) -> Foreign:
     one, pads = _each("1", rank), _each("0", max(rank, 2) if rank < 3 else 3)
     same: dict[str, tuple[object, ...] | str] = {"out_layout": (None, "", f"NC{axes}")}
     if kind == "max":
-        same["count_include_pad"] = ANY
+        same["count_include_pad"] = ANY_FLAG
     text = (
         f"R.nn.{kind}_pool{rank}d(data, pool_size={one}, strides={one}, padding={pads},"
         f" dilation={one}, ceil_mode=False, count_include_pad={counts}, layout='NC{axes}',"
@@ -57,7 +57,7 @@ RELAX: tuple[Foreign, ...] = (
     foreign(
         'R.topk(data, k=1, axis=-1, ret_type="both", largest=True, dtype="int32")',
         _DATA,
-        {"ret_type": ANY},  # which of both: `CallRewriter`
+        {"ret_type": ANY_TEXT},  # which of both: `CallRewriter`
         k=1,
         dtype="int32",
     ),
@@ -126,7 +126,7 @@ RELAX: tuple[Foreign, ...] = (
     ),
     foreign(
         "R.strided_slice(x, axes, begin, end, strides=None, assume_inbound=False)",
-        same={"assume_inbound": ANY},
+        same={"assume_inbound": ANY_FLAG},
     ),
     *(
         foreign(f"R.nn.{name}(data)", _DATA)
@@ -153,7 +153,10 @@ RELAX: tuple[Foreign, ...] = (
         "R.nn.batch_norm(data, gamma, beta, moving_mean, moving_var, axis, epsilon=1e-5,"
         " center=True, scale=True, momentum=0.1, training=True)",
         {"data": "x", "moving_mean": "mean", "moving_var": "variance"},
-        dict.fromkeys(("center", "scale", "momentum", "training"), ANY),  # `norms`
+        {
+            **dict.fromkeys(("center", "scale", "training"), ANY_FLAG),  # `norms`
+            "momentum": ANY_NUMBER,
+        },
     ),
     *(
         foreign(

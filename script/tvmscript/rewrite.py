@@ -11,6 +11,7 @@ import ast
 import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
 
 from ..parser.source import Source
 from .calls import CallRewriter
@@ -67,6 +68,8 @@ class Rewriter(CallRewriter):
             node.returns = self.visit(node.returns)
         node.body = self._suite(body) or [at_place(ast.Pass(), node)]
         options = [keyword("attrs", attrs)] if attrs is not None else []
+        for extra in decorator.args if isinstance(decorator, ast.Call) else ():
+            raise self.source.error(extra, f"{kind} takes its options by name")
         known = PRIM_FUNC_OPTIONS if kind == "T.prim_func" else FUNCTION_OPTIONS
         for option in decorator.keywords if isinstance(decorator, ast.Call) else ():
             if option.arg not in known:
@@ -140,13 +143,23 @@ class Rewriter(CallRewriter):
         """
         path = path_of(call.func)
         if path in SIZES:
+            if not call.args:
+                self._refuse_keywords(call, ("is_size_var",))
             return not call.args
         if path not in ("T.var", "T.Var", "T.SizeVar"):
             return False
+        self._refuse_keywords(call, ("name", "dtype", "span"))
         kinds = [a.value for a in call.args if isinstance(a, ast.Constant)]
         if kinds and kinds[-1] not in ("int32", "int64", "n") and len(kinds) == len(call.args):
             raise self.source.error(call, f"a variable is a size, got {kinds[-1]!r}")
         return True
+
+    def _refuse_keywords(self, call: ast.Call, known: Sequence[str]) -> None:
+        for given in call.keywords:
+            if given.arg not in known:
+                raise self.source.error(
+                    given, f"{path_of(call.func)} has no parameter {given.arg!r}"
+                )
 
     def _attrs(self, node: ast.expr) -> ast.expr | None:
         """Attributes without those that only TVM reads."""
@@ -212,7 +225,7 @@ class Rewriter(CallRewriter):
                 case ast.Assign(targets=[target], value=value) if self._declares(target, value):
                     continue
                 case ast.Expr(ast.Call() as call) if path_of(call.func) == "R.output":
-                    continue
+                    self._check_outputs(call, nodes)
                 case ast.Expr(ast.Call() as call) if path_of(call.func) in _BLOCK_ATTRS:
                     if not in_block:
                         raise self.source.error(call, "attributes of a block stand in a block")
@@ -242,6 +255,15 @@ class Rewriter(CallRewriter):
             made: ast.stmt = node if ours else self.visit(node)
             found += [*self._made_before(), made]
         return found
+
+    def _check_outputs(self, call: ast.Call, nodes: Sequence[ast.stmt]) -> None:
+        """``R.output`` names what the block binds; ours can all be seen outside."""
+        bound = {n.id for s in nodes for n in ast.walk(s) if _is_bound(n)}
+        for given in (*call.args, *call.keywords):
+            if not isinstance(given, ast.Name) or given.id not in bound:
+                raise self.source.error(
+                    given, f"R.output takes variables of its block, got {ast.unparse(given)}"
+                )
 
     def _check_hidden(self, node: ast.stmt) -> None:
         """Refuse to hide a name that a view begins at."""
@@ -430,6 +452,11 @@ def _alignment(source: Source, annotations: ast.expr | None) -> ast.expr | None:
         if key not in _OF_ALLOCATIONS or (key == _ADDRESSES and constant(value) != []):
             raise source.error(value, f"Unity has no {key!r} for an allocation", "leave it out")
     return entries.get("buffer_data_alignment")
+
+
+def _is_bound(node: ast.AST) -> TypeGuard[ast.Name]:
+    """Whether it is a name on the left of a binding."""
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _of_region(call: ast.Call) -> bool:

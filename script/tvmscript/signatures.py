@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .foreign import ANY, Foreign, foreign
+from .foreign import ANY_INTEGER, Foreign, foreign
 from .relax import RELAX
 
 _NONE: tuple[object, ...] = (None,)
@@ -24,7 +24,7 @@ _BUFFER = (
 _WHERE_IT_LIES: dict[str, tuple[object, ...] | str] = {
     "data": _NONE,
     "elem_offset": (None, 0),
-    "offset_factor": ANY,
+    "offset_factor": ANY_INTEGER,
     "buffer_type": ("", "default"),
     "layout": (None, "default"),
     "allocated_addr": _NONE,

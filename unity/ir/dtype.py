@@ -160,8 +160,10 @@ def dtype(of: str | DType | npt.DTypeLike) -> DType:
         if name in _ROWS and (lanes.isdecimal() or not lanes):
             return DType(name, int(lanes) if lanes else 1)
     try:
-        found = _FROM_NUMPY.get(np.dtype(of))
-    except TypeError:
+        given = np.dtype(of)
+        # codes of characters are no names: "n" would be int64, "float" numpy's float64
+        found = None if isinstance(of, str) and given.name != of else _FROM_NUMPY.get(given)
+    except (TypeError, ValueError):
         found = None
     if found is None:
         raise UnityError(

@@ -15,6 +15,11 @@ ACCUMULATORS = "accumulators"
 """Attribute of a loop over steps of a sum: how many sums a tile is to have in flight at least."""
 TILES = "amx.tile"
 """Scope of buffers that are tile registers of AMX: 1 to 16 rows of 64 bytes, eight at a time."""
+THREADS = (
+    *(f"{level}.{axis}" for level in ("blockIdx", "threadIdx", "vthread") for axis in "xyz"),
+    "vthread",
+)
+"""Axes of an accelerator's grid, which loops of the kind ``thread`` run over."""
 SCOPES = ("global", "shared", "local", TILES)
 """Where buffers may lie on every target; what is `local` is one thread's own.
 

@@ -176,6 +176,11 @@ def _check_value(e: Expr, scope: _Scope) -> None:
                 f"{e.callee.name} takes {expected} buffers, "
                 f"got {len(e.args)} inputs and {len(e.out)} outputs", e.span
             )  # fmt: skip
+        sizes = len(callee.params) - expected
+        if len(e.sym_args) != sizes:
+            raise scope.error(
+                f"{e.callee.name} takes {sizes} scalars as sym_args, got {len(e.sym_args)}", e.span
+            )
     for body in bodies_of(e) if not isinstance(e, Function) else ():
         inner = scope.inner()
         for var in _loop_vars(e):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from unity.errors import UnityError
 from unity.ir.foreign import foreign_symbol, is_address
 from unity.ir.marks import SCOPES
-from unity.ir.prim_expr import Binary, Compare, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
+from unity.ir.prim_expr import Binary, Compare, Imm, Intrinsic, Load, PrimExpr, PrimVar, SizeVar
 from unity.ir.signature import size_params
 from unity.ir.stmt import (
     Allocate,
@@ -65,6 +67,21 @@ class _Checker:
         if buffer.align < 1 or buffer.align & (buffer.align - 1):
             raise self.error(
                 f"the buffer {buffer.name} is aligned to {buffer.align} bytes: it is a power of 2"
+            )
+
+        for extent in buffer.shape:
+            if isinstance(extent, Imm) and extent.value < 0:
+                raise self.error(f"the buffer {buffer.name} has the negative extent {extent.value}")
+        rank = len(buffer.shape)
+        if buffer.strides is not None and len(buffer.strides) != rank:
+            raise self.error(
+                f"the buffer {buffer.name} has {len(buffer.strides)} strides, its rank is {rank}"
+            )
+        bounds = (0, *buffer.separators, rank)
+        if buffer.separators and any(a >= b for a, b in pairwise(bounds)):
+            raise self.error(
+                f"the separators {list(buffer.separators)} of the buffer {buffer.name} do not "
+                f"ascend between 1 and {rank - 1}"
             )
 
     def stmt(self, s: Stmt) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from unity.errors import UnityError
 from unity.ir.convert import to_dim
 from unity.ir.dims import Dim, Symbol, dim
-from unity.ir.graph import Body, CallTir, Expr, Function, FunctionRef, MatchCast
+from unity.ir.graph import Body, CallEngine, CallTir, Expr, Function, FunctionRef, MatchCast
 from unity.ir.lattice import is_subtype, unify
 from unity.ir.module import IRModule
 from unity.ir.stmt import Buffer, PrimFunc
@@ -49,6 +49,8 @@ def _check_function(
         where = f"{name}, binding {binding.var.name}"
         if isinstance(binding.value, CallTir):
             _check_kernel_call(where, binding.value, module)
+        if isinstance(binding.value, CallEngine):
+            _check_engine_call(where, binding.value, module)
         if isinstance(binding, MatchCast):
             if not is_subtype(binding.type, binding.var.type):
                 raise UnityError(f"{where}: {binding.type} is no {binding.var.type}", binding.span)
@@ -124,6 +126,23 @@ def _check_kernel_call(where: str, call: CallTir, module: IRModule) -> None:
         unify(params, given)
     except UnityError as error:
         raise UnityError(f"{where}: {call.callee.name}: {error.message}", call.span) from None
+
+
+def _check_engine_call(where: str, call: CallEngine, module: IRModule) -> None:
+    function = module[call.subgraph.name]
+    if not isinstance(function, Function):
+        raise UnityError(f"{where}: {call.subgraph.name} is no graph function", call.span)
+    if len(call.args) != len(function.params):
+        raise UnityError(
+            f"{where}: {call.subgraph.name} takes {len(function.params)} arguments, "
+            f"got {len(call.args)}",
+            call.span,
+        )
+    args = [_infer(where, a, {}, _Newborn()) for a in call.args]
+    try:
+        unify([p.type for p in function.params], args)
+    except UnityError as error:
+        raise UnityError(f"{where}: {call.subgraph.name}: {error.message}", call.span) from None
 
 
 def _is_kernel(expr: Expr) -> bool:

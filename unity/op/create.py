@@ -124,6 +124,9 @@ def _infer_arange(call: OpCall) -> Type:
     if not isinstance(step, int | float) or step == 0:
         raise call.error(f"'step' must be a number other than 0, got {step!r}")
     if isinstance(start, float) or isinstance(end, float) or isinstance(step, float):
+        for name, value in (("start", start), ("end", end), ("step", step)):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise call.error(f"{name!r} must be finite, got {value}")
         if isinstance(start, SymDim) or isinstance(end, SymDim):
             raise call.error("a range of floats needs known bounds", "count in integers, then cast")
         return TensorType((max(0, math.ceil((end - start) / step)),), kind)

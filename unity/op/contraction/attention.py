@@ -75,6 +75,8 @@ def _checked_attrs(call: OpCall) -> None:
     keys = call.attrs["keys"]
     if keys is not None and (isinstance(keys, bool) or not isinstance(keys, int | SymDim)):
         raise call.error(f"'keys' must be a dim or None, got {keys!r}")
+    if isinstance(keys, int) and keys < 0:
+        raise call.error(f"'keys' must not be negative, got {keys}")
 
 
 def _infer(call: OpCall) -> Type:

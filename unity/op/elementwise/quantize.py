@@ -85,6 +85,10 @@ def _blocks(call: OpCall, name: str, block: int, x: TensorType, size: Sequence[D
 
 
 def _parameters(call: OpCall, x: TensorType) -> None:
+    if x.ndim is not None:  # also with one scale for all, where it means nothing
+        axis(call, call.attrs["axis"], max(1, x.ndim))
+    if block_of(call.attrs) < 0:
+        raise call.error(f"'block' must not be negative, got {block_of(call.attrs)}")
     _parameter(call, 1, x, float_tensor(call, 1))
     _parameter(call, 2, x, int_tensor(call, 2))
 

@@ -154,7 +154,7 @@ def _infer_clip(call: OpCall) -> Type:
     for name in ("min", "max"):
         if call.attrs[name] is not None:
             bound = call.number(name)
-            if x.dtype is not None and not x.dtype.is_float and bound != int(bound):
+            if x.dtype is not None and not x.dtype.is_float and not float(bound).is_integer():
                 raise call.error(f"{name}={bound} is no {x.dtype}")
     if x.dtype is not None and not accepts_dtype("number", x.dtype):
         raise call.error(f"'x' must be a number, got {x.dtype}")

@@ -83,9 +83,12 @@ def _tile_samples(seed: int) -> Sequence[Sample]:
 
 def _repeat_infer(call: OpCall) -> Type:
     x = tensor(call, 0)
-    (times, *more) = _dim_list(call, "repeats")
-    if more:
-        raise call.error("repeats must be one dim", hint="use concat for uneven repeats")
+    several = _dim_list(call, "repeats")
+    if len(several) != 1:
+        raise call.error(
+            f"'repeats' must be one dim, got {len(several)}", hint="use concat for uneven repeats"
+        )
+    (times,) = several
     if call.attrs["axis"] is None:
         if not isinstance(x.shape, tuple):
             return TensorType(1, x.dtype)

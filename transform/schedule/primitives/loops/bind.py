@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from unity.ir.marks import THREADS
 from unity.ir.prim_expr import PrimVar
 from unity.ir.stmt import PrimFunc
 
 from ....blocks.tree import Outcome, illegal
 from .parallel import at_once
-
-THREADS = (
-    *(f"{level}.{axis}" for level in ("blockIdx", "threadIdx") for axis in "xyz"),
-    *("vthread.x", "vthread.y", "vthread.z"),
-)
 
 
 def bind(func: PrimFunc, var: PrimVar, thread: str) -> Outcome:
