@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from unity.arguments import REQUIRED, Parameter, shown
 from unity.op.naming import OURS, names_of
 from unity.op.table import OPS
-from unity.script.tvmscript.foreign import ANY, Foreign
+from unity.script.tvmscript.foreign import Foreign
 from unity.script.tvmscript.relax import RELAX
 
 
@@ -47,7 +47,8 @@ def _differs(row: Foreign, name: str) -> Iterator[str]:
     lacking = [p for p in theirs if called[p.name] not in ours]
     for p in lacking:
         taken = row.same.get(p.name, ())
-        allowed = "any value" if taken == ANY else " or ".join(map(shown, taken)) or "none"
+        some = taken if isinstance(taken, tuple) else ()
+        allowed = taken if isinstance(taken, str) else " or ".join(map(shown, some)) or "none"
         yield f"no `{p.name}` (read: {allowed})"
     own = [n for n in ours if n not in called.values()]
     if own:

@@ -29,8 +29,8 @@ TAKES = {
     **dict.fromkeys(("dtype", "data", "bias", "scale"), "none"),
     **dict.fromkeys(("a", "b", "x", "y", "value", "then", "orelse"), f"{NUMBER} tuple text"),
     **dict.fromkeys(("name", "symbol", "func"), "text"),
-    **dict.fromkeys(("condition", "purity"), "bool"),
-    **dict.fromkeys(("args", "fields"), f"{NUMBER} tuple"),
+    **dict.fromkeys(("condition", "purity"), "bool int"),
+    **dict.fromkeys(("args", "fields"), f"{NUMBER} tuple text"),
     **dict.fromkeys(("out_sinfo", "out_ty", "params", "inplace_indices", "sinfo_args"), "tuple"),
     "ndim": "int",
 }
@@ -40,8 +40,11 @@ QUIET = {
     **{"offset_factor": "int none class", "assume_inbound": "class", "elem_offset": "none"},
 }
 """Literals that leave things as they are: a default, or what says nothing to a CPU."""
-TAKES_MORE = (("R.Prim", "1 texts more"),)
-"""A text behind the dtype names a symbol."""
+TAKES_MORE = {
+    ("R.Prim", "1 texts more"),
+    *((f"R.call_{p}", f"{n} texts more") for p in ("packed", "pure_packed") for n in (1, 30)),
+}
+"""A text behind the dtype names a symbol; packed functions are given texts."""
 
 
 def signature_of(path: str) -> Signature | None:

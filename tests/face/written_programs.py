@@ -167,6 +167,15 @@ def main(x: f32[Tensor, n, 4], p: R.Prim("int64"), q: R.Tuple(f32[Tensor, 2], R.
     casted = R.match_cast(x, f32[Tensor, n, 4])
     return (sums[0], sums[1])
 """,
+    "effects": """
+@script.function
+def main(x: f32[Tensor, 4]) -> f32[Tensor, 4]:
+    R.print(x, 1, format="{} {}")
+    R.assert_op(R.greater(R.sum(x), 0.0), x, format="got {}")
+    a = R.call_packed("host.f", x, R.text("fast"), R.dtype("float32"), out=f32[Tensor, 4])
+    b = R.call_pure_packed("host.g", a, 2, out=f32[Tensor, 4])
+    return b
+""",
     "types": """
 @script.function
 def main(a: f32[Tensor, R.rank(2)], b: f32[Tensor, ...], c: R.any_dtype[Tensor, 2],
