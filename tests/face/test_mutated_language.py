@@ -8,7 +8,7 @@ import pytest
 
 from unity.arguments import Signature
 from unity.script import constants_of, parse
-from unity.script.parser.prim_calls import SCALAR_SIGNATURES
+from unity.script.scalar_names import SCALAR_SIGNATURES
 
 from .mutations import Mutation, mutations, outcome
 from .test_sweep_language import WORDS

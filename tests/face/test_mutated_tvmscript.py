@@ -12,7 +12,7 @@ from unity.arguments import Signature
 from unity.ir.module import IRModule
 from unity.op.table import OPS
 from unity.script import tvmscript
-from unity.script.parser.prim_calls import SCALAR_SIGNATURES
+from unity.script.scalar_names import SCALAR_SIGNATURES
 from unity.script.tvmscript.signatures import FOREIGN
 
 from .mutations import LITERALS, Mutation, mutations, outcome, put, value_of

@@ -6,6 +6,8 @@ import pytest
 
 from tests.transform.schedule.cases import Steps, assert_kept, assert_refused
 from tests.transform.schedule.hostile import Program
+from unity.errors import UnityError
+from unity.script import parse
 from unity.transform.schedule import LoopRef, Schedule
 
 LINES = Program(
@@ -158,3 +160,22 @@ def test_no_parameter_is_compacted() -> None:
         lambda s: s.compact_buffer("windows", 0),
         "compact_buffer, argument 2 'index': 'c' is a parameter, whose layout callers rely on",
     )
+
+
+def test_a_loop_that_never_runs_takes_no_init_out() -> None:
+    """Its init would run where the block does not."""
+    sch = Schedule(
+        parse("""
+@script.prim_func
+def main(x: f32[Buffer, 1], c: f32[Buffer, 1]) -> None:
+    for i, k in T.grid(1, 1):
+        with T.block("sum"):
+            vi, vk = T.axis.remap("SR", i, k)
+            with T.init():
+                c[vi] = 5.0
+            c[vi] += x[vk]
+""").prim_funcs()["main"]
+    )
+    _, middle, _ = sch.peel(sch.fuse(*sch.get_loops("sum")), 1, 1)
+    with pytest.raises(UnityError, match="may be empty: the init would run"):
+        sch.blockize(middle)

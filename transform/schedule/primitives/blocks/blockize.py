@@ -125,6 +125,11 @@ def blockize(func: PrimFunc, var: PrimVar) -> Outcome:
         init = _init(block, within, [x for x in inner if driven(block, x.var) == {"S"}], names)
         if any(driven(block, x.var) == {"R", "S"} for x in inner):
             raise illegal(where, "a loop in it drives spatial and reduce axes")
+        for x in site.loops:
+            runs = site.known.prove(Compare("ge", x.extent, imm(1)))
+            if not driven(block, x.var) and not runs:
+                why = f"{x.var.name!r} may be empty: the init would run without {block.name!r}"
+                raise illegal(where, why)
     body = replaced(replace(func, body=loop), [(block, with_regions(new))]).body
     name = unique(f"{block.name}_o", names)
     whole = with_regions(Block(name, tuple(axes), (), (), body, init, predicate))
