@@ -154,7 +154,7 @@ RELAX: tuple[Foreign, ...] = (
         " center=True, scale=True, momentum=0.1, training=True)",
         {"data": "x", "moving_mean": "mean", "moving_var": "variance"},
         {
-            **dict.fromkeys(("center", "scale", "training"), ANY_FLAG),  # `norms`
+            **dict.fromkeys(("center", "scale", "training"), ANY),  # `norms`
             "momentum": ANY_NUMBER,
         },
     ),
