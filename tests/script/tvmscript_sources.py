@@ -18,13 +18,10 @@ import json
 import lzma
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -34,6 +31,7 @@ from unity.ir.verify import verify
 from unity.script import constants_of, parse, print_module, tvmscript
 
 from .device_words import device_word
+from .isolated import isolated
 from .outside_names import outside_names
 
 RESULTS = Path(__file__).with_name("tvmscript_sources.json")
@@ -125,75 +123,11 @@ def outcomes(
         limit: Seconds for one.
         task: What is done with each; it must be known by name in other processes.
     """
-    readers = [_Reader(task) for _ in range(min(jobs, len(given)))]
-    left = list(reversed(given))
-    busy: list[_Reader] = []
-    while left or busy:
-        for reader in readers:
-            if reader.script is None and left:
-                reader.begin(left.pop())
-                busy.append(reader)
-        wait([reader.connection for reader in busy], timeout=0.5)
-        for reader in tuple(busy):
-            script, found = reader.script, reader.result(limit)
-            if found is not None and script is not None:
-                busy.remove(reader)
-                yield script, found
-    for reader in readers:
-        reader.end()
+    return isolated(task, _lost, given, jobs, limit)
 
 
-class _Reader:
-    """A process that reads one source after another; another one takes its place if it is lost."""
-
-    def __init__(self, task: Callable[[Script], Outcome]) -> None:
-        self.task = task
-        self._start()
-
-    def _start(self) -> None:
-        context = get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, self.task), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.script: Script | None = None
-        self.since = 0.0
-        self.warm = False
-
-    def begin(self, script: Script) -> None:
-        """Hand it a source."""
-        self.script, self.since = script, time.monotonic()
-        self.connection.send(script)
-
-    def result(self, limit: float) -> Outcome | None:
-        """What became of its source; None while it is reading."""
-        if self.connection.poll():
-            try:
-                found: Outcome = self.connection.recv()
-            except (EOFError, ConnectionResetError):
-                return self._lost(f"the process ended with {self.process.exitcode}")
-            self.script, self.warm = None, True
-            return found
-        # the first source waits for the process to start
-        if time.monotonic() - self.since > limit + (0 if self.warm else 60):
-            return self._lost("not done in time")
-        return None
-
-    def _lost(self, why: str) -> Outcome:
-        self.end()
-        self._start()
-        return Outcome("raw", why)
-
-    def end(self) -> None:
-        """Stop the process."""
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
-
-
-def _serve(connection: Connection, task: Callable[[Script], Outcome]) -> None:
-    while True:
-        connection.send(task(connection.recv()))
+def _lost(why: str) -> Outcome:
+    return Outcome("raw", why)
 
 
 @dataclass(frozen=True, slots=True)
