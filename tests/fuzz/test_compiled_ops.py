@@ -23,7 +23,7 @@ from unity.op.builder import GraphBuilder
 from unity.op.registry import SUM_OF_PRODUCTS, OpDef, RefArg, Sample
 from unity.op.table import OPS
 
-COMPUTED = sorted(name for name, op in OPS.items() if op.compute is not None)
+COMPUTED = sorted(name for name, op in OPS.items() if op.compute or op.expand)
 BATCHES = [COMPUTED[i : i + 10] for i in range(0, len(COMPUTED), 10)]
 SizeOf = Callable[[int], Dim]
 SEED = 11

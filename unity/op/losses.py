@@ -85,8 +85,8 @@ def _nll_infer(call: OpCall) -> Type:
     how = call.attrs["reduction"]
     if how not in _REDUCTIONS:
         raise call.error(f"'reduction' must be 'mean', 'sum' or 'none', got {how!r}")
-    if has(call, 2):
-        w = ranked(call, 2, 1)
+    w = ranked(call, 2, 1) if has(call, 2) else None
+    if w is not None:
         common_dtype(call, (x, w))
     if isinstance(x.shape, tuple) and isinstance(y.shape, tuple):
         if not x.shape or len(y.shape) != len(x.shape) - 1:
@@ -99,7 +99,7 @@ def _nll_infer(call: OpCall) -> Type:
         for d, (a, b) in enumerate(zip(y.shape, rest, strict=True)):
             require_equal(call, a, b, f"'targets' along axis {d}")
         classes = x.shape[1 if len(x.shape) > 1 else 0]
-        if has(call, 2) and isinstance(w.shape, tuple):
+        if w is not None and isinstance(w.shape, tuple):
             require_equal(call, w.shape[0], classes, "the number of 'weights'")
     return TensorType(y.shape if how == "none" else (), x.dtype)
 
